@@ -1,0 +1,43 @@
+# Everything that a fresh machine needs beyond Python 3.11 is installed into .venv by `make setup`.
+PYTHON ?= python3
+BIN := .venv/bin
+CONSTRAINTS := requirements/constraints.txt
+
+.PHONY: setup demo test lint format bench constraints clean
+
+setup: .venv/.ready
+
+.venv/.ready: pyproject.toml $(CONSTRAINTS)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "labmates needs Python 3.11 or newer; name one with: make setup PYTHON=python3.12" >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv \
+		|| { echo "this Python can't make virtual environments (on Debian: apt-get install python3-venv)" >&2; exit 1; }
+	@test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --constraints $(CONSTRAINTS) --editable '.[local,dev]'
+	@touch $@
+
+demo: setup
+	$(BIN)/labmates demo
+
+test: setup lint
+	$(BIN)/pytest -n 2 --dist loadgroup
+
+lint: setup
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+format: setup
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+bench: setup
+	$(BIN)/python -m benchmarks
+
+constraints:
+	$(BIN)/uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --no-emit-index-url \
+		--no-annotate --upgrade --quiet --custom-compile-command "make constraints" --output-file $(CONSTRAINTS)
+
+clean:
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

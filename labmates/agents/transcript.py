@@ -1,0 +1,105 @@
+"""An agent's transcript: how it is kept, and the rule by which it is shortened when a model's context can't hold it.
+
+The rule, applied once each time that the model refuses a transcript for its length:
+
+1. Tool results before the last two replies are cut to their first 200 characters.
+2. If they are already, the older half of the replies goes, each with its tool results; the first messages (who the agent is, what
+   its task is) and the newest reply stay.
+3. If only these are left, the longest of the messages is cut to its first and last quarter.
+
+A transcript in which no message is longer than 2,000 characters any more can't be shortened: the agent's step ends with
+what it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+
+KEPT_RESULT_CHARS = 200
+SHORT_MESSAGE_CHARS = 2_000
+_MARK = "[shortened]"
+
+
+def message_to_data(message: BaseMessage) -> dict[str, Any]:
+    """Return a message as plain data for the store: role, content, tool calls."""
+    data: dict[str, Any] = {"role": _role(message), "content": text_of(message)}
+    if isinstance(message, AIMessage) and message.tool_calls:
+        data["tool_calls"] = [{"id": c["id"], "name": c["name"], "args": c["args"]} for c in message.tool_calls]
+    if isinstance(message, ToolMessage):
+        data["tool_call_id"] = message.tool_call_id
+    return data
+
+
+def message_from_data(data: Mapping[str, Any]) -> BaseMessage:
+    """Return the message that was kept as `data`."""
+    content = data["content"]
+    match data["role"]:
+        case "system":
+            return SystemMessage(content)
+        case "user":
+            return HumanMessage(content)
+        case "tool":
+            return ToolMessage(content, tool_call_id=data["tool_call_id"])
+        case _:
+            return AIMessage(content, tool_calls=data.get("tool_calls", []))
+
+
+def text_of(message: BaseMessage) -> str:
+    """Return the text of a message."""
+    return message.content if isinstance(message.content, str) else str(message.text)
+
+
+def append_line(message: BaseMessage, line: str) -> BaseMessage:
+    """Return the message with a line added to its text; unchanged if the line is empty."""
+    if not line:
+        return message
+    return message.model_copy(update={"content": f"{text_of(message)}\n\n{line}"})
+
+
+def shorten(messages: Sequence[BaseMessage]) -> list[BaseMessage] | None:
+    """Return the next shorter version of a transcript by the rule above, or None if there is none."""
+    return _cut_results(messages) or _drop_replies(messages) or _cut_longest(messages)
+
+
+def _cut_results(messages: Sequence[BaseMessage]) -> list[BaseMessage] | None:
+    replies = [i for i, message in enumerate(messages) if isinstance(message, AIMessage)]
+    end = replies[-2] if len(replies) > 2 else 0
+    shorter = [
+        message.model_copy(update={"content": f"{text_of(message)[:KEPT_RESULT_CHARS]} {_MARK}"})
+        if i < end and isinstance(message, ToolMessage) and len(text_of(message)) > KEPT_RESULT_CHARS + len(_MARK) + 1
+        else message
+        for i, message in enumerate(messages)
+    ]
+    return shorter if shorter != list(messages) else None
+
+
+def _drop_replies(messages: Sequence[BaseMessage]) -> list[BaseMessage] | None:
+    replies = [i for i, message in enumerate(messages) if isinstance(message, AIMessage)]
+    if len(replies) < 2:
+        return None
+    first_kept = replies[(len(replies) + 1) // 2]
+    head = [*messages[: replies[0]]]
+    note = f"{_MARK} Your first {(len(replies) + 1) // 2} replies were left out here because the transcript became too long."
+    head[-1] = append_line(head[-1], note)
+    return [*head, *messages[first_kept:]]
+
+
+def _cut_longest(messages: Sequence[BaseMessage]) -> list[BaseMessage] | None:
+    longest = max(range(len(messages)), key=lambda i: len(text_of(messages[i])), default=None)
+    if longest is None:
+        return None
+    text = text_of(messages[longest])
+    if len(text) <= SHORT_MESSAGE_CHARS:
+        return None
+    quarter = len(text) // 4
+    shorter = list(messages)
+    cut = f"{text[:quarter]}\n{_MARK}\n{text[-quarter:]}"
+    shorter[longest] = messages[longest].model_copy(update={"content": cut})
+    return shorter
+
+
+def _role(message: BaseMessage) -> str:
+    return {"system": "system", "human": "user", "ai": "assistant", "tool": "tool"}[message.type]

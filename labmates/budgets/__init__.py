@@ -1,0 +1,1 @@
+"""Shared credits: integer money, price lists, the ledger, and what each team may see of it."""

@@ -1,0 +1,78 @@
+"""A purse: one step's way to the pool, with a bound of its own where several members spend at the same time.
+
+Members who work in parallel each get an equal share of what the pool holds when their step starts. So which of two calls gets the last
+credits never depends on which came first, and a run repeats exactly whatever the concurrency. What a member leaves goes back to the
+pool when the step ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from labmates.budgets.ledger import Entry, InsufficientFundsError, Ledger, Reservation
+from labmates.budgets.visibility import Visibility, budget_status
+
+
+class Purse:
+    """What one agent may spend in one step.
+
+    Parameters
+    ----------
+    ledger
+        The run's pool.
+    team
+        The team that is charged.
+    before
+        What each team had spent when the step started, in micro-dollars.
+    sharers
+        Number of agents that spend at the same time, this one included.
+    """
+
+    def __init__(self, ledger: Ledger, team: str, before: Mapping[str, int], sharers: int = 1) -> None:
+        self.team = team
+        self.spent = 0
+        self._ledger = ledger
+        self._before = dict(before)
+        self._limit = (ledger.total - sum(before.values())) // sharers
+
+    @property
+    def available(self) -> int:
+        """What this purse can still pay, in micro-dollars."""
+        return max(0, min(self._limit - self.spent, self._ledger.available))
+
+    def reserve(self, amount: int, call: str) -> Reservation:
+        """Hold `amount` for a call.
+
+        Raises
+        ------
+        InsufficientFundsError
+            If the purse or the pool can't pay it.
+        """
+        if amount > self.available:
+            raise InsufficientFundsError(
+                f"{self.available} micro-dollars are left for this step, not {amount}"
+            )
+        return self._ledger.reserve(amount, call=call, team=self.team)
+
+    def settle(self, reservation: Reservation, cost: int) -> Entry:
+        """Charge what the call really cost."""
+        entry = self._ledger.settle(reservation, cost)
+        self.spent -= entry.amount
+        return entry
+
+    def release(self, reservation: Reservation) -> None:
+        """Give a hold back."""
+        self._ledger.release(reservation)
+
+    def note(self, amount: int) -> None:
+        """Count a charge that the ledger already knows, of a step that is told again when a run is taken up."""
+        self.spent += amount
+
+    def status(self, visibility: Visibility) -> str:
+        """Return what the agent may read about the budget now; empty if nothing.
+
+        It is what the pool looked like when the step started, with the agent's own spending since.
+        """
+        spent = dict(self._before)
+        spent[self.team] = spent.get(self.team, 0) + self.spent
+        return budget_status(visibility, self._ledger.total, spent, self.team)

@@ -1,0 +1,60 @@
+"""What agents get to see of the budget, and what they are told when it runs low.
+
+The paper (cooperative profiles, section 4.1) names three settings. Our reading of `hidden` is that nothing at all is said about
+the budget: no numbers, no rules, and no notice when it runs low.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, get_args
+
+from labmates.budgets.money import show_dollars
+
+Visibility = Literal["full", "team", "hidden"]
+VISIBILITIES: tuple[Visibility, ...] = get_args(Visibility)
+
+CONCISE_AT_PERCENT = 30
+FINALISE_AT_PERCENT = 15
+
+CONCISE = "The pool is running low: finish your present task concisely and start nothing new."
+FINALISE = "The pool is almost empty: finalise at once with what you have."
+
+
+def budget_status(visibility: Visibility, total: int, spent: Mapping[str, int], team: str) -> str:
+    """Return the lines about the budget that an agent of `team` may read, notice included; empty under ``hidden``.
+
+    Parameters
+    ----------
+    visibility
+        ``full`` shows the pool and each team's spending, ``team`` the own team's spending alone, ``hidden`` nothing.
+    total
+        Size of the pool, in micro-dollars.
+    spent
+        Spending by team, in micro-dollars.
+    """
+    if visibility == "hidden":
+        return ""
+    remaining = max(0, total - sum(spent.values()))
+    percent = remaining * 100 // total if total else 0
+    if visibility == "full":
+        by_team = ", ".join(
+            f"{name} {show_dollars(amount)}" for name, amount in sorted(spent.items()) if amount
+        )
+        line = (
+            f"Budget: {show_dollars(sum(spent.values()))} of {show_dollars(total)} spent"
+            f"{f' ({by_team})' if by_team else ''}, {show_dollars(remaining)} ({percent} %) left."
+        )
+    else:
+        line = f"Budget: your team has spent {show_dollars(spent.get(team, 0))}."
+    notice = low_notice(total, remaining)
+    return f"{line} {notice}" if notice else line
+
+
+def low_notice(total: int, remaining: int) -> str:
+    """Return the notice for a pool with `remaining` of `total` micro-dollars left: at 30 %, at 15 %, or none."""
+    if remaining * 100 <= FINALISE_AT_PERCENT * total:
+        return FINALISE
+    if remaining * 100 <= CONCISE_AT_PERCENT * total:
+        return CONCISE
+    return ""

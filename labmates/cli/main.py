@@ -1,0 +1,83 @@
+"""The command ``labmates``: finds the verb, and turns errors into messages and exit codes.
+
+Exit codes: 0 all went as it should, 1 some run failed, 2 wrong usage, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import sys
+from collections.abc import Sequence
+
+import click
+
+from labmates._version import __version__
+from labmates.cli.console import complain
+from labmates.errors import LabmatesError, UsageError
+
+VERBS = {
+    "demo": ("labmates.cli.demo:demo", "Let a scripted team do one science task, offline."),
+    "run": ("labmates.cli.run:run", "Run one condition of an experiment, one or more times."),
+    "show": ("labmates.cli.show:show", "Tell the story of a run."),
+    "tasks": ("labmates.cli.tasks:tasks", "List the science tasks, or show one."),
+    "models": ("labmates.cli.models:models", "List the scripted baselines and known models, or show one."),
+}
+
+
+class Verbs(click.Group):
+    """The verbs; a verb's module is imported only when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the verbs in the order of the help text."""
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import and return a verb."""
+        if cmd_name not in VERBS:
+            return None
+        module, _, attribute = VERBS[cmd_name][0].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of verbs without importing any."""
+        with formatter.section("Verbs"):
+            formatter.write_dl([(name, text) for name, (_, text) in VERBS.items()])
+
+
+@click.group(
+    cls=Verbs,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Example: labmates run science --task ecology --model scripted:diligent",
+)
+@click.version_option(__version__, prog_name="labmates")
+def labmates() -> None:
+    """Measure how well teams of language-model agents work together."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit."""
+    sys.exit(run_command(arguments))
+
+
+def run_command(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    logging.getLogger("labmates").addHandler(logging.NullHandler())
+    try:
+        return labmates.main(args=arguments, prog_name="labmates", standalone_mode=False) or 0
+    except click.exceptions.Abort:
+        complain("interrupted")
+        return 130
+    except click.ClickException as error:
+        error.show()
+        return 2
+    except UsageError as error:
+        complain(str(error))
+        return 2
+    except LabmatesError as error:
+        complain(str(error))
+        return 1
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 1

@@ -1,0 +1,56 @@
+"""``labmates models``: the scripted baselines and the models of the paper's roster."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import click
+
+from labmates.cli.console import out, print_json
+from labmates.errors import unknown_name
+
+
+@click.group(invoke_without_command=True, epilog="Example: labmates models show scripted:diligent")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per model.")
+@click.pass_context
+def models(ctx: click.Context, as_json: bool) -> int:
+    """List the scripted baselines and known models, or show one.
+
+    Any chat model that LangChain reaches can be used by the name provider:name, and any OpenAI-compatible server (vLLM, Ollama,
+    llama.cpp) as openai:NAME with --base-url.
+    """
+    if ctx.invoked_subcommand is not None:
+        return 0
+    from labmates.models.roster import roster
+    from labmates.models.scripted import describe_baselines
+
+    baselines = describe_baselines()
+    if as_json:
+        for name, text in baselines.items():
+            print_json({"name": f"scripted:{name}", "description": text})
+        for entry in roster():
+            print_json(asdict(entry))
+        return 0
+    out().print("Scripted baselines (offline, free):", style="bold")
+    for name, text in baselines.items():
+        out().print(f"  {f'scripted:{name}':<22} {text}", markup=False)
+    out().print("Models with published benchmark scores (cooperative-profiles paper, appendix I):", style="bold")
+    for entry in roster():
+        out().print(f"  {entry.name:<26} {entry.family:<12} {entry.size:g}B", markup=False)
+    return 0
+
+
+@models.command("show", epilog="Example: labmates models show qwen3-8b")
+@click.argument("name")
+def show(name: str) -> int:
+    """Show what is known of a model."""
+    from labmates.models.roster import roster
+    from labmates.models.scripted import describe_baselines
+
+    known = {entry.name: asdict(entry) for entry in roster()}
+    known |= {f"scripted:{n}": {"name": f"scripted:{n}", "description": t} for n, t in describe_baselines().items()}
+    if name not in known:
+        raise unknown_name("model", name, known)
+    for key, value in known[name].items():
+        out().print(f"{key:<14} {value}", markup=False)
+    return 0

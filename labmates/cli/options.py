@@ -1,0 +1,131 @@
+"""Command-line options made from the models that declare the parameters, so that each is declared once."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import types
+from collections.abc import Callable, Iterable
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin
+
+import click
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
+
+from labmates.errors import UsageError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def flag(name: str) -> str:
+    """Return the option of a field: ``team_size`` gives ``--team-size``."""
+    return "--" + name.split(".")[0].replace("_", "-")
+
+
+def options_of(model: type[BaseModel], *, leave_out: Iterable[str] = ()) -> list[click.Option]:
+    """Return one option for each field of a model. What is given is checked by the model, not here."""
+    return [_option(name, field) for name, field in model.model_fields.items() if name not in set(leave_out)]
+
+
+def given(values: dict[str, Any], model: type[BaseModel]) -> dict[str, Any]:
+    """Return the options that the user really gave, as values for `model`.
+
+    Raises
+    ------
+    UsageError
+        If an option that takes NAME=VALUE has no ``=``.
+    """
+    chosen = {}
+    for name, field in model.model_fields.items():
+        value = values.get(name)
+        if value is None or value == ():
+            continue
+        chosen[name] = _pairs(name, value) if _is_dict(field) else value
+    return chosen
+
+
+def store_option(function: F) -> F:
+    """Add ``--store``."""
+    return click.option(
+        "--store",
+        metavar="URL",
+        envvar="LABMATES_STORE",
+        help="Where runs are kept. Default: sqlite:///labmates.db, or LABMATES_STORE.",
+    )(function)
+
+
+def verbose_option(function: F) -> F:
+    """Add ``-v``."""
+
+    def start(_ctx: click.Context, _param: click.Parameter, value: int) -> None:
+        if value:
+            handler = logging.StreamHandler(sys.stderr)
+            handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+            logger = logging.getLogger("labmates")
+            logger.addHandler(handler)
+            logger.setLevel(logging.DEBUG if value > 1 else logging.INFO)
+
+    return click.option(
+        "-v", "--verbose", count=True, callback=start, expose_value=False, help="Log to standard error; -vv logs more."
+    )(function)
+
+
+def _option(name: str, field: FieldInfo) -> click.Option:
+    help_ = field.description or ""
+    if not field.is_required() and (default := _default(field)) is not None:
+        help_ += f" [default: {default}]"
+    kind = _kind(field)
+    if kind is bool:
+        return click.Option([flag(name)], is_flag=True, default=None, help=help_)
+    if _is_dict(field):
+        return click.Option([flag(name)], multiple=True, metavar="NAME=VALUE", help=help_)
+    if get_origin(kind) is Literal:
+        return click.Option([flag(name)], type=click.Choice(list(get_args(kind))), help=help_)
+    return click.Option([flag(name)], metavar=_metavar(kind), help=f"{help_}{_bounds(field)}")
+
+
+def _kind(field: FieldInfo) -> Any:
+    kind = field.annotation
+    if get_origin(kind) in (Union, types.UnionType):
+        kind = next(part for part in get_args(kind) if part is not type(None))
+    return kind
+
+
+def _is_dict(field: FieldInfo) -> bool:
+    return get_origin(_kind(field)) is dict
+
+
+def _metavar(kind: Any) -> str:
+    if kind is int:
+        return "N"
+    return "NUMBER" if kind is float else "TEXT"
+
+
+def _default(field: FieldInfo) -> object:
+    if field.default is PydanticUndefined or field.default is False:
+        return None
+    return field.default
+
+
+def _bounds(field: FieldInfo) -> str:
+    limits = {}
+    for item in field.metadata:
+        for name in ("ge", "gt", "le", "lt"):
+            if hasattr(item, name):
+                limits[name] = getattr(item, name)
+    if "ge" in limits and "le" in limits:
+        return f" [{limits['ge']} to {limits['le']}]"
+    if "gt" in limits:
+        return f" [above {limits['gt']}{f', at most {limits["le"]}' if 'le' in limits else ''}]"
+    return ""
+
+
+def _pairs(name: str, values: Iterable[str]) -> dict[str, str]:
+    pairs = {}
+    for value in values:
+        key, equals, rest = value.partition("=")
+        if not equals or not key or not rest:
+            raise UsageError(f"{flag(name)} takes NAME=VALUE, not '{value}'")
+        pairs[key] = rest
+    return pairs

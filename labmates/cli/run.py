@@ -1,0 +1,150 @@
+"""``labmates run KIND``: one condition, one or more runs."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from typing import TYPE_CHECKING, Any
+
+import click
+from pydantic import ValidationError
+
+from labmates.cli.console import complain, err
+from labmates.cli.options import flag, given, options_of, store_option, verbose_option
+from labmates.errors import UsageError, explain
+from labmates.models.options import ModelOptions
+from labmates.studies.settings import RunSettings
+from labmates.workflows.kinds import KINDS, Condition
+
+if TYPE_CHECKING:
+    from labmates.records.run import RunRecord
+    from labmates.records.store import Store
+
+EXAMPLES = {
+    "science": "Example: labmates run science --task ecology --model scripted:diligent --budget 0.50 --replicates 2",
+}
+
+
+class Kinds(click.Group):
+    """The kinds of experiments, each with the options of its condition."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all kinds."""
+        return KINDS.names()
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return the command of one kind."""
+        return _command(cmd_name) if cmd_name in KINDS else None
+
+
+@click.group(cls=Kinds)
+def run() -> None:
+    """Run one condition of an experiment, one or more times."""
+
+
+def _command(kind: str) -> click.Command:
+    condition = KINDS.get(kind).condition
+
+    @store_option
+    @verbose_option
+    @click.option("--replicates", type=click.IntRange(min=1), default=1, show_default=True, help="Number of runs.")
+    @click.option(
+        "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the first run; the next has one more."
+    )
+    @click.option("--resume", metavar="ID", help="Go on with a run that did not end, with its own condition.")
+    @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per run and nothing else.")
+    def callback(
+        store: str | None, replicates: int, seed: int, resume: str | None, as_json: bool, **values: Any
+    ) -> int:
+        from labmates.api import make_condition, store_url
+        from labmates.records.store import Store
+        from labmates.studies.session import new_runs, stopped_run
+
+        asked = given(values, condition)
+        if isinstance(asked.get("prices"), str):
+            from labmates.budgets.prices import read_prices
+
+            asked["prices"] = read_prices(asked["prices"])
+        if resume is None:
+            _need(condition, asked)
+            wanted = make_condition(kind, asked, flag)
+            wanted.check()
+            settings = _settings(values, {})
+        database = Store(store_url(store), must_exist=resume is not None)
+        try:
+            if resume is None:
+                runs = new_runs(wanted, seed=seed, replicates=replicates, settings=settings)
+                return execute(database, runs, settings, as_json=as_json)
+            stopped = stopped_run(database, resume)
+            _same(stopped, kind, condition, asked)
+            return execute(database, [stopped], _settings(values, stopped.settings), as_json=as_json, resume=True)
+        finally:
+            database.close()
+
+    command = click.command(name=kind, help=condition.__doc__, epilog=EXAMPLES.get(kind))(callback)
+    own = [*options_of(condition), *options_of(ModelOptions), *options_of(RunSettings, leave_out=["models"])]
+    command.params = [*own, *command.params]
+    return command
+
+
+def execute(
+    store: Store, runs: list[RunRecord], settings: RunSettings, *, as_json: bool, resume: bool = False
+) -> int:
+    """Execute runs with a progress display, print what came of them, and return the exit code."""
+    from labmates.cli.progress import Progress
+    from labmates.cli.summary import print_summary
+    from labmates.studies.session import Session
+
+    with Progress(store, runs, as_json=as_json) as progress:
+        session = Session(store, settings, watch=progress.watch, notify=progress.notify)
+        try:
+            ended = asyncio.run(_until_signal(session, runs, resume))
+        except (KeyboardInterrupt, asyncio.CancelledError):
+            ended = None
+    if ended is None:
+        for run_id in progress.interrupted:
+            err().print(f"Interrupted. Go on with: labmates run {runs[0].kind} --resume {run_id}", markup=False)
+        return 130
+    if not as_json:
+        print_summary(store, ended)
+    for record in ended:
+        if record.status == "failed":
+            complain(f"run {record.id} failed: {record.error}\n  go on with: labmates run {record.kind} --resume {record.id}")
+    return 1 if any(record.status == "failed" for record in ended) else 0
+
+
+async def _until_signal(session: Any, runs: list[RunRecord], resume: bool) -> list[RunRecord]:
+    task = asyncio.current_task()
+    assert task is not None
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    ended: list[RunRecord] = await session.execute(runs, resume=resume)
+    return ended
+
+
+def _settings(values: dict[str, Any], before: dict[str, Any]) -> RunSettings:
+    """Return the settings that were given, on top of those that a run had before."""
+    try:
+        models = {**before.get("models", {}), **given(values, ModelOptions)}
+        own = {name: value for name, value in given(values, RunSettings).items() if name != "models"}
+        return RunSettings.model_validate({**before, **own, "models": models})
+    except ValidationError as error:
+        raise UsageError(explain(error, flag)) from error
+
+
+def _need(condition: type[Condition], asked: dict[str, Any]) -> None:
+    missing = [
+        flag(name) for name, field in condition.model_fields.items() if field.is_required() and name not in asked
+    ]
+    if missing:
+        raise UsageError(f"missing: {', '.join(missing)}. Try 'labmates run {condition.kind} --help'.")
+
+
+def _same(stopped: RunRecord, kind: str, condition: type[Condition], asked: dict[str, Any]) -> None:
+    if stopped.kind != kind:
+        raise UsageError(f"the run '{stopped.id}' is of the kind {stopped.kind}, not {kind}")
+    try:
+        merged = condition.model_validate({**stopped.condition, **asked})
+    except ValidationError as error:
+        raise UsageError(explain(error, flag)) from error
+    if merged.key != stopped.key:
+        raise UsageError(f"a run goes on with its own condition; leave out the options that change it ('{stopped.id}')")

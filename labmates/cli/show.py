@@ -1,0 +1,114 @@
+"""``labmates show RUN``: the story of a run in the terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from labmates.cli.console import clean, out, print_json
+from labmates.cli.options import store_option
+from labmates.errors import UsageError
+
+if TYPE_CHECKING:
+    from labmates.records.bodies import Bodies
+    from labmates.records.events import Event
+    from labmates.records.store import Store
+
+SHORT_CHARS = 400
+
+
+@click.command(epilog="Example: labmates show 3f9a2c41d7 --report")
+@click.argument("run_id", metavar="RUN")
+@store_option
+@click.option("--report", is_flag=True, help="Print the report alone.")
+@click.option("--artifact", metavar="NAME", help="Print the newest version of one artifact alone.")
+@click.option("--full", is_flag=True, help="Print every text whole instead of its beginning.")
+@click.option("--json", "as_json", is_flag=True, help="Print the run as one JSON object.")
+def show(run_id: str, store: str | None, report: bool, artifact: str | None, full: bool, as_json: bool) -> int:
+    """Tell the story of a run: phases, who said what, code and its output, artifacts, budget, scores."""
+    from labmates.api import store_url
+    from labmates.cli.summary import print_run
+    from labmates.records.bodies import Bodies
+    from labmates.records.store import Store
+    from labmates.records.view import run_json
+
+    database = Store(store_url(store), must_exist=True)
+    try:
+        run = database.run(run_id)
+        if as_json:
+            print_json(run_json(run, database.scores(run_id)))
+            return 0
+        if report or artifact:
+            text = artifact_of(database, run_id, artifact) if artifact else report_of(database, run_id)
+            if text is None:
+                raise UsageError(f"the run '{run_id}' has no {artifact or 'report'}")
+            out().print(clean(text), markup=False)
+            return 0
+        bodies = Bodies(database.bodies(run_id))
+        for event in database.events(run_id):
+            _tell(event, bodies, None if full else SHORT_CHARS)
+        print_run(database, run)
+        if run.error:
+            out().print(f"Error: {clean(run.error)}", markup=False)
+    finally:
+        database.close()
+    return 0
+
+
+def report_of(store: Store, run_id: str) -> str | None:
+    """Return the newest report of a run, or None if it has none."""
+    from labmates.agents.roles import REPORT
+
+    return artifact_of(store, run_id, REPORT)
+
+
+def artifact_of(store: Store, run_id: str, name: str) -> str | None:
+    """Return the newest version of an artifact, or None if the run has none."""
+    from labmates.records.bodies import Bodies
+
+    found = [event for event in store.events(run_id, kind="artifact") if event.type == "artifact" and event.name == name]
+    return Bodies(store.bodies(run_id)).text(found[-1].content) if found else None
+
+
+def _tell(event: Event, bodies: Bodies, most: int | None) -> None:
+    """Print one event; texts are indented under its line."""
+    who = f"{event.team}/{event.agent}" if event.agent else event.team
+    match event.type:
+        case "phase":
+            _head(f"\n== {event.team} team, phase {event.number + 1} ({event.reason}) {event.status} ==", "bold")
+        case "llm_call":
+            faults = f", {', '.join(event.faults)}" if event.faults else ""
+            _head(f"{who}: reply ({event.input_tokens} + {event.output_tokens} tokens{faults})", "cyan")
+            _text(bodies[event.reply]["content"], most)
+        case "tool_call":
+            arguments = bodies[event.arguments]
+            _head(f"{who}: {event.tool} ({'ok' if event.ok else 'error'}{f', {event.status}' if event.status else ''})", "green")
+            for name, value in arguments.items():
+                _text(f"{name}: {value}", most)
+            _text("→ " + bodies.text(event.result), most)
+        case "message":
+            _head(f"{who} to the {event.to} team:", "yellow")
+            _text(bodies.text(event.text), most)
+        case "request":
+            _head(f"{who} asks the {event.to} team ({event.kind}):", "yellow")
+            _text(event.request, most)
+        case "artifact":
+            _head(f"{who} wrote {event.name}, version {event.version}", "magenta")
+            _text(bodies.text(event.content), most)
+        case "failed_reply":
+            _head(f"{who}: this reply could not be used: {event.reason}", "red")
+        case "warning" | "error":
+            _head(f"{who} {event.type}: {event.text}".strip(), "red")
+
+
+def _head(text: str, style: str) -> None:
+    out().print(clean(text), style=style, markup=False)
+
+
+def _text(text: str, most: int | None) -> None:
+    if not text.strip():
+        return
+    whole = clean(text).rstrip()
+    shown = whole if most is None or len(whole) <= most else f"{whole[:most]} … ({len(whole) - most} more characters)"
+    out().print("\n".join(f"    {line}" for line in shown.splitlines()), markup=False)

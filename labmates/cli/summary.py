@@ -1,0 +1,93 @@
+"""What is printed of ended runs: status, budget, scores."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from labmates.budgets.money import parse_dollars, show_dollars
+from labmates.cli.console import out
+from labmates.records.events import ChargeEvent, Event, ScoreEvent
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from labmates.records.run import RunRecord
+    from labmates.records.store import Store
+
+
+def print_summary(store: Store, runs: list[RunRecord]) -> None:
+    """Print a table of runs; for a single one also its budget and all scores."""
+    from rich.table import Table
+
+    if len(runs) == 1:
+        print_run(store, runs[0])
+    else:
+        table = Table(box=None, pad_edge=False)
+        for heading in ("run", "seed", "status", "completeness", "quality", "accuracy", "spent", "seconds"):
+            table.add_column(heading, justify="left" if heading in ("run", "status") else "right")
+        for run in runs:
+            metrics = [_number(run.metrics.get(name)) for name in ("completeness", "quality", "accuracy")]
+            spent = show_dollars(parse_dollars(run.budget["spent"])) if run.budget else ""
+            table.add_row(run.id, str(run.seed), run.status, *metrics, spent, f"{run.seconds:.1f}")
+        out().print(table)
+    hint = runs[0].id if len(runs) == 1 else "RUN"
+    out().print(f"\nThe whole story: labmates show {hint}      the report: labmates show {hint} --report", markup=False)
+
+
+def print_run(store: Store, run: RunRecord) -> None:
+    """Print one run's status, budget and scores."""
+    usage = run.usage
+    out().print(
+        f"\nRun {run.id} ({run.kind}, {', '.join(run.models)}, seed {run.seed}): {run.status} in {run.seconds:.1f} s, "
+        f"{usage.llm_calls} calls, {usage.input_tokens + usage.output_tokens:,} tokens, {usage.tool_calls} tool calls, "
+        f"{usage.failed_replies} failed replies; code ran in: {run.sandbox or 'no sandbox'}",
+        markup=False,
+    )
+    events = store.events(run.id)
+    if run.budget is not None:
+        out().print(budget_table(run, events))
+    scores = [event for event in events if isinstance(event, ScoreEvent)]
+    if scores:
+        out().print(score_table(scores))
+
+
+def budget_table(run: RunRecord, events: list[Event]) -> Table:
+    """Return what each team spent."""
+    from rich.table import Table
+
+    assert run.budget is not None
+    spent: dict[str, list[int]] = {}
+    for event in events:
+        if isinstance(event, ChargeEvent):
+            row = spent.setdefault(event.team, [0, 0, 0, 0])
+            for i, amount in enumerate((1, event.input_tokens, event.output_tokens, event.amount)):
+                row[i] += amount
+    table = Table(title="Budget", title_justify="left", box=None, pad_edge=False)
+    for heading in ("team", "charges", "tokens in", "tokens out", "spent"):
+        table.add_column(heading, justify="left" if heading == "team" else "right")
+    for team, (charges, inputs, outputs, amount) in spent.items():
+        table.add_row(team, str(charges), f"{inputs:,}", f"{outputs:,}", show_dollars(amount))
+    table.add_row("all", "", "", "", show_dollars(parse_dollars(run.budget["spent"])), style="bold")
+    table.add_row(f"left of {show_dollars(parse_dollars(run.budget['total']))}", "", "", "",
+                  show_dollars(parse_dollars(run.budget["remaining"])))
+    return table
+
+
+def score_table(scores: list[ScoreEvent]) -> Table:
+    """Return all scores with their reasons."""
+    from rich.table import Table
+    from rich.text import Text
+
+    from labmates.cli.console import clean
+
+    table = Table(title="Scores", title_justify="left", box=None, pad_edge=False)
+    for heading in ("judge", "metric", "score", "reason"):
+        table.add_column(heading, justify="right" if heading == "score" else "left")
+    for score in scores:
+        reason = Text(clean(score.reason))
+        table.add_row(f"{score.judge} {score.version}", score.metric, _number(score.value), reason)
+    return table
+
+
+def _number(value: float | None) -> str:
+    return "unscored" if value is None else f"{value:.3f}"

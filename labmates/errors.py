@@ -1,0 +1,54 @@
+"""Errors that a user can act on.
+
+Every error that labmates raises on purpose derives from :class:`LabmatesError`; its text says what was wrong and what is
+allowed. The command line prints that text without a traceback.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+
+
+class LabmatesError(Exception):
+    """Base of all errors that labmates raises on purpose."""
+
+
+class UsageError(LabmatesError, ValueError):
+    """The caller asked for something that can't be: the command line exits with 2."""
+
+
+class MissingExtraError(UsageError):
+    """A part was asked for whose optional dependencies are not installed."""
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(f"{what} needs the extra '{extra}': pip install 'labmates[{extra}]'")
+
+
+def unknown_name(what: str, name: str, known: Iterable[str]) -> UsageError:
+    """Return the error for a `name` that is not among the `known` ones, with the nearest one suggested."""
+    names = sorted(known)
+    close = difflib.get_close_matches(name, names, n=1)
+    hint = f" Did you mean '{close[0]}'?" if close else ""
+    return UsageError(f"unknown {what} '{name}'.{hint} Known: {', '.join(names) or 'none'}.")
+
+
+def explain(error: ValidationError, names: Callable[[str], str] = str) -> str:
+    """Return what is wrong with values that a pydantic model refused, one fault a line.
+
+    Parameters
+    ----------
+    names
+        Turns a field's path (``"team_size"``) into what the user knows it as (``"--team-size"``).
+    """
+    lines = []
+    for fault in error.errors():
+        where = names(".".join(str(part) for part in fault["loc"]))
+        message = fault["msg"].removeprefix("Value error, ")
+        given = "" if fault["type"] == "missing" else f" (given: {str(fault['input'])[:80]!r})"
+        lines.append(f"{where}: {message}{given}")
+    return "\n".join(lines)

@@ -1,0 +1,1 @@
+"""How good was it: judges that score a report, each with a reason."""

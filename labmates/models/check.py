@@ -1,0 +1,70 @@
+"""Checking before a run that its models can be reached, so that a wrong name or address costs nothing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from labmates.errors import UsageError
+from labmates.models.bodies import one_line
+from labmates.models.endpoints import Endpoint, endpoint_of
+from labmates.models.names import ModelName, parse_model
+from labmates.models.options import ModelOptions
+
+PATIENCE = 5.0
+"""Seconds within which a server has to answer."""
+
+
+async def check_models(names: Iterable[str], options: ModelOptions) -> None:
+    """Check that every model named can be asked: its name, its key, and (for a server at a base URL) that
+    somebody listens.
+
+    A hosted service is not contacted; a server may answer whatever it likes, since not every one lists its
+    models.
+
+    Raises
+    ------
+    UsageError
+        If a name or the base URL is wrong, a key is missing, or a server can't be reached.
+    """
+    servers: dict[str, Endpoint] = {}
+    for text in dict.fromkeys(names):
+        model = parse_model(text)
+        if model.scripted:
+            continue
+        endpoint = endpoint_of(model, options, os.environ)
+        if endpoint.hosted:
+            _check_key(model, endpoint)
+        else:
+            servers[endpoint.address] = endpoint
+    for endpoint in servers.values():
+        await _check_server(endpoint.address)
+
+
+def _check_key(model: ModelName, endpoint: Endpoint) -> None:
+    if endpoint.key_name and not endpoint.key:
+        hint = "; for a server of your own, give its base URL" if model.provider == "openai" else ""
+        raise UsageError(f"model '{model}' needs a key: set the environment variable {endpoint.key_name}{hint}")
+
+
+async def _check_server(address: str) -> None:
+    import httpx2
+
+    try:
+        async with httpx2.AsyncClient(timeout=PATIENCE) as client, client.stream("GET", f"{address}/models"):
+            return
+    except httpx2.TimeoutException:
+        reason = f"no answer within {PATIENCE:g} s"
+    except httpx2.ConnectError as error:
+        reason = _innermost(error)
+    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+        reason = f"it doesn't speak HTTP: {one_line(str(error), 200)}"
+    raise UsageError(f"can't reach {address} ({reason}); is the server running?")
+
+
+def _innermost(error: BaseException) -> str:
+    while (inner := error.__cause__ or error.__context__) is not None:
+        error = inner
+    if isinstance(error, ConnectionRefusedError):
+        return "connection refused"
+    return one_line(str(error), 200)

@@ -1,0 +1,104 @@
+"""Where a model is asked: the server's address and key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from labmates.errors import UsageError
+from labmates.models.names import ModelName
+from labmates.models.options import ModelOptions
+
+OPENAI_URL = "https://api.openai.com/v1"
+NO_KEY = "none"
+"""Sent to servers that need no key; OpenAI's client refuses to send none at all."""
+
+KEY_NAMES: dict[str, str] = {
+    "anthropic": "ANTHROPIC_API_KEY",
+    "azure_openai": "AZURE_OPENAI_API_KEY",
+    "baseten": "BASETEN_API_KEY",
+    "cohere": "COHERE_API_KEY",
+    "deepseek": "DEEPSEEK_API_KEY",
+    "fireworks": "FIREWORKS_API_KEY",
+    "google_genai": "GOOGLE_API_KEY",
+    "groq": "GROQ_API_KEY",
+    "huggingface": "HUGGINGFACEHUB_API_TOKEN",
+    "mistralai": "MISTRAL_API_KEY",
+    "nvidia": "NVIDIA_API_KEY",
+    "openrouter": "OPENROUTER_API_KEY",
+    "perplexity": "PPLX_API_KEY",
+    "together": "TOGETHER_API_KEY",
+    "upstage": "UPSTAGE_API_KEY",
+    "xai": "XAI_API_KEY",
+}
+"""Environment variable that holds a provider's key. Providers that are not here find their credentials in
+other ways (cloud profiles) or need none."""
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where a model is asked.
+
+    Attributes
+    ----------
+    address
+        The server's base URL, or the provider's name where its package knows the address. Calls to one
+        address share the limit on calls in flight.
+    hosted
+        Whether it is the provider's own service rather than a server that the user named.
+    key_name
+        Environment variable of the key; empty if there is none.
+    key
+        The key; empty if the variable is not set.
+    """
+
+    address: str
+    hosted: bool
+    key_name: str = ""
+    key: str = field(default="", repr=False)
+
+
+def endpoint_of(model: ModelName, options: ModelOptions, environment: Mapping[str, str]) -> Endpoint:
+    """Find out where `model` is asked.
+
+    An ``openai:`` model is asked at ``options.base_url``, else at the address in ``OPENAI_API_BASE`` or
+    ``OPENAI_BASE_URL`` (which LangChain and OpenAI's client read), else at OpenAI.
+
+    Raises
+    ------
+    UsageError
+        If the base URL is not usable.
+    """
+    if model.provider != "openai":
+        name = KEY_NAMES.get(model.provider, "")
+        return Endpoint(model.provider, hosted=True, key_name=name, key=environment.get(name, ""))
+    url = options.base_url or environment.get("OPENAI_API_BASE") or environment.get("OPENAI_BASE_URL") or OPENAI_URL
+    check_base_url(url)
+    key = environment.get(options.api_key_env, "").strip()
+    return Endpoint(
+        url.rstrip("/"), hosted=urlsplit(url).hostname == "api.openai.com", key_name=options.api_key_env, key=key
+    )
+
+
+def check_base_url(url: str) -> None:
+    """Check that `url` can be the base URL of a server.
+
+    Raises
+    ------
+    UsageError
+        If it is no http or https URL with a host, or holds a name or password (which would end up in logs), a
+        query or a fragment.
+    """
+    example = "for instance http://127.0.0.1:8000/v1"
+    try:
+        parts = urlsplit(url)
+        named, _ = parts.hostname, parts.port
+    except ValueError as error:
+        raise UsageError(f"base URL '{url}' is malformed ({error}); {example}") from None
+    if parts.username is not None or parts.password is not None:
+        raise UsageError("the base URL holds a name or password: put the key into the environment variable instead")
+    if parts.scheme not in ("http", "https") or not named:
+        raise UsageError(f"base URL '{url}' must begin with http:// or https:// and name a host; {example}")
+    if parts.query or parts.fragment or any(char.isspace() for char in url):
+        raise UsageError(f"base URL '{url}' must have no query, fragment or space; {example}")

@@ -1,0 +1,197 @@
+"""What an exception of a model call means: try again, give up, or the prompt is too long."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any, Literal
+
+from labmates.models.bodies import ErrorBody, one_line, read_error
+from labmates.models.redact import Redactor
+
+Kind = Literal["retry", "refused", "overflow"]
+
+TIMEOUTS = {"TimeoutError", "APITimeoutError", "TimeoutException", "ModelTimeoutError"}
+CONNECTIONS = {
+    "APIConnectionError",
+    "ModelConnectionError",
+    "TransportError",
+    "ClientConnectionError",
+    "ClientPayloadError",
+    "ConnectionError",
+    "SSLError",
+    "EndOfStream",
+    "gaierror",
+}
+"""Exceptions of OpenAI's client, LangChain, httpx and httpx2, aiohttp, the standard library and anyio, by
+their names: this way no provider's package has to be imported to tell its errors apart."""
+
+OVERFLOW_CODES = {"exceed_context_size_error", "context_length_exceeded", "context_window_exceeded"}
+OVERFLOW_TEXT = re.compile(
+    r"maximum context length|longer than the maximum model length|(?:prompt|input) is too long"
+    r"|context (?:length|size|window)[^.]{0,60}exceed|exceed[^.]{0,60}context (?:length|size|window)"
+    r"|input token count[^.]{0,60}exceeds|`inputs` tokens \+ `max_new_tokens` must be",
+    re.IGNORECASE,
+)
+LIMIT_TEXT = re.compile(
+    r"(?:maximum (?:context|model) length(?: is| of)?|context size \(|tokens > |must be <=|number of tokens allowed \()"
+    r"\s*([\d,]+)",
+    re.IGNORECASE,
+)
+REQUESTED_TEXT = re.compile(
+    r"(?:requested|resulted in|request \(|prompt \(length|prompt contains|too long:|token count \()\s*([\d,]+)",
+    re.IGNORECASE,
+)
+LONGEST_REASON = 300
+"""Characters of a reason that end up in an error."""
+
+NEVER_BETTER = {"insufficient_quota", "billing_hard_limit_reached", "credit_balance_too_low"}
+"""Codes of a 429 that waiting doesn't cure."""
+
+
+class BrokenReplyError(Exception):
+    """An answer with status 200 whose body is no reply: cut, no JSON, or an error in disguise.
+
+    Parameters
+    ----------
+    reason
+        What was wrong.
+    body
+        The error that the body holds, where it holds one.
+    """
+
+    def __init__(self, reason: str, body: Any = None) -> None:
+        super().__init__(reason)
+        self.body = body
+
+
+@dataclass(frozen=True)
+class Failure:
+    """One failed attempt. Its texts are one line each and free of secrets."""
+
+    kind: Kind
+    reason: str
+    status: int | None = None
+    retry_after: float | None = None
+    body: ErrorBody = field(default_factory=lambda: ErrorBody(""))
+
+    def __str__(self) -> str:
+        return f"HTTP {self.status}: {self.reason}" if self.status else self.reason
+
+
+class AttemptError(Exception):
+    """One attempt of a model call failed."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(str(failure))
+        self.failure = failure
+
+
+def failure_of(error: Exception, redact: Redactor) -> Failure | None:
+    """Tell what `error`, raised by a provider's client, means; None if it isn't about the call (a bug, most
+    likely).
+    """
+    if isinstance(error, AttemptError):
+        return error.failure
+    names = {kind.__name__ for kind in type(error).__mro__}
+    status = _status_of(error)
+    if status is None and names & TIMEOUTS:
+        return Failure("retry", "no answer in time")
+    if status is None and names & CONNECTIONS:
+        return Failure("retry", one_line(redact(_connection_reason(error)), LONGEST_REASON))
+    if status is None and not names & {"APIError", "ModelError", "BrokenReplyError", "JSONDecodeError"}:
+        return None
+    body = _redacted(_body_of(error), redact)
+    status = status or body.status
+    return Failure(
+        kind=_kind(status, body, names, error),
+        reason=one_line(body.message, LONGEST_REASON) or "no reason given",
+        status=status,
+        retry_after=_retry_after(error),
+        body=body,
+    )
+
+
+def context_limits(body: ErrorBody) -> tuple[int | None, int | None]:
+    """Return the tokens that the model takes and those that the call needs, where an overflow error tells
+    them.
+    """
+    limit = body.limit or _number(LIMIT_TEXT, body.message)
+    return limit, body.requested or _number(REQUESTED_TEXT, body.message)
+
+
+def read_retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
+    """Return the seconds that a server asks to wait: ``retry-after-ms``, or ``retry-after`` in seconds or as
+    an HTTP date.
+    """
+    for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        text = headers.get(name, "").strip()
+        if re.fullmatch(r"\d{1,9}(\.\d{1,9})?", text):
+            return float(text) * scale
+    try:
+        moment = parsedate_to_datetime(headers.get("retry-after", ""))
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return max(0.0, (moment - now).total_seconds())
+
+
+def _kind(status: int | None, body: ErrorBody, names: set[str], error: Exception) -> Kind:
+    codes = {body.code, body.type}
+    if codes & OVERFLOW_CODES or "ContextOverflowError" in names:
+        return "overflow"
+    if status != 429 and OVERFLOW_TEXT.search(body.message):
+        return "overflow"
+    if codes & NEVER_BETTER:
+        return "refused"
+    if status is None:
+        return "retry" if getattr(error, "is_retryable", True) else "refused"
+    return "retry" if status in (408, 409, 425, 429) or status >= 500 else "refused"
+
+
+def _status_of(error: Exception) -> int | None:
+    for holder in (error, getattr(error, "response", None)):
+        for name in ("status_code", "status", "code"):
+            value = getattr(holder, name, None)
+            if isinstance(value, int) and 300 <= value < 600:
+                return value
+    return None
+
+
+def _body_of(error: Exception) -> ErrorBody:
+    text = getattr(getattr(error, "response", None), "text", None)
+    if isinstance(text, str) and text.strip():
+        return read_error(text)
+    body = getattr(error, "body", None)
+    if isinstance(error, json.JSONDecodeError):
+        return ErrorBody("the body is no JSON")
+    return read_error(body) if body else ErrorBody(one_line(str(error)))
+
+
+def _redacted(body: ErrorBody, redact: Redactor) -> ErrorBody:
+    return ErrorBody(
+        redact(body.message), redact(body.code), redact(body.type), body.param, body.status, body.limit, body.requested
+    )
+
+
+def _connection_reason(error: BaseException) -> str:
+    """Return the text of the innermost cause, since clients wrap it in their own ``Connection error.``."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return one_line(str(error)) or type(error).__name__
+
+
+def _retry_after(error: Exception) -> float | None:
+    headers = getattr(getattr(error, "response", None), "headers", None)
+    return read_retry_after(headers, datetime.now(UTC)) if isinstance(headers, Mapping) else None
+
+
+def _number(pattern: re.Pattern[str], text: str) -> int | None:
+    found = pattern.search(text)
+    digits = found[1].replace(",", "") if found else ""
+    return int(digits) if 0 < len(digits) < 12 else None

@@ -1,0 +1,200 @@
+"""The one door to chat models: `ModelHub`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import ssl
+import time
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from functools import cache
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import BaseTool
+from langchain_core.utils.function_calling import convert_to_openai_tool
+
+from labmates.models.connection import CallLog, Connection, Persistence, Request, Send
+from labmates.models.dialect import LIMITS, Dialect
+from labmates.models.endpoints import Endpoint, endpoint_of
+from labmates.models.names import ModelName, parse_model
+from labmates.models.normalise import normalise, safe_message
+from labmates.models.options import ModelOptions
+from labmates.models.providers import LIMIT_FIELDS, OPENAI_FAMILY, per_call, per_instance, provider_chat
+from labmates.models.redact import Redactor
+from labmates.models.reply import Reply
+from labmates.models.retry import Backoff
+
+if TYPE_CHECKING:
+    import httpx2
+
+
+class ModelHub:
+    """Builds chat models by name and calls them; an async context manager, for one event loop.
+
+    Every model is built once. All calls to one endpoint share a limit on calls in flight, whatever the model;
+    scripted models have none. The HTTP client belongs to the hub and is closed with it.
+
+    Parameters
+    ----------
+    options
+        Connection settings.
+    backoff
+        Waits between attempts.
+
+    Examples
+    --------
+    >>> async with ModelHub(ModelOptions(base_url="http://127.0.0.1:8000/v1")) as hub:  # doctest: +SKIP
+    ...     reply = await hub.call("openai:qwen3-4b", [HumanMessage("Hello")], seed=1, max_output_tokens=100)
+    """
+
+    def __init__(self, options: ModelOptions, *, backoff: Backoff | None = None) -> None:
+        self.options = options
+        self._persistence = Persistence(options.call_timeout, options.max_retries, backoff or Backoff())
+        self._connections: dict[str, Connection] = {}
+        self._scripted: dict[str, BaseChatModel] = {}
+        self._slots: dict[str, asyncio.Semaphore] = {}
+        self._client: httpx2.AsyncClient | None = None
+        self._open: AsyncExitStack | None = None
+
+    async def __aenter__(self) -> Self:
+        self._open = AsyncExitStack()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._open is not None
+        await self._open.aclose()
+        self._open = self._client = None
+        self._connections.clear()
+        self._scripted.clear()
+        self._slots.clear()
+
+    async def call(
+        self,
+        model: str,
+        messages: Sequence[BaseMessage],
+        *,
+        tools: Sequence[BaseTool | dict[str, Any]] = (),
+        seed: int,
+        max_output_tokens: int,
+        temperature: float | None = None,
+        config: RunnableConfig | None = None,
+    ) -> Reply:
+        """Call a model and return its reply, whatever is wrong with that (see `Reply.faults`).
+
+        Parameters
+        ----------
+        model
+            ``provider:name``.
+        messages
+            The prompt.
+        tools
+            Tools that the model may call; LangChain tools, or schemas as OpenAI's JSON has them (which saves
+            converting them at every call).
+        seed
+            Sent where the provider takes one. The waits between attempts derive from it too.
+        max_output_tokens
+            Limit on the reply, reasoning included.
+        temperature
+            Left to the server if None. A server that refuses the parameter is asked without it.
+        config
+            LangChain's: ``run_name``, ``tags`` and ``metadata`` reach the trace, where each attempt is one
+            run; the number of the attempt is added to its metadata.
+
+        Raises
+        ------
+        UsageError
+            If the name or the base URL is wrong, or a provider can't be set up.
+        EndpointError
+            If the server refused the call, or failed at every attempt.
+        ContextOverflowError
+            If the prompt is too long for the model.
+        """
+        if self._open is None:
+            raise RuntimeError("a ModelHub is used within 'async with'")
+        started = time.monotonic()
+        request = Request(
+            messages=[safe_message(message) for message in messages],
+            tools=[tool if isinstance(tool, dict) else convert_to_openai_tool(tool) for tool in tools],
+            seed=seed,
+            max_output_tokens=max_output_tokens,
+            temperature=temperature,
+            config=config or {},
+        )
+        log = CallLog()
+        message = await self._ask(model, request, log)
+        return replace(
+            normalise(message, sent=request.messages, tools=request.tools),
+            attempts=log.attempts,
+            seconds=time.monotonic() - started,
+            errors=tuple(map(str, log.failures)),
+        )
+
+    async def _ask(self, model: str, request: Request, log: CallLog) -> AIMessage:
+        if model not in self._scripted and model not in self._connections:
+            self._connect(model)
+        if model in self._connections:
+            return await self._connections[model].ask(request, log)
+        log.attempts = 1
+        arguments: dict[str, Any] = {"seed": request.seed, "max_tokens": request.max_output_tokens}
+        message = await per_call(self._scripted[model])(request, arguments)
+        assert isinstance(message, AIMessage)
+        return message
+
+    def _connect(self, model: str) -> None:
+        name = parse_model(model)
+        if name.scripted:
+            from labmates.models.scripted import BASELINES
+
+            self._scripted[model] = BASELINES.get(name.name)()
+            return
+        endpoint = endpoint_of(name, self.options, os.environ)
+        redact = Redactor.from_environment(os.environ, endpoint.key)
+        send, dialect = self._sender(name, endpoint, redact)
+        slots = self._slots.setdefault(endpoint.address, asyncio.Semaphore(self.options.max_concurrent_calls))
+        self._connections[model] = Connection(name, endpoint, send, dialect, slots, self._persistence, redact)
+
+    def _sender(self, name: ModelName, endpoint: Endpoint, redact: Redactor) -> tuple[Send, Dialect]:
+        if name.provider == "openai":
+            from labmates.models.openai_chat import openai_chat
+
+            chat = openai_chat(name.name, endpoint, self._http_client(), self.options, redact)
+            return per_call(chat), Dialect(LIMITS[endpoint.hosted])
+        if name.provider in OPENAI_FAMILY:
+            family = provider_chat(name, self.options, redact, client=self._http_client())
+            return per_call(family), Dialect("max_tokens")
+        limit = LIMIT_FIELDS.get(name.provider, "max_tokens")
+
+        def build(tokens: int, temperature: float | None) -> BaseChatModel:
+            settings = {limit: tokens} if temperature is None else {limit: tokens, "temperature": temperature}
+            return provider_chat(name, self.options, redact, **settings)
+
+        return per_instance(build), Dialect(limit)
+
+    def _http_client(self) -> httpx2.AsyncClient:
+        import httpx2
+
+        if self._client is None:
+            assert self._open is not None
+            # No bound on connections: the slots bound the calls, and a pool that is full would count as a slow server.
+            limits = httpx2.Limits(max_connections=None, max_keepalive_connections=self.options.max_concurrent_calls)
+            self._client = httpx2.AsyncClient(
+                limits=limits, timeout=self.options.call_timeout, follow_redirects=True, verify=_ssl_context()
+            )
+            self._open.push_async_callback(self._client.aclose)
+        return self._client
+
+
+@cache
+def _ssl_context() -> ssl.SSLContext:
+    """Return one for all hubs: reading the certificates takes longer than everything else that a new client does."""
+    import httpx2
+
+    return httpx2.create_ssl_context()

@@ -1,0 +1,169 @@
+"""A chat model's message, made a `Reply` that everything after it can rely on.
+
+Whatever a server sends, the reply's text can be stored, its tool calls are whole, and its message can be sent
+back: servers answer 400 or 500 to a message of their own that holds a cut tool call, a tool call without an
+id, or nothing at all.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast, get_args
+
+from langchain_core.messages import AIMessage, BaseMessage
+
+from labmates.models.reply import Fault, Finish, Reply, ToolCall
+from labmates.models.safe import UnsafeValueError, safe_text, safe_value
+from labmates.models.thinking import split_thinking
+from labmates.models.tokens import estimate_messages, estimate_tokens, text_of
+from labmates.models.usage import read_usage
+
+NO_TEXT = "(no text)"
+"""Stands in `Reply.message` for a reply with neither text nor a whole tool call: several providers refuse an
+empty message."""
+
+FINISHES: dict[str, Finish] = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "eos": "stop",
+    "max_tokens": "length",
+    "model_length": "length",
+    "tool_use": "tool_calls",
+    "function_call": "tool_calls",
+    "safety": "content_filter",
+    "refusal": "content_filter",
+}
+"""Words of other providers for why a model stopped."""
+
+
+def normalise(message: AIMessage, *, sent: Sequence[BaseMessage], tools: Iterable[Mapping[str, Any]] = ()) -> Reply:
+    """Turn a model's message into a reply.
+
+    Parameters
+    ----------
+    message
+        As the chat model returned it: nothing in it is trusted.
+    sent
+        The prompt, for the estimate of its tokens and for ids of tool calls that are already taken.
+    tools
+        Schemas of the tools that went with it, for the same estimate.
+    """
+    finish = _finish(message.response_metadata)
+    text, reasoning = split_thinking(safe_text(text_of(message.content)), cut=finish == "length")
+    reasoning = "\n".join(filter(None, [safe_text(_reasoning(message)), reasoning]))
+    begun = _begun_calls(message)
+    calls, faults = _read_calls(begun, finish, taken=_ids(sent), turn=len(sent))
+    if not text and not begun:
+        faults = ["empty", *faults]
+    if finish == "length":
+        faults = ["cut", *faults]
+    written = estimate_tokens(text) + sum(
+        estimate_tokens(safe_text(f"{call.name}{call.arguments or call.broken}")) for call in begun
+    )
+    thought = estimate_tokens(reasoning)
+    usage = read_usage(
+        cast("Mapping[str, Any] | None", message.usage_metadata),
+        prompt=lambda: estimate_messages(sent, tools),
+        output=lambda: written + thought,
+        reasoning=thought,
+    )
+    return Reply(text, calls, tuple(dict.fromkeys(faults)), _resendable(text, calls), finish, usage, reasoning)
+
+
+def safe_message(message: BaseMessage) -> BaseMessage:
+    """Return a message whose text can be sent as UTF-8 (the output of a tool may hold anything)."""
+    if not isinstance(message.content, str) or (content := safe_text(message.content)) == message.content:
+        return message
+    return message.model_copy(update={"content": content})
+
+
+@dataclass(frozen=True)
+class _Begun:
+    id: str | None
+    name: str | None
+    arguments: dict[str, Any] | None
+    broken: object = ""
+
+
+def _resendable(text: str, calls: tuple[ToolCall, ...]) -> AIMessage:
+    return AIMessage(
+        content=text or ("" if calls else NO_TEXT),
+        tool_calls=[{"type": "tool_call", "id": call.id, "name": call.name, "args": call.arguments} for call in calls],
+    )
+
+
+def _finish(metadata: Mapping[str, Any]) -> Finish:
+    reason = metadata.get("finish_reason") or metadata.get("stop_reason") or metadata.get("done_reason")
+    word = str(reason).lower()
+    return cast(Finish, word) if word in get_args(Finish) else FINISHES.get(word, "unknown")
+
+
+def _reasoning(message: AIMessage) -> str:
+    field = message.additional_kwargs.get("reasoning_content")
+    parts = [field] if isinstance(field, str) else []
+    for block in message.content if isinstance(message.content, list) else ():
+        if isinstance(block, dict) and block.get("type") in ("thinking", "reasoning"):
+            parts += [part for key in ("thinking", "reasoning") if isinstance(part := block.get(key), str)]
+    return "\n".join(part.strip() for part in parts)
+
+
+def _begun_calls(message: AIMessage) -> list[_Begun]:
+    """Return every call that the model began: the whole ones, then those that LangChain (or `OpenAIChat`)
+    found invalid.
+    """
+    whole = [_Begun(call["id"], call["name"], read_arguments(call["args"])) for call in message.tool_calls]
+    return whole + [_Begun(call["id"], call["name"], None, call["args"]) for call in message.invalid_tool_calls]
+
+
+def _read_calls(
+    begun: list[_Begun], finish: Finish, *, taken: set[str], turn: int
+) -> tuple[tuple[ToolCall, ...], list[Fault]]:
+    calls: list[ToolCall] = []
+    faults: list[Fault] = []
+    for place, call in enumerate(begun):
+        name = re.sub(r"[^A-Za-z0-9_-]", "_", call.name or "")[:64]
+        if call.arguments is None or not name:
+            # The length limit can only have cut the last call.
+            faults.append("cut_tool_call" if finish == "length" and place == len(begun) - 1 else "bad_tool_call")
+            continue
+        fresh = _fresh_id(call.id or "", f"call_{turn}_{place}", taken)
+        taken.add(fresh)
+        calls.append(ToolCall(fresh, name, call.arguments))
+    return tuple(calls), faults
+
+
+def read_arguments(arguments: Any) -> dict[str, Any] | None:
+    """Return a tool call's arguments as a JSON object; None if they are none. Nothing at all is the empty
+    object.
+    """
+    try:
+        if isinstance(arguments, str):
+            arguments = json.loads(arguments, strict=False) if arguments.strip() else {}
+        value = safe_value({} if arguments is None else arguments)
+    except (ValueError, RecursionError, UnsafeValueError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _fresh_id(id_: str, own: str, taken: set[str]) -> str:
+    """Return `id_` if a server takes it (short, plain characters) and no other call has it, else one of our
+    own.
+    """
+    if re.fullmatch(r"[A-Za-z0-9_.:-]{1,40}", id_) and id_ not in taken:
+        return id_
+    return next(name for name in _numbered(own) if name not in taken)
+
+
+def _numbered(name: str) -> Iterable[str]:
+    yield name
+    number = 1
+    while True:
+        yield f"{name}_{number}"
+        number += 1
+
+
+def _ids(sent: Sequence[BaseMessage]) -> set[str]:
+    return {str(call["id"]) for message in sent if isinstance(message, AIMessage) for call in message.tool_calls}

@@ -1,0 +1,147 @@
+"""OpenAI's protocol for real servers: LangChain's `ChatOpenAI` with a reader that no reply upsets."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx2
+from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
+from langchain_core.language_models import LanguageModelInput
+from langchain_core.messages import AIMessage, BaseMessage, InvalidToolCall, ToolCall
+from langchain_core.outputs import ChatResult
+from langchain_openai import ChatOpenAI
+from pydantic import PrivateAttr, SecretStr
+
+from labmates.models.endpoints import NO_KEY, Endpoint
+from labmates.models.failures import AttemptError, failure_of
+from labmates.models.normalise import read_arguments
+from labmates.models.options import ModelOptions
+from labmates.models.redact import Redactor
+from labmates.models.wire import Json, StreamedReply, clean_completion, read_completion
+
+
+class OpenAIChat(ChatOpenAI):
+    """`ChatOpenAI` for servers that follow the protocol more or less.
+
+    It differs in this: replies are read from the bytes that arrived, so that malformed ones raise no foreign
+    errors and reasoning text is kept (in ``additional_kwargs["reasoning_content"]``); a streamed reply gives
+    the very message that it would give unstreamed; errors are `AttemptError`, free of secrets before any
+    tracer sees them; the limit on a reply keeps the name under which it was passed. Only ``ainvoke`` is meant
+    to be used.
+    """
+
+    ask_stream: bool = False
+    """Ask the server to stream. (LangChain's own ``streaming`` would read the stream its way.)"""
+
+    _redact: Redactor = PrivateAttr(default_factory=Redactor)
+
+    async def _agenerate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,  # noqa: ARG002 (LangChain's signature)
+        **kwargs: Any,
+    ) -> ChatResult:
+        stream_usage = kwargs.pop("stream_usage", True)
+        payload = self._get_request_payload(messages, stop=stop, **kwargs)
+        try:
+            if self.ask_stream:
+                payload["stream"] = True
+                if stream_usage:
+                    payload["stream_options"] = {"include_usage": True}
+                return self._result(await self._streamed(payload))
+            # The client's own method for completions spends a quarter of a call's time on checking the messages.
+            response = await self.root_async_client.post("/chat/completions", cast_to=httpx2.Response, body=payload)
+            return self._result(read_completion(response.content))
+        except Exception as error:
+            failure = failure_of(error, self._redact)
+            if failure is None:
+                raise
+            # Without the cause: a tracer would print it, and it may quote the key.
+            raise AttemptError(failure) from None
+
+    def _get_request_payload(
+        self, input_: LanguageModelInput, *, stop: list[str] | None = None, **kwargs: Any
+    ) -> dict[str, Any]:
+        limit = kwargs.pop("max_tokens", None)  # ChatOpenAI would rename it.
+        payload = super()._get_request_payload(input_, stop=stop, **kwargs)
+        return payload if limit is None else {**payload, "max_tokens": limit}
+
+    async def _streamed(self, payload: dict[str, Any]) -> Json:
+        async with self.async_client.with_streaming_response.create(**payload) as response:
+            if "event-stream" not in response.headers.get("content-type", ""):
+                return read_completion(await response.read())  # A server that knows no streaming.
+            reply = StreamedReply()
+            async for line in _lines(response.iter_bytes()):
+                reply.add(line)
+        return reply.whole()
+
+    def _result(self, completion: Json) -> ChatResult:
+        cleaned, reasoning, calls = clean_completion(completion)
+        result = self._create_chat_result(cleaned)
+        message = result.generations[0].message
+        assert isinstance(message, AIMessage)
+        if reasoning:
+            message.additional_kwargs["reasoning_content"] = reasoning
+        cut = cleaned["choices"][0]["finish_reason"] == "length"
+        for place, call in enumerate(calls):
+            # No arguments at all mean an empty object, unless the reply was cut before they began.
+            lost = cut and place == len(calls) - 1 and not call["arguments"]
+            arguments = None if lost else read_arguments(call["arguments"])
+            if arguments is None:
+                message.invalid_tool_calls.append(_invalid(call))
+            else:
+                message.tool_calls.append(ToolCall(type="tool_call", id=call["id"], name=call["name"], args=arguments))
+        return result
+
+
+def openai_chat(
+    name: str, endpoint: Endpoint, client: httpx2.AsyncClient, options: ModelOptions, redact: Redactor
+) -> OpenAIChat:
+    """Build the chat model `name` at `endpoint`.
+
+    Parameters
+    ----------
+    name
+        The model's name at the server.
+    endpoint
+        Address and key.
+    client
+        HTTP client of the running event loop. Without it LangChain would share one between event loops, which
+        fails in the second of them.
+    options
+        For the time limit, and whether to stream.
+    redact
+        Takes the secrets out of errors.
+    """
+    model = OpenAIChat(
+        model=name,
+        base_url=endpoint.address,
+        api_key=SecretStr(endpoint.key or NO_KEY),
+        http_async_client=client,
+        timeout=options.call_timeout,
+        max_retries=0,
+        use_responses_api=False,
+        output_version="v0",
+        disable_streaming=True,
+        ask_stream=options.stream,
+    )
+    model._redact = redact
+    return model
+
+
+def _invalid(call: Json) -> InvalidToolCall:
+    return InvalidToolCall(
+        type="invalid_tool_call", id=call["id"], name=call["name"], args=call["arguments"], error="no JSON object"
+    )
+
+
+async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[str]:
+    """Cut a body into lines at line feeds alone (httpx also cuts at U+2028, which may stand within JSON)."""
+    rest = b""
+    async for chunk in chunks:
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            yield line.decode("utf-8", "replace").rstrip("\r")
+    yield rest.decode("utf-8", "replace")

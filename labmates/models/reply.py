@@ -1,0 +1,74 @@
+"""What came back from one model call, after it has been made safe to work with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from langchain_core.messages import AIMessage
+
+Fault = Literal["empty", "cut", "cut_tool_call", "bad_tool_call"]
+"""What can be wrong with a reply that did arrive: nothing in it, ended by the length limit, a tool call cut
+by it, or a tool call whose arguments are no JSON object."""
+
+Finish = Literal["stop", "length", "tool_calls", "content_filter", "unknown"]
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Tokens of one call. `reasoning_tokens` are part of `output_tokens`; `estimated` if the server reported
+    none.
+    """
+
+    input_tokens: int
+    output_tokens: int
+    reasoning_tokens: int = 0
+    estimated: bool = False
+
+
+@dataclass(frozen=True)
+class ToolCall:
+    """One whole, well-formed call of a tool."""
+
+    id: str
+    name: str
+    arguments: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Reply:
+    """A model's reply.
+
+    Attributes
+    ----------
+    text
+        Its text, without reasoning.
+    tool_calls
+        The whole, well-formed tool calls, in order. Cut and malformed ones are left out and named in
+        `faults`.
+    faults
+        What was wrong with it; empty for a clean reply.
+    message
+        The reply as it may be sent back to any server: text and well-formed tool calls only.
+    finish
+        Why the model stopped.
+    usage
+        Tokens, always known (reported or estimated).
+    reasoning
+        Reasoning text where the server sends any, else empty. Never sent back.
+    attempts
+        Number of HTTP attempts that it took.
+    seconds
+        Time from the first attempt to the end, waits included.
+    """
+
+    text: str
+    tool_calls: tuple[ToolCall, ...]
+    faults: tuple[Fault, ...]
+    message: AIMessage
+    finish: Finish
+    usage: Usage
+    reasoning: str = ""
+    attempts: int = 1
+    seconds: float = 0.0
+    errors: tuple[str, ...] = field(default=())

@@ -1,0 +1,65 @@
+"""Text and values from a model, made safe to store as UTF-8 JSON and to show in a terminal."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+UNSAFE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+"""Control characters (tab, line feed and carriage return are fine) and surrogates."""
+
+SURROGATE = re.compile("[\ud800-\udfff]")
+MAX_DEPTH = 64
+"""Deepest nesting of a value that we take: far beyond any tool's arguments, far below what stops a JSON or
+msgpack encoder."""
+
+MAX_INTEGER = 2**63
+"""Integers from here on can't be stored in a checkpoint (msgpack) or a database column."""
+
+
+class UnsafeValueError(ValueError):
+    """A value that can't be stored as JSON: not finite, too large or too deeply nested."""
+
+
+def safe_text(text: str) -> str:
+    """Return `text` without characters that can't be stored or shown; each becomes U+FFFD.
+
+    A pair of surrogates that was torn apart (a streamed reply may cut an emoji in two) is put together again
+    first.
+    """
+    if UNSAFE.search(text) is None:
+        return text
+    if SURROGATE.search(text):
+        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return UNSAFE.sub("\ufffd", text)
+
+
+def safe_value(value: Any, depth: int = 0) -> Any:
+    """Return a JSON value (as ``json.loads`` gives it) with every text in it made safe.
+
+    Raises
+    ------
+    UnsafeValueError
+        If it holds a number that is not finite or beyond 64 bits, nests deeper than 64 levels, or is no JSON
+        value.
+    """
+    if isinstance(value, str):
+        return safe_text(value)
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        if not -MAX_INTEGER <= value < MAX_INTEGER:
+            raise UnsafeValueError("an integer beyond 64 bits")
+        return value
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise UnsafeValueError("a number that is not finite")
+        return value
+    if depth >= MAX_DEPTH:
+        raise UnsafeValueError(f"nested deeper than {MAX_DEPTH} levels")
+    if isinstance(value, list):
+        return [safe_value(item, depth + 1) for item in value]
+    if isinstance(value, dict):
+        return {safe_text(str(key)): safe_value(item, depth + 1) for key, item in value.items()}
+    raise UnsafeValueError(f"no JSON value: {type(value).__name__}")

@@ -1,0 +1,233 @@
+"""What all scripted baselines share: a chat model whose replies are composed by code, with true token counts and a true length limit.
+
+A baseline is asked as any other chat model: it hears the messages, the schemas of its tools, a seed and a token limit, and nothing
+else. A subclass of :class:`ScriptedModel` only writes :meth:`~ScriptedModel.compose`; what it wants to say is then made into a reply
+as a server would make it: cut at `max_tokens`, its tokens counted, and its tool calls parsed.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages.tool import InvalidToolCall, ToolCall
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.runnables import Runnable
+from langchain_core.tools import BaseTool
+from langchain_core.utils.function_calling import convert_to_openai_tool
+
+from labmates.models.tokens import estimate_messages, estimate_tokens, text_of
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What a model gets to hear in one call.
+
+    Attributes
+    ----------
+    messages
+        The conversation, oldest first.
+    tools
+        The tools that it may call, as OpenAI function schemas.
+    seed
+        The only source of chance.
+    max_tokens
+        Most tokens of the reply; None without a limit.
+    """
+
+    messages: tuple[BaseMessage, ...]
+    tools: tuple[Mapping[str, Any], ...] = ()
+    seed: int = 0
+    max_tokens: int | None = None
+
+    def tool_names(self) -> tuple[str, ...]:
+        """Return the names of the tools that may be called."""
+        return tuple(str(tool.get("function", {}).get("name", "")) for tool in self.tools)
+
+
+@dataclass(frozen=True)
+class DraftCall:
+    """A tool call as a model writes it: `arguments` is the JSON text, whole or not. Without an `id` one is made."""
+
+    name: str
+    arguments: str
+    id: str | None = None
+
+
+@dataclass(frozen=True)
+class Draft:
+    """What a baseline wants to reply: a text (or content blocks) and then tool calls.
+
+    `finish` is the reason for stopping that is reported; without it the true one is.
+    """
+
+    content: str | list[str | dict[str, Any]] = ""
+    calls: tuple[DraftCall, ...] = ()
+    finish: str | None = None
+
+
+def call(name: str, /, **arguments: object) -> DraftCall:
+    """Return a well-formed tool call."""
+    return DraftCall(name, json.dumps(arguments, ensure_ascii=False))
+
+
+def call_tokens(name: str, arguments: str) -> int:
+    """Return what a tool call costs: its name and its arguments as the model writes them."""
+    return estimate_tokens(f"{name}{arguments}")
+
+
+def cut_to_tokens(text: str, tokens: int) -> str:
+    """Return the longest beginning of `text` that takes at most `tokens` tokens."""
+    if estimate_tokens(text) <= tokens:
+        return text
+    low, high = 0, len(text)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if estimate_tokens(text[:middle]) <= tokens:
+            low = middle
+        else:
+            high = middle - 1
+    return text[:low]
+
+
+def make_reply(draft: Draft, heard: Heard, model: str) -> AIMessage:
+    """Return the reply that comes of a draft: cut at the token limit, with its usage and the reason why it ended.
+
+    A reply is written from front to back, first the text, then the calls: what lies behind the limit is lost, and the call in
+    which the limit falls is left with half its arguments, which are no JSON any more (servers hand these on too).
+    """
+    content, used = _cut_content(draft.content, heard.max_tokens)
+    cut = content != draft.content
+    calls: list[ToolCall] = []
+    invalid: list[InvalidToolCall] = []
+    for place, wanted in enumerate(draft.calls):
+        left = None if heard.max_tokens is None else heard.max_tokens - used
+        arguments = wanted.arguments
+        if cut or (left is not None and call_tokens(wanted.name, arguments) > left):
+            cut = True
+            if left is None or estimate_tokens(wanted.name) >= left:
+                break
+            arguments = _cut_arguments(wanted.name, arguments, left)
+        used += call_tokens(wanted.name, arguments)
+        id_ = f"call_{len(heard.messages)}_{place}" if wanted.id is None else wanted.id
+        parsed = _parse(arguments)
+        if parsed is None:
+            invalid.append(
+                {"type": "invalid_tool_call", "id": id_, "name": wanted.name, "args": arguments, "error": "no JSON object"}
+            )
+        else:
+            calls.append({"type": "tool_call", "id": id_, "name": wanted.name, "args": parsed})
+        if cut:
+            break
+    read, used = estimate_messages(heard.messages, heard.tools), max(1, used)
+    finish = "length" if cut else draft.finish or ("tool_calls" if draft.calls else "stop")
+    return AIMessage(
+        content=content,
+        tool_calls=calls,
+        invalid_tool_calls=invalid,
+        usage_metadata={"input_tokens": read, "output_tokens": used, "total_tokens": read + used},
+        response_metadata={"finish_reason": finish, "model_name": model},
+    )
+
+
+def _cut_content(
+    content: str | list[str | dict[str, Any]], limit: int | None
+) -> tuple[str | list[str | dict[str, Any]], int]:
+    text = text_of(content)
+    tokens = estimate_tokens(text)
+    if limit is None or tokens <= limit:
+        return content, tokens
+    text = cut_to_tokens(text, limit)
+    return text, estimate_tokens(text)
+
+
+def _cut_arguments(name: str, arguments: str, limit: int) -> str:
+    return cut_to_tokens(name + arguments, limit)[len(name) :]
+
+
+def _parse(arguments: str) -> dict[str, Any] | None:
+    try:
+        value = json.loads(arguments)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+class ScriptedModel(BaseChatModel):
+    """A chat model whose replies are composed by code.
+
+    Every reply depends on the messages, the tools, ``seed`` and ``max_tokens`` of its call alone.
+
+    Attributes
+    ----------
+    baseline
+        Its name in the registry.
+    description
+        What it does, in one line.
+    """
+
+    baseline: ClassVar[str]
+    description: ClassVar[str]
+
+    @abstractmethod
+    def compose(self, heard: Heard) -> Draft:
+        """Return what the baseline wants to reply."""
+
+    def bind_tools(
+        self,
+        tools: Sequence[dict[str, Any] | type | Callable[..., Any] | BaseTool],
+        *,
+        tool_choice: str | None = None,
+        **kwargs: Any,
+    ) -> Runnable[Any, AIMessage]:
+        """Return the model with tools; `tool_choice` is ignored, as many servers do."""
+        del tool_choice
+        return self.bind(tools=[convert_to_openai_tool(tool) for tool in tools], **kwargs)
+
+    @property
+    def _llm_type(self) -> str:
+        return "scripted"
+
+    @property
+    def _identifying_params(self) -> dict[str, Any]:
+        return {"model_name": f"scripted:{self.baseline}"}
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        del stop, run_manager
+        return self._answer(messages, **kwargs)
+
+    async def _agenerate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        # Composing takes milliseconds: a thread would cost more than it gives.
+        del stop, run_manager
+        return self._answer(messages, **kwargs)
+
+    def _answer(
+        self,
+        messages: list[BaseMessage],
+        *,
+        tools: Sequence[Mapping[str, Any]] = (),
+        seed: int | None = None,
+        max_tokens: int | None = None,
+        **_: Any,
+    ) -> ChatResult:
+        heard = Heard(tuple(messages), tuple(tools or ()), seed or 0, max_tokens)
+        reply = make_reply(self.compose(heard), heard, f"scripted:{self.baseline}")
+        return ChatResult(generations=[ChatGeneration(message=reply)])

@@ -1,0 +1,61 @@
+"""Tokens of one call: as the server reported them where that can be believed, else estimated."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from labmates.models.reply import Usage
+
+MOST_TOKENS = 100_000_000
+"""No context is longer: a larger figure is a server's mistake."""
+
+
+def read_count(value: object) -> int | None:
+    """Return a reported number of tokens as an integer; None if it is no number, negative, not finite or
+    absurdly large.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return math.ceil(value) if 0 <= value <= MOST_TOKENS else None
+
+
+def read_usage(
+    reported: Mapping[str, Any] | None, *, prompt: Callable[[], int], output: Callable[[], int], reasoning: int
+) -> Usage:
+    """Return the tokens of a call.
+
+    Parameters
+    ----------
+    reported
+        LangChain's ``usage_metadata`` of the reply, or None.
+    prompt, output
+        Estimates, asked for only where a figure is missing. No prompt takes 0 tokens and no text comes from 0
+        tokens, so 0 counts as missing there.
+    reasoning
+        Estimate of the reasoning text in the reply, used where the server sends such text but no count of it.
+
+    Notes
+    -----
+    Some servers leave reasoning out of the output tokens; this is seen from a total that is the sum of all
+    three, and corrected.
+    """
+    found: Mapping[str, Any] = reported or {}
+    details = found.get("output_token_details")
+    thought = read_count(details.get("reasoning")) if isinstance(details, Mapping) else None
+    input_tokens, output_tokens = read_count(found.get("input_tokens")), read_count(found.get("output_tokens"))
+    if (
+        thought
+        and input_tokens
+        and read_count(found.get("total_tokens")) == input_tokens + (output_tokens or 0) + thought
+    ):
+        output_tokens = (output_tokens or 0) + thought
+    estimated_output = 0 if output_tokens else output()
+    total = output_tokens or estimated_output
+    return Usage(
+        input_tokens=input_tokens or prompt(),
+        output_tokens=total,
+        reasoning_tokens=min(total, thought if thought is not None else reasoning),
+        estimated=not input_tokens or output_tokens is None or estimated_output > 0,
+    )

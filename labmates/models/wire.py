@@ -1,0 +1,196 @@
+"""The OpenAI protocol's JSON: putting a streamed reply together, and making any reply one that LangChain can
+read.
+
+Everything here takes JSON that a server sent, of which nothing is sure, and works for whole and streamed
+replies alike, so that both give the same message.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from labmates.models.failures import BrokenReplyError
+from labmates.models.usage import read_count
+
+Json = dict[str, Any]
+REASONING_FIELDS = ("reasoning_content", "reasoning")
+"""Where servers put reasoning (llama.cpp, SGLang, DeepSeek and older vLLM; newer vLLM, OpenRouter)."""
+
+
+def read_completion(body: bytes) -> Json:
+    """Parse the body of a whole reply.
+
+    Raises
+    ------
+    BrokenReplyError
+        If it is no JSON object, or holds an error.
+    """
+    try:
+        parsed = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise BrokenReplyError("the answer is no JSON") from error
+    if not isinstance(parsed, dict):
+        raise BrokenReplyError("the answer is no JSON object")
+    if parsed.get("error"):
+        raise BrokenReplyError("the answer holds an error", body=parsed)
+    if not isinstance(parsed.get("choices"), list):
+        raise BrokenReplyError("the answer has no choices: is this a chat completions server?")
+    return parsed
+
+
+class StreamedReply:
+    """Collects the events of a streamed reply; `whole` is then the reply as it would have come unstreamed."""
+
+    def __init__(self) -> None:
+        self._head: Json = {}
+        self._content: list[str] = []
+        self._reasoning: list[str] = []
+        self._calls: dict[int, Json] = {}
+        self._finish: Any = None
+        self._begun = False
+        self._done = False
+
+    def add(self, line: str) -> None:
+        """Take in one line of the event stream.
+
+        Raises
+        ------
+        BrokenReplyError
+            If it holds an error or no JSON object.
+        """
+        if not line.startswith("data:"):
+            return
+        data = line[len("data:") :].strip()
+        if data == "[DONE]":
+            self._done = True
+            return
+        try:
+            event = json.loads(data)
+        except (ValueError, RecursionError) as error:
+            raise BrokenReplyError("an event of the stream is no JSON") from error
+        if not isinstance(event, dict) or event.get("error"):
+            raise BrokenReplyError("an event of the stream is no reply", body=event)
+        self._take(event)
+
+    def whole(self) -> Json:
+        """Return the whole reply.
+
+        Raises
+        ------
+        BrokenReplyError
+            If the stream ended before the reply did.
+        """
+        if not self._done and self._finish is None:
+            raise BrokenReplyError("the connection was cut within the reply")
+        message: Json = {"content": "".join(self._content), "reasoning_content": "".join(self._reasoning)}
+        message["tool_calls"] = [self._calls[index] for index in sorted(self._calls)]
+        choices = [{"message": message, "finish_reason": self._finish}] if self._begun else []
+        return {**self._head, "choices": choices}
+
+    def _take(self, event: Json) -> None:
+        # Some servers repeat the usage so far in every event: the last one holds.
+        self._head |= {key: event[key] for key in ("id", "model", "usage") if event.get(key)}
+        choices = event.get("choices")
+        if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
+            return
+        self._begun = True
+        self._finish = choices[0].get("finish_reason") or self._finish
+        delta = choices[0].get("delta")
+        if not isinstance(delta, dict):
+            return
+        self._content += _texts(delta.get("content"))
+        self._reasoning += [text for text in map(delta.get, REASONING_FIELDS) if isinstance(text, str)][:1]
+        for call in _dicts(delta.get("tool_calls")):
+            self._take_call(call)
+
+    def _take_call(self, call: Json) -> None:
+        function = _dict(call.get("function"))
+        index = call.get("index")
+        if not isinstance(index, int):  # Servers that leave it out send each call in one piece.
+            index = max(self._calls, default=-1) + 1
+        known = self._calls.setdefault(index, {"id": "", "function": {"name": "", "arguments": ""}})
+        known["id"] = known["id"] or call.get("id") or ""
+        known["function"]["name"] += _text(function.get("name"))
+        known["function"]["arguments"] += _arguments(function.get("arguments"))
+
+
+def clean_completion(completion: Json) -> tuple[Json, str, list[Json]]:
+    """Return a reply in a form that LangChain reads without fault, and apart from it what LangChain drops or
+    trips over.
+
+    Returns
+    -------
+    tuple
+        The completion with exactly one choice, whose message has text only; the reasoning text; and the tool
+        calls as sent: ``{"id", "name", "arguments"}``, all three text. A completion without choices becomes
+        an empty message.
+    """
+    choices = _dicts(completion.get("choices")) or [{}]
+    message = _dict(choices[0].get("message"))
+    calls = _dicts(message.get("tool_calls"))
+    if isinstance(message.get("function_call"), dict):  # The protocol of 2023, which some servers still speak.
+        calls.append({"function": message["function_call"]})
+    reasoning = [text for text in map(message.get, REASONING_FIELDS) if isinstance(text, str)]
+    finish = choices[0].get("finish_reason")
+    cleaned: Json = {
+        "id": _text(completion.get("id")),
+        "model": _text(completion.get("model")),
+        "choices": [
+            {
+                "message": {"role": "assistant", "content": "".join(_texts(message.get("content")))},
+                "finish_reason": finish if isinstance(finish, str) else None,
+            }
+        ],
+        "usage": _usage(completion.get("usage")),
+    }
+    return cleaned, "".join(reasoning[:1]), [_call(call) for call in calls]
+
+
+def _call(call: Json) -> Json:
+    function = _dict(call.get("function"))
+    return {
+        "id": _text(call.get("id")),
+        "name": _text(function.get("name")),
+        "arguments": _arguments(function.get("arguments")),
+    }
+
+
+def _usage(usage: Any) -> Json | None:
+    found = _dict(usage)
+    if not found:
+        return None
+    counts = {key: read_count(found.get(key)) for key in ("prompt_tokens", "completion_tokens", "total_tokens")}
+    cached = read_count(_dict(found.get("prompt_tokens_details")).get("cached_tokens"))
+    reasoning = read_count(_dict(found.get("completion_tokens_details")).get("reasoning_tokens"))
+    return {
+        **counts,
+        "prompt_tokens_details": {"cached_tokens": cached},
+        "completion_tokens_details": {"reasoning_tokens": reasoning},
+    }
+
+
+def _texts(content: Any) -> list[str]:
+    if isinstance(content, str):
+        return [content]
+    blocks: Iterable[Any] = content if isinstance(content, list) else ()
+    texts = (block.get("text") if isinstance(block, dict) else block for block in blocks)
+    return [text for text in texts if isinstance(text, str)]
+
+
+def _arguments(arguments: Any) -> str:
+    """Return arguments as text: some servers send the object itself."""
+    return arguments if isinstance(arguments, str) else "" if arguments is None else json.dumps(arguments)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _dict(value: Any) -> Json:
+    return value if isinstance(value, dict) else {}
+
+
+def _dicts(value: Any) -> list[Json]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []

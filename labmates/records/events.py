@@ -1,0 +1,179 @@
+"""Typed events: what happened in a run, in order. They are append-only and tell the run's whole story.
+
+Long texts and pictures do not stand in an event: it holds the numbers under which the run's bodies are kept (`records.recorder`),
+so that each is stored once.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+
+class EventBase(BaseModel):
+    """What every event has: when, and where in the run.
+
+    Attributes
+    ----------
+    at
+        Unix time in seconds.
+    step
+        Stable name of the step that made it, for instance ``data/0/data_lead/work/3``; the same when a run is taken up again.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    at: float = Field(default_factory=time.time)
+    step: str = ""
+    team: str = ""
+    agent: str = ""
+
+
+class PhaseEvent(EventBase):
+    """A team's phase started, was suspended for a request, or ended."""
+
+    type: Literal["phase"] = "phase"
+    status: Literal["started", "suspended", "ended"]
+    number: int
+    reason: Literal["planned", "additional", "redo"] = "planned"
+
+
+class LLMCallEvent(EventBase):
+    """One model call that gave a reply. `messages` and `reply` are numbers of bodies."""
+
+    type: Literal["llm_call"] = "llm_call"
+    model: str
+    messages: list[int]
+    reply: int
+    finish: str
+    faults: list[str] = []
+    input_tokens: int
+    output_tokens: int
+    reasoning_tokens: int = 0
+    estimated: bool = False
+    attempts: int = 1
+    seconds: float = 0.0
+    seed: int
+    reasoning: int | None = None
+
+
+class FailedReplyEvent(EventBase):
+    """A reply that could not be used as it was, and why."""
+
+    type: Literal["failed_reply"] = "failed_reply"
+    reason: str
+
+
+class ToolCallEvent(EventBase):
+    """One tool call. `arguments` and `result` are numbers of bodies, `images` of PNG bodies."""
+
+    type: Literal["tool_call"] = "tool_call"
+    tool: str
+    arguments: int
+    result: int
+    ok: bool
+    status: str = ""
+    state_lost: bool = False
+    images: list[int] = []
+    seconds: float = 0.0
+
+
+class ChargeEvent(EventBase):
+    """Money taken from the pool for one call; `amount` in micro-dollars, `uncovered` is what the pool could not pay."""
+
+    type: Literal["charge"] = "charge"
+    amount: int
+    uncovered: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    input_price: int = 0
+    output_price: int = 0
+    estimated: bool = False
+
+
+class MessageEvent(EventBase):
+    """Something said: in the team's deliberation (`to` is the own team) or to another team. `text` is the number of a body."""
+
+    type: Literal["message"] = "message"
+    to: str
+    text: int
+
+
+class RequestEvent(EventBase):
+    """A team asked an earlier team for work."""
+
+    type: Literal["request"] = "request"
+    to: str
+    kind: Literal["additional", "redo"]
+    request: str
+    justification: str = ""
+
+
+class ArtifactEvent(EventBase):
+    """A version of an artifact was written. `content` is the number of a body."""
+
+    type: Literal["artifact"] = "artifact"
+    name: str
+    version: int
+    content: int
+    description: str = ""
+
+
+class ScoreEvent(EventBase):
+    """What one judge says of the run; `value` is None if it could not score."""
+
+    type: Literal["score"] = "score"
+    judge: str
+    version: str
+    metric: str
+    value: float | None
+    reason: str
+    details: dict[str, Any] = {}
+
+
+class WarningEvent(EventBase):
+    """Something that whoever reads the results should know."""
+
+    type: Literal["warning"] = "warning"
+    text: str
+
+
+class ErrorEvent(EventBase):
+    """Why a run failed."""
+
+    type: Literal["error"] = "error"
+    text: str
+
+
+Event = Annotated[
+    PhaseEvent
+    | LLMCallEvent
+    | FailedReplyEvent
+    | ToolCallEvent
+    | ChargeEvent
+    | MessageEvent
+    | RequestEvent
+    | ArtifactEvent
+    | ScoreEvent
+    | WarningEvent
+    | ErrorEvent,
+    Field(discriminator="type"),
+]
+"""Any event."""
+
+_ADAPTER: TypeAdapter[Event] = TypeAdapter(Event)
+_EVERY_EVENT_HAS = {"type", "at", "step", "team", "agent"}
+
+
+def event_data(event: Event) -> dict[str, Any]:
+    """Return what `event` says beyond the columns that every event has; defaults are left out."""
+    return event.model_dump(mode="json", exclude=_EVERY_EVENT_HAS, exclude_defaults=True)
+
+
+def make_event(kind: str, at: float, step: str, team: str, agent: str, data: dict[str, Any]) -> Event:
+    """Return the event that was stored as these columns."""
+    return _ADAPTER.validate_python(
+        {"type": kind, "at": at, "step": step, "team": team, "agent": agent, **data}
+    )

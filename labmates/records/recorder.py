@@ -1,0 +1,107 @@
+"""The recorder: what a run says of itself while it goes on.
+
+Steps are recorded whole: everything that a step has to say is emitted without giving way to other work, and `flush` writes it
+to the store in one transaction. So after the process was killed, the store holds each step entirely or not at all, and a step that
+stands there (`done`) is told again from the record instead of being executed and paid a second time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from labmates.records.bodies import Bodies, Body
+from labmates.records.events import Event
+from labmates.records.run import RunRecord, Usage
+from labmates.records.store import Store
+
+Listener = Callable[[Event], None]
+
+
+class Recorder:
+    """Collects the events and bodies of one run.
+
+    Parameters
+    ----------
+    store
+        Where they go; None keeps them in memory only.
+    run_id
+        The run.
+    events, bodies
+        What the store already holds of the run, when it is taken up again.
+    listen
+        Called with each new event, for a progress display.
+    """
+
+    def __init__(
+        self,
+        store: Store | None,
+        run_id: str,
+        *,
+        events: Sequence[Event] = (),
+        bodies: list[Body] | None = None,
+        listen: Listener | None = None,
+    ) -> None:
+        self._store = store
+        self._run_id = run_id
+        self._listen = listen
+        self._lock = asyncio.Lock()
+        self._unwritten = len(events)
+        self.bodies = Bodies(bodies)
+        self.events: list[Event] = list(events)
+        self._done: dict[tuple[str, str], Event] = {(e.type, e.step): e for e in events if e.step}
+
+    def emit(self, *events: Event) -> None:
+        """Add events; what is emitted in one call is stored in one transaction."""
+        for event in events:
+            self.events.append(event)
+            if event.step:
+                self._done[event.type, event.step] = event
+            if self._listen is not None:
+                self._listen(event)
+
+    def done(self, kind: str, step: str) -> Event | None:
+        """Return the event of type `kind` by which the step called `step` was recorded, if it was."""
+        return self._done.get((kind, step))
+
+    async def flush(self) -> None:
+        """Write what is new to the store."""
+        if self._store is None:
+            return
+        async with self._lock:
+            events, bodies = self._take()
+            if events or bodies:
+                await asyncio.to_thread(self._store.append, self._run_id, events, bodies)
+
+    async def finish(self, run: RunRecord) -> None:
+        """Write the run's end and whatever is new, in one transaction."""
+        if self._store is None:
+            return
+        async with self._lock:
+            events, bodies = self._take()
+            await asyncio.to_thread(self._store.finish, run, events, bodies)
+
+    def usage(self) -> Usage:
+        """Add up what the run has used so far."""
+        calls = [event for event in self.events if event.type == "llm_call"]
+        return Usage(
+            llm_calls=len(calls),
+            input_tokens=sum(call.input_tokens for call in calls),
+            output_tokens=sum(call.output_tokens for call in calls),
+            reasoning_tokens=sum(call.reasoning_tokens for call in calls),
+            tool_calls=sum(event.type == "tool_call" for event in self.events),
+            failed_replies=sum(event.type == "failed_reply" for event in self.events),
+        )
+
+    def spent(self) -> int:
+        """Add up what the run has been charged so far, in micro-dollars."""
+        return sum(event.amount for event in self.events if event.type == "charge")
+
+    def ran_code(self) -> bool:
+        """Whether any code was run in a sandbox."""
+        return any(event.type == "tool_call" and event.status for event in self.events)
+
+    def _take(self) -> tuple[list[tuple[int, Event]], list[Body]]:
+        first = self._unwritten
+        self._unwritten = len(self.events)
+        return list(enumerate(self.events[first:], start=first)), self.bodies.take_new()

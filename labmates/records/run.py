@@ -1,0 +1,64 @@
+"""What the store knows of a run, apart from its events."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+RunStatus = Literal["running", "completed", "exhausted", "failed", "interrupted"]
+"""``running`` stands in the store only while a process works on the run, or after one died without a word."""
+
+ENDED: frozenset[RunStatus] = frozenset({"completed", "exhausted"})
+"""A run in one of these states is over; from any other it can be taken up again."""
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What a run used."""
+
+    llm_calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    reasoning_tokens: int = 0
+    tool_calls: int = 0
+    failed_replies: int = 0
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """One run.
+
+    Attributes
+    ----------
+    settings
+        What the run needs beyond its condition to be taken up again (model connection, sandbox); never a secret.
+    budget
+        ``total``, ``spent`` and ``remaining`` in dollars as decimal strings, or None.
+    started
+        Unix time in seconds.
+    """
+
+    id: str
+    kind: str
+    key: str
+    replicate: int
+    seed: int
+    condition: dict[str, Any]
+    models: list[str]
+    status: RunStatus = "running"
+    study: str | None = None
+    error: str | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+    metrics: dict[str, float] = field(default_factory=dict)
+    usage: Usage = field(default_factory=Usage)
+    budget: dict[str, str] | None = None
+    sandbox: str | None = None
+    started: float = 0.0
+    seconds: float = 0.0
+    version: str = ""
+
+
+def new_run_id() -> str:
+    """Return a fresh run id: ten characters that nobody else has."""
+    return secrets.token_hex(5)

@@ -1,0 +1,221 @@
+"""Kernels in bubblewrap: no network, no files of the host but the interpreter's, no rights.
+
+What this does not limit: the memory of all processes of a session together (each has its own limit), and its share
+of the processors. There is no filter of system calls, and ``/usr`` can be read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import shutil
+import subprocess
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from labmates.errors import UsageError
+from labmates.sandboxes.base import SandboxError
+from labmates.sandboxes.folders import new_folder, remove_folder
+from labmates.sandboxes.interpreter import FLAGS, hidden_paths, outermost, this_interpreter
+from labmates.sandboxes.local import RUNNER, LocalProcess, kernel_command, kernel_environment, kernel_settings
+from labmates.sandboxes.process import Limits
+from labmates.sandboxes.warmup import Warmup, warm_up
+
+_HOME, _TMP, _RUN, _DATA = Path("/home/agent"), Path("/tmp"), Path("/run/labmates"), Path("/data/data.csv")  # noqa: S108
+_SYSTEM_LINKS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64")
+_SYSTEM_FILES = ("/etc/ld.so.cache", "/etc/alternatives")  # how libraries are found
+_NAMESPACES = ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"]
+_FIRST_UID, _UIDS = 61_184, 4_000  # where systemd puts the users that it makes for one service
+_PROBE_SECONDS = 20.0
+_COUNTED_PER_NAMESPACE = (5, 14)  # first Linux that counts a user's processes within a user namespace
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way to give up rights.
+
+    Attributes
+    ----------
+    options
+        Options of bubblewrap.
+    drops_user
+        True to start as root and go on as a user of its own.
+    """
+
+    options: tuple[str, ...]
+    drops_user: bool = False
+
+    def user_command(self) -> list[str]:
+        """Return what stands before the command to change the user: a new one each time, to count its processes."""
+        if not self.drops_user:
+            return []
+        uid = str(_FIRST_UID + secrets.randbelow(_UIDS))
+        return ["setpriv", "--reuid", uid, "--regid", uid, "--clear-groups", "--"]
+
+    def counts_processes(self) -> bool:
+        """Tell whether a limit on processes would count those of one session only."""
+        release = tuple(int(part) for part in os.uname().release.split("-")[0].split(".")[:2])
+        return self.drops_user or release >= _COUNTED_PER_NAMESPACE
+
+
+_USER_NAMESPACE = ("--unshare-user", "--uid", "1000", "--gid", "1000", "--cap-drop", "ALL")
+_WAYS = (
+    # As root, a user namespace would map to root outside; only a real change of the user does not.
+    Way(("--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"), drops_user=True),
+    Way((*_USER_NAMESPACE, "--disable-userns")),
+    Way(_USER_NAMESPACE),
+)
+
+
+def bubblewrap_works() -> str | None:
+    """Tell whether this machine can isolate code with bubblewrap, by doing it once.
+
+    Returns
+    -------
+    str or None
+        None if it works, else why it does not.
+    """
+    return _probe()[1]
+
+
+class BubblewrapLauncher:
+    """Starts kernels in bubblewrap.
+
+    Parameters
+    ----------
+    limits
+        What a session may use.
+    way
+        The way to give up rights; by default the first one that works.
+
+    Raises
+    ------
+    UsageError
+        If no way works on this machine.
+    """
+
+    def __init__(self, limits: Limits | None = None, way: Way | None = None) -> None:
+        self._limits = limits or Limits()
+        found, why = (way, None) if way is not None else _probe()
+        if found is None:
+            raise UsageError(f"bubblewrap does not work here: {why}")
+        self._way = found
+
+    async def launch(self, folder: Path, data: Path) -> LocalProcess:
+        """Start a kernel; see `labmates.sandboxes.process.Launcher`."""
+        warmup = await asyncio.to_thread(warm_up)
+        process, settings = LocalProcess(folder), folder / "settings.json"
+        inside = Warmup(*(_RUN / name if path else None for name, path in _warmup_binds(warmup)))
+        processes = self._limits.processes if self._way.counts_processes() else None
+        binds = {
+            RUNNER: _RUN / "runner.py",
+            settings: _RUN / "settings.json",
+            data: _DATA,
+            **{path: _RUN / name for name, path in _warmup_binds(warmup) if path},
+        }
+        command = [
+            *_enclosure(self._way, self._limits, binds, folder),
+            *kernel_command(_RUN / "runner.py", _RUN / "settings.json"),
+        ]
+        environment = kernel_environment(_HOME, _TMP, inside)
+        values = {**kernel_settings(self._limits, inside), "data": str(_DATA), "processes": processes}
+        process.start(command, environment, values, cwd=folder)
+        return process
+
+
+def _warmup_binds(warmup: Warmup) -> tuple[tuple[str, Path | None], ...]:
+    return ("bytecode", warmup.bytecode), ("fonts", warmup.fonts)
+
+
+def _enclosure(way: Way, limits: Limits, binds: dict[Path, Path], folder: Path) -> list[str]:
+    """Return the command, up to the command inside, with `binds` (outside to inside) to be seen read-only."""
+    empty = folder / "empty"
+    try:
+        empty.mkdir()
+    except OSError as error:
+        raise SandboxError(f"the Python kernel could not be started: {error}") from error
+    scratch = ["--perms", "1777", "--size", str(limits.scratch), "--tmpfs"]
+    roots = outermost((Path("/usr"), *this_interpreter().roots))
+    options = [
+        *way.options,
+        *_NAMESPACES,
+        *("--die-with-parent", "--new-session", "--hostname", "sandbox"),
+        *_parents((*roots, *binds.values(), _HOME), roots),
+        *_read_only((root, root) for root in roots),
+        *_system_links(),
+        *_read_only(_masks(roots, empty)),
+        *("--proc", "/proc", "--dev", "/dev"),
+        *("--perms", "1777", "--size", str(limits.shared_memory), "--tmpfs", "/dev/shm"),  # noqa: S108
+        *(*scratch, str(_TMP)),
+        *(*scratch, str(_HOME)),
+        *_read_only(binds.items()),
+        # What is left are bubblewrap's own file systems, whose size has no limit.
+        *("--remount-ro", "/dev", "--remount-ro", "/"),
+        *("--chdir", str(_HOME)),
+    ]
+    return ["bwrap", *options, "--", *way.user_command()]
+
+
+def _parents(paths: Iterable[Path], roots: tuple[Path, ...]) -> list[str]:
+    """Return the options that make the folders above `paths`; bubblewrap itself would make them for root only."""
+    above = dict.fromkeys(parent for path in paths for parent in reversed(path.parents[:-1]))
+    missing = [path for path in above if not any(path.is_relative_to(root) for root in roots)]
+    return [word for path in missing for word in ("--perms", "0755", "--dir", str(path))]
+
+
+def _read_only(binds: Iterable[tuple[Path, Path]]) -> list[str]:
+    return [word for outside, inside in binds for word in ("--ro-bind", str(outside), str(inside))]
+
+
+def _system_links() -> list[str]:
+    """Return the options for what stands beside ``/usr``: links into it on most systems, folders on some."""
+    words: list[str] = []
+    for path in map(Path, _SYSTEM_LINKS):
+        if path.is_symlink():
+            words += ["--symlink", str(path.readlink()), str(path)]
+        elif path.is_dir():
+            words += ["--ro-bind", str(path), str(path)]
+    return words + [word for path in _SYSTEM_FILES for word in ("--ro-bind-try", path, path)]
+
+
+def _masks(roots: tuple[Path, ...], empty: Path) -> list[tuple[Path, Path]]:
+    """Return what to put over the paths that must stay hidden although one of the `roots` holds them."""
+    hidden = dict.fromkeys(form for path in hidden_paths() for form in (path, path.resolve()))
+    return [
+        (empty if path.is_dir() else Path(os.devnull), path)
+        for path in hidden
+        if any(path.is_relative_to(root) for root in roots)
+    ]
+
+
+@cache
+def _probe() -> tuple[Way | None, str | None]:
+    """Return the first way that works, or why the last one does not."""
+    if shutil.which("bwrap") is None:
+        return None, "there is no program 'bwrap'"
+    why: str | None = None
+    for way in _WAYS:
+        if way.drops_user and (os.geteuid() != 0 or shutil.which("setpriv") is None):
+            continue
+        why = _try(way)
+        if why is None:
+            return way, None
+    return None, why
+
+
+def _try(way: Way) -> str | None:
+    folder = new_folder()
+    try:
+        command = [*_enclosure(way, Limits(), {}, folder), str(this_interpreter().executable), *FLAGS, "-c", "import zmq"]
+        environment = kernel_environment(_HOME, _TMP, Warmup())
+        done = subprocess.run(  # noqa: S603
+            command, env=environment, capture_output=True, text=True, timeout=_PROBE_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    finally:
+        remove_folder(folder)
+    return None if done.returncode == 0 else done.stderr.strip()[-300:] or f"exit status {done.returncode}"

@@ -1,0 +1,227 @@
+"""Runs cells in a kernel, whatever the kernel does: the answer always comes, and is never too large."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import contextlib
+from collections.abc import AsyncIterator, Coroutine
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeVar
+
+from labmates.sandboxes.base import SandboxError
+from labmates.sandboxes.output import HeadTail
+from labmates.sandboxes.process import KernelProcess
+from labmates.sandboxes.wire import Channels, Message
+
+IMAGES_PER_CELL = 10
+IMAGE_BYTES = 8 << 20
+_MOST_DROPPED = 10**15
+_PNG = b"\x89PNG\r\n\x1a\n"
+
+_GRACE = 3.0  # seconds that code has to react to an interrupt
+_LAST_OUTPUT = 2.0  # seconds that output may arrive after the reply
+_FLOOD_BYTES = 256 << 20  # of one cell; the runner's own limits let through half of it at most
+
+T = TypeVar("T")
+
+Ending = Literal["finished", "interrupted", "stuck", "flood", "died"]
+"""How a cell ended; after the last three the kernel is of no more use."""
+
+
+class _FloodError(Exception):
+    """A kernel sends more than its runner would ever let through."""
+
+
+@dataclass
+class Cell:
+    """What a cell has answered so far.
+
+    Attributes
+    ----------
+    ending
+        How it ended.
+    failed
+        True if it ended with an exception.
+    output
+        Its text.
+    dropped_inside
+        Number of characters that the kernel did not even send.
+    images, images_left_out
+        Its figures as PNG bytes, and how many more there were.
+    output_lost
+        True if some of its output did not arrive.
+    """
+
+    ending: Ending = "finished"
+    failed: bool = False
+    output: HeadTail = field(default_factory=HeadTail)
+    dropped_inside: int = 0
+    images: list[bytes] = field(default_factory=list)
+    images_left_out: int = 0
+    output_lost: bool = False
+
+    def take(self, message: Message) -> None:
+        """Add what a `message` of this cell brings."""
+        content, data = message.content, message.content.get("data")
+        if message.kind == "stream":
+            self._add(content.get("text"))
+        elif message.kind == "error":
+            lines = content.get("traceback")
+            self._add("\n".join(map(str, lines)) if isinstance(lines, list) else None, end="\n")
+        elif message.kind in ("display_data", "execute_result") and isinstance(data, dict):
+            if "image/png" in data and len(self.images) < IMAGES_PER_CELL and (image := _png(data["image/png"])):
+                self.images.append(image)
+            elif "image/png" in data or "labmates/left-out" in data:
+                self.images_left_out += 1
+            else:
+                self._add(data.get("text/plain"), end="\n")
+
+    def _add(self, text: object, end: str = "") -> None:
+        if isinstance(text, str) and text:
+            self.output.add(text + end)
+
+
+class KernelClient:
+    """The host's end of one kernel.
+
+    Parameters
+    ----------
+    process
+        The kernel's process, which need not be ready.
+    """
+
+    def __init__(self, process: KernelProcess) -> None:
+        self._process = process
+        self._channels = Channels(process.sockets, process.key)
+
+    async def wait_until_ready(self, timeout: float) -> None:
+        """Wait until the kernel answers and its output arrives here.
+
+        Raises
+        ------
+        SandboxError
+            If it ends before, or is not ready within `timeout` seconds.
+        """
+        async with _running(self._greet()) as greeting:
+            if await self._in_time(greeting, timeout):
+                self._process.started()
+                return
+        what = self._process.ending() if self._process.exited.is_set() else "it did not answer in time"
+        raise SandboxError(f"the Python kernel could not be started: {what}. {self._process.complaint()}".strip())
+
+    async def run(self, code: str, timeout: float) -> Cell:
+        """Run `code` and return what came of it, `timeout` seconds and a grace later at most."""
+        cell, channels = Cell(), self._channels
+        content = {
+            "code": code, "silent": False, "store_history": True, "user_expressions": {}, "allow_stdin": False,
+            "stop_on_error": False,
+        }  # fmt: skip
+        request = await channels.send(channels.shell, "execute_request", content)
+        async with _running(self._collect(request, cell)) as work:
+            try:
+                if await self._in_time(work, timeout):
+                    return cell
+                cell.ending = await self._interrupt(work)
+            except _FloodError:
+                cell.ending = "flood"
+        if self._process.exited.is_set():
+            cell.ending = "died"
+        return cell
+
+    def close(self) -> None:
+        """Close the sockets."""
+        self._channels.close()
+
+    async def _greet(self) -> None:
+        channels = self._channels
+        await self._welcome()
+        await self._reply(channels.shell, await channels.send(channels.shell, "kernel_info_request", {}))
+
+    async def _welcome(self) -> None:
+        while (await self._channels.receive(self._channels.iopub)).kind != "iopub_welcome":
+            pass
+
+    async def _interrupt(self, work: asyncio.Task[None]) -> Ending:
+        if self._process.exited.is_set():
+            return "died"
+        channels, clock = self._channels, asyncio.get_running_loop().time
+        end = clock() + _GRACE
+        request = await channels.send(channels.control, "interrupt_request", {})
+        # The reply to the interrupt counts too: an interrupt that is still to come would hit the next cell.
+        async with _running(self._reply(channels.control, request)) as reply:
+            in_time = await self._in_time(reply, _GRACE) and await self._in_time(work, end - clock())
+        return "interrupted" if in_time else "stuck"
+
+    async def _in_time(self, task: asyncio.Task[Any], timeout: float) -> bool:
+        """Tell whether `task` ended within `timeout` seconds and before the process did; its exception is raised."""
+        async with _running(self._process.exited.wait()) as exit_:
+            await asyncio.wait({task, exit_}, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done() or task.cancelled():  # its sockets were closed: the session is
+            return False
+        task.result()
+        return True
+
+    async def _collect(self, request: str, cell: Cell) -> None:
+        """Fill `cell` until the kernel has replied and the last output has arrived."""
+        channels = self._channels
+        async with (
+            _running(self._outputs(request, cell)) as outputs,
+            _running(self._reply(channels.shell, request)) as reply,
+        ):
+            await asyncio.wait({outputs, reply}, return_when=asyncio.FIRST_COMPLETED)
+            if outputs.done():
+                outputs.result()
+            answer = (await reply).content
+            cell.failed = answer.get("status") != "ok"
+            dropped = answer.get("labmates_dropped")
+            cell.dropped_inside = dropped if isinstance(dropped, int) and 0 < dropped < _MOST_DROPPED else 0
+            if (await asyncio.wait({outputs}, timeout=_LAST_OUTPUT))[0]:
+                outputs.result()
+                return
+        cell.output_lost = True
+        channels.resubscribe()
+        try:
+            await asyncio.wait_for(self._welcome(), _LAST_OUTPUT)
+        except TimeoutError:
+            raise _FloodError from None
+
+    async def _outputs(self, request: str, cell: Cell) -> None:
+        received = 0
+        while True:
+            message = await self._channels.receive(self._channels.iopub)
+            received += message.size
+            if received > _FLOOD_BYTES:
+                raise _FloodError
+            if message.parent == request:
+                if message.kind == "status" and message.content.get("execution_state") == "idle":
+                    return
+                cell.take(message)
+
+    async def _reply(self, channel: Any, request: str) -> Message:
+        while (message := await self._channels.receive(channel)).parent != request:
+            pass
+        return message
+
+
+@contextlib.asynccontextmanager
+async def _running(work: Coroutine[Any, Any, T]) -> AsyncIterator[asyncio.Task[T]]:
+    """Run `work` beside the block, and end it with the block."""
+    task = asyncio.create_task(work)
+    try:
+        yield task
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+def _png(encoded: object) -> bytes | None:
+    """Return the bytes of a PNG figure, or None if it is none, or too large."""
+    if not isinstance(encoded, str) or len(encoded) > 1.4 * IMAGE_BYTES:
+        return None
+    try:
+        image = base64.b64decode(encoded)
+    except (ValueError, binascii.Error):
+        return None
+    return image if image.startswith(_PNG) and len(image) <= IMAGE_BYTES else None

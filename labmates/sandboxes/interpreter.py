@@ -1,0 +1,77 @@
+"""The Python that runs in a local sandbox: ours, seen from outside of its virtual environment."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import entry_points
+from importlib.util import find_spec
+from pathlib import Path
+
+
+FLAGS = ("-S", "-s", "-P")
+"""Options with which Python finds packages through ``PYTHONPATH`` only, and reads no ``.pth`` file."""
+
+
+@dataclass(frozen=True)
+class Interpreter:
+    """An interpreter and the files that it needs.
+
+    Attributes
+    ----------
+    executable
+        The interpreter itself, with no symbolic link in its path.
+    roots
+        Files and folders that hold the interpreter, its standard library and the installed packages; none lies
+        within another one.
+    packages
+        The folders with the installed packages, in the order of their search.
+    """
+
+    executable: Path
+    roots: tuple[Path, ...]
+    packages: tuple[Path, ...]
+
+
+@cache
+def this_interpreter() -> Interpreter:
+    """Find out what a child needs to import the packages that we can import.
+
+    Editable installs are left out: the folders that their ``.pth`` files name are no roots. That, and `hidden_paths`, keeps the generators of the ground truth out of the sandbox.
+    """
+    executable = Path(os.path.realpath(getattr(sys, "_base_executable", sys.executable)))
+    prefix = executable.parent.parent
+    packages = tuple(
+        path
+        for path in map(Path, dict.fromkeys(sys.path))
+        if path.name in ("site-packages", "dist-packages") and path.is_dir()
+    )
+    libraries = (path for path in (prefix / "lib", prefix / "lib64") if path.is_dir())
+    return Interpreter(executable, outermost((executable, *libraries, *packages)), packages)
+
+
+def outermost(paths: tuple[Path, ...]) -> tuple[Path, ...]:
+    """Return `paths` without those that lie within another one."""
+    return tuple(
+        path
+        for path in dict.fromkeys(paths)
+        if not any(path != other and path.is_relative_to(other) for other in paths)
+    )
+
+
+@cache
+def hidden_paths() -> tuple[Path, ...]:
+    """Files and folders that no sandbox may see: this package, and every plug-in's package (they hold the truth)."""
+    points = entry_points()
+    groups = [group for group in points.groups if group.startswith("labmates.")]
+    plugins = {point.module.partition(".")[0] for group in groups for point in points.select(group=group)}
+    paths: list[Path] = []
+    for name in sorted({"labmates", *plugins}):
+        spec = find_spec(name)
+        if spec is not None and spec.submodule_search_locations is not None:
+            paths += map(Path, spec.submodule_search_locations)
+        elif spec is not None and spec.origin is not None:
+            paths.append(Path(spec.origin))
+    return tuple(path for path in paths if path.exists())

@@ -1,0 +1,64 @@
+"""What an agent gets to see of a cell's text: its head and its tail, as plain characters."""
+
+from __future__ import annotations
+
+import re
+
+HEAD_CHARS = 6_000
+TAIL_CHARS = 2_000
+
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-_])")
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+def clean(text: str) -> str:
+    """Return `text` without terminal escapes and control characters.
+
+    What is left can be printed, encoded as UTF-8 and stored in any data base: code that is hostile, or just prints
+    bytes, can otherwise move a terminal's cursor or make a later write fail (NUL bytes, lone surrogates).
+    """
+    text = _ESCAPES.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
+    return _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+class HeadTail:
+    """Text of any length that arrives in pieces, of which only the head and the tail are kept.
+
+    Parameters
+    ----------
+    head, tail
+        Number of characters to keep from the beginning and from the end.
+    """
+
+    def __init__(self, head: int = HEAD_CHARS, tail: int = TAIL_CHARS) -> None:
+        self._room = head
+        self._head: list[str] = []
+        self._tail_chars = tail
+        self._tail = ""
+        self._dropped = 0
+
+    def add(self, text: str) -> None:
+        """Append `text`."""
+        kept, rest = text[: self._room], text[self._room :]
+        if kept:
+            self._head.append(kept)
+            self._room -= len(kept)
+        if rest:
+            joined = self._tail + rest
+            cut = max(0, len(joined) - self._tail_chars)
+            self._tail = joined[cut:]
+            self._dropped += cut
+
+    def finish(self, dropped_before: int = 0) -> tuple[str, int]:
+        """Return the clean text, with a line where something is missing, and the number of missing characters.
+
+        Parameters
+        ----------
+        dropped_before
+            Number of characters that were dropped from the middle before they could be added.
+        """
+        head, tail = clean("".join(self._head)), clean(self._tail)
+        dropped = self._dropped + dropped_before
+        if not dropped:
+            return head + tail, 0
+        return f"{head}\n[... {dropped:,} characters left out ...]\n{tail}", dropped

@@ -1,0 +1,116 @@
+"""Compiled modules and the list of fonts, made once per machine instead of in every session.
+
+A sandbox can write neither next to the packages nor to a place that lives on. Where packages were installed without
+compiled modules (uv does so, and so do images that set ``PYTHONDONTWRITEBYTECODE``), every session would compile
+pandas again, which takes seconds; and every first plot would look through all fonts of the machine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from labmates.sandboxes.folders import remove_folder
+from labmates.sandboxes.interpreter import FLAGS, this_interpreter
+
+PACKAGES = (
+    "ipykernel", "ipython", "matplotlib", "numpy", "pandas", "scikit-learn", "scipy", "seaborn", "statsmodels",
+)  # fmt: skip
+"""Distributions that agents' code relies on."""
+
+_IMPORTS = """
+import ipykernel.kernelapp, ipykernel.ipkernel, tornado.locks, tornado.platform.asyncio, tornado.queues
+import IPython.core.completerlib, IPython.core.debugger, IPython.core.logger, IPython.core.pylabtools
+import IPython.extensions.storemagic, matplotlib_inline.backend_inline, site
+import matplotlib.pyplot, matplotlib.font_manager, numpy, pandas, scipy.optimize, scipy.signal, scipy.spatial
+import scipy.stats, seaborn, sklearn.cluster, sklearn.decomposition, sklearn.ensemble, sklearn.gaussian_process
+import sklearn.linear_model, sklearn.metrics, sklearn.model_selection, sklearn.pipeline, sklearn.preprocessing
+import statsmodels.api, statsmodels.formula.api
+"""
+_LOCK = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Warmup:
+    """Read-only folders that make a session start faster; None where there is no need or no place for one."""
+
+    bytecode: Path | None = None
+    fonts: Path | None = None
+
+
+def warm_up() -> Warmup:
+    """Return what was prepared for this interpreter and these versions of its packages, preparing it if need be.
+
+    The first call on a machine takes some seconds; this blocks, so call it in a thread.
+    """
+    with _LOCK:  # sessions that are opened at the same time wait for one preparation
+        return _prepared()
+
+
+@cache
+def _prepared() -> Warmup:
+    folder = _cache_root() / _fingerprint()
+    if not folder.is_dir() and not _prepare(folder):
+        return Warmup()
+    bytecode, fonts = folder / "bytecode", folder / "matplotlib"
+    return Warmup(bytecode if bytecode.is_dir() else None, fonts if fonts.is_dir() else None)
+
+
+def _cache_root() -> Path:
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111 - never fails
+    return Path(home) / "labmates" / "kernel"
+
+
+def _fingerprint() -> str:
+    versions = [f"{name} {importlib.metadata.version(name)}" for name in PACKAGES]
+    places = [str(path) for path in this_interpreter().packages]
+    return hashlib.sha256("\n".join([sys.version, *versions, *places]).encode()).hexdigest()[:16]
+
+
+def _prepare(folder: Path) -> bool:
+    """Import the packages once in a process of our own; its by-products are what we want."""
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        made = Path(tempfile.mkdtemp(dir=folder.parent))
+        made.chmod(0o755)  # a sandbox of another user id reads it
+    except OSError:
+        return False
+    (made / "matplotlib").mkdir()
+    environment = {
+        "HOME": str(made),
+        "PATH": "/usr/bin:/bin",
+        "MPLBACKEND": "agg",
+        "MPLCONFIGDIR": str(made / "matplotlib"),
+        "PYTHONPATH": os.pathsep.join(map(str, this_interpreter().packages)),
+    }
+    if not _are_compiled():
+        environment["PYTHONPYCACHEPREFIX"] = str(made / "bytecode")
+    command = [str(this_interpreter().executable), *FLAGS, "-c", _IMPORTS]
+    done = subprocess.run(command, env=environment, cwd=made, capture_output=True, check=False)  # noqa: S603
+    try:
+        if done.returncode == 0:
+            made.rename(folder)
+    except OSError:
+        pass  # another process was faster
+    remove_folder(made)
+    return folder.is_dir()
+
+
+def _are_compiled() -> bool:
+    for name in ("IPython", "sklearn", "statsmodels"):
+        spec = find_spec(name)
+        if spec is None or spec.origin is None:
+            continue
+        source = Path(spec.origin)
+        if not (source.parent / "__pycache__" / f"{source.stem}.{sys.implementation.cache_tag}.pyc").exists():
+            return False
+    return True

@@ -1,0 +1,1 @@
+"""Many runs: starting, following, resuming them."""

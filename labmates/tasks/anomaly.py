@@ -1,0 +1,264 @@
+"""The anomaly task: when did which sensors of a plant behave abnormally, and in what way.
+
+Source: cooperative-profiles paper, section 4.1 (science tasks). Data, findings and scoring are our own design.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import numpy as np
+from pydantic import BaseModel, Field
+
+from labmates.tasks.anomaly_data import (
+    KINDS,
+    LEVELS,
+    NO_READING,
+    SAMPLES,
+    Incident,
+    Kind,
+    Plant,
+    add_incidents,
+    draw_incidents,
+    draw_plant,
+    logged_frame,
+    normal_readings,
+    random_for,
+)
+from labmates.tasks.base import Check, Credit, Dataset, Difficulty, Task, level_of
+from labmates.tasks.scoring import NOT_STATED, fading, plain_name, relative_error, score_list, score_names, score_number
+from labmates.tasks.words import says_all, says_count, says_name, says_number, says_together
+
+BRIEF = """The sensors of an industrial plant were logged every ten minutes for a month. Build a detector that tells \
+abnormal from normal behaviour, and report what it finds. How many sensors are there? When did something abnormal \
+begin and end, on which sensors, and of which kind is it: a point anomaly (one sample far off), a contextual one \
+(values that are ordinary as such, but not at that time of the day), or a collective one (a longer stretch in which \
+several sensors together run at another level or become restless)? How many of each kind are there, and which share \
+of the time is abnormal? Which sensor is involved most often? Which sensors drift slowly over the month? Daily and \
+shift cycles, common swings of related sensors and slow drift are normal operation. So are faults of the logging: \
+missing readings, a logger that repeats its last value for some hours, a change of unit, \
+rows written twice. Separate them from real anomalies."""
+
+TIME_FULL = 0.5
+"""A stated event counts in full, as far as its time goes, from an overlap (intersection over union) of one half on."""
+SLACK = 2
+"""Both intervals are widened by this many samples on either side before their overlap is taken."""
+WRONG_KIND, NO_KIND = 0.7, 0.85
+"""Factor for an event of which the kind is wrong, or not stated."""
+NO_SENSORS = 0.5
+"""Factor for an event without sensors; stated sensors count by their F1, so wrong ones alone make it count nothing."""
+COUNT_ZERO = 0.5
+"""A number of events counts in full if exact, nothing from 50 % off."""
+SHARE_FULL, SHARE_ZERO = 0.15, 0.6
+"""The abnormal share of time counts in full within 15 % of the true one, nothing from 60 % off."""
+
+Tag = Annotated[str, Field(max_length=100)]
+
+
+class Event(BaseModel):
+    """One stretch of abnormal behaviour."""
+
+    start: int = Field(description="number of the first abnormal sample, as in the column `sample`")
+    end: int = Field(description="number of the last abnormal sample; equal to start for a single one")
+    sensors: list[Tag] = Field(default_factory=list, max_length=50, description="columns of the sensors involved")
+    kind: Kind | None = Field(None, description="kind of anomaly")
+
+
+class AnomalyFindings(BaseModel):
+    """What a report on the anomaly task states."""
+
+    n_sensors: int | None = Field(None, description="number of sensors", examples=[3])
+    events: list[Event] | None = Field(
+        None,
+        max_length=300,
+        description="all anomalies, one entry for each",
+        examples=[[{"start": 1, "end": 2, "sensors": ["XX1"], "kind": "point"}]],
+    )
+    n_point: int | None = Field(None, description="number of point anomalies", examples=[1])
+    n_contextual: int | None = Field(None, description="number of contextual anomalies", examples=[1])
+    n_collective: int | None = Field(None, description="number of collective anomalies", examples=[1])
+    anomalous_share: float | None = Field(
+        None,
+        description="share of all samples at which at least one sensor is abnormal, between 0 and 1",
+        examples=[0.5],
+    )
+    most_affected_sensor: Tag | None = Field(
+        None, description="column of the sensor that is involved in most anomalies", examples=["XX1"]
+    )
+    drifting_sensors: list[Tag] | None = Field(
+        None,
+        max_length=100,
+        description="columns of the sensors whose level moves slowly in one direction over the month",
+        examples=[["XX1"]],
+    )
+
+
+class AnomalyTruth(BaseModel):
+    """What is true of one anomaly data set; fields as in :class:`AnomalyFindings`."""
+
+    sensors: list[str]
+    events: list[Event]
+    anomalous_share: float
+    most_affected_sensors: list[str]
+    drifting_sensors: list[str]
+
+
+class AnomalyTask(Task[AnomalyTruth, AnomalyFindings]):
+    """Point, contextual and collective anomalies in the readings of 8 to 12 sensors.
+
+    Stretches in which a logger repeats its last value are logging faults, not anomalies; brief and description say so.
+    """
+
+    name = "anomaly"
+    title = "Anomalies in industrial sensors"
+    brief = BRIEF
+    version = "1"
+    findings = AnomalyFindings
+
+    def generate(self, seed: int, difficulty: Difficulty = "medium") -> Dataset[AnomalyTruth]:
+        """Return the log of one plant; what a difficulty means is in ``anomaly_data.LEVELS``."""
+        level = level_of(LEVELS, difficulty)
+        plant = draw_plant(level, random_for(seed, difficulty, "plant"))
+        incidents = draw_incidents(plant, level, random_for(seed, difficulty, "incidents"))
+        normal, noise = normal_readings(plant, level, random_for(seed, difficulty, "normal"))
+        sizes, dirt = random_for(seed, difficulty, "sizes"), random_for(seed, difficulty, "log")
+        readings = add_incidents(plant, level, incidents, normal, noise, sizes)
+        frame = logged_frame(plant, level, readings, incidents, dirt)
+        return Dataset(frame, _truth(plant, incidents), _description(plant))
+
+    def oracle(self, truth: AnomalyTruth) -> AnomalyFindings:
+        """Return the truth as findings."""
+        return AnomalyFindings(
+            n_sensors=len(truth.sensors),
+            events=truth.events,
+            n_point=_count(truth, "point"),
+            n_contextual=_count(truth, "contextual"),
+            n_collective=_count(truth, "collective"),
+            anomalous_share=truth.anomalous_share,
+            most_affected_sensor=truth.most_affected_sensors[0],
+            drifting_sensors=truth.drifting_sensors,
+        )
+
+    def score(self, findings: AnomalyFindings, truth: AnomalyTruth) -> tuple[Credit, ...]:
+        """Compare with the tolerances named at the head of this module; lists by F1 (see ``scoring.guarded_f1``)."""
+        stated = (findings.n_point, findings.n_contextual, findings.n_collective)
+        counts = (
+            score_number(f"n_{kind}", number, _count(truth, kind), weight=0.5, credit=_count_credit)
+            for kind, number in zip(KINDS, stated, strict=True)
+        )
+        return (
+            score_number(
+                "n_sensors",
+                findings.n_sensors,
+                len(truth.sensors),
+                weight=0.5,
+                credit=lambda stated, true: float(stated == true),
+            ),
+            score_list("events", findings.events, truth.events, weight=5, similarity=_event_similarity),
+            *counts,
+            score_number(
+                "anomalous_share",
+                findings.anomalous_share,
+                truth.anomalous_share,
+                weight=0.5,
+                credit=lambda stated, true: fading(relative_error(stated, true), SHARE_FULL, SHARE_ZERO),
+            ),
+            _score_worst(findings.most_affected_sensor, truth.most_affected_sensors),
+            score_names("drifting_sensors", findings.drifting_sensors, truth.drifting_sensors, weight=1),
+        )
+
+    def checks(self, truth: AnomalyTruth) -> tuple[Check, ...]:
+        """Sensors counted and named, each kind of anomaly reported, an event dated, drift and cycles discussed."""
+        odd = r"\b(?:anomal|outlier|abnormal|event)"
+        involved = sorted({sensor for event in truth.events for sensor in event.sensors})
+        return (
+            Check("sensors counted", says_count(len(truth.sensors), "sensors?")),
+            Check("point anomalies reported", says_together(odd, r"\b(?:point|spikes?|isolated)\b")),
+            Check("contextual anomalies reported", says_together(odd, r"\bcontextual")),
+            Check("collective anomalies reported", says_together(odd, r"\bcollective")),
+            Check("affected sensors named", says_name(involved)),
+            Check("event dated", says_number(odd, [event.start for event in truth.events], SLACK)),
+            Check("drift discussed", says_together(r"\bdrift", r"\b(?:sensors?|channels?|[A-Z]{2}\d{3})\b")),
+            Check("normal cycles discussed", says_all(r"\b(?:daily|diurnal|shifts?|cycles?|season)", odd)),
+        )
+
+    def summary(self, truth: AnomalyTruth) -> str:
+        """Return the truth in sentences."""
+        counts = ", ".join(f"{_count(truth, kind)} {kind}" for kind in KINDS)
+        events = [
+            f"A {event.kind} anomaly lasts from sample {event.start} to {event.end} on {', '.join(event.sensors)}."
+            for event in truth.events
+        ]
+        return "\n".join(
+            [
+                f"The plant has {len(truth.sensors)} sensors: {', '.join(truth.sensors)}.",
+                f"There are {len(truth.events)} anomalies: {counts}.",
+                *events,
+                f"Abnormal are {100 * truth.anomalous_share:.1f} % of the samples.",
+                f"Most anomalies involve sensor {' or '.join(truth.most_affected_sensors)}.",
+                f"A slow drift over the month is found in the sensors {', '.join(truth.drifting_sensors)}.",
+                "Daily cycles, shift cycles and swings that related sensors share are normal and no anomalies.",
+            ]
+        )
+
+
+def _count(truth: AnomalyTruth, kind: Kind) -> int:
+    return sum(event.kind == kind for event in truth.events)
+
+
+def _count_credit(stated: float, true: float) -> float:
+    return fading(relative_error(stated, true), 0.0, COUNT_ZERO)
+
+
+def _event_similarity(stated: Event, true: Event) -> float:
+    """Similarity in [0, 1]: overlap in time, times agreement on the sensors, times a factor for the kind."""
+    shared = min(stated.end, true.end) - max(stated.start, true.start) + 1 + 2 * SLACK
+    if shared <= 0 or stated.end < stated.start:
+        return 0.0
+    union = max(stated.end, true.end) - min(stated.start, true.start) + 1 + 2 * SLACK
+    names, right = {plain_name(name) for name in stated.sensors}, {plain_name(name) for name in true.sensors}
+    sensors = 2 * len(names & right) / (len(names) + len(right)) if names else NO_SENSORS
+    kind = NO_KIND if stated.kind is None else 1.0 if stated.kind == true.kind else WRONG_KIND
+    return min(1.0, shared / union / TIME_FULL) * sensors * kind
+
+
+def _score_worst(stated: str | None, true: Sequence[str]) -> Credit:
+    """Credit of the sensor with most anomalies; any of several with the same number is right."""
+    right = stated is not None and plain_name(stated) in map(plain_name, true)
+    reason = NOT_STATED if stated is None else f"{'one' if right else 'none'} of {', '.join(true)}"
+    return Credit("most_affected_sensor", float(right), 1, reason)
+
+
+def _truth(plant: Plant, incidents: Sequence[Incident]) -> AnomalyTruth:
+    tags = plant.tags
+    abnormal = {sample for one in incidents for sample in range(one.start, one.end + 1)}
+    involved = [sum(s in one.sensors for one in incidents) for s in range(len(tags))]
+    return AnomalyTruth(
+        sensors=list(tags),
+        events=[
+            Event(start=one.start, end=one.end, sensors=[tags[s] for s in one.sensors], kind=one.kind)
+            for one in incidents
+        ],
+        anomalous_share=round(len(abnormal) / SAMPLES, 4),
+        most_affected_sensors=[tag for tag, times in zip(tags, involved, strict=True) if times == max(involved)],
+        drifting_sensors=[tags[s] for s in np.flatnonzero(plant.drift)],
+    )
+
+
+def _description(plant: Plant) -> str:
+    sensors = "\n".join(
+        f"- {tag}: {kind.quantity}, meant to be in {kind.unit}"
+        for tag, kind in zip(plant.tags, plant.types, strict=True)
+    )
+    return f"""One row for each sample of the plant's sensors, every ten minutes.
+
+- sample: number of the sample, from 0
+- timestamp: when it was taken (local time)
+- shift: working shift on duty (night from 00:00, morning from 08:00, late from 16:00), typed by hand
+{sensors}
+
+Known habits of the log: empty or {NO_READING:.0f} means that there is no reading; a logger sometimes repeats its last
+value for some hours, which is a fault of the logging and not an anomaly; a gateway that was set up anew may report
+another unit from then on;
+some rows were written twice."""

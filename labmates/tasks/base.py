@@ -1,0 +1,157 @@
+"""What a science task is: a generator of data with a known truth, and a scorer of what a report says about it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Generic, Literal, TypeVar, get_args
+
+from pydantic import BaseModel
+
+from labmates.errors import unknown_name
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Difficulty = Literal["easy", "medium", "hard"]
+"""How much noise, dirt and how weak effects the data have; what changes is documented by each task, as data."""
+
+DIFFICULTIES: tuple[Difficulty, ...] = get_args(Difficulty)
+
+TruthT = TypeVar("TruthT", bound=BaseModel)
+FindingsT = TypeVar("FindingsT", bound=BaseModel)
+LevelT = TypeVar("LevelT")
+
+
+def accuracy(credits: Sequence[Credit]) -> float:
+    """Return the weighted mean of `credits`, in [0, 1]; 0 if there are none."""
+    total = sum(credit.weight for credit in credits)
+    return sum(credit.credit * credit.weight for credit in credits) / total if total else 0.0
+
+
+def level_of(levels: Mapping[Difficulty, LevelT], difficulty: Difficulty) -> LevelT:
+    """Return the parameters of one difficulty.
+
+    Raises
+    ------
+    UsageError
+        If `difficulty` is none of the `levels`.
+    """
+    if difficulty not in levels:
+        raise unknown_name("difficulty", difficulty, levels)
+    return levels[difficulty]
+
+
+@dataclass(frozen=True)
+class Dataset(Generic[TruthT]):
+    """One synthetic data set.
+
+    Attributes
+    ----------
+    frame
+        The data as the agents get them, with a plain index.
+    truth
+        What is true of them; the agents never see it.
+    description
+        The data dictionary for the agents: columns, units and known habits of the recording, nothing of the truth.
+    """
+
+    frame: pd.DataFrame
+    truth: TruthT
+    description: str
+
+    def csv(self) -> bytes:
+        """Return the data as the bytes of a CSV file (UTF-8, line feeds, no index)."""
+        return self.frame.to_csv(index=False, lineterminator="\n").encode()
+
+
+@dataclass(frozen=True)
+class Credit:
+    """How right one finding is.
+
+    Attributes
+    ----------
+    finding
+        What was compared, for instance ``"shift_surveys"``.
+    credit
+        From 0 (wrong or not stated) to 1 (right within the task's tolerance).
+    weight
+        Its share in the accuracy, relative to the other findings; positive.
+    reason
+        What was stated and what is true, in one line.
+    """
+
+    finding: str
+    credit: float
+    weight: float
+    reason: str
+
+
+@dataclass(frozen=True)
+class Check:
+    """One rule on the words of a report, for the judge that works without a model.
+
+    Attributes
+    ----------
+    name
+        What the rule looks for, for instance ``"species counted"``.
+    holds
+        Tells whether a report's prose fulfils it; must cope with any text.
+    """
+
+    name: str
+    holds: Callable[[str], bool]
+
+
+class Task(ABC, Generic[TruthT, FindingsT]):
+    """A science problem with synthetic data.
+
+    Subclass it, set the class attributes, write the four abstract methods, and declare the class under the
+    entry-point group ``labmates.tasks``; :func:`labmates.tasks.conformance.check_task` tells what is still missing.
+
+    Attributes
+    ----------
+    name
+        Name in the registry: lower-case letters, digits and underscores.
+    title
+        A few words for tables and headings.
+    brief
+        The project text that the agents get: what to find out. It holds for every seed, so it says nothing of any
+        truth.
+    version
+        Changes whenever the data of a seed or the scoring change; it is recorded with every score.
+    findings
+        Pydantic model of the quantities that a good report states. Every field is optional with the default None and
+        has a description with its unit, so that a partial report is valid.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    brief: ClassVar[str]
+    version: ClassVar[str]
+    findings: type[FindingsT]
+
+    @abstractmethod
+    def generate(self, seed: int, difficulty: Difficulty = "medium") -> Dataset[TruthT]:
+        """Return the data set of `seed`: the same seed and difficulty give the same bytes on every machine."""
+
+    @abstractmethod
+    def oracle(self, truth: TruthT) -> FindingsT:
+        """Return the findings that a perfect report states."""
+
+    @abstractmethod
+    def score(self, findings: FindingsT, truth: TruthT) -> tuple[Credit, ...]:
+        """Compare stated `findings` with the `truth`, one credit for each finding; see :func:`accuracy`."""
+
+    @abstractmethod
+    def checks(self, truth: TruthT) -> tuple[Check, ...]:
+        """Return the rules on a report's words that tell whether it reports the key findings."""
+
+    def summary(self, truth: TruthT) -> str:
+        """Return the truth in plain sentences, for people, for LLM judges and for the template report.
+
+        The default lists the oracle's findings; a task whose `checks` look for certain words tells them in prose.
+        """
+        stated = self.oracle(truth).model_dump(mode="json", exclude_none=True)
+        return "\n".join(f"The finding {name} is {value}." for name, value in stated.items())

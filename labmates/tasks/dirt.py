@@ -1,0 +1,55 @@
+"""The dirt of real data, put on clean arrays and frames.
+
+Every function draws a number of random values that depends on the size of its input alone, so that the stream of
+random numbers stays in step whatever the values are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+Floats = npt.NDArray[np.float64]
+
+
+def celsius_to_fahrenheit(values: Floats) -> Floats:
+    """Convert temperatures from °C to °F."""
+    return values * 1.8 + 32.0
+
+
+def blank(values: Floats, share: float, rng: np.random.Generator, mark: float = np.nan) -> Floats:
+    """Return a copy in which about `share` of the values are replaced by `mark`."""
+    return np.where(rng.random(values.shape) < share, mark, values)
+
+
+def slip_decimals(values: Floats, share: float, rng: np.random.Generator) -> Floats:
+    """Return a copy in which about `share` of the values are ten times too large (two thirds of them) or too small."""
+    hit = rng.random(values.shape) < share
+    factor = np.where(rng.random(values.shape) < 2 / 3, 10.0, 0.1)
+    return np.where(hit, values * factor, values)
+
+
+def respell(
+    names: Sequence[str], share: float, spellings: Sequence[Callable[[str], str]], rng: np.random.Generator
+) -> list[str]:
+    """Return the names with about `share` of them respelled in one of the given ways."""
+    hit = rng.random(len(names)) < share
+    way = rng.integers(len(spellings), size=len(names))
+    return [spellings[way[i]](name) if hit[i] else name for i, name in enumerate(names)]
+
+
+def swap_letters(name: str) -> str:
+    """Return `name` with its third- and second-last letters swapped, as a hurried typist writes it."""
+    return name[:-3] + name[-2] + name[-3] + name[-1]
+
+
+def repeat_rows(frame: pd.DataFrame, share: float, rng: np.random.Generator) -> pd.DataFrame:
+    """Return the frame with about `share` of its rows repeated, each copy a few rows below its original."""
+    copied = np.flatnonzero(rng.random(len(frame)) < share)
+    below = rng.integers(1, 40, size=len(frame))[copied]
+    place = np.concatenate([np.arange(len(frame)), np.minimum(copied + below, len(frame) - 1)])
+    order = np.concatenate([np.arange(len(frame)), copied])[np.argsort(place, kind="stable")]
+    return frame.iloc[order].reset_index(drop=True)

@@ -1,0 +1,326 @@
+"""The ecology task: who eats or competes with whom, when the regime shifted, and what comes next.
+
+Source: cooperative-profiles paper, section 4.1 (science tasks). Data, findings and scoring are our own design.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import BaseModel, Field
+
+from labmates.tasks.base import Check, Credit, Dataset, Difficulty, Task, level_of
+from labmates.tasks.ecology_data import (
+    HORIZON,
+    LEVELS,
+    Community,
+    History,
+    draw_community,
+    random_for,
+    simulate,
+    survey_frame,
+)
+from labmates.tasks.scoring import (
+    NOT_STATED,
+    fading,
+    matches,
+    plain_name,
+    relative_error,
+    score_list,
+    score_names,
+    score_number,
+)
+from labmates.tasks.words import says_all, says_count, says_name, says_number, says_together
+
+BRIEF = f"""Several sites were surveyed every two weeks for six years, and every species found was counted. Find out \
+how this community works and where it is heading. How many species are there? Did the community pass from one regime \
+into another, how often, and at which surveys did each change begin? Which species became clearly rarer or more \
+common? Which species act on the growth of which others, in which direction, with which sign and strength (predators \
+gain from their prey, which lose; competitors harm each other; some effects run one way only)? Which species respond \
+to temperature? Predict the mean abundance of every species over the {HORIZON} surveys after the last one. The \
+records are as people left them: check spelling, units, repeated rows, gaps and slips of the pen before you trust any \
+number."""
+
+DESCRIPTION = """One row for each survey, site and species.
+
+- survey: number of the survey, from 0; surveys are two weeks apart
+- date: day of the survey (year-month-day)
+- site: name of the site
+- observer: initials of whoever counted
+- species: name of the species as the observer wrote it
+- count: number of individuals counted; empty if not counted
+- temperature: air temperature at the site during the survey, meant to be in degrees Celsius; empty if not read
+- rainfall_mm: rain in the week before the survey, in millimetres
+
+Known habits of the records: names were typed by hand; some thermometers were set to Fahrenheit for a time; some rows
+were entered
+twice; a decimal point is sometimes in the wrong place; not every site was visited in every survey."""
+
+Sign = Literal["+", "-"]
+Name = Annotated[str, Field(max_length=200)]
+
+SHIFT_FULL, SHIFT_ZERO = 3, 9
+"""A stated shift counts in full within 3 surveys of the true one, nothing from 9 surveys on."""
+FORECAST_FULL, FORECAST_ZERO = 0.08, 0.32
+"""A forecast counts in full within 8 % of the true mean, nothing from 32 % on."""
+STRENGTH_FULL, STRENGTH_ZERO = 0.3, 1.0
+"""A strength counts in full within 30 % of the true one, nothing from 100 % on."""
+
+
+class Interaction(BaseModel):
+    """An effect of one species on the growth of another."""
+
+    source: Name = Field(description="species that acts")
+    target: Name = Field(description="species whose growth is changed")
+    sign: Sign | None = Field(None, description="'+' if the target gains, '-' if it loses")
+    strength: float | None = Field(
+        None,
+        description="change of the target's log abundance from one survey to the next for each unit of the "
+        "source's log abundance, as a size without sign",
+    )
+
+
+class Forecast(BaseModel):
+    """The expected abundance of one species."""
+
+    species: Name = Field(description="name of the species")
+    abundance: float = Field(description="mean count per survey and site")
+
+
+class EcologyFindings(BaseModel):
+    """What a report on the ecology task states."""
+
+    n_species: int | None = Field(None, description="number of distinct species in the data", examples=[12])
+    shift_surveys: list[int] | None = Field(
+        None,
+        max_length=200,
+        description="survey numbers at which a regime shift begins, ascending; empty if there is none",
+        examples=[[9]],
+    )
+    declining_species: list[Name] | None = Field(
+        None,
+        max_length=200,
+        description="species whose typical abundance after the last shift is below three quarters "
+        "of that before the first",
+        examples=[["Genus epithet"]],
+    )
+    increasing_species: list[Name] | None = Field(
+        None,
+        max_length=200,
+        description="species whose typical abundance after the last shift is above five quarters "
+        "of that before the first",
+        examples=[["Genus epithet"]],
+    )
+    interactions: list[Interaction] | None = Field(
+        None,
+        max_length=400,
+        description="direct effects between different species, one entry for each direction; without the effect of "
+        "a species on itself",
+        examples=[[{"source": "Genus epithet", "target": "Other species", "sign": "-", "strength": 0.5}]],
+    )
+    warmth_gains: list[Name] | None = Field(
+        None,
+        max_length=200,
+        description="species that grow faster when it is warmer",
+        examples=[["Genus epithet"]],
+    )
+    warmth_loses: list[Name] | None = Field(
+        None,
+        max_length=200,
+        description="species that grow more slowly when it is warmer",
+        examples=[["Genus epithet"]],
+    )
+    forecast: list[Forecast] | None = Field(
+        None,
+        max_length=200,
+        description=f"for every species the mean count per survey and site in the {HORIZON} surveys after the last",
+        examples=[[{"species": "Genus epithet", "abundance": 1.0}]],
+    )
+
+
+class EcologyTruth(BaseModel):
+    """What is true of one ecology data set; fields as in :class:`EcologyFindings`."""
+
+    species: list[str]
+    shift_surveys: list[int]
+    declining_species: list[str]
+    increasing_species: list[str]
+    interactions: list[Interaction]
+    warmth_gains: list[str]
+    warmth_loses: list[str]
+    forecast: list[Forecast]
+
+
+class EcologyTask(Task[EcologyTruth, EcologyFindings]):
+    """Population dynamics of several species with interactions, regime shifts and a forecast."""
+
+    name = "ecology"
+    title = "Species interactions and regime shifts"
+    brief = BRIEF
+    version = "1"
+    findings = EcologyFindings
+
+    def generate(self, seed: int, difficulty: Difficulty = "medium") -> Dataset[EcologyTruth]:
+        """Return the surveys of one community; what a difficulty means is in ``ecology_data.LEVELS``."""
+        level = level_of(LEVELS, difficulty)
+        community = draw_community(level, random_for(seed, difficulty, "community"))
+        history = simulate(community, level, random_for(seed, difficulty, "history"))
+        frame = survey_frame(community, history, level, random_for(seed, difficulty, "survey"))
+        return Dataset(frame, _truth(community, history), DESCRIPTION)
+
+    def oracle(self, truth: EcologyTruth) -> EcologyFindings:
+        """Return the truth as findings."""
+        return EcologyFindings(n_species=len(truth.species), **truth.model_dump(exclude={"species"}))
+
+    def score(self, findings: EcologyFindings, truth: EcologyTruth) -> tuple[Credit, ...]:
+        """Compare with the tolerances named at the head of this module; lists by F1 (see ``scoring.guarded_f1``)."""
+        up, down = findings.increasing_species, findings.declining_species
+        warm, cold = findings.warmth_gains, findings.warmth_loses
+        return (
+            score_number(
+                "n_species",
+                findings.n_species,
+                len(truth.species),
+                weight=1,
+                credit=lambda stated, true: float(stated == true),
+            ),
+            score_list(
+                "shift_surveys",
+                findings.shift_surveys,
+                truth.shift_surveys,
+                weight=2,
+                similarity=lambda a, b: fading(abs(a - b), SHIFT_FULL, SHIFT_ZERO),
+            ),
+            score_names("declining_species", down, truth.declining_species, weight=1, denied=up or ()),
+            score_names("increasing_species", up, truth.increasing_species, weight=1, denied=down or ()),
+            *_score_interactions(findings.interactions, truth.interactions),
+            score_names("warmth_gains", warm, truth.warmth_gains, weight=0.5, denied=cold or ()),
+            score_names("warmth_loses", cold, truth.warmth_loses, weight=0.5, denied=warm or ()),
+            _score_forecast(findings.forecast, truth.forecast),
+        )
+
+    def checks(self, truth: EcologyTruth) -> tuple[Check, ...]:
+        """Species counted, shift found and dated, interactions discussed, changed species named, future told."""
+        shift = r"\b(?:regime|shifts?|change[ -]?points?|structural breaks?|tipping points?|turning points?)\b"
+        found = r"\b(?:detect|found|begin|began|occur|identif|reveal|show|at survey|starts?|started)"
+        return (
+            Check("species counted", says_count(len(truth.species), "species")),
+            Check("regime shift detected", says_together(shift, found)),
+            Check("regime shift dated", says_number(shift, truth.shift_surveys, SHIFT_FULL)),
+            Check(
+                "interactions discussed", says_together(r"\binteract|\beffects?\b", r"\b(?:positive|negative)(?:ly)?\b")
+            ),
+            Check("kinds of interaction named", says_all(r"\b(?:predat|prey)", r"\bcompet")),
+            Check("changed species named", says_name(truth.declining_species + truth.increasing_species)),
+            Check(
+                "temperature discussed", says_together(r"\b(?:temperature|warm)", r"\b(?:growth|grow|species|effect)")
+            ),
+            Check(
+                "future predicted",
+                says_together(r"\b(?:forecast|predict|project)", r"\b(?:abundance|population|count)"),
+            ),
+        )
+
+    def summary(self, truth: EcologyTruth) -> str:
+        """Return the truth in sentences."""
+        shifts = ", ".join(map(str, truth.shift_surveys))
+        effects = [
+            f"{one.source} has a {'positive' if one.sign == '+' else 'negative'} effect on {one.target} "
+            f"(strength {one.strength:.2f})."
+            for one in truth.interactions
+        ]
+        return "\n".join(
+            [
+                f"The community has {len(truth.species)} species: {', '.join(truth.species)}.",
+                f"A regime shift begins at survey {shifts}, counted from 0.",
+                f"Rarer after it: {', '.join(truth.declining_species)}. "
+                f"More common after it: {', '.join(truth.increasing_species)}.",
+                "Species interact by predation (the prey has a positive effect on its predator, which has a negative "
+                "one on it), by competition (negative both ways) and by help that runs one way.",
+                *effects,
+                f"Warmer temperature speeds up the growth of {', '.join(truth.warmth_gains)} and slows down that of "
+                f"{', '.join(truth.warmth_loses)}.",
+                f"The predicted mean abundance over the next {HORIZON} surveys is "
+                + ", ".join(f"{one.abundance:.1f} for {one.species}" for one in truth.forecast)
+                + ".",
+            ]
+        )
+
+
+def _score_interactions(stated: Sequence[Interaction] | None, true: Sequence[Interaction]) -> tuple[Credit, Credit]:
+    """Credit of the list by (source, target, sign), and of the strengths of those that were found.
+
+    An effect without a sign, or with source and target exchanged, counts half; a wrong sign, and both signs for the
+    same effect, count nothing.
+    """
+    if stated is None:
+        return Credit("interactions", 0.0, 3, NOT_STATED), Credit("interaction_strengths", 0.0, 1, NOT_STATED)
+    signs: dict[tuple[str, str], set[Sign]] = {}
+    for one in stated:
+        signs.setdefault(_way(one), set()).update([one.sign] if one.sign else [])
+
+    def similarity(a: Interaction, b: Interaction) -> float:
+        same, turned = _way(a) == _way(b), _way(a) == _way(b)[::-1]
+        if not (same or turned) or len(signs[_way(a)]) > 1 or a.sign not in (None, b.sign):
+            return 0.0
+        return 1.0 if same and a.sign else 0.5
+
+    near = [
+        fading(
+            relative_error(abs(stated[i].strength or 0.0), abs(true[j].strength or 0.0)), STRENGTH_FULL, STRENGTH_ZERO
+        )
+        for i, j, value in matches(stated, true, similarity)
+        if value == 1.0
+    ]
+    strengths = sum(near) / len(true) if true else 1.0
+    closeness = sum(near) / max(len(near), 1)
+    reason = f"{len(near)} effects found of {len(true)}, mean closeness of their strengths {closeness:.2f}"
+    return (
+        score_list("interactions", stated, true, weight=3, similarity=similarity),
+        Credit("interaction_strengths", strengths, 1, reason),
+    )
+
+
+def _way(one: Interaction) -> tuple[str, str]:
+    return plain_name(one.source), plain_name(one.target)
+
+
+def _score_forecast(stated: Sequence[Forecast] | None, true: Sequence[Forecast]) -> Credit:
+    """Credit of the forecast; of several numbers for the same species the last one counts."""
+    last = None if stated is None else list({plain_name(one.species): one for one in stated}.values())
+
+    def similarity(a: Forecast, b: Forecast) -> float:
+        same = plain_name(a.species) == plain_name(b.species)
+        return fading(relative_error(a.abundance, b.abundance), FORECAST_FULL, FORECAST_ZERO) if same else 0.0
+
+    return score_list("forecast", last, true, weight=2, similarity=similarity)
+
+
+def _truth(community: Community, history: History) -> EcologyTruth:
+    names = community.species
+    change = community.typical[-1] - community.typical[0]
+    bound = math.log(1.25)
+    targets, sources = np.nonzero(community.effects - np.diag(np.diag(community.effects)))
+    return EcologyTruth(
+        species=list(names),
+        shift_surveys=list(community.shifts),
+        declining_species=[names[i] for i in np.flatnonzero(change < math.log(0.75))],
+        increasing_species=[names[i] for i in np.flatnonzero(change > bound)],
+        interactions=[
+            Interaction(
+                source=names[source],
+                target=names[target],
+                sign="+" if community.effects[target, source] > 0 else "-",
+                strength=abs(float(community.effects[target, source])),
+            )
+            for target, source in zip(targets, sources, strict=True)
+        ],
+        warmth_gains=[names[i] for i in np.flatnonzero(community.warmth > 0)],
+        warmth_loses=[names[i] for i in np.flatnonzero(community.warmth < 0)],
+        forecast=[
+            Forecast(species=name, abundance=float(value)) for name, value in zip(names, history.future, strict=True)
+        ],
+    )

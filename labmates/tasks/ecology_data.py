@@ -1,0 +1,326 @@
+"""The ecology task's data: a community of species, its true dynamics, and the surveys that people made of it.
+
+On the log scale the community follows a stochastic Gompertz model: with x the log abundances at one site and m the
+typical log abundances of the present regime, ``x' = x + A (x − m) + b·w + noise``, where w is the temperature anomaly
+in units of 6 °C. Row i of A holds what every species does to the growth of species i.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from labmates.seeds import derive
+from labmates.tasks.base import Difficulty
+from labmates.tasks.dirt import (
+    blank,
+    celsius_to_fahrenheit,
+    repeat_rows,
+    respell,
+    slip_decimals,
+    swap_letters,
+)
+
+Floats = npt.NDArray[np.float64]
+
+SURVEYS_A_YEAR: Final = 26
+HORIZON: Final = 26
+"""Number of surveys after the last one over which the forecast is averaged: one year, so that the season cancels."""
+BURN_IN: Final = 40
+DEGREES_A_UNIT: Final = 6.0
+SEASON_DEGREES: Final = 8.0
+
+# Invented names: they sound real, but say nothing of what a species eats.
+GENERA: Final = (
+    *("Alvena", "Brusca", "Calvora", "Dentria", "Elomis", "Farquia", "Gelasta", "Hyberna", "Isolda", "Juncora"),
+    *("Kalmeta", "Lothria", "Mirvana", "Nepora", "Ostrela", "Pravina", "Quillaea", "Rostema", "Selvina", "Tarquea"),
+    *("Ulmora", "Varnella", "Wistria", "Xelora", "Ypresia", "Zantea"),
+)
+EPITHETS: Final = (
+    *("acuta", "borealis", "cinerea", "decora", "elata", "fulva", "gracilis", "hirta", "ignota", "juncea", "lenta"),
+    *(
+        "maculata",
+        "nitida",
+        "obscura",
+        "pallida",
+        "quieta",
+        "rugosa",
+        "sericea",
+        "tenuis",
+        "umbrosa",
+        "varia",
+        "vernalis",
+    ),
+)
+SITES: Final = (
+    *("Alder Bend", "Birch Flat", "Cold Spring", "Dry Creek", "East Fen"),
+    *("Fox Hollow", "Grey Bank", "High Meadow", "Long Reach", "Mill Pond"),
+)
+OBSERVERS: Final = ("AK", "BN", "JR", "MT", "SV")
+
+SPELLINGS: Final[tuple[Callable[[str], str], ...]] = (
+    str.upper,
+    str.lower,
+    lambda name: f" {name}  ",
+    lambda name: name.replace(" ", "_"),
+    lambda name: f"{name[0]}. {name.partition(' ')[2]}",
+    swap_letters,
+)
+
+
+@dataclass(frozen=True)
+class EcologyLevel:
+    """What makes a data set of the ecology task easy or hard; pairs are inclusive ranges.
+
+    Attributes
+    ----------
+    species, sites, surveys
+        Size of the data.
+    shifts
+        Number of regime shifts.
+    effect
+        Strength of an interaction: change of the target's log growth per unit of the source's log abundance.
+    change
+        Size of a regime shift's effect on a species, in log units (0.7 doubles or halves).
+    onset
+        Number of surveys over which a shift unfolds.
+    warmth
+        Effect of 6 °C on the log growth of a species that responds to temperature.
+    process_noise, shared_noise
+        Standard deviation of the noise in log growth, and the share of its variance that all sites have in common.
+    count_noise
+        Standard deviation of the log of the multiplicative error of a count.
+    missing, slips, repeats, respelled
+        Shares: of empty counts, temperatures and visits; of decimal slips; of repeated rows; of respelled names.
+    spellings
+        How many of the ways to respell occur (upper case, lower case, blanks, underscore, abbreviated genus, typing
+        error).
+    fahrenheit_sites
+        Number of sites whose thermometer gives °F for part of the time.
+    """
+
+    species: tuple[int, int]
+    sites: int
+    surveys: int
+    shifts: tuple[int, int]
+    effect: tuple[float, float]
+    change: tuple[float, float]
+    onset: int
+    warmth: tuple[float, float]
+    process_noise: float
+    shared_noise: float
+    count_noise: float
+    missing: float
+    slips: float
+    repeats: float
+    respelled: float
+    spellings: int
+    fahrenheit_sites: int
+
+
+LEVELS: Final[Mapping[Difficulty, EcologyLevel]] = {
+    "easy": EcologyLevel(
+        species=(5, 6), sites=6, surveys=156, shifts=(1, 1), effect=(0.20, 0.26), change=(0.9, 1.2), onset=1,
+        warmth=(0.12, 0.16), process_noise=0.30, shared_noise=0.0, count_noise=0.05, missing=0.01, slips=0.002,
+        repeats=0.005, respelled=0.02, spellings=3, fahrenheit_sites=1,
+    ),
+    "medium": EcologyLevel(
+        species=(5, 7), sites=4, surveys=156, shifts=(1, 2), effect=(0.12, 0.17), change=(0.45, 0.65), onset=6,
+        warmth=(0.05, 0.08), process_noise=0.40, shared_noise=0.3, count_noise=0.20, missing=0.05, slips=0.008,
+        repeats=0.015, respelled=0.05, spellings=5, fahrenheit_sites=2,
+    ),
+    "hard": EcologyLevel(
+        species=(6, 8), sites=3, surveys=156, shifts=(2, 2), effect=(0.11, 0.16), change=(0.38, 0.52), onset=9,
+        warmth=(0.04, 0.06), process_noise=0.45, shared_noise=0.45, count_noise=0.28, missing=0.08, slips=0.015,
+        repeats=0.03, respelled=0.10, spellings=6, fahrenheit_sites=3,
+    ),
+}  # fmt: skip
+
+
+def random_for(seed: int, difficulty: Difficulty, part: str) -> np.random.Generator:
+    """Return the random numbers of one part of the data set."""
+    return np.random.Generator(np.random.PCG64(derive(seed, "tasks", "ecology", difficulty, part)))
+
+
+@dataclass(frozen=True)
+class Community:
+    """The true dynamics of S species.
+
+    Attributes
+    ----------
+    species
+        Their names, sorted.
+    effects
+        A, shape (S, S): row = target, column = source, without unit.
+    warmth
+        b, shape (S,).
+    shifts
+        Survey numbers at which a shift begins, ascending.
+    typical
+        Typical log abundances m by regime, shape (len(shifts) + 1, S).
+    """
+
+    species: tuple[str, ...]
+    effects: Floats
+    warmth: Floats
+    shifts: tuple[int, ...]
+    typical: Floats
+
+
+@dataclass(frozen=True)
+class History:
+    """What happened at the sites.
+
+    Attributes
+    ----------
+    log_abundance
+        Shape (surveys, sites, S).
+    temperature
+        Shape (surveys, sites), in °C.
+    future
+        Expected mean abundance over the `HORIZON`, shape (S,), in individuals.
+    """
+
+    log_abundance: Floats
+    temperature: Floats
+    future: Floats
+
+
+def draw_community(level: EcologyLevel, rng: np.random.Generator) -> Community:
+    """Draw species, interactions, responses to temperature and regime shifts."""
+    n = int(rng.integers(level.species[0], level.species[1] + 1))
+    genera = rng.permutation(len(GENERA))[:n]
+    epithets = rng.permutation(len(EPITHETS))[:n]
+    species = sorted(f"{GENERA[g]} {EPITHETS[e]}" for g, e in zip(genera, epithets, strict=True))
+    shifts, typical = _draw_shifts(level, n, rng)
+    warmth = np.zeros(n)
+    responding = rng.permutation(n)[:3]
+    warmth[responding] = np.round(rng.uniform(*level.warmth, size=3), 3) * np.array([1, -1, rng.choice([-1, 1])])
+    return Community(tuple(species), _draw_effects(level, n, rng), warmth, shifts, typical)
+
+
+def _draw_effects(level: EcologyLevel, n: int, rng: np.random.Generator) -> Floats:
+    # Pairs lie on a ring, so that a species has two partners at most. With a self-effect near −0.6 the row sums of |I
+    # + A| then stay below 1, which keeps every community stable without looking at eigenvalues.
+    ring = rng.permutation(n)
+    chosen = rng.permutation(n)[: n - 2]
+    effects = np.diag(np.round(rng.uniform(-0.65, -0.55, size=n), 3))
+    # (effect of the first on the second, effect of the second on the first): the first is eaten; both compete; the
+    # first helps.
+    signs = ((1, -1), (-1, -1), (1, 0))
+    for place, at in enumerate(chosen):
+        first, second = ring[at], ring[(at + 1) % n]
+        kind = place if place < 2 else int(rng.integers(3))
+        size = np.round(rng.uniform(*level.effect, size=2), 3)
+        effects[second, first] = signs[kind][0] * size[0]
+        effects[first, second] = signs[kind][1] * size[1]
+    return effects
+
+
+def _draw_shifts(level: EcologyLevel, n: int, rng: np.random.Generator) -> tuple[tuple[int, ...], Floats]:
+    count = int(rng.integers(level.shifts[0], level.shifts[1] + 1))
+    spans = [(0.3, 0.7)] if count == 1 else [(0.22, 0.38), (0.6, 0.76)]
+    shifts = tuple(int(level.surveys * rng.uniform(*span)) for span in spans)
+    typical = np.tile(np.round(rng.uniform(4.0, 5.4, size=n), 3), (count + 1, 1))
+    order = rng.permutation(n)
+    affected = 4 // count  # two lose and two gain with one shift; one and one with each of two
+    for k in range(count):
+        for place, who in enumerate(order[k * affected : (k + 1) * affected]):
+            change = round(float(rng.uniform(*level.change)), 3)
+            typical[k + 1 :, who] += -change if place % 2 == 0 else change
+    return shifts, typical
+
+
+def simulate(community: Community, level: EcologyLevel, rng: np.random.Generator) -> History:
+    """Run the dynamics through the surveyed time, and their average (no noise) through the `HORIZON` after it."""
+    n, total = len(community.species), level.surveys + BURN_IN
+    common = np.sqrt(level.shared_noise) * rng.standard_normal((total, 1, n))
+    local = np.sqrt(1 - level.shared_noise) * rng.standard_normal((total, level.sites, n))
+    noise = level.process_noise * (common + local)
+    site_means = rng.uniform(8.0, 14.0, size=level.sites)
+    phase = rng.uniform(0, 2 * np.pi)
+    season = SEASON_DEGREES * np.sin(2 * np.pi * np.arange(total + HORIZON) / SURVEYS_A_YEAR + phase)
+    anomaly = season[:total, None] + _red_noise(1.5, (total, 1), rng) + _red_noise(0.7, (total, level.sites), rng)
+    typical = _typical_path(community, level) + rng.normal(0, 0.3, size=(1, level.sites, n))
+
+    change = np.eye(n) + community.effects
+    x = typical[0].copy()
+    path = np.empty((total, level.sites, n))
+    for t in range(total):
+        path[t] = x
+        step = (x - typical[t]) @ change.T + community.warmth * (anomaly[t, :, None] / DEGREES_A_UNIT)
+        # Rounding keeps differences in the last bit between machines from ever adding up.
+        x = np.round(typical[t] + step + noise[t], 9)
+
+    deviation, spread = step, level.process_noise**2 * np.eye(n)
+    future = np.empty((HORIZON, level.sites, n))
+    for t in range(HORIZON):
+        # The mean of a log-normal abundance is exp(mean + variance / 2) of its logarithm.
+        future[t] = np.exp(typical[-1] + deviation + np.diag(spread) / 2)
+        deviation = deviation @ change.T + community.warmth * (season[total + t] / DEGREES_A_UNIT)
+        spread = change @ spread @ change.T + level.process_noise**2 * np.eye(n)
+    return History(path[BURN_IN:], site_means + anomaly[BURN_IN:], np.round(future.mean(axis=(0, 1)), 1))
+
+
+def _typical_path(community: Community, level: EcologyLevel) -> Floats:
+    """Typical log abundances, shape (BURN_IN + surveys, 1, S); a shift unfolds in a straight line over its onset."""
+    survey = np.arange(-BURN_IN, level.surveys)
+    path = np.tile(community.typical[0], (len(survey), 1))
+    for k, start in enumerate(community.shifts):
+        done = np.clip((survey - start + 1) / level.onset, 0, 1)
+        path = path + done[:, None] * (community.typical[k + 1] - community.typical[k])
+    return path[:, None, :]
+
+
+def _red_noise(spread: float, shape: tuple[int, int], rng: np.random.Generator) -> Floats:
+    white = rng.standard_normal(shape)
+    red = np.empty(shape)
+    red[0] = white[0]
+    for t in range(1, shape[0]):
+        red[t] = 0.6 * red[t - 1] + 0.8 * white[t]
+    return spread * red
+
+
+def survey_frame(community: Community, history: History, level: EcologyLevel, rng: np.random.Generator) -> pd.DataFrame:
+    """Return what the observers wrote down: one row for each survey, site and species, with the dirt of real data."""
+    shape = history.log_abundance.shape
+    error = np.exp(rng.normal(0, level.count_noise, size=shape) - level.count_noise**2 / 2)
+    counts = np.round(blank(np.exp(history.log_abundance) * error, level.missing, rng))
+    counts = np.round(slip_decimals(counts, level.slips, rng))
+    temperature = blank(_thermometers(history.temperature, level, rng), level.missing, rng)
+    rain = np.round(rng.gamma(2.0, 9.0, size=shape[:2]), 1)
+    survey, site, who = (index.ravel() for index in np.indices(shape))
+    places = [SITES[i] for i in np.sort(rng.permutation(len(SITES))[: level.sites])]
+    observer = rng.integers(len(OBSERVERS), size=shape[:2])
+    first = datetime.date(2001 + int(rng.integers(15)), 1, 8)
+    dates = [(first + datetime.timedelta(days=14 * t)).isoformat() for t in range(shape[0])]
+    names = [community.species[i] for i in who]
+    frame = pd.DataFrame(
+        {
+            "survey": survey,
+            "date": [dates[t] for t in survey],
+            "site": respell([places[i] for i in site], level.respelled / 2, SPELLINGS[:3], rng),
+            "observer": [OBSERVERS[i] for i in observer[survey, site]],
+            "species": respell(names, level.respelled, SPELLINGS[: level.spellings], rng),
+            "count": counts.ravel(),
+            "temperature": np.round(temperature, 1)[survey, site],
+            "rainfall_mm": rain[survey, site],
+        }
+    )
+    visited = rng.random(shape[:2]) >= level.missing
+    return repeat_rows(frame[visited[survey, site]].reset_index(drop=True), level.repeats, rng)
+
+
+def _thermometers(celsius: Floats, level: EcologyLevel, rng: np.random.Generator) -> Floats:
+    given = celsius.copy()
+    for site in rng.permutation(celsius.shape[1])[: level.fahrenheit_sites]:
+        start = int(rng.integers(10, celsius.shape[0] - 50))
+        span = slice(start, start + int(rng.integers(25, 50)))
+        given[span, site] = celsius_to_fahrenheit(celsius[span, site])
+    return given

@@ -1,0 +1,63 @@
+"""Fenced blocks in a Markdown text, told apart from its prose."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_FENCE = re.compile(r"\s{0,12}(?:(`{3,})([^`]*)|(~{3,})(.*))$")
+_FINDINGS = re.compile(r"\bfindings\b", re.IGNORECASE)
+_WRAPPERS = ("markdown", "md")
+
+
+@dataclass(frozen=True)
+class Block:
+    """One fenced block: the words after its opening fence, and its lines."""
+
+    info: str
+    body: str
+
+    @property
+    def is_findings(self) -> bool:
+        """Whether the block is marked as one of findings."""
+        return _FINDINGS.search(self.info) is not None
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A text taken apart: its prose (lines outside of blocks) and its fenced blocks, in order."""
+
+    prose: str
+    blocks: tuple[Block, ...]
+
+
+def split_blocks(text: str) -> Parts:
+    """Take the fenced blocks out of `text`, with leave for what models write.
+
+    A fence that wraps the whole report as Markdown is skipped, not opened. A block of findings opens even where an
+    earlier block was never closed. At the end of the text an open block without a name is a stray fence, and its
+    lines are prose.
+    """
+    prose: list[str] = []
+    blocks: list[Block] = []
+    fence, info, body = "", "", list[str]()
+    for line in text.replace("\r\n", "\n").split("\n"):
+        match = _FENCE.match(line)
+        marks, words = (match[1] or match[3], (match[2] or match[4] or "").strip()) if match else ("", "")
+        opens = bool(marks) and (not fence or _FINDINGS.search(words) is not None)
+        if opens and words.lower() in _WRAPPERS:
+            continue
+        closes = bool(fence and marks.startswith(fence) and not words)
+        if fence and (opens or closes):
+            blocks.append(Block(info, "\n".join(body)))
+        if opens:
+            fence, info, body = marks, words, []
+        elif closes:
+            fence = ""
+        else:
+            (body if fence else prose).append(line)
+    if fence and info:
+        blocks.append(Block(info, "\n".join(body)))
+    elif fence:
+        prose += body
+    return Parts("\n".join(prose), tuple(blocks))

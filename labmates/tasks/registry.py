@@ -1,0 +1,35 @@
+"""Tasks by name; other packages add theirs through the entry-point group ``labmates.tasks``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from labmates.errors import UsageError
+from labmates.registry import Registry
+from labmates.tasks.base import Task
+
+TASKS: Registry[type[Task[Any, Any]]] = Registry(
+    "task",
+    "labmates.tasks",
+    {
+        "ecology": "labmates.tasks.ecology:EcologyTask",
+        "anomaly": "labmates.tasks.anomaly:AnomalyTask",
+    },
+)
+
+
+def get_task(name: str) -> Task[Any, Any]:
+    """Return the task called `name`.
+
+    Raises
+    ------
+    UsageError
+        If there is none, or if a plug-in's entry is no complete subclass of :class:`~labmates.tasks.base.Task`.
+    """
+    found: object = TASKS.get(name)
+    if not (isinstance(found, type) and issubclass(found, Task)):
+        raise UsageError(f"the task '{name}' must be a subclass of labmates.tasks.base.Task, not {found!r}")
+    try:
+        return found()
+    except TypeError as error:
+        raise UsageError(f"the task '{name}' can't be made: {error}") from error

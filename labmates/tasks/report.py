@@ -1,0 +1,52 @@
+"""The report that knows the truth: what a perfect team would hand in, written by a template."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel
+
+from labmates.tasks.base import Task
+
+TEMPLATE = """# {title}
+
+## Abstract
+This report was written by a template from the known truth of a synthetic data set. It shows what a complete and \
+right report looks like, and it is what judges are tested with. All findings that the task asks for are stated, in \
+words and as a block of findings.
+
+## Introduction
+The project asks a team to look into one data set and to say what it found. Whoever reads the outcome wants to know \
+which patterns are there, how strong they are and what follows from them. The questions are those of the task called \
+{name}.
+
+## Dataset description
+The data team received a table with some thousand rows and the dirt of real records. Values are missing, rows are \
+repeated, units change and names are spelled in several ways. The data dictionary names each column with its unit.
+
+## Methods
+No method was applied, because the truth was known beforehand. A team would clean the table first, fit a model to \
+what is left, and check it on data that the model has not seen. Tests with stated error rates would then tell \
+effects from chance.
+
+## Results
+{summary}
+
+## Evaluation
+Every finding equals the truth, so its error is zero by construction. A judge that compares findings with the truth \
+should therefore give full credit to each of them. Any lower score points to a fault in the task or in its judge.
+
+## Conclusion
+The questions of the project are answered in full, and the answers are repeated below in a form that programs can \
+read. Reports of real teams will fall short of this one. How far they do is what the scores measure.
+
+```findings
+{findings}
+```
+"""
+
+
+def oracle_report(task: Task[Any, Any], truth: BaseModel) -> str:
+    """Return a full report with seven sections and a findings block, written from the `truth`."""
+    findings = task.oracle(truth).model_dump_json(exclude_none=True)
+    return TEMPLATE.format(title=task.title, name=task.name, summary=task.summary(truth), findings=findings)

@@ -1,0 +1,109 @@
+"""How stated findings are compared with the truth: tolerances with partial credit, lists that padding can't improve."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import TypeVar
+
+from labmates.tasks.base import Credit
+
+StatedT = TypeVar("StatedT")
+TrueT = TypeVar("TrueT")
+
+NOT_STATED = "not stated"
+
+
+def plain_name(name: str) -> str:
+    """Return `name` without the differences that don't matter: case, surrounding and repeated blanks, punctuation."""
+    return " ".join(re.findall(r"[^\W_]+", name.casefold()))
+
+
+def fading(error: float, full: float, zero: float) -> float:
+    """Return 1 for an `error` up to `full`, 0 from `zero` on, and a straight line in between."""
+    if error <= full:
+        return 1.0
+    return max(0.0, (zero - error) / (zero - full))
+
+
+def relative_error(stated: float, true: float) -> float:
+    """Return the distance of `stated` from `true` in units of `true`; infinite for a true zero that was missed."""
+    if stated == true:
+        return 0.0
+    return abs(stated - true) / abs(true) if true else float("inf")
+
+
+def matches(
+    stated: Sequence[StatedT], true: Sequence[TrueT], similarity: Callable[[StatedT, TrueT], float]
+) -> list[tuple[int, int, float]]:
+    """Pair stated with true items one to one, the most similar first; pairs without any similarity are left out.
+
+    Returns
+    -------
+    list of (int, int, float)
+        Index in `stated`, index in `true`, and their similarity in (0, 1].
+    """
+    pairs = [(value, i, j) for i, a in enumerate(stated) for j, b in enumerate(true) if (value := similarity(a, b)) > 0]
+    pairs.sort(key=lambda pair: (-pair[0], pair[1], pair[2]))
+    taken_stated: set[int] = set()
+    taken_true: set[int] = set()
+    found = []
+    for value, i, j in pairs:
+        if i not in taken_stated and j not in taken_true:
+            taken_stated.add(i)
+            taken_true.add(j)
+            found.append((i, j, value))
+    return found
+
+
+def guarded_f1(hits: float, n_stated: int, n_true: int) -> float:
+    """Return the F1 of a list, scaled down where less than half of what it states is right.
+
+    With `hits` the summed similarity of the matched items, precision is hits / n_stated and recall hits / n_true.
+    Below a precision of one half the F1 is multiplied by twice the precision, so that listing everything earns next
+    to nothing, while an honest list with some errors keeps its plain F1. Two empty lists agree (1.0).
+    """
+    if not n_stated and not n_true:
+        return 1.0
+    if not n_stated or not n_true:
+        return 0.0
+    f1 = 2 * hits / (n_stated + n_true)
+    return f1 * min(1.0, 2 * hits / n_stated)
+
+
+def score_number(
+    finding: str, stated: float | None, true: float, *, weight: float, credit: Callable[[float, float], float]
+) -> Credit:
+    """Return the credit of one number; `credit` maps (stated, true) to [0, 1]."""
+    if stated is None:
+        return Credit(finding, 0.0, weight, NOT_STATED)
+    return Credit(finding, credit(stated, true), weight, f"stated {stated:g}, true {true:g}")
+
+
+def score_names(
+    finding: str, stated: Iterable[str] | None, true: Collection[str], *, weight: float, denied: Iterable[str] = ()
+) -> Credit:
+    """Return the credit of a set of names by guarded F1; a name that is also listed as `denied` can't be a hit."""
+    if stated is None:
+        return Credit(finding, 0.0, weight, NOT_STATED)
+    names = {plain_name(name) for name in stated}
+    hits = (names & {plain_name(name) for name in true}) - {plain_name(name) for name in denied}
+    reason = f"{len(hits)} right of {len(names)} stated and {len(true)} true"
+    return Credit(finding, guarded_f1(len(hits), len(names), len(true)), weight, reason)
+
+
+def score_list(
+    finding: str,
+    stated: Sequence[StatedT] | None,
+    true: Sequence[TrueT],
+    *,
+    weight: float,
+    similarity: Callable[[StatedT, TrueT], float],
+) -> Credit:
+    """Return the credit of a list of items by guarded F1 over the best one-to-one matching."""
+    if stated is None:
+        return Credit(finding, 0.0, weight, NOT_STATED)
+    found = matches(stated, true, similarity)
+    hits = sum(value for _, _, value in found)
+    reason = f"{len(found)} matched (similarity {hits:.2f}) of {len(stated)} stated and {len(true)} true"
+    return Credit(finding, guarded_f1(hits, len(stated), len(true)), weight, reason)

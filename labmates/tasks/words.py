@@ -1,0 +1,72 @@
+"""Rules on the words of a report, to build :class:`~labmates.tasks.base.Check` objects from.
+
+They read sentence by sentence, ignore case, and take time linear in the length of the text, whatever the text is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+
+WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+MOST_CLAIMS = 5
+"""More different numbers of the same thing than this are guessing, not a statement."""
+MOST_NUMBERS = 8
+"""A sentence with more numbers than this dates nothing."""
+
+_BREAK = re.compile(r"(?<=[.!?])\s+|\n+")
+_NUMBER = re.compile(r"(?<![\w.])\d{1,9}(?![\w]|\.\d)")
+
+
+def sentences(text: str) -> Iterator[str]:
+    """Yield the sentences and lines of `text` that are not blank."""
+    return (part.strip() for part in _BREAK.split(text) if part.strip())
+
+
+def says_all(*patterns: str) -> Callable[[str], bool]:
+    """Return a rule: every pattern is found somewhere in the text."""
+    compiled = [re.compile(pattern, re.IGNORECASE) for pattern in patterns]
+    return lambda text: all(pattern.search(text) for pattern in compiled)
+
+
+def says_together(*patterns: str) -> Callable[[str], bool]:
+    """Return a rule: some one sentence has every pattern."""
+    one = says_all(*patterns)
+    return lambda text: any(one(sentence) for sentence in sentences(text))
+
+
+def says_name(names: Sequence[str]) -> Callable[[str], bool]:
+    """Return a rule: at least one of the names is in the text."""
+    pattern = re.compile("|".join(rf"\b{re.escape(name)}\b" for name in names) or r"(?!)", re.IGNORECASE)
+    return lambda text: pattern.search(text) is not None
+
+
+def says_count(number: int, noun: str) -> Callable[[str], bool]:
+    """Return a rule: the text counts `number` of the noun (a pattern), in digits or words, up to three words before it.
+
+    A text that claims more than `MOST_CLAIMS` different numbers does not pass.
+    """
+    pattern = re.compile(
+        rf"\b(\d{{1,4}}|{'|'.join(WORDS)})\s{{1,3}}(?:[\w-]{{1,30}}\s{{1,3}}){{0,3}}?(?:{noun})\b", re.IGNORECASE
+    )
+
+    def holds(text: str) -> bool:
+        claims = {match[1].lower() for match in pattern.finditer(text)}
+        numbers = {WORDS.index(claim) if claim in WORDS else int(claim) for claim in claims}
+        return number in numbers and len(numbers) <= MOST_CLAIMS
+
+    return holds
+
+
+def says_number(pattern: str, values: Sequence[int], tolerance: float) -> Callable[[str], bool]:
+    """Return a rule: a sentence with the pattern has a whole number within `tolerance` of one of the `values`."""
+    compiled = re.compile(pattern, re.IGNORECASE)
+
+    def holds(text: str) -> bool:
+        for sentence in sentences(text):
+            numbers = {int(number) for number in _NUMBER.findall(sentence)} if compiled.search(sentence) else set()
+            if len(numbers) <= MOST_NUMBERS and any(abs(n - v) <= tolerance for n in numbers for v in values):
+                return True
+        return False
+
+    return holds

@@ -1,0 +1,213 @@
+"""One paid model call: reserve, call, settle, record. A call that the record already holds is told again from it.
+
+Every kind of experiment makes its calls here, so that each is charged, counted, seeded and traced in the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from langchain_core.messages import AIMessage, BaseMessage
+
+from labmates.agents.transcript import message_from_data, message_to_data, shorten
+from labmates.budgets.ledger import InsufficientFundsError
+from labmates.budgets.prices import PriceList
+from labmates.budgets.purse import Purse
+from labmates.models.errors import ContextOverflowError
+from labmates.models.hub import ModelHub
+from labmates.models.reply import Reply, ToolCall, Usage
+from labmates.models.tokens import estimate_messages
+from labmates.records.events import ChargeEvent, FailedReplyEvent, LLMCallEvent, WarningEvent
+from labmates.records.recorder import Recorder
+from labmates.seeds import derive
+
+LEAST_OUTPUT_TOKENS = 256
+"""A call for which the pool can't pay at least this much output does not start."""
+
+
+@dataclass(frozen=True)
+class Speaker:
+    """Who makes a call."""
+
+    team: str
+    agent: str
+    model: str
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """A model's reply, and the transcript as it was really sent (shortened where the model's context asked for it)."""
+
+    reply: Reply
+    sent: list[BaseMessage]
+
+
+class Caller:
+    """Makes the model calls of one run.
+
+    Parameters
+    ----------
+    max_output_tokens
+        Output limit of each call; lowered where the pool can't pay it, down to `LEAST_OUTPUT_TOKENS`.
+    """
+
+    def __init__(
+        self,
+        hub: ModelHub,
+        recorder: Recorder,
+        *,
+        seed: int,
+        prices: PriceList,
+        max_output_tokens: int,
+        temperature: float | None,
+    ) -> None:
+        self.hub = hub
+        self.recorder = recorder
+        self.max_output_tokens = max_output_tokens
+        self._seed = seed
+        self._prices = prices
+        self._temperature = temperature
+
+    async def call(
+        self,
+        step: str,
+        speaker: Speaker,
+        messages: Sequence[BaseMessage],
+        purse: Purse,
+        *,
+        tools: Sequence[dict[str, Any]] = (),
+        name: str,
+    ) -> Exchange:
+        """Make one call.
+
+        Parameters
+        ----------
+        step
+            Stable name of this call in the run.
+        name
+            Readable name of the call in a trace.
+
+        Raises
+        ------
+        InsufficientFundsError
+            If the purse can't pay a call.
+        ContextOverflowError
+            If the model's context can't hold the transcript, however short.
+        EndpointError
+            If the model can't be reached or gives no usable answer.
+        """
+        if (told := self._told(step, purse)) is not None:
+            return told
+        sent = list(messages)
+        while True:
+            try:
+                return Exchange(await self._paid(step, speaker, sent, purse, tools, name), sent)
+            except ContextOverflowError:
+                shorter = shorten(sent)
+                self._warn(step, speaker, "the model's context overflowed; " + _said(shorter))
+                if shorter is None:
+                    raise
+                sent = shorter
+
+    async def _paid(
+        self,
+        step: str,
+        speaker: Speaker,
+        messages: list[BaseMessage],
+        purse: Purse,
+        tools: Sequence[dict[str, Any]],
+        name: str,
+    ) -> Reply:
+        price = self._prices.of(speaker.model)
+        inputs = estimate_messages(messages, tools)
+        limit = min(self.max_output_tokens, price.most_output(inputs, purse.available))
+        if limit < min(LEAST_OUTPUT_TOKENS, self.max_output_tokens):
+            raise InsufficientFundsError("the pool can't pay another reply")
+        reservation = purse.reserve(price.cost(inputs, limit), step)
+        seed = derive(self._seed, step)
+        try:
+            reply = await self.hub.call(
+                speaker.model,
+                messages,
+                tools=tools,
+                seed=seed,
+                max_output_tokens=limit,
+                temperature=self._temperature,
+                config={
+                    "run_name": name,
+                    "tags": [speaker.team, speaker.agent],
+                    "metadata": {"team": speaker.team, "agent": speaker.agent, "step": step, "model": speaker.model},
+                },
+            )
+        except BaseException:
+            purse.release(reservation)
+            raise
+        usage = reply.usage
+        entry = purse.settle(reservation, price.cost(usage.input_tokens, usage.output_tokens))
+        where = {"step": step, "team": speaker.team, "agent": speaker.agent}
+        keep = self.recorder.bodies.keep
+        self.recorder.emit(
+            LLMCallEvent(
+                **where,
+                model=speaker.model,
+                messages=[keep(message_to_data(message)) for message in messages],
+                reply=keep(message_to_data(reply.message)),
+                finish=reply.finish,
+                faults=list(reply.faults),
+                input_tokens=usage.input_tokens,
+                output_tokens=usage.output_tokens,
+                reasoning_tokens=usage.reasoning_tokens,
+                estimated=usage.estimated,
+                attempts=reply.attempts,
+                seconds=round(reply.seconds, 4),
+                seed=seed,
+                reasoning=keep(reply.reasoning) if reply.reasoning else None,
+            ),
+            ChargeEvent(
+                **where,
+                amount=-entry.amount,
+                uncovered=entry.uncovered,
+                input_tokens=usage.input_tokens,
+                output_tokens=usage.output_tokens,
+                input_price=price.input,
+                output_price=price.output,
+                estimated=usage.estimated,
+            ),
+        )
+        await self.recorder.flush()
+        return reply
+
+    def failed(self, step: str, speaker: Speaker, reason: str) -> None:
+        """Record that a reply could not be used as it was."""
+        if self.recorder.done("failed_reply", step) is None:
+            self.recorder.emit(FailedReplyEvent(step=step, team=speaker.team, agent=speaker.agent, reason=reason))
+
+    def _told(self, step: str, purse: Purse) -> Exchange | None:
+        event = cast(LLMCallEvent | None, self.recorder.done("llm_call", step))
+        charge = cast(ChargeEvent | None, self.recorder.done("charge", step))
+        if event is None or charge is None:
+            return None
+        purse.note(charge.amount)
+        bodies = self.recorder.bodies
+        message = cast(AIMessage, message_from_data(bodies[event.reply]))
+        reply = Reply(
+            text=str(message.content),
+            tool_calls=tuple(ToolCall(str(c["id"]), c["name"], c["args"]) for c in message.tool_calls),
+            faults=cast(Any, tuple(event.faults)),
+            message=message,
+            finish=cast(Any, event.finish),
+            usage=Usage(event.input_tokens, event.output_tokens, event.reasoning_tokens, event.estimated),
+            reasoning=bodies.text(event.reasoning) if event.reasoning else "",
+            attempts=event.attempts,
+            seconds=event.seconds,
+        )
+        return Exchange(reply, [message_from_data(bodies[number]) for number in event.messages])
+
+    def _warn(self, step: str, speaker: Speaker, text: str) -> None:
+        self.recorder.emit(WarningEvent(team=speaker.team, agent=speaker.agent, text=f"{step}: {text}"))
+
+
+def _said(shorter: list[BaseMessage] | None) -> str:
+    return "it can't be shortened further" if shorter is None else "the transcript was shortened"

@@ -1,0 +1,81 @@
+"""One shape for every kind of experiment: a condition, a function that executes one run of it, and the names of its metrics."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from labmates.registry import Registry
+
+if TYPE_CHECKING:
+    from labmates.workflows.services import Services
+
+
+class Condition(BaseModel, ABC):
+    """Every parameter of one cell of an experiment. Two equal conditions have the same key."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
+
+    kind: ClassVar[str]
+
+    @property
+    def key(self) -> str:
+        """A stable name of this condition: a hash of its canonical JSON, 16 hexadecimal digits."""
+        data = {"kind": self.kind, **self.model_dump(mode="json")}
+        text = json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @property
+    def pool(self) -> int | None:
+        """The credits of one run, in micro-dollars, or None if the kind has no budget."""
+        return None
+
+    @abstractmethod
+    def models(self) -> list[str]:
+        """Return the models that take part, each once, in order."""
+
+    @abstractmethod
+    def check(self) -> None:
+        """Check what a type can't say (for instance that the task is known).
+
+        Raises
+        ------
+        UsageError
+            If something is wrong.
+        """
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How one run ended.
+
+    Attributes
+    ----------
+    status
+        ``exhausted`` if the budget ran out before the end.
+    metrics
+        Numbers by name; a metric that could not be had is left out.
+    """
+
+    status: Literal["completed", "exhausted"]
+    metrics: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of experiment."""
+
+    name: str
+    condition: type[Condition]
+    execute: Callable[[Any, Services], Awaitable[Outcome]]
+    metrics: tuple[str, ...]
+
+
+KINDS: Registry[Kind] = Registry("kind", "labmates.kinds", {"science": "labmates.workflows.science.kind:SCIENCE"})
+"""All kinds of experiments by name."""

@@ -1,0 +1,82 @@
+"""One question to an agent, asked again with its own error until the answer can be used, or given up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from langchain_core.messages import BaseMessage, HumanMessage
+
+from labmates.agents.prompts import render
+from labmates.agents.transcript import append_line
+from labmates.budgets.purse import Purse
+from labmates.models.errors import ContextOverflowError
+from labmates.models.reply import Reply
+from labmates.workflows.calls import Speaker
+from labmates.workflows.science.context import LabContext
+
+T = TypeVar("T")
+
+
+class UnusableError(Exception):
+    """An answer can't be used; the text says why, and goes back to the agent."""
+
+
+async def ask(
+    ctx: LabContext,
+    step: str,
+    speaker: Speaker,
+    messages: list[BaseMessage],
+    purse: Purse,
+    read: Callable[[Reply, bool], T],
+    *,
+    name: str,
+    tools: tuple[dict[str, Any], ...] = (),
+) -> T | None:
+    """Ask until `read` can use the answer, at most ``repair_turns`` more times; None if it never can.
+
+    Parameters
+    ----------
+    read
+        Takes the reply, and whether it is the last that will be asked for; raises `UnusableError` if it can't use it.
+
+    Raises
+    ------
+    InsufficientFundsError, EndpointError
+        As `Caller.call` does.
+    """
+    turns = ctx.condition.repair_turns
+    for turn in range(turns + 1):
+        try:
+            exchange = await ctx.caller.call(f"{step}/{turn}", speaker, messages, purse, tools=tools, name=name)
+        except ContextOverflowError:
+            return None
+        reply, messages = exchange.reply, exchange.sent
+        try:
+            return read(reply, turn == turns)
+        except UnusableError as problem:
+            ctx.caller.failed(f"{step}/{turn}", speaker, str(problem))
+            messages = sent_back(messages, reply, render("repair", problem=problem))
+    return None
+
+
+def sent_back(messages: list[BaseMessage], reply: Reply, remark: str) -> list[BaseMessage]:
+    """Return the transcript with a reply of text and a remark on it.
+
+    An empty reply is not sent back, since servers refuse empty messages; nor are tool calls that stay without an answer.
+    """
+    if not reply.text.strip():
+        return [*messages[:-1], append_line(messages[-1], remark)]
+    said = reply.message.model_copy(update={"tool_calls": [], "content": reply.text})
+    return [*messages, said, HumanMessage(remark)]
+
+
+def fault_text(reply: Reply, limit: int) -> str | None:
+    """Return what was wrong with a reply in words for the agent, or None."""
+    if "cut" in reply.faults or "cut_tool_call" in reply.faults:
+        return render("nudge_cut", limit=limit)
+    if "bad_tool_call" in reply.faults:
+        return render("nudge_bad_call")
+    if "empty" in reply.faults:
+        return render("nudge_empty")
+    return None

@@ -1,0 +1,55 @@
+"""What the nodes of the lab's graph work with: the services of the run and what was made from its condition."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from labmates.agents.roles import TEAMS, Role, Team
+from labmates.budgets.ledger import Ledger
+from labmates.budgets.purse import Purse
+from labmates.records.recorder import Recorder
+from labmates.tasks.base import Dataset, Task
+from labmates.workflows.calls import Caller, Speaker
+from labmates.workflows.science.condition import ScienceCondition
+
+from labmates.workflows.science.state import LabState
+from labmates.workflows.workshop import Bench
+
+
+@dataclass(frozen=True)
+class LabContext:
+    """The context of one run of the lab."""
+
+    condition: ScienceCondition
+    task: Task[Any, Any]
+    dataset: Dataset[Any]
+    ledger: Ledger
+    caller: Caller
+    recorder: Recorder
+    bench: Bench
+
+    def speaker(self, team: Team, role: Role) -> Speaker:
+        """Return who speaks when this role does."""
+        return Speaker(team.name, role.id, self.condition.model_of(team.name))
+
+    def purse(self, lab: LabState, team: str, sharers: int = 1) -> Purse:
+        """Return the purse of a step of `team` that starts in this state of the lab."""
+        return Purse(self.ledger, team, lab["spent"], sharers)
+
+    def text(self, number: int) -> str:
+        """Return the text that is kept under this number."""
+        return self.recorder.bodies.text(number)
+
+    def newest(self, lab: LabState) -> dict[str, str]:
+        """Return the newest content of every artifact by name."""
+        return {name: self.text(versions[-1]) for name, versions in lab["artifacts"].items() if versions}
+
+    def members(self, team: Team) -> tuple[Role, ...]:
+        """Return the members of a team, the lead first."""
+        return team.members(self.condition.team_size)
+
+
+def team_of(lab: LabState) -> Team:
+    """Return the team whose phase goes on."""
+    return TEAMS[lab["agenda"][0]["team"]]

@@ -1,0 +1,36 @@
+"""The lab's graph: four teams in order, with requests to earlier teams in between."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+
+from labmates.agents.roles import TEAMS
+from labmates.workflows.science.context import LabContext
+from labmates.workflows.science.state import LabState
+from labmates.workflows.science.team import team_graph
+
+
+def next_team(state: LabState) -> str:
+    """Return the team whose phase comes next, or the end."""
+    if state["exhausted"] or not state["agenda"]:
+        return END
+    return state["agenda"][0]["team"]
+
+
+def lab_graph(checkpointer: Any = None) -> CompiledStateGraph[LabState, LabContext, LabState, LabState]:
+    """Return the graph of a whole run.
+
+    Parameters
+    ----------
+    checkpointer
+        LangGraph saver that keeps the state after each step, or None.
+    """
+    graph = StateGraph(LabState, context_schema=LabContext)
+    for team in TEAMS.values():
+        graph.add_node(team.name, team_graph(team))
+        graph.add_conditional_edges(team.name, next_team, [*TEAMS, END])
+    graph.add_conditional_edges(START, next_team, [*TEAMS])
+    return graph.compile(checkpointer=checkpointer, name="science lab")

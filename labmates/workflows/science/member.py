@@ -1,0 +1,231 @@
+"""One agent at work: it calls its tools until it marks its task complete, or runs out of turns, usable replies or credits.
+
+The loop can be taken up anywhere: what the record holds of it is told again, not executed and paid again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeGuard, cast
+
+from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.runnables import RunnableLambda
+from langgraph.runtime import Runtime
+
+from labmates.agents.desk import Desk, ToolError
+from labmates.agents.prompts import render
+from labmates.agents.roles import TEAMS, Role, Team
+from labmates.agents.tools import RunCode, check_arguments, tool_names, tool_schema, use_desk
+from labmates.agents.transcript import append_line, message_from_data, message_to_data
+from labmates.budgets.ledger import InsufficientFundsError
+from labmates.budgets.purse import Purse
+from labmates.models.errors import ContextOverflowError
+from labmates.models.reply import Reply, ToolCall
+from labmates.records.events import ChargeEvent, Event, PhaseEvent, ToolCallEvent
+from labmates.sandboxes.base import CodeResult
+from labmates.workflows.calls import Speaker
+from labmates.workflows.science.ask import fault_text, sent_back
+from labmates.workflows.science.briefs import answered_text, system_prompt, work_prompt
+from labmates.workflows.science.context import LabContext, team_of
+from labmates.workflows.science.state import LabState, Member, MemberResult, Phase, Waiting, WorkOrder
+from labmates.workflows.workshop import Session
+
+
+async def work(state: WorkOrder, runtime: Runtime[LabContext]) -> dict[str, object]:
+    """Let one member work; a node of the team's graph."""
+    ctx, lab = runtime.context, state["lab"]
+    team, phase = team_of(lab), lab["agenda"][0]
+    role = next(role for role in ctx.members(team) if role.id == state["agent"])
+    purse = ctx.purse(lab, team.name, state["sharers"])
+    model = ctx.condition.model_of(team.name)
+    async with ctx.bench.session(role.id, model, _earlier_code(ctx, phase, role), ctx.condition.code_timeout) as code:
+        worker = _Worker(ctx, lab, team, role, purse, code)
+        await worker.work()
+    return {"results": {role.id: worker.result()}, "spent": {team.name: purse.spent}}
+
+
+class _Worker:
+    def __init__(self, ctx: LabContext, lab: LabState, team: Team, role: Role, purse: Purse, code: Session) -> None:
+        self.ctx = ctx
+        self.phase = lab["agenda"][0]
+        self.speaker: Speaker = ctx.speaker(team, role)
+        self.purse = purse
+        self.code = code
+        self.held = tool_names(team)
+        self.member: Member = {**self.phase["members"][role.id], "waiting": []}
+        most = ctx.condition.max_requests
+        left = {t: most - lab["asked"].get(f"{team.name}>{t}", 0) for t in TEAMS}
+        self.desk = Desk(team, ctx.newest(lab), left)
+        self.outputs: list[int] = list(self.member["outputs"])
+        self.waiting: list[Waiting] = []
+        self.messages = self._opening(lab, team, role)
+
+    async def work(self) -> None:
+        """Take turns until the task is closed, a request has to be waited for, or nothing is left to go on with."""
+        while (
+            not self.desk.requests and self.desk.summary is None and self.member["turns"] < self.ctx.condition.max_turns
+        ):
+            if self.member["failures"] > self.ctx.condition.repair_turns:
+                return
+            try:
+                await self._turn()
+            except (InsufficientFundsError, ContextOverflowError):
+                return
+
+    def result(self) -> MemberResult:
+        """Return what this step of work leaves behind."""
+        keep = self.ctx.recorder.bodies.keep
+        waits = bool(self.desk.requests) and self.desk.summary is None
+        member: Member = {
+            **self.member,
+            "status": "waiting" if waits else "done",
+            "transcript": [keep(message_to_data(message)) for message in self.messages],
+            "summary": self.desk.summary or self.member["summary"],
+            "outputs": self.outputs,
+            "waiting": self.waiting,
+        }
+        return MemberResult(
+            member=member,
+            written=[(item.name, keep(item.content), item.description) for item in self.desk.written],
+            sent=[(item.team, item.content) for item in self.desk.sent],
+            requests=[(item.team, item.kind, item.request, item.justification) for item in self.desk.requests],
+        )
+
+    def _opening(self, lab: LabState, team: Team, role: Role) -> list[BaseMessage]:
+        bodies = self.ctx.recorder.bodies
+        messages = [message_from_data(bodies[number]) for number in self.member["transcript"]]
+        if not messages:
+            order = work_prompt(self.ctx, lab, self.member, self.purse)
+            return [SystemMessage(system_prompt(self.ctx, team, role)), HumanMessage(order)]
+        waited = {item["call"]: item["team"] for item in self.phase["members"][role.id]["waiting"]}
+        for i, message in enumerate(messages):
+            if isinstance(message, ToolMessage) and message.tool_call_id in waited:
+                text = answered_text(lab, waited[message.tool_call_id])
+                messages[i] = ToolMessage(text, tool_call_id=message.tool_call_id)
+        return messages
+
+    async def _turn(self) -> None:
+        turn = self.member["turns"]
+        step = f"{self.phase['team']}/{self.phase['number']}/{self.speaker.agent}/work/{turn}"
+        exchange = await self.ctx.caller.call(
+            step,
+            self.speaker,
+            self.messages,
+            self.purse,
+            tools=[tool_schema(name) for name in self.held],
+            name=f"{self.speaker.agent}: work {turn + 1}",
+        )
+        self.member["turns"] = turn + 1
+        self.messages = exchange.sent
+        reply = exchange.reply
+        remark = fault_text(reply, self.ctx.caller.max_output_tokens)
+        if remark is None and not reply.tool_calls:
+            remark = render("nudge_no_tool", tools=", ".join(self.held))
+        if remark is not None:
+            self.ctx.caller.failed(step, self.speaker, ", ".join(reply.faults) or "no tool call")
+        if not reply.tool_calls:
+            self.member["failures"] += 1
+            self.messages = sent_back(self.messages, reply, remark or "")
+            return
+        self.member["failures"] = 0
+        await self._answer(step, reply, remark)
+
+    async def _answer(self, step: str, reply: Reply, remark: str | None) -> None:
+        answers: list[BaseMessage] = []
+        for n, call in enumerate(reply.tool_calls):
+            asked = len(self.desk.requests)
+            text = await self._use(f"{step}/{n}", call)
+            answers.append(ToolMessage(text, tool_call_id=call.id))
+            if len(self.desk.requests) > asked:
+                self.waiting.append(Waiting(call=call.id, team=self.desk.requests[-1].team))
+        if remark:
+            answers[-1] = append_line(answers[-1], remark)
+        answers[-1] = append_line(answers[-1], self.purse.status(self.ctx.condition.visibility))
+        self.messages = [*self.messages, reply.message, *answers]
+
+    async def _use(self, step: str, call: ToolCall) -> str:
+        told = cast(ToolCallEvent | None, self.ctx.recorder.done("tool_call", step))
+        if told is not None:
+            return self._tell(step, call, told)
+        price = self.ctx.condition.prices.tool_call
+        reservation = self.purse.reserve(price, step)
+        try:
+            used = await self._carry_out(call)
+        except BaseException:
+            self.purse.release(reservation)
+            raise
+        entry = self.purse.settle(reservation, price)
+        self._record(step, call, used, -entry.amount)
+        await self.ctx.recorder.flush()
+        return used.text
+
+    async def _carry_out(self, call: ToolCall) -> _Used:
+        try:
+            arguments = check_arguments(call.name, call.arguments, self.held)
+            if isinstance(arguments, RunCode):
+                return await self._run(arguments.code)
+            return _Used(use_desk(self.desk, arguments))
+        except ToolError as error:
+            return _Used(f"Error: {error}", ok=False)
+
+    async def _run(self, code: str) -> _Used:
+        async def run_code(code: str) -> CodeResult:
+            return await self.code.run(code)
+
+        result = await RunnableLambda(run_code, name=f"{self.speaker.agent}: run_code").ainvoke(code)
+        text = "\n".join(part for part in (result.text, result.note) if part) or "[no output]"
+        self.outputs.append(self.ctx.recorder.bodies.keep(text))
+        return _Used(text, result.status == "ok", result)
+
+    def _tell(self, step: str, call: ToolCall, told: ToolCallEvent) -> str:
+        charge = cast(ChargeEvent | None, self.ctx.recorder.done("charge", step))
+        self.purse.note(charge.amount if charge else 0)
+        if told.status:
+            self.outputs.append(told.result)
+        elif told.ok:
+            use_desk(self.desk, check_arguments(call.name, call.arguments, self.held))
+        return self.ctx.text(told.result)
+
+    def _record(self, step: str, call: ToolCall, used: _Used, paid: int) -> None:
+        keep = self.ctx.recorder.bodies.keep
+        where = {"step": step, "team": self.speaker.team, "agent": self.speaker.agent}
+        code = used.code
+        event = ToolCallEvent(
+            **where,
+            tool=call.name,
+            arguments=keep(call.arguments),
+            result=keep(used.text),
+            ok=used.ok,
+            status=code.status if code else "",
+            state_lost=code.state_lost if code else False,
+            images=[keep(image) for image in code.images] if code else [],
+            seconds=round(code.seconds, 4) if code else 0.0,
+        )
+        self.ctx.recorder.emit(event, *([ChargeEvent(**where, amount=paid)] if paid else []))
+
+
+@dataclass(frozen=True)
+class _Used:
+    """What came of a tool call: the text for the agent, and the code's result if it ran any."""
+
+    text: str
+    ok: bool = True
+    code: CodeResult | None = None
+
+
+def _earlier_code(ctx: LabContext, phase: Phase, role: Role) -> list[str]:
+    """Return the code that the agent ran so far and whose variables it still counts on."""
+    first = max((e.number for e in ctx.recorder.events if _starts_anew(e, phase["team"])), default=0)
+    cells: list[str] = []
+    for event in ctx.recorder.events:
+        if not (isinstance(event, ToolCallEvent) and event.agent == role.id and event.status):
+            continue
+        if event.state_lost:
+            cells.clear()
+        elif event.status in ("ok", "error") and int(event.step.split("/")[1]) >= first:
+            cells.append(ctx.recorder.bodies[event.arguments]["code"])
+    return cells
+
+
+def _starts_anew(event: Event, team: str) -> TypeGuard[PhaseEvent]:
+    return isinstance(event, PhaseEvent) and event.team == team and event.reason == "redo"

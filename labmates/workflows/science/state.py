@@ -1,0 +1,177 @@
+"""The state of the lab's graph. It is small and plain: long texts stand in it by the numbers of their bodies.
+
+The `agenda` is a stack of phases. The first is the one that goes on; a request to an earlier team puts a phase on top of the
+asking team's, which goes on when that one has ended.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypedDict
+
+from labmates.agents.desk import RequestKind
+from labmates.agents.roles import TEAMS
+
+
+class Asked(TypedDict):
+    """The request that made a phase necessary."""
+
+    by: str
+    kind: RequestKind
+    request: str
+    justification: str
+
+
+class Waiting(TypedDict):
+    """A tool call whose answer is another team's phase, and whom it asked."""
+
+    call: str
+    team: str
+
+
+class Member(TypedDict):
+    """How far one agent has come in a phase."""
+
+    task: str
+    status: Literal["ready", "waiting", "done"]
+    transcript: list[int]
+    turns: int
+    failures: int
+    summary: str
+    outputs: list[int]
+    waiting: list[Waiting]
+
+
+class Phase(TypedDict):
+    """One phase of one team."""
+
+    team: str
+    number: int
+    reason: Literal["planned", "additional", "redo"]
+    asked: Asked | None
+    planned: bool
+    plan: str
+    members: dict[str, Member]
+    said: list[tuple[str, str]]
+
+
+class Mail(TypedDict):
+    """A message from one team to another."""
+
+    sender: str
+    to: str
+    text: str
+
+
+class MemberResult(TypedDict):
+    """What one agent's step of work leaves behind; taken over by its team in the order of the members."""
+
+    member: Member
+    written: list[tuple[str, int, str]]
+    sent: list[tuple[str, str]]
+    requests: list[tuple[str, RequestKind, str, str]]
+
+
+def add_counts(old: dict[str, int], new: dict[str, int]) -> dict[str, int]:
+    """Add up counts by name."""
+    return {name: old.get(name, 0) + new.get(name, 0) for name in {**old, **new}}
+
+
+def add_versions(old: dict[str, list[int]], new: dict[str, list[int]]) -> dict[str, list[int]]:
+    """Append new versions to each artifact."""
+    return {name: [*old.get(name, []), *new.get(name, [])] for name in {**old, **new}}
+
+
+def add_mail(old: list[Mail], new: list[Mail]) -> list[Mail]:
+    """Append messages."""
+    return [*old, *new]
+
+
+def either(old: bool, new: bool) -> bool:
+    """Once true, always true."""
+    return old or new
+
+
+def merge_results(old: dict[str, MemberResult], new: dict[str, MemberResult]) -> dict[str, MemberResult]:
+    """Collect the results of members who work at the same time."""
+    return {**old, **new}
+
+
+class LabState(TypedDict):
+    """State of the whole lab. Each team's graph hands back the whole of it, so nothing is added up here.
+
+    Attributes
+    ----------
+    agenda
+        Phases to come, the present one first.
+    spent
+        Charges by team, in micro-dollars.
+    artifacts
+        Versions of each artifact, oldest first, as numbers of bodies.
+    asked
+        Number of requests made, by ``asking>asked`` team.
+    phases
+        Number of phases so far, by team.
+    exhausted
+        The pool could not pay a call that the lab can't do without.
+    """
+
+    agenda: list[Phase]
+    spent: dict[str, int]
+    artifacts: dict[str, list[int]]
+    mail: list[Mail]
+    asked: dict[str, int]
+    phases: dict[str, int]
+    exhausted: bool
+
+
+class TeamState(TypedDict):
+    """State of one team's graph: the lab's, to which its steps add, and what its members bring back from work."""
+
+    agenda: list[Phase]
+    spent: Annotated[dict[str, int], add_counts]
+    artifacts: Annotated[dict[str, list[int]], add_versions]
+    mail: Annotated[list[Mail], add_mail]
+    asked: Annotated[dict[str, int], add_counts]
+    phases: Annotated[dict[str, int], add_counts]
+    exhausted: Annotated[bool, either]
+    results: Annotated[dict[str, MemberResult], merge_results]
+
+
+class WorkOrder(TypedDict):
+    """What one member is sent to work with: the lab as it is when the step starts."""
+
+    agent: str
+    sharers: int
+    lab: LabState
+
+
+def first_state() -> LabState:
+    """Return the state in which a run of the lab starts: one phase for each team, in order."""
+    return LabState(
+        agenda=[new_phase(team, 0) for team in TEAMS],
+        spent={},
+        artifacts={},
+        mail=[],
+        asked={},
+        phases=dict.fromkeys(TEAMS, 1),
+        exhausted=False,
+    )
+
+
+def new_phase(team: str, number: int, asked: Asked | None = None) -> Phase:
+    """Return a phase that has not started."""
+    return Phase(
+        team=team,
+        number=number,
+        reason=asked["kind"] if asked else "planned",
+        asked=asked,
+        planned=False,
+        plan="",
+        members={},
+        said=[],
+    )
+
+
+def new_member(task: str) -> Member:
+    """Return a member that has not started to work."""
+    return Member(task=task, status="ready", transcript=[], turns=0, failures=0, summary="", outputs=[], waiting=[])

@@ -1,0 +1,80 @@
+"""The lab for LangGraph Studio and `langgraph dev`: a graph that takes a condition as plain data and opens its own services.
+
+It is exported without a checkpointer, since the LangGraph server brings its own. Runs started here are for looking at: they are
+not kept in the store. Settings of the model connection come from the environment (``LABMATES_BASE_URL``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+from pathlib import Path
+from typing import Any, TypedDict
+
+from langgraph.graph import END, START, StateGraph
+
+from labmates.errors import UsageError, explain
+from labmates.models.hub import ModelHub
+from labmates.models.names import parse_model
+from labmates.models.options import ModelOptions
+from labmates.records.recorder import Recorder
+from labmates.records.run import new_run_id
+from labmates.sandboxes.choose import choose_backend
+from labmates.workflows.science.condition import ScienceCondition
+from labmates.workflows.science.kind import execute, newest_artifacts
+from labmates.workflows.services import Services
+from labmates.workflows.workshop import Workshop, default_sandboxes
+
+
+class StudioInput(TypedDict, total=False):
+    """What Studio asks for: the fields of `ScienceCondition` as an object, and a seed."""
+
+    condition: dict[str, Any]
+    seed: int
+
+
+class StudioOutput(TypedDict):
+    """What Studio shows at the end."""
+
+    status: str
+    metrics: dict[str, float]
+    artifacts: dict[str, str]
+
+
+class StudioState(StudioInput, StudioOutput):
+    """Both."""
+
+
+async def run_lab(state: StudioInput) -> StudioOutput:
+    """Execute one run of the lab; its teams show as subgraphs of this node."""
+    try:
+        condition = ScienceCondition.model_validate(state.get("condition", {}))
+    except ValueError as error:
+        raise UsageError(explain(error)) from error  # type: ignore[arg-type]
+    condition.check()
+    trusted = all(parse_model(model).scripted for model in condition.models())
+    choice = await asyncio.to_thread(choose_backend, "auto", trusted_code=trusted)
+    run_id = new_run_id()
+    recorder = Recorder(None, run_id)
+    folder = await asyncio.to_thread(tempfile.TemporaryDirectory, prefix="labmates-")
+    try:
+        async with ModelHub(ModelOptions(base_url=os.environ.get("LABMATES_BASE_URL"))) as hub:
+            workshop = Workshop(choice.backend, default_sandboxes())
+            seed = state.get("seed", 0)
+            services = Services(run_id, condition.key, seed, hub, recorder, workshop, None, Path(folder.name))
+            outcome = await execute(condition, services)
+    finally:
+        await choice.backend.close()
+        await asyncio.to_thread(folder.cleanup)
+    return StudioOutput(
+        status=outcome.status, metrics=dict(outcome.metrics), artifacts=newest_artifacts(recorder)
+    )
+
+
+_builder = StateGraph(StudioState, input_schema=StudioInput, output_schema=StudioOutput)
+_builder.add_node("lab", run_lab)
+_builder.add_edge(START, "lab")
+_builder.add_edge("lab", END)
+graph = _builder.compile(name="science")
+"""The exported graph."""

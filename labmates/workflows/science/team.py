@@ -1,0 +1,305 @@
+"""A team's graph: plan, work in parallel, deliberate, write the artifact. One phase of the team is one passage through it.
+
+If members have asked earlier teams for work, the passage ends after the work and the lab sends those teams first; then the
+team's graph is entered again, and the members who waited go on.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Literal, cast
+
+from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.runtime import Runtime
+from langgraph.types import Send
+
+from labmates.agents.desk import MOST_MESSAGE_CHARS
+from labmates.agents.roles import Role, Team
+from labmates.agents.tools import ARGUMENTS, WriteArtifact, tool_schema
+from labmates.budgets.ledger import InsufficientFundsError
+from labmates.models.reply import Reply
+from labmates.records.events import ArtifactEvent, Event, MessageEvent, PhaseEvent, RequestEvent
+from labmates.workflows.science.ask import UnusableError, ask, fault_text
+from labmates.workflows.science.briefs import (
+    deliberation_prompt,
+    plan_prompt,
+    synthesis_prompt,
+    system_prompt,
+)
+from labmates.workflows.science.context import LabContext, team_of
+from labmates.workflows.science.member import work
+from labmates.workflows.science.state import (
+    Asked,
+    LabState,
+    Mail,
+    Phase,
+    TeamState,
+    WorkOrder,
+    new_member,
+    new_phase,
+)
+
+Update = dict[str, Any]
+
+MOST_PLAN_CHARS = 6_000
+
+
+def team_graph(team: Team) -> CompiledStateGraph[TeamState, LabContext, TeamState, LabState]:
+    """Return the graph of one phase of `team`."""
+    graph = StateGraph(TeamState, context_schema=LabContext, output_schema=LabState)
+    graph.add_node("plan", plan)
+    for role in team.roles:
+        graph.add_node(role.id, work, input_schema=WorkOrder)
+    graph.add_node("gather", gather)
+    graph.add_node("deliberate", deliberate)
+    graph.add_node("write", write)
+    members = [role.id for role in team.roles]
+    graph.add_conditional_edges(START, entrance, ["plan", *members])
+    graph.add_conditional_edges("plan", send_to_work, [*members, END])
+    for member in members:
+        graph.add_edge(member, "gather")
+    graph.add_conditional_edges("gather", after_work, ["deliberate", END])
+    graph.add_conditional_edges("deliberate", after_deliberation, ["write", END])
+    graph.add_edge("write", END)
+    return graph.compile(name=f"{team.name} team")
+
+
+def entrance(state: TeamState) -> str | list[Send]:
+    """Start with the plan, or go on with the work that waited for another team."""
+    return send_to_work(state) if state["agenda"][0]["planned"] else "plan"
+
+
+def send_to_work(state: TeamState) -> str | list[Send]:
+    """Send all members to work that have something left to do."""
+    if state["exhausted"]:
+        return END
+    lab = cast(LabState, {key: value for key, value in state.items() if key != "results"})
+    members = state["agenda"][0]["members"]
+    open_ = [agent for agent, member in members.items() if member["status"] != "done"]
+    return [Send(agent, WorkOrder(agent=agent, sharers=len(open_), lab=lab)) for agent in open_]
+
+
+def after_work(state: TeamState) -> Literal["deliberate", "__end__"]:
+    """Deliberate, unless a member waits for another team."""
+    waits = any(member["status"] == "waiting" for member in state["agenda"][0]["members"].values())
+    return "__end__" if waits or not state["agenda"][0]["members"] else "deliberate"
+
+
+def after_deliberation(state: TeamState) -> Literal["write", "__end__"]:
+    """Write the artifact, if the pool can still pay for it."""
+    return "__end__" if state["exhausted"] else "write"
+
+
+async def plan(state: TeamState, runtime: Runtime[LabContext]) -> Update:
+    """Let the lead plan the phase and give each member its task."""
+    ctx, phase = runtime.context, state["agenda"][0]
+    team = team_of(state)
+    members = ctx.members(team)
+    emit_once(
+        ctx, PhaseEvent(**_here(phase, "phase"), status="started", number=phase["number"], reason=phase["reason"])
+    )
+    if team.has_code:
+        for role in members:
+            ctx.bench.warm_up(role.id, ctx.condition.model_of(team.name))
+    purse = ctx.purse(state, team.name)
+
+    def read(reply: Reply, last: bool) -> tuple[str, dict[str, str]]:
+        if problem := fault_text(reply, ctx.caller.max_output_tokens):
+            raise UnusableError(problem)
+        tasks = read_tasks(reply.text, members)
+        missing = [role.id for role in members if role.id not in tasks]
+        if missing and not last:
+            raise UnusableError(f"there is no line with a task for {', '.join(missing)}.")
+        return reply.text[:MOST_PLAN_CHARS], tasks
+
+    try:
+        answer = await ask(
+            ctx,
+            f"{team.name}/{phase['number']}/{team.lead.id}/plan",
+            ctx.speaker(team, team.lead),
+            _opening(ctx, team, team.lead, plan_prompt(ctx, state, purse)),
+            purse,
+            read,
+            name=f"{team.lead.id}: plan",
+        )
+    except InsufficientFundsError:
+        return {"spent": {team.name: purse.spent}, "exhausted": True}
+    text, tasks = answer or ("(no plan)", {})
+    planned: Phase = {
+        **phase,
+        "planned": True,
+        "plan": text,
+        "members": {role.id: new_member(tasks.get(role.id, role.description)) for role in members},
+    }
+    return {"agenda": [planned, *state["agenda"][1:]], "spent": {team.name: purse.spent}}
+
+
+def read_tasks(text: str, members: tuple[Role, ...]) -> dict[str, str]:
+    """Return the task of each member for whom the text has a line ``name: task``."""
+    tasks = {}
+    for role in members:
+        found = re.findall(rf"^[\s*\-#>`_]*{role.id}[`*_]*\s*:[*_]*\s*(\S.*)$", text, flags=re.MULTILINE)
+        if found:
+            tasks[role.id] = found[-1].strip()
+    return tasks
+
+
+async def gather(state: TeamState, runtime: Runtime[LabContext]) -> Update:
+    """Take over what the members bring back from work, in the order of the members."""
+    ctx, phase = runtime.context, state["agenda"][0]
+    artifacts: dict[str, list[int]] = {}
+    mail: list[Mail] = []
+    phases: list[Phase] = []
+    counts: dict[str, int] = {}
+    members = dict(phase["members"])
+    for agent in phase["members"]:
+        result = state["results"].get(agent)
+        if result is None:
+            continue
+        members[agent] = result["member"]
+        for name, content, description in result["written"]:
+            artifacts.setdefault(name, []).append(content)
+            version = len(state["artifacts"].get(name, [])) + len(artifacts[name])
+            _keep(ctx, phase, agent, name, version, content, description)
+        for to, text in result["sent"]:
+            step = f"mail/{len(state['mail']) + len(mail)}"
+            mail.append(Mail(sender=phase["team"], to=to, text=text))
+            body = ctx.recorder.bodies.keep(text)
+            emit_once(ctx, MessageEvent(**_here(phase, step, agent), to=to, text=body))
+        for to, kind, request, justification in result["requests"]:
+            asked = Asked(by=phase["team"], kind=kind, request=request, justification=justification)
+            where = _here(phase, f"request/{sum(state['asked'].values()) + len(phases)}", agent)
+            emit_once(ctx, RequestEvent(**where, to=to, kind=kind, request=request, justification=justification))
+            phases.append(new_phase(to, state["phases"].get(to, 0) + counts.get(to, 0), asked))
+            counts[to] = counts.get(to, 0) + 1
+    if phases:
+        where = _here(phase, f"suspended/{sum(state['asked'].values())}")
+        emit_once(ctx, PhaseEvent(**where, status="suspended", number=phase["number"], reason=phase["reason"]))
+    return {
+        "agenda": [*phases, {**phase, "members": members}, *state["agenda"][1:]],
+        "artifacts": artifacts,
+        "mail": mail,
+        "asked": {f"{phase['team']}>{to}": n for to, n in counts.items()},
+        "phases": counts,
+    }
+
+
+async def deliberate(state: TeamState, runtime: Runtime[LabContext]) -> Update:
+    """Let the members speak in turn, each hearing what was said."""
+    ctx, phase = runtime.context, state["agenda"][0]
+    team = team_of(state)
+    purse = ctx.purse(state, team.name)
+    said = list(phase["said"])
+    lab = cast(LabState, {**state, "agenda": [{**phase, "said": said}]})
+    exhausted = False
+    for round_ in range(1, ctx.condition.deliberation_rounds + 1):
+        for role in ctx.members(team):
+            step = f"{team.name}/{phase['number']}/{role.id}/deliberation/{round_}"
+            try:
+                text = await ask(
+                    ctx,
+                    step,
+                    ctx.speaker(team, role),
+                    _opening(ctx, team, role, deliberation_prompt(ctx, lab, role, round_, purse)),
+                    purse,
+                    _read_said,
+                    name=f"{role.id}: deliberation {round_}",
+                )
+            except InsufficientFundsError:
+                exhausted = True
+                break
+            if text:
+                said.append((role.id, text))
+                body = ctx.recorder.bodies.keep(text)
+                emit_once(ctx, MessageEvent(step=step, team=team.name, agent=role.id, to=team.name, text=body))
+        if exhausted:
+            break
+    return {
+        "agenda": [{**phase, "said": said}, *state["agenda"][1:]],
+        "spent": {team.name: purse.spent},
+        "exhausted": exhausted,
+    }
+
+
+async def write(state: TeamState, runtime: Runtime[LabContext]) -> Update:
+    """Let the lead write the team's artifact; with it the phase ends."""
+    ctx, phase = runtime.context, state["agenda"][0]
+    team = team_of(state)
+    purse = ctx.purse(state, team.name)
+
+    def read(reply: Reply, last: bool) -> WriteArtifact:
+        return read_artifact(reply, team.artifact, last, ctx.caller.max_output_tokens)
+
+    try:
+        written = await ask(
+            ctx,
+            f"{team.name}/{phase['number']}/{team.lead.id}/write",
+            ctx.speaker(team, team.lead),
+            _opening(ctx, team, team.lead, synthesis_prompt(ctx, state, purse)),
+            purse,
+            read,
+            name=f"{team.lead.id}: write {team.artifact}",
+            tools=(tool_schema("write_artifact"),),
+        )
+    except InsufficientFundsError:
+        return {"spent": {team.name: purse.spent}, "exhausted": True}
+    update: Update = {"agenda": state["agenda"][1:], "spent": {team.name: purse.spent}}
+    if written is not None:
+        content = ctx.recorder.bodies.keep(written.content)
+        version = len(state["artifacts"].get(team.artifact, [])) + 1
+        _keep(ctx, phase, team.lead.id, team.artifact, version, content, written.description)
+        update["artifacts"] = {team.artifact: [content]}
+    emit_once(ctx, PhaseEvent(**_here(phase, "end"), status="ended", number=phase["number"], reason=phase["reason"]))
+    return update
+
+
+def read_artifact(reply: Reply, name: str, last: bool, limit: int) -> WriteArtifact:
+    """Return the artifact that a reply writes: by its tool call, or as plain text where a model answers without one.
+
+    The last reply that will be asked for is taken even if it was cut off, since it is all that the team has.
+    """
+    for call in reply.tool_calls:
+        if call.name == "write_artifact":
+            try:
+                found = ARGUMENTS["write_artifact"].model_validate(call.arguments)
+            except ValueError as error:
+                raise UnusableError(f"the arguments of write_artifact are wrong: {error}") from error
+            if isinstance(found, WriteArtifact) and found.content.strip():
+                if found.name == name:
+                    return found
+                raise UnusableError(f"the artifact must be called `{name}`, not `{found.name}`.")
+    problem = fault_text(reply, limit)
+    if problem and not (last and reply.text.strip()):
+        raise UnusableError(problem)
+    if not reply.text.strip():
+        raise UnusableError(f"it has no call of write_artifact with the name `{name}` and a content.")
+    return WriteArtifact(name=name, content=reply.text, description="")
+
+
+def emit_once(ctx: LabContext, event: Event) -> None:
+    """Emit an event of a named step, unless the record holds it from before the run was taken up again."""
+    if ctx.recorder.done(event.type, event.step) is None:
+        ctx.recorder.emit(event)
+
+
+def _read_said(reply: Reply, last: bool) -> str:
+    if not reply.text.strip():
+        raise UnusableError("it has no text." if not reply.tool_calls else "answer with sentences, not with a tool call.")
+    if "cut" in reply.faults and not last:
+        raise UnusableError("it was cut off; answer in 2 or 3 sentences.")
+    return reply.text.strip()[:MOST_MESSAGE_CHARS]
+
+
+def _keep(ctx: LabContext, phase: Phase, agent: str, name: str, version: int, content: int, description: str) -> None:
+    where = {"step": f"{phase['team']}/{phase['number']}/{name}/{version}", "team": phase["team"], "agent": agent}
+    emit_once(ctx, ArtifactEvent(**where, name=name, version=version, content=content, description=description))
+
+
+def _here(phase: Phase, what: str, agent: str = "") -> dict[str, str]:
+    return {"step": f"{phase['team']}/{phase['number']}/{what}", "team": phase["team"], "agent": agent}
+
+
+def _opening(ctx: LabContext, team: Team, role: Role, order: str) -> list[BaseMessage]:
+    return [SystemMessage(system_prompt(ctx, team, role)), HumanMessage(order)]

@@ -1,0 +1,40 @@
+"""What a run is given to work with; one object for every kind of experiment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from labmates.models.hub import ModelHub
+from labmates.records.recorder import Recorder
+from labmates.workflows.workshop import Workshop
+
+if TYPE_CHECKING:
+    from langgraph.checkpoint.base import BaseCheckpointSaver
+
+
+@dataclass(frozen=True)
+class Services:
+    """The services of one run.
+
+    Attributes
+    ----------
+    seed
+        Seed of the run; everything random derives from it.
+    workshop
+        Sandboxes, shared by all runs of the session; None where the kind runs no code.
+    saver
+        LangGraph's checkpointer, or None for a run that isn't to be taken up again.
+    folder
+        A private folder of the run for files that sandboxes read; it is removed at the end.
+    """
+
+    run_id: str
+    key: str
+    seed: int
+    hub: ModelHub
+    recorder: Recorder
+    workshop: Workshop | None
+    saver: BaseCheckpointSaver[Any] | None
+    folder: Path

@@ -1,0 +1,179 @@
+"""Sandboxes for the agents of many runs: a bounded number at once, warmed up ahead, an agent's state restored when it comes back.
+
+An agent's sandbox lives as long as its step of work. When the agent works again (its team was asked for more, or the run was
+taken up again), the code that it ran before runs once more in a fresh sandbox, so that its variables are there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from labmates.sandboxes.base import CodeResult, Sandbox, SandboxBackend
+
+SANDBOX_BYTES = 2 * 1024**3
+"""Memory that one sandbox may use."""
+
+_LOOKS = 3
+"""A model that ran no code in its first so many steps of work gets no warm sandbox any more."""
+
+
+def default_sandboxes() -> int:
+    """Return how many sandboxes this machine's memory holds if each uses all that it may; at least 3."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return max(3, memory // SANDBOX_BYTES)
+
+
+@dataclass
+class _Habit:
+    steps: int = 0
+    with_code: int = 0
+
+    @property
+    def runs_code(self) -> bool:
+        return self.steps < _LOOKS or self.with_code * 2 >= self.steps
+
+
+class Workshop:
+    """The sandboxes that all runs of a session share.
+
+    Parameters
+    ----------
+    backend
+        Where they come from.
+    most
+        How many may be open at once.
+    """
+
+    def __init__(self, backend: SandboxBackend, most: int) -> None:
+        self.backend = backend
+        self._places = asyncio.Semaphore(most)
+        self._habits: dict[str, _Habit] = {}
+
+    def bench(self, data: Path) -> Bench:
+        """Return the sandboxes of one run, whose data set is the CSV file `data`."""
+        return Bench(self, data)
+
+    @property
+    def has_place(self) -> bool:
+        """Whether a sandbox could be opened without waiting."""
+        return not self._places.locked()
+
+    def habit(self, model: str) -> _Habit:
+        """Return how often agents of this model ran code."""
+        return self._habits.setdefault(model, _Habit())
+
+    async def open(self, data: Path) -> Sandbox:
+        """Open a sandbox, when there is a place for it."""
+        await self._places.acquire()
+        try:
+            return await self.backend.open(data)
+        except BaseException:
+            self._places.release()
+            raise
+
+    async def close(self, sandbox: Sandbox) -> None:
+        """Close a sandbox and free its place."""
+        try:
+            await sandbox.close()
+        finally:
+            self._places.release()
+
+
+class Bench:
+    """The sandboxes of one run, by agent."""
+
+    def __init__(self, workshop: Workshop, data: Path) -> None:
+        self._workshop = workshop
+        self._data = data
+        self._warm: dict[str, asyncio.Task[Sandbox]] = {}
+
+    def warm_up(self, agent: str, model: str) -> None:
+        """Start a sandbox ahead of an agent's first code, if there is a place and its model is in the habit of running code."""
+        if agent not in self._warm and self._workshop.has_place and self._workshop.habit(model).runs_code:
+            self._warm[agent] = asyncio.create_task(self._workshop.open(self._data))
+
+    @asynccontextmanager
+    async def session(self, agent: str, model: str, earlier: Sequence[str], timeout: float) -> AsyncIterator[Session]:
+        """Give an agent a session for one step of work.
+
+        Parameters
+        ----------
+        earlier
+            Code that the agent ran in earlier steps and that has to run again first.
+        timeout
+            Time limit of one piece of code, in seconds.
+        """
+        session = Session(self, agent, earlier, timeout)
+        try:
+            yield session
+        finally:
+            habit = self._workshop.habit(model)
+            habit.steps += 1
+            habit.with_code += session.used
+            await asyncio.shield(self._end(agent, session))
+
+    async def take(self, agent: str) -> Sandbox:
+        """Return the agent's warm sandbox, or open one."""
+        warm = self._warm.pop(agent, None)
+        if warm is None:
+            return await self._workshop.open(self._data)
+        try:
+            return await warm
+        except asyncio.CancelledError:
+            self._warm[agent] = warm
+            raise
+
+    async def put_away(self, sandbox: Sandbox) -> None:
+        """Close a sandbox that was taken."""
+        await self._workshop.close(sandbox)
+
+    async def close(self) -> None:
+        """Close the sandboxes that were warmed up and never taken."""
+        for agent in list(self._warm):
+            await self._cool_down(agent)
+
+    async def _end(self, agent: str, session: Session) -> None:
+        await session.close()
+        await self._cool_down(agent)
+
+    async def _cool_down(self, agent: str) -> None:
+        warm = self._warm.pop(agent, None)
+        if warm is None:
+            return
+        warm.cancel()
+        with suppress(asyncio.CancelledError, Exception):
+            await self._workshop.close(await warm)
+
+
+class Session:
+    """One agent's session in one step of work; its sandbox is taken with the first code."""
+
+    def __init__(self, bench: Bench, agent: str, earlier: Sequence[str], timeout: float) -> None:
+        self._bench = bench
+        self._agent = agent
+        self._earlier = earlier
+        self._timeout = timeout
+        self._sandbox: Sandbox | None = None
+
+    @property
+    def used(self) -> bool:
+        """Whether any code was run."""
+        return self._sandbox is not None
+
+    async def run(self, code: str) -> CodeResult:
+        """Run code, in a sandbox in which the agent's earlier code has run."""
+        if self._sandbox is None:
+            self._sandbox = await self._bench.take(self._agent)
+            for cell in self._earlier:
+                await self._sandbox.run(cell, self._timeout)
+        return await self._sandbox.run(code, self._timeout)
+
+    async def close(self) -> None:
+        """Close the sandbox."""
+        if self._sandbox is not None:
+            await self._bench.put_away(self._sandbox)

@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import asyncio
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
+
+from labmates.budgets.ledger import InsufficientFundsError, Ledger, Reservation
+
+amounts = st.integers(0, 300)
+
+
+class LedgerMachine(RuleBasedStateMachine):
+    """Any order of reservations, settlements and releases."""
+
+    held = Bundle("held")
+
+    @initialize(total=st.integers(0, 1000))
+    def open(self, total: int) -> None:
+        self.ledger = Ledger(total)
+        self.open_holds: list[Reservation] = []
+        self.paid = 0
+
+    @rule(target=held, amount=amounts, team=st.sampled_from(["data", "model"]))
+    def reserve(self, amount: int, team: str) -> Reservation | None:
+        before = self.ledger.available
+        try:
+            reservation = self.ledger.reserve(amount, call="c", team=team)
+        except InsufficientFundsError:
+            assert amount > before
+            return None
+        assert amount <= before
+        self.open_holds.append(reservation)
+        return reservation
+
+    @rule(reservation=consumes(held), cost=st.integers(0, 600))
+    def settle(self, reservation: Reservation | None, cost: int) -> None:
+        if reservation is None:
+            return
+        self.open_holds.remove(reservation)
+        can_pay = self.ledger.available + reservation.amount
+        entry = self.ledger.settle(reservation, cost)
+        assert -entry.amount == min(cost, can_pay)
+        assert entry.uncovered == cost + entry.amount
+        self.paid -= entry.amount
+
+    @rule(reservation=consumes(held))
+    def release(self, reservation: Reservation | None) -> None:
+        if reservation is not None:
+            self.open_holds.remove(reservation)
+            self.ledger.release(reservation)
+
+    @invariant()
+    def balanced(self) -> None:
+        ledger = self.ledger
+        assert sum(entry.amount for entry in ledger.journal) == ledger.available
+        assert ledger.available >= 0
+        assert ledger.available == ledger.total - ledger.spent - sum(r.amount for r in self.open_holds)
+        assert ledger.spent == self.paid == sum(ledger.spent_by_team.values())
+        assert ledger.remaining == ledger.total - ledger.spent
+        assert 0 <= ledger.spent <= ledger.total
+
+
+TestAnyOrderOfOperationsKeepsTheLedgerBalanced = LedgerMachine.TestCase
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 5000), st.integers(1, 40), st.integers(0, 2**32))
+def test_concurrent_callers_never_overdraw_the_pool_whatever_the_interleaving(
+    total: int, callers: int, seed: int
+) -> None:
+    dice = random.Random(seed)
+    plans = [[(dice.randint(0, 200), dice.randint(0, 400), dice.random()) for _ in range(5)] for _ in range(callers)]
+    ledger = Ledger(total)
+
+    async def caller(team: str, plan: list[tuple[int, int, float]]) -> None:
+        for hold, cost, fate in plan:
+            for _ in range(dice.randint(0, 3)):
+                await asyncio.sleep(0)
+            try:
+                reservation = ledger.reserve(hold, call="c", team=team)
+            except InsufficientFundsError:
+                continue
+            await asyncio.sleep(0)
+            if fate < 0.2:
+                ledger.release(reservation)
+            else:
+                ledger.settle(reservation, cost)
+            assert sum(entry.amount for entry in ledger.journal) == ledger.available >= 0
+
+    async def everyone() -> None:
+        await asyncio.gather(*(caller(f"team{i % 4}", plan) for i, plan in enumerate(plans)))
+
+    asyncio.run(everyone())
+    assert ledger.spent <= total
+    assert ledger.available == ledger.remaining
+
+
+def test_a_reservation_is_settled_or_released_only_once() -> None:
+    ledger = Ledger(100)
+    reservation = ledger.reserve(50, call="c", team="data")
+    ledger.settle(reservation, 20)
+    with pytest.raises(ValueError, match="before"):
+        ledger.settle(reservation, 20)
+    with pytest.raises(ValueError, match="before"):
+        ledger.release(reservation)
+    assert ledger.spent == 20
+
+
+def test_a_cost_above_the_hold_is_paid_from_the_pool_and_the_rest_is_noted() -> None:
+    ledger = Ledger(100)
+    entry = ledger.settle(ledger.reserve(50, call="c", team="data"), 130)
+    assert (entry.amount, entry.uncovered, ledger.available) == (-100, 30, 0)
+
+
+def test_a_charge_of_an_earlier_process_is_restored_once() -> None:
+    ledger = Ledger(100)
+    ledger.restore(40, call="data/0/x", team="data")
+    assert (ledger.spent, ledger.available, ledger.spent_by_team) == (40, 60, {"data": 40})
+
+
+def test_negative_amounts_are_refused() -> None:
+    ledger = Ledger(100)
+    with pytest.raises(ValueError, match="negative"):
+        Ledger(-1)
+    with pytest.raises(ValueError, match="negative"):
+        ledger.reserve(-1, call="c", team="data")
+    with pytest.raises(ValueError, match="negative"):
+        ledger.settle(ledger.reserve(1, call="c", team="data"), -1)

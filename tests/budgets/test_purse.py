@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from labmates.budgets.ledger import InsufficientFundsError, Ledger
+from labmates.budgets.purse import Purse
+
+
+@given(
+    st.integers(0, 10_000), st.integers(1, 3), st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3000)), max_size=30)
+)
+def test_what_one_sharer_spends_never_takes_from_another(
+    total: int, sharers: int, calls: list[tuple[int, int]]
+) -> None:
+    ledger = Ledger(total)
+    purses = [Purse(ledger, "data", {}, sharers) for _ in range(sharers)]
+    for who, amount in calls:
+        purse = purses[who % sharers]
+        others = [p.available for p in purses if p is not purse]
+        try:
+            purse.settle(purse.reserve(amount, "c"), amount)
+        except InsufficientFundsError:
+            assert amount > purse.available
+        assert [p.available for p in purses if p is not purse] == others
+    assert ledger.spent == sum(p.spent for p in purses) <= total
+
+
+def test_a_purse_of_a_late_step_holds_what_earlier_steps_left() -> None:
+    ledger = Ledger(100)
+    ledger.restore(60, call="c", team="data")
+    purse = Purse(ledger, "model", {"data": 60}, 2)
+    assert purse.available == 20
+    with pytest.raises(InsufficientFundsError):
+        purse.reserve(21, "c")
+
+
+def test_the_status_shows_the_start_of_the_step_and_the_own_spending_since() -> None:
+    ledger = Ledger(1_000_000)
+    mine, other = Purse(ledger, "data", {}, 2), Purse(ledger, "data", {}, 2)
+    other.settle(other.reserve(100_000, "c"), 100_000)
+    mine.settle(mine.reserve(200_000, "c"), 200_000)
+    assert "$0.2000 of $1.0000 spent" in mine.status("full")
+    assert mine.status("hidden") == ""
+
+
+def test_a_released_hold_costs_nothing() -> None:
+    purse = Purse(Ledger(100), "data", {})
+    purse.release(purse.reserve(80, "c"))
+    assert (purse.available, purse.spent) == (100, 0)

@@ -1,0 +1,44 @@
+"""What all tests share: which parts of the machine they need, and no traces to anywhere."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from functools import cache
+
+import pytest
+
+os.environ["LANGSMITH_TRACING"] = "false"
+
+
+def _runs(*command: str) -> bool:
+    if shutil.which(command[0]) is None:
+        return False
+    return subprocess.run(command, capture_output=True, timeout=30, check=False).returncode == 0
+
+
+PARTS: dict[str, Callable[[], bool]] = {
+    "bubblewrap": lambda: _runs("bwrap", "--ro-bind", "/", "/", "--unshare-all", "true"),
+    "docker": lambda: _runs("docker", "info"),
+    "postgres": lambda: _runs("pg_isready", "-q"),
+    "browser": lambda: _runs("chromium", "--version"),
+}
+
+
+@cache
+def has_part(part: str) -> bool:
+    """Tell whether this machine has `part`, by trying it once."""
+    return PARTS[part]()
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a test whose part is missing; fail it where LABMATES_REQUIRE says that the part must be there."""
+    required = os.environ.get("LABMATES_REQUIRE", "").split(",")
+    for mark in item.iter_markers("needs"):
+        part = mark.args[0]
+        if not has_part(part):
+            if part in required:
+                pytest.fail(f"LABMATES_REQUIRE names '{part}', but this machine has none", pytrace=False)
+            pytest.skip(f"this machine has no {part}")

@@ -1,0 +1,173 @@
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from labmates.errors import UsageError
+from labmates.records.bodies import Bodies
+from labmates.records.events import ChargeEvent, Event, LLMCallEvent, PhaseEvent, ScoreEvent
+from labmates.records.recorder import Recorder
+from labmates.records.run import RunRecord, Usage, new_run_id
+from labmates.records.store import Store, StoreError
+from labmates.records.view import events_frame, run_json, runs_frame, scores_frame
+
+
+def a_run(**changes: object) -> RunRecord:
+    run = RunRecord(
+        id=new_run_id(),
+        kind="science",
+        key="k",
+        replicate=0,
+        seed=7,
+        condition={"task": "ecology", "budget": "0.5"},
+        models=["scripted:diligent"],
+        started=1.0,
+    )
+    return replace(run, **changes)  # type: ignore[arg-type]
+
+
+def some_events() -> list[Event]:
+    return [
+        PhaseEvent(step="data/0/phase", team="data", status="started", number=0),
+        LLMCallEvent(
+            step="data/0/data_lead/plan/0",
+            team="data",
+            agent="data_lead",
+            model="m",
+            messages=[1],
+            reply=1,
+            finish="stop",
+            faults=["cut"],
+            input_tokens=10,
+            output_tokens=5,
+            seed=3,
+        ),
+        ChargeEvent(step="data/0/data_lead/plan/0", team="data", agent="data_lead", amount=20),
+        ScoreEvent(judge="verified", version="1", metric="accuracy", value=None, reason="no block", details={"a": [1]}),
+    ]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(f"sqlite:///{tmp_path}/runs.db")
+
+
+async def test_a_run_comes_back_whole_with_events_and_bodies(store: Store) -> None:
+    run = a_run()
+    store.create(run)
+    recorder = Recorder(store, run.id)
+    number = recorder.bodies.keep({"role": "user", "content": "hello"})
+    recorder.emit(*some_events())
+    ended = replace(run, status="completed", metrics={"accuracy": 0.5}, usage=recorder.usage(), seconds=1.5)
+    await recorder.finish(ended)
+    assert store.run(run.id) == ended
+    assert store.events(run.id) == recorder.events
+    assert Bodies(store.bodies(run.id))[number] == {"role": "user", "content": "hello"}
+    assert [score.value for score in store.scores(run.id)] == [None]
+    assert ended.usage == Usage(llm_calls=1, input_tokens=10, output_tokens=5)
+    store.close()
+
+
+async def test_steps_that_were_flushed_survive_and_are_known_as_done(store: Store) -> None:
+    run = a_run()
+    store.create(run)
+    recorder = Recorder(store, run.id)
+    recorder.emit(*some_events()[:3])
+    await recorder.flush()
+    recorder.emit(PhaseEvent(step="lost", team="data", status="ended", number=0))
+    again = Recorder(store, run.id, events=store.events(run.id), bodies=store.bodies(run.id))
+    assert again.done("charge", "data/0/data_lead/plan/0") == recorder.events[2]
+    assert again.done("phase", "lost") is None
+    assert again.spent() == 20
+    again.emit(PhaseEvent(step="new", team="data", status="ended", number=0))
+    await again.flush()
+    assert [event.step for event in store.events(run.id)][-1] == "new"
+    store.close()
+
+
+async def test_the_end_of_a_run_is_written_whole_or_not_at_all(store: Store) -> None:
+    run = a_run()
+    store.create(run)
+    recorder = Recorder(store, run.id)
+    recorder.emit(*some_events())
+    store.append(run.id, [(3, some_events()[0])], [])
+    with pytest.raises(StoreError):
+        await recorder.finish(replace(run, status="completed"))
+    assert store.run(run.id).status == "running"
+    assert len(store.events(run.id)) == 1
+    store.close()
+
+
+def test_an_unknown_run_is_a_usage_error(store: Store) -> None:
+    with pytest.raises(UsageError, match="no run 'nope'"):
+        store.run("nope")
+    store.close()
+
+
+@pytest.mark.parametrize(
+    "url", ["", "nonsense", "sqlite:////proc/nowhere/runs.db", "oracle99://x", "postgresql+nodriver://localhost/x"]
+)
+def test_a_store_that_cannot_be_opened_is_a_usage_error(url: str) -> None:
+    with pytest.raises(UsageError):
+        Store(url)
+
+
+def test_reading_a_store_that_is_not_there_makes_no_file(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="can't open"):
+        Store(f"sqlite:///{tmp_path}/none.db", must_exist=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_store_of_another_version_is_refused(tmp_path: Path) -> None:
+    Store(f"sqlite:///{tmp_path}/runs.db").close()
+    with sqlite3.connect(tmp_path / "runs.db") as connection:
+        connection.execute("update labmates_meta set value = '999'")
+    connection.close()
+    with pytest.raises(UsageError, match="version 999"):
+        Store(f"sqlite:///{tmp_path}/runs.db")
+
+
+def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "runs.db").write_text("this is no database, but long enough to be mistaken for one" * 30)
+    with pytest.raises(UsageError, match="can't open"):
+        Store(f"sqlite:///{tmp_path}/runs.db")
+
+
+def test_frames_have_one_row_per_run_score_and_event(store: Store) -> None:
+    for seed in (1, 2):
+        run = a_run(seed=seed, metrics={"accuracy": seed / 10}, started=float(seed))
+        store.create(run)
+        store.finish(run, list(enumerate(some_events())), [])
+    runs = runs_frame(store)
+    assert list(runs["metrics.accuracy"]) == [0.1, 0.2]
+    assert list(runs["condition.task"]) == ["ecology", "ecology"]
+    assert len(scores_frame(store)) == 2
+    assert scores_frame(store)["value"].isna().all()
+    assert len(events_frame(store, run.id)) == 4
+    assert len(runs_frame(store, kind="game")) == 0
+    store.close()
+
+
+def test_the_json_of_a_run_has_the_documented_keys(store: Store) -> None:
+    run = a_run(budget={"total": "0.5", "spent": "0", "remaining": "0.5"})
+    score = some_events()[3]
+    assert isinstance(score, ScoreEvent)
+    data = run_json(run, [score])
+    assert list(data) == [
+        "id", "kind", "study", "condition", "key", "replicate", "seed", "status", "error", "metrics", "scores",
+        "sandbox", "usage", "budget", "seconds", "models",
+    ]  # fmt: skip
+    assert data["scores"] == [{"judge": "verified", "metric": "accuracy", "value": None, "reason": "no block"}]
+    assert set(data["usage"]) == {
+        "llm_calls", "input_tokens", "output_tokens", "reasoning_tokens", "tool_calls", "failed_replies",
+    }  # fmt: skip
+    store.close()
+
+
+def test_a_password_in_the_url_is_never_shown() -> None:
+    with pytest.raises(UsageError) as caught:
+        Store("mysql+pymysql://user:hunter2@localhost/db")
+    assert "hunter2" not in str(caught.value)
