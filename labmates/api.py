@@ -107,8 +107,8 @@ async def arun(
 def load_runs(store: str | None = None, *, kind: str | None = None) -> pd.DataFrame:
     """Return all runs of a store as a data frame, one row each.
 
-    Columns are those of the run; parameters, metrics, usage and budget stand as ``condition.task``, ``metrics.accuracy`` and so
-    on. Scores of each judge: `labmates.records.view.scores_frame`.
+    Columns are those of the run; parameters, metrics, usage and budget stand as ``condition.task``,
+    ``metrics.accuracy`` and so on. Scores of each judge: `labmates.records.view.scores_frame`.
     """
     database = Store(store_url(store), must_exist=True)
     try:

@@ -8,8 +8,8 @@ import hashlib
 def derive(seed: int, *path: str | int) -> int:
     """Return the seed of one place in a run, as an integer in [0, 2**31).
 
-    It depends on `seed` and on the `path` alone (for instance ``"data", 0, "lead", 3``), never on the order in which places
-    are visited, so that a run repeats exactly whatever the concurrency.
+    It depends on `seed` and on the `path` alone (for instance ``"data", 0, "lead", 3``), never on the order in which
+    places are visited, so that a run repeats exactly whatever the concurrency.
     """
     text = "\x1f".join([str(seed), *(str(part) for part in path)])
     digest = hashlib.blake2b(text.encode(), digest_size=8).digest()

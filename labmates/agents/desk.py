@@ -1,7 +1,7 @@
 """An agent's desk: what it sees of the lab's shared work while its step goes on, and what it has put there itself.
 
-Members who work in parallel don't see each other's writing until the step ends; then it is taken over in the order of the members.
-So a run repeats exactly, whatever the concurrency.
+Members who work in parallel don't see each other's writing until the step ends; then it is taken over in the order of
+the members. So a run repeats exactly, whatever the concurrency.
 """
 
 from __future__ import annotations

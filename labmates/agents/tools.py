@@ -1,4 +1,4 @@
-"""The tools that an agent holds: what each takes, as the model is told it, and how a call is checked and carried out."""
+"""The tools that an agent holds: what each takes, as the model is told, and how a call is checked and carried out."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def tool_names(team: Team) -> list[str]:
 
 
 def tool_schema(name: str) -> dict[str, Any]:
-    """Return the tool's description in the form of OpenAI's function calling, which LangChain takes for any provider."""
+    """Return the tool's description in the form of OpenAI's function calling, which all of LangChain takes."""
     model = ARGUMENTS[name]
     schema = model.model_json_schema()
     properties = {

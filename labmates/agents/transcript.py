@@ -3,8 +3,8 @@
 The rule, applied once each time that the model refuses a transcript for its length:
 
 1. Tool results before the last two replies are cut to their first 200 characters.
-2. If they are already, the older half of the replies goes, each with its tool results; the first messages (who the agent is, what
-   its task is) and the newest reply stay.
+2. If they are already, the older half of the replies goes, each with its tool results; the first messages (who the
+   agent is, what its task is) and the newest reply stay.
 3. If only these are left, the longest of the messages is cut to its first and last quarter.
 
 A transcript in which no message is longer than 2,000 characters any more can't be shortened: the agent's step ends with
@@ -80,11 +80,11 @@ def _drop_replies(messages: Sequence[BaseMessage]) -> list[BaseMessage] | None:
     replies = [i for i, message in enumerate(messages) if isinstance(message, AIMessage)]
     if len(replies) < 2:
         return None
-    first_kept = replies[(len(replies) + 1) // 2]
+    dropped = (len(replies) + 1) // 2
     head = [*messages[: replies[0]]]
-    note = f"{_MARK} Your first {(len(replies) + 1) // 2} replies were left out here because the transcript became too long."
+    note = f"{_MARK} Your first {dropped} replies were left out here: the transcript became too long."
     head[-1] = append_line(head[-1], note)
-    return [*head, *messages[first_kept:]]
+    return [*head, *messages[replies[dropped] :]]
 
 
 def _cut_longest(messages: Sequence[BaseMessage]) -> list[BaseMessage] | None:

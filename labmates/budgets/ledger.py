@@ -1,8 +1,9 @@
 """The ledger of a run's one pool of credits: reserve before a call, settle after it at what it really used.
 
-Its journal is append-only, and the amounts of the journal add up to the available balance at every moment. Because a call that
-can't be reserved does not start, and a call that used more than it reserved is charged no more than the pool still has, the pool
-is never overdrawn, whatever runs at the same time. All methods are synchronous: within one event loop each is atomic.
+Its journal is append-only, and the amounts of the journal add up to the available balance at every moment. Because a
+call that can't be reserved does not start, and a call that used more than it reserved is charged no more than the
+pool still has, the pool is never overdrawn, whatever runs at the same time. All methods are synchronous: within one
+event loop each is atomic.
 """
 
 from __future__ import annotations
@@ -97,9 +98,7 @@ class Ledger:
         if amount < 0:
             raise ValueError("a reservation can't be negative")
         if amount > self._available:
-            raise InsufficientFundsError(
-                f"the pool has {self._available} micro-dollars available, not {amount}"
-            )
+            raise InsufficientFundsError(f"the pool has {self._available} micro-dollars available, not {amount}")
         self._number += 1
         reservation = Reservation(self._number, call, team, amount)
         self._held[reservation.number] = reservation

@@ -12,14 +12,14 @@ from labmates.errors import UsageError
 
 
 class Price(BaseModel):
-    """Prices of one model. Defaults: cooperative-profiles paper, section 4.1 ($0.0005 in, $0.003 out per 1,000 tokens)."""
+    """Prices of one model. Defaults: cooperative-profiles paper, section 4.1 ($0.0005 in, $0.003 out per 1,000
+    tokens).
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
 
     input: Dollars = Field("0.50", description="Dollars per million input tokens.")  # type: ignore[assignment]
-    output: Dollars = Field(
-        "3.00", description="Dollars per million output tokens; reasoning tokens count as output."
-    )  # type: ignore[assignment]
+    output: Dollars = Field("3.00", description="Dollars per million output tokens; reasoning tokens count as output.")  # type: ignore[assignment]
 
     def cost(self, input_tokens: int, output_tokens: int) -> int:
         """Return the price of one call in micro-dollars, rounded up."""
@@ -71,6 +71,7 @@ def read_prices(source: str) -> PriceList:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         raise UsageError(
-            f"price list '{source}': {where}: {first['msg']}. Allowed: default and models with input and output, tool_call, "
+            f"price list '{source}': {where}: {first['msg']}. Allowed: default and models with input and output, "
+            f"tool_call, "
             "all in dollars (tokens: per million)."
         ) from error

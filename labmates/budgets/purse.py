@@ -1,8 +1,8 @@
 """A purse: one step's way to the pool, with a bound of its own where several members spend at the same time.
 
-Members who work in parallel each get an equal share of what the pool holds when their step starts. So which of two calls gets the last
-credits never depends on which came first, and a run repeats exactly whatever the concurrency. What a member leaves goes back to the
-pool when the step ends.
+Members who work in parallel each get an equal share of what the pool holds when their step starts. So which of two
+calls gets the last credits never depends on which came first, and a run repeats exactly whatever the concurrency.
+What a member leaves goes back to the pool when the step ends.
 """
 
 from __future__ import annotations
@@ -49,9 +49,7 @@ class Purse:
             If the purse or the pool can't pay it.
         """
         if amount > self.available:
-            raise InsufficientFundsError(
-                f"{self.available} micro-dollars are left for this step, not {amount}"
-            )
+            raise InsufficientFundsError(f"{self.available} micro-dollars are left for this step, not {amount}")
         return self._ledger.reserve(amount, call=call, team=self.team)
 
     def settle(self, reservation: Reservation, cost: int) -> Entry:

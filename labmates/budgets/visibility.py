@@ -1,7 +1,7 @@
 """What agents get to see of the budget, and what they are told when it runs low.
 
-The paper (cooperative profiles, section 4.1) names three settings. Our reading of `hidden` is that nothing at all is said about
-the budget: no numbers, no rules, and no notice when it runs low.
+The paper (cooperative profiles, section 4.1) names three settings. Our reading of `hidden` is that nothing at all is
+said about the budget: no numbers, no rules, and no notice when it runs low.
 """
 
 from __future__ import annotations
@@ -38,9 +38,7 @@ def budget_status(visibility: Visibility, total: int, spent: Mapping[str, int], 
     remaining = max(0, total - sum(spent.values()))
     percent = remaining * 100 // total if total else 0
     if visibility == "full":
-        by_team = ", ".join(
-            f"{name} {show_dollars(amount)}" for name, amount in sorted(spent.items()) if amount
-        )
+        by_team = ", ".join(f"{name} {show_dollars(amount)}" for name, amount in sorted(spent.items()) if amount)
         line = (
             f"Budget: {show_dollars(sum(spent.values()))} of {show_dollars(total)} spent"
             f"{f' ({by_team})' if by_team else ''}, {show_dollars(remaining)} ({percent} %) left."

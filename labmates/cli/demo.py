@@ -27,8 +27,9 @@ DIAGRAM = "data → model → eval → writing"
 def demo(store: str | None, task: str, seed: int, reports: Path) -> int:
     """Let a scripted team do one science task, offline.
 
-    Four teams of scripted agents analyse a synthetic data set whose truth is known, under one budget, and write a report; two judges
-    score it. No model is called and no key is needed: the agents are the baseline scripted:diligent.
+    Four teams of scripted agents analyse a synthetic data set whose truth is known, under one budget, and write a
+    report; two judges score it. No model is called and no key is needed: the agents are the baseline
+    scripted:diligent.
     """
     from labmates.api import make_condition, store_url
     from labmates.cli.run import execute

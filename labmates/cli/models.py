@@ -16,8 +16,8 @@ from labmates.errors import unknown_name
 def models(ctx: click.Context, as_json: bool) -> int:
     """List the scripted baselines and known models, or show one.
 
-    Any chat model that LangChain reaches can be used by the name provider:name, and any OpenAI-compatible server (vLLM, Ollama,
-    llama.cpp) as openai:NAME with --base-url.
+    Any chat model that LangChain reaches can be used by the name provider:name, and any OpenAI-compatible server
+    (vLLM, Ollama, llama.cpp) as openai:NAME with --base-url.
     """
     if ctx.invoked_subcommand is not None:
         return 0

@@ -117,7 +117,8 @@ def _bounds(field: FieldInfo) -> str:
     if "ge" in limits and "le" in limits:
         return f" [{limits['ge']} to {limits['le']}]"
     if "gt" in limits:
-        return f" [above {limits['gt']}{f', at most {limits["le"]}' if 'le' in limits else ''}]"
+        most = f", at most {limits['le']}" if "le" in limits else ""
+        return f" [above {limits['gt']}{most}]"
     return ""
 
 

@@ -1,4 +1,4 @@
-"""What a user sees while runs go on: a live table on a terminal, plain lines elsewhere, JSON lines where a script listens."""
+"""What a user sees while runs go on: a live table on a terminal, plain lines elsewhere, JSON where a script listens."""
 
 from __future__ import annotations
 
@@ -90,7 +90,9 @@ class Progress:
             self._live.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if self._live is not None:
             self._live.stop()
 
@@ -139,7 +141,9 @@ class Progress:
             [state] = self._runs.values()
             for name, count in state.phases.items():
                 table.add_row(name, *_cells(count), "", _seconds(count))
-            table.add_row(f"run ({state.status})", *_cells(state.whole), state.left, _seconds(state.whole), style="bold")
+            table.add_row(
+                f"run ({state.status})", *_cells(state.whole), state.left, _seconds(state.whole), style="bold"
+            )
             return table
         order = sorted(self._runs.items(), key=lambda item: item[1].status != "running")
         for run_id, state in order[:MOST_RUNS]:

@@ -49,7 +49,11 @@ def _command(kind: str) -> click.Command:
     @verbose_option
     @click.option("--replicates", type=click.IntRange(min=1), default=1, show_default=True, help="Number of runs.")
     @click.option(
-        "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the first run; the next has one more."
+        "--seed",
+        type=click.IntRange(min=0),
+        default=0,
+        show_default=True,
+        help="Seed of the first run; the next has one more.",
     )
     @click.option("--resume", metavar="ID", help="Go on with a run that did not end, with its own condition.")
     @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per run and nothing else.")
@@ -87,9 +91,7 @@ def _command(kind: str) -> click.Command:
     return command
 
 
-def execute(
-    store: Store, runs: list[RunRecord], settings: RunSettings, *, as_json: bool, resume: bool = False
-) -> int:
+def execute(store: Store, runs: list[RunRecord], settings: RunSettings, *, as_json: bool, resume: bool = False) -> int:
     """Execute runs with a progress display, print what came of them, and return the exit code."""
     from labmates.cli.progress import Progress
     from labmates.cli.summary import print_summary
@@ -109,7 +111,9 @@ def execute(
         print_summary(store, ended)
     for record in ended:
         if record.status == "failed":
-            complain(f"run {record.id} failed: {record.error}\n  go on with: labmates run {record.kind} --resume {record.id}")
+            complain(
+                f"run {record.id} failed: {record.error}\n  go on with: labmates run {record.kind} --resume {record.id}"
+            )
     return 1 if any(record.status == "failed" for record in ended) else 0
 
 

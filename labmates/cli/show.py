@@ -67,7 +67,9 @@ def artifact_of(store: Store, run_id: str, name: str) -> str | None:
     """Return the newest version of an artifact, or None if the run has none."""
     from labmates.records.bodies import Bodies
 
-    found = [event for event in store.events(run_id, kind="artifact") if event.type == "artifact" and event.name == name]
+    found = [
+        event for event in store.events(run_id, kind="artifact") if event.type == "artifact" and event.name == name
+    ]
     return Bodies(store.bodies(run_id)).text(found[-1].content) if found else None
 
 
@@ -83,7 +85,10 @@ def _tell(event: Event, bodies: Bodies, most: int | None) -> None:
             _text(bodies[event.reply]["content"], most)
         case "tool_call":
             arguments = bodies[event.arguments]
-            _head(f"{who}: {event.tool} ({'ok' if event.ok else 'error'}{f', {event.status}' if event.status else ''})", "green")
+            _head(
+                f"{who}: {event.tool} ({'ok' if event.ok else 'error'}{f', {event.status}' if event.status else ''})",
+                "green",
+            )
             for name, value in arguments.items():
                 _text(f"{name}: {value}", most)
             _text("→ " + bodies.text(event.result), most)

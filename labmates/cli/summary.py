@@ -68,8 +68,13 @@ def budget_table(run: RunRecord, events: list[Event]) -> Table:
     for team, (charges, inputs, outputs, amount) in spent.items():
         table.add_row(team, str(charges), f"{inputs:,}", f"{outputs:,}", show_dollars(amount))
     table.add_row("all", "", "", "", show_dollars(parse_dollars(run.budget["spent"])), style="bold")
-    table.add_row(f"left of {show_dollars(parse_dollars(run.budget['total']))}", "", "", "",
-                  show_dollars(parse_dollars(run.budget["remaining"])))
+    table.add_row(
+        f"left of {show_dollars(parse_dollars(run.budget['total']))}",
+        "",
+        "",
+        "",
+        show_dollars(parse_dollars(run.budget["remaining"])),
+    )
     return table
 
 

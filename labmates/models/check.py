@@ -16,11 +16,10 @@ PATIENCE = 5.0
 
 
 async def check_models(names: Iterable[str], options: ModelOptions) -> None:
-    """Check that every model named can be asked: its name, its key, and (for a server at a base URL) that
-    somebody listens.
+    """Check that every model named can be asked.
 
-    A hosted service is not contacted; a server may answer whatever it likes, since not every one lists its
-    models.
+    Checked are the name, the key, and for a server at a base URL that somebody listens there. A hosted service is
+    not contacted; a server may answer whatever it likes, since not every one lists its models.
 
     Raises
     ------

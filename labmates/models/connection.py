@@ -46,9 +46,7 @@ class CallLog:
 
 @dataclass(frozen=True)
 class Persistence:
-    """How long a call is tried: the time limit of one attempt in seconds, further attempts, and the waits
-    between them.
-    """
+    """How long a call is tried: time limit of an attempt in seconds, further attempts, waits between them."""
 
     timeout: float
     max_retries: int
@@ -107,9 +105,7 @@ class Connection:
             raise call_error(self.model, self.endpoint, log.attempts, log.failures) from None
 
     async def _attempt(self, request: Request, log: CallLog) -> AIMessage:
-        """Send the request; again at once, without the refused parameter, if that is why the server refused
-        it.
-        """
+        """Send the request; if the server refused a parameter, again at once without it."""
         while True:
             dialect = self.dialect
             arguments = dialect.arguments(

@@ -92,9 +92,7 @@ class AttemptError(Exception):
 
 
 def failure_of(error: Exception, redact: Redactor) -> Failure | None:
-    """Tell what `error`, raised by a provider's client, means; None if it isn't about the call (a bug, most
-    likely).
-    """
+    """Tell what an error of a provider's client means; None if it isn't about the call (a bug, most likely)."""
     if isinstance(error, AttemptError):
         return error.failure
     names = {kind.__name__ for kind in type(error).__mro__}
@@ -117,16 +115,15 @@ def failure_of(error: Exception, redact: Redactor) -> Failure | None:
 
 
 def context_limits(body: ErrorBody) -> tuple[int | None, int | None]:
-    """Return the tokens that the model takes and those that the call needs, where an overflow error tells
-    them.
-    """
+    """Return the tokens that the model takes and those that the call needs, where an overflow error tells."""
     limit = body.limit or _number(LIMIT_TEXT, body.message)
     return limit, body.requested or _number(REQUESTED_TEXT, body.message)
 
 
 def read_retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
-    """Return the seconds that a server asks to wait: ``retry-after-ms``, or ``retry-after`` in seconds or as
-    an HTTP date.
+    """Return the seconds that a server asks to wait.
+
+    It says so in ``retry-after-ms``, or in ``retry-after`` in seconds or as an HTTP date.
     """
     for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         text = headers.get(name, "").strip()

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-import ssl
 import time
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from functools import cache
+from importlib import import_module
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -22,7 +21,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from labmates.models.connection import CallLog, Connection, Persistence, Request, Send
 from labmates.models.dialect import LIMITS, Dialect
 from labmates.models.endpoints import Endpoint, endpoint_of
-from labmates.models.names import ModelName, parse_model
+from labmates.models.names import PROVIDERS, ModelName, parse_model
 from labmates.models.normalise import normalise, safe_message
 from labmates.models.options import ModelOptions
 from labmates.models.providers import LIMIT_FIELDS, OPENAI_FAMILY, per_call, per_instance, provider_chat
@@ -171,6 +170,7 @@ class ModelHub:
             family = provider_chat(name, self.options, redact, client=self._http_client())
             return per_call(family), Dialect("max_tokens")
         limit = LIMIT_FIELDS.get(name.provider, "max_tokens")
+        import_module(PROVIDERS[name.provider])  # Takes seconds, which must not count as the first attempt's.
 
         def build(tokens: int, temperature: float | None) -> BaseChatModel:
             settings = {limit: tokens} if temperature is None else {limit: tokens, "temperature": temperature}
@@ -179,22 +179,10 @@ class ModelHub:
         return per_instance(build), Dialect(limit)
 
     def _http_client(self) -> httpx2.AsyncClient:
-        import httpx2
+        from labmates.models.clients import new_client
 
         if self._client is None:
             assert self._open is not None
-            # No bound on connections: the slots bound the calls, and a pool that is full would count as a slow server.
-            limits = httpx2.Limits(max_connections=None, max_keepalive_connections=self.options.max_concurrent_calls)
-            self._client = httpx2.AsyncClient(
-                limits=limits, timeout=self.options.call_timeout, follow_redirects=True, verify=_ssl_context()
-            )
+            self._client = new_client(self.options)
             self._open.push_async_callback(self._client.aclose)
         return self._client
-
-
-@cache
-def _ssl_context() -> ssl.SSLContext:
-    """Return one for all hubs: reading the certificates takes longer than everything else that a new client does."""
-    import httpx2
-
-    return httpx2.create_ssl_context()

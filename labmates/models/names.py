@@ -59,8 +59,7 @@ class ModelName:
 
 
 def parse_model(text: str) -> ModelName:
-    """Read a model's name, for instance ``openai:gpt-5.4-mini``, ``ollama:qwen3:4b`` or
-    ``scripted:diligent``.
+    """Read a model's name: ``openai:gpt-5.4-mini``, ``ollama:qwen3:4b``, ``scripted:diligent``.
 
     Raises
     ------

@@ -61,7 +61,7 @@ def normalise(message: AIMessage, *, sent: Sequence[BaseMessage], tools: Iterabl
     if finish == "length":
         faults = ["cut", *faults]
     written = estimate_tokens(text) + sum(
-        estimate_tokens(safe_text(f"{call.name}{call.arguments or call.broken}")) for call in begun
+        estimate_tokens(safe_text(f"{call.name or ''}{call.arguments or call.broken or ''}")) for call in begun
     )
     thought = estimate_tokens(reasoning)
     usage = read_usage(
@@ -111,9 +111,7 @@ def _reasoning(message: AIMessage) -> str:
 
 
 def _begun_calls(message: AIMessage) -> list[_Begun]:
-    """Return every call that the model began: the whole ones, then those that LangChain (or `OpenAIChat`)
-    found invalid.
-    """
+    """Return every call that the model began: the whole ones, then those found invalid when the reply was read."""
     whole = [_Begun(call["id"], call["name"], read_arguments(call["args"])) for call in message.tool_calls]
     return whole + [_Begun(call["id"], call["name"], None, call["args"]) for call in message.invalid_tool_calls]
 
@@ -136,9 +134,7 @@ def _read_calls(
 
 
 def read_arguments(arguments: Any) -> dict[str, Any] | None:
-    """Return a tool call's arguments as a JSON object; None if they are none. Nothing at all is the empty
-    object.
-    """
+    """Return a tool call's arguments as a JSON object, None if they are none; nothing at all is the empty one."""
     try:
         if isinstance(arguments, str):
             arguments = json.loads(arguments, strict=False) if arguments.strip() else {}
@@ -149,9 +145,7 @@ def read_arguments(arguments: Any) -> dict[str, Any] | None:
 
 
 def _fresh_id(id_: str, own: str, taken: set[str]) -> str:
-    """Return `id_` if a server takes it (short, plain characters) and no other call has it, else one of our
-    own.
-    """
+    """Return `id_` if servers take it (short, plain characters) and no other call has it, else one of ours."""
     if re.fullmatch(r"[A-Za-z0-9_.:-]{1,40}", id_) and id_ not in taken:
         return id_
     return next(name for name in _numbered(own) if name not in taken)

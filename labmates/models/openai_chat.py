@@ -13,6 +13,7 @@ from langchain_core.outputs import ChatResult
 from langchain_openai import ChatOpenAI
 from pydantic import PrivateAttr, SecretStr
 
+from labmates.models.clients import synchronous_client
 from labmates.models.endpoints import NO_KEY, Endpoint
 from labmates.models.failures import AttemptError, failure_of
 from labmates.models.normalise import read_arguments
@@ -40,7 +41,7 @@ class OpenAIChat(ChatOpenAI):
         self,
         messages: list[BaseMessage],
         stop: list[str] | None = None,
-        run_manager: AsyncCallbackManagerForLLMRun | None = None,  # noqa: ARG002 (LangChain's signature)
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
         stream_usage = kwargs.pop("stream_usage", True)
@@ -120,6 +121,7 @@ def openai_chat(
         base_url=endpoint.address,
         api_key=SecretStr(endpoint.key or NO_KEY),
         http_async_client=client,
+        http_client=synchronous_client(),
         timeout=options.call_timeout,
         max_retries=0,
         use_responses_api=False,

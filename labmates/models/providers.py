@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
+from pydantic import ValidationError
 
 from labmates.errors import UsageError
+from labmates.models.bodies import one_line
 from labmates.models.connection import Request, Send
 from labmates.models.names import ModelName
 from labmates.models.options import ModelOptions
@@ -37,19 +40,15 @@ def per_call(chat: BaseChatModel) -> Send:
 
 
 def per_instance(build: Callable[[int, float | None], BaseChatModel]) -> Send:
-    """Return how to send requests where limit and temperature belong to the chat model's instance, and no
-    seed is known.
+    """Return how to send requests where limit and temperature belong to the chat model's instance.
 
     Providers name these parameters differently in calls, but alike when the model is built; so there is one
-    instance for each pair of them.
+    instance for each pair of them, of which the last few are kept. No seed is sent.
     """
-    built: dict[tuple[int, float | None], BaseChatModel] = {}
+    built = lru_cache(maxsize=16)(build)
 
     async def send(request: Request, arguments: dict[str, Any]) -> BaseMessage:
-        settings = (request.max_output_tokens, arguments.get("temperature"))
-        if settings not in built:
-            built[settings] = build(*settings)
-        chat = built[settings]
+        chat = built(request.max_output_tokens, arguments.get("temperature"))
         asked = chat.bind_tools(list(request.tools)) if request.tools else chat
         return await asked.ainvoke(list(request.messages), request.config)
 
@@ -81,11 +80,17 @@ def provider_chat(
     """
     from langchain.chat_models import init_chat_model
 
+    from labmates.models.clients import synchronous_client
+
     settings = {"timeout": options.call_timeout, "max_retries": 0, "disable_streaming": True, **more}
     if client is not None:
-        settings["http_async_client"] = client
+        settings |= {"http_async_client": client, "http_client": synchronous_client()}
     try:
         chat: BaseChatModel = init_chat_model(model.name, model_provider=model.provider, **settings)
+    except ValidationError as error:  # Its own text quotes the settings.
+        reason = "; ".join(details["msg"] for details in error.errors())
     except Exception as error:
-        raise UsageError(f"model '{model}' can't be set up: {redact(str(error))}") from None
-    return chat
+        reason = str(error)
+    else:
+        return chat
+    raise UsageError(f"model '{model}' can't be set up: {one_line(redact(reason), 300)}")

@@ -37,8 +37,9 @@ class Redactor:
         return cls([*named, *more])
 
     def __call__(self, text: str) -> str:
-        """Return `text` with every secret, every piece of 8 or more characters of one, and everything that
-        looks like a key replaced by ``[key]``; upper and lower case count as the same.
+        """Return `text` with all secrets replaced by ``[key]``.
+
+        That is: every piece of 8 or more characters of one (in upper or lower case), and whatever looks like a key.
         """
         for secret in self._secrets:
             text = _mask_pieces(text, secret)

@@ -16,9 +16,7 @@ Finish = Literal["stop", "length", "tool_calls", "content_filter", "unknown"]
 
 @dataclass(frozen=True)
 class Usage:
-    """Tokens of one call. `reasoning_tokens` are part of `output_tokens`; `estimated` if the server reported
-    none.
-    """
+    """Tokens of one call. `reasoning_tokens` are part of `output_tokens`; `estimated` if one had to be."""
 
     input_tokens: int
     output_tokens: int

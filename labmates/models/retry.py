@@ -41,7 +41,8 @@ class Backoff:
         """
         share = random.Random(derive(seed, "retry", failures)).random()
         if retry_after is not None:
-            return min(retry_after, self.longest_asked) + 0.1 * share * min(retry_after + self.first, self.longest)
+            asked = min(retry_after, self.longest_asked)
+            return asked + 0.1 * share * (asked + self.first)
         return min(self.longest, self.first * 2.0 ** min(failures - 1, 32)) * (0.5 + 0.5 * share)
 
 

@@ -1,6 +1,7 @@
 """The models of the study that labmates is compared with: 35 open-weight models of ten families.
 
-Source: "Cooperative profiles" paper, appendices I and J (Tables 8 and 9).
+Source: Kumar, Bharathwaj and Jurgens, "Cooperative Profiles Predict Multi-Agent LLM Team Performance in AI for Science
+Workflows" (arXiv:2604.20658), appendices I and J (Tables 8 and 9).
 """
 
 from __future__ import annotations
@@ -63,8 +64,7 @@ def roster() -> tuple[KnownModel, ...]:
 
 
 def find_known(name: str) -> KnownModel:
-    """Return the model called `name`; a provider and an organisation before it (``openai:Qwen/Qwen3-4B``) do
-    not matter.
+    """Return the model called `name`, whatever provider and organisation stand before (``openai:Qwen/Qwen3-4B``).
 
     Raises
     ------

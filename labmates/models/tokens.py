@@ -11,7 +11,6 @@ two need, which differs by a factor of up to three.
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -44,14 +43,11 @@ SYLLABLE_RATE = 0.75  # Indic scripts, Thai, Georgian, Ethiopic and what else li
 IDEOGRAPH_RATE = 0.95  # Chinese, Japanese, Korean.
 OTHER_RATE = 3.0  # Emoji and rare signs, which take several byte tokens.
 RANDOM_RATE = 0.7  # Letters and digits in no order.
-DIGIT_RATE = (
-    0.75  # Some tokenizers have one token per digit (Qwen, Gemma, Mistral), others one per three (OpenAI, Llama 3).
-)
+DIGIT_RATE = 0.75  # Some have a token for each digit (Qwen, Gemma, Mistral), others one for three (OpenAI, Llama 3).
 
 
 def estimate_tokens(text: str) -> int:
-    """Estimate the tokens of a `text`; 0 for the empty one, else at least 1. Takes linear time whatever the
-    text.
+    """Estimate the tokens of a `text`, in linear time; 0 for the empty one, else at least 1.
 
     >>> estimate_tokens("The lead writes a plan of five points.")
     9
@@ -60,8 +56,7 @@ def estimate_tokens(text: str) -> int:
 
 
 def estimate_messages(messages: Sequence[BaseMessage], tools: Iterable[Mapping[str, Any]] = ()) -> int:
-    """Estimate the tokens of a prompt: the messages with their tool calls, the tools' schemas, and the chat
-    template.
+    """Estimate the tokens of a prompt: messages, tool calls, the tools' schemas, and the chat template.
 
     Parameters
     ----------
@@ -89,10 +84,12 @@ def text_of(content: object) -> str:
 
 
 # A conversation is estimated anew at every turn, and all but its last messages are as they were.
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=512)
 def _estimate(text: str) -> int:
+    if not text:
+        return 0
     pieces = Counter(PIECE.findall(text))
-    return math.ceil(sum(count * _of_piece(piece) for piece, count in pieces.items()))
+    return max(1, round(sum(count * _of_piece(piece) for piece, count in pieces.items())))
 
 
 def _of_piece(piece: str) -> float:

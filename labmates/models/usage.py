@@ -13,9 +13,7 @@ MOST_TOKENS = 100_000_000
 
 
 def read_count(value: object) -> int | None:
-    """Return a reported number of tokens as an integer; None if it is no number, negative, not finite or
-    absurdly large.
-    """
+    """Return a reported number of tokens as an integer; None if it is no number, negative or absurdly large."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return math.ceil(value) if 0 <= value <= MOST_TOKENS else None
@@ -56,6 +54,6 @@ def read_usage(
     return Usage(
         input_tokens=input_tokens or prompt(),
         output_tokens=total,
-        reasoning_tokens=min(total, thought if thought is not None else reasoning),
+        reasoning_tokens=min(total, thought or reasoning),
         estimated=not input_tokens or output_tokens is None or estimated_output > 0,
     )

@@ -1,5 +1,4 @@
-"""The OpenAI protocol's JSON: putting a streamed reply together, and making any reply one that LangChain can
-read.
+"""OpenAI's protocol: putting a streamed reply together, and making any reply one that LangChain can read.
 
 Everything here takes JSON that a server sent, of which nothing is sure, and works for whole and streamed
 replies alike, so that both give the same message.
@@ -117,8 +116,7 @@ class StreamedReply:
 
 
 def clean_completion(completion: Json) -> tuple[Json, str, list[Json]]:
-    """Return a reply in a form that LangChain reads without fault, and apart from it what LangChain drops or
-    trips over.
+    """Return a reply as LangChain reads it without fault, and apart from it what LangChain drops or trips over.
 
     Returns
     -------

@@ -1,7 +1,7 @@
 """Typed events: what happened in a run, in order. They are append-only and tell the run's whole story.
 
-Long texts and pictures do not stand in an event: it holds the numbers under which the run's bodies are kept (`records.recorder`),
-so that each is stored once.
+Long texts and pictures do not stand in an event: it holds the numbers under which the run's bodies are kept
+(`records.recorder`), so that each is stored once.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ class EventBase(BaseModel):
     at
         Unix time in seconds.
     step
-        Stable name of the step that made it, for instance ``data/0/data_lead/work/3``; the same when a run is taken up again.
+        Stable name of the step that made it, for instance ``data/0/data_lead/work/3``; the same when a run is taken
+        up again.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -94,7 +95,9 @@ class ChargeEvent(EventBase):
 
 
 class MessageEvent(EventBase):
-    """Something said: in the team's deliberation (`to` is the own team) or to another team. `text` is the number of a body."""
+    """Something said: in the team's deliberation (`to` is the own team) or to another team. `text` is the number of a
+    body.
+    """
 
     type: Literal["message"] = "message"
     to: str
@@ -174,6 +177,4 @@ def event_data(event: Event) -> dict[str, Any]:
 
 def make_event(kind: str, at: float, step: str, team: str, agent: str, data: dict[str, Any]) -> Event:
     """Return the event that was stored as these columns."""
-    return _ADAPTER.validate_python(
-        {"type": kind, "at": at, "step": step, "team": team, "agent": agent, **data}
-    )
+    return _ADAPTER.validate_python({"type": kind, "at": at, "step": step, "team": team, "agent": agent, **data})

@@ -1,8 +1,9 @@
 """The recorder: what a run says of itself while it goes on.
 
-Steps are recorded whole: everything that a step has to say is emitted without giving way to other work, and `flush` writes it
-to the store in one transaction. So after the process was killed, the store holds each step entirely or not at all, and a step that
-stands there (`done`) is told again from the record instead of being executed and paid a second time.
+Steps are recorded whole: everything that a step has to say is emitted without giving way to other work, and `flush`
+writes it to the store in one transaction. So after the process was killed, the store holds each step entirely or not
+at all, and a step that stands there (`done`) is told again from the record instead of being executed and paid a
+second time.
 """
 
 from __future__ import annotations

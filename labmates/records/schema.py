@@ -1,7 +1,7 @@
 """The tables of the store.
 
-One body of a run (message, text, picture) is one row, and events name bodies by number. Scores are events too: a judge adds its own,
-at the end of the run or later, and none is ever overwritten.
+One body of a run (message, text, picture) is one row, and events name bodies by number. Scores are events too: a
+judge adds its own, at the end of the run or later, and none is ever overwritten.
 """
 
 from __future__ import annotations

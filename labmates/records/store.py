@@ -1,7 +1,7 @@
 """The store: runs, their events and bodies, in SQLite or any database that SQLAlchemy reaches.
 
-While a run goes on, its finished steps are appended; its end (outcome, last events, scores) is one transaction. All methods block:
-asynchronous callers put them on a thread.
+While a run goes on, its finished steps are appended; its end (outcome, last events, scores) is one transaction. All
+methods block: asynchronous callers put them on a thread.
 """
 
 from __future__ import annotations
@@ -136,9 +136,7 @@ class Store:
         """Return the bodies of a run, packed as they are stored."""
         table = schema.bodies
         with self._transaction() as connection:
-            rows = connection.execute(
-                sa.select(table).where(table.c.run == run_id).order_by(table.c.number)
-            ).all()
+            rows = connection.execute(sa.select(table).where(table.c.run == run_id).order_by(table.c.number)).all()
         return [Body(row.number, row.media, row.data) for row in rows]
 
     @contextmanager

@@ -47,17 +47,12 @@ def runs_frame(store: Store, *, kind: str | None = None) -> pd.DataFrame:
     ``metrics.accuracy`` and so on.
     """
     return _flat(
-        {
-            key: value
-            for key, value in asdict(run).items()
-            if key != "settings"
-        }
-        for run in store.runs(kind=kind)
+        {key: value for key, value in asdict(run).items() if key != "settings"} for run in store.runs(kind=kind)
     )
 
 
 def scores_frame(store: Store, *, kind: str | None = None) -> pd.DataFrame:
-    """Return one row per score: ``run``, ``judge``, ``version``, ``metric``, ``value`` (NaN if unscored), ``reason``."""
+    """Return one row per score: ``run``, ``judge``, ``version``, ``metric``, ``value`` (NaN: unscored), ``reason``."""
     import pandas as pd
 
     columns = ["run", "judge", "version", "metric", "value", "reason", "at"]

@@ -31,6 +31,7 @@ _NAMESPACES = ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts
 _FIRST_UID, _UIDS = 61_184, 4_000  # where systemd puts the users that it makes for one service
 _PROBE_SECONDS = 20.0
 _COUNTED_PER_NAMESPACE = (5, 14)  # first Linux that counts a user's processes within a user namespace
+_SETPRIV = ("setpriv", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all")
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class Way:
         if not self.drops_user:
             return []
         uid = str(_FIRST_UID + secrets.randbelow(_UIDS))
-        return ["setpriv", "--reuid", uid, "--regid", uid, "--clear-groups", "--"]
+        return [*_SETPRIV, "--reuid", uid, "--regid", uid, "--"]
 
     def counts_processes(self) -> bool:
         """Tell whether a limit on processes would count those of one session only."""
@@ -64,7 +65,10 @@ class Way:
 _USER_NAMESPACE = ("--unshare-user", "--uid", "1000", "--gid", "1000", "--cap-drop", "ALL")
 _WAYS = (
     # As root, a user namespace would map to root outside; only a real change of the user does not.
-    Way(("--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"), drops_user=True),
+    Way(
+        ("--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID", "--cap-add", "CAP_SETPCAP"),
+        drops_user=True,
+    ),
     Way((*_USER_NAMESPACE, "--disable-userns")),
     Way(_USER_NAMESPACE),
 )
@@ -143,7 +147,7 @@ def _enclosure(way: Way, limits: Limits, binds: dict[Path, Path], folder: Path) 
         *way.options,
         *_NAMESPACES,
         *("--die-with-parent", "--new-session", "--hostname", "sandbox"),
-        *_parents((*roots, *binds.values(), _HOME), roots),
+        *_parents((*roots, *binds.values(), *map(Path, _SYSTEM_FILES), _HOME), roots),
         *_read_only((root, root) for root in roots),
         *_system_links(),
         *_read_only(_masks(roots, empty)),
@@ -156,7 +160,8 @@ def _enclosure(way: Way, limits: Limits, binds: dict[Path, Path], folder: Path) 
         *("--remount-ro", "/dev", "--remount-ro", "/"),
         *("--chdir", str(_HOME)),
     ]
-    return ["bwrap", *options, "--", *way.user_command()]
+    program = shutil.which("bwrap") or "bwrap"  # found with our PATH: that of the kernel is another one
+    return [program, *options, "--", *way.user_command()]
 
 
 def _parents(paths: Iterable[Path], roots: tuple[Path, ...]) -> list[str]:
@@ -209,7 +214,8 @@ def _probe() -> tuple[Way | None, str | None]:
 def _try(way: Way) -> str | None:
     folder = new_folder()
     try:
-        command = [*_enclosure(way, Limits(), {}, folder), str(this_interpreter().executable), *FLAGS, "-c", "import zmq"]
+        python = (str(this_interpreter().executable), *FLAGS, "-c", "import zmq")
+        command = [*_enclosure(way, Limits(), {}, folder), *python]
         environment = kernel_environment(_HOME, _TMP, Warmup())
         done = subprocess.run(  # noqa: S603
             command, env=environment, capture_output=True, text=True, timeout=_PROBE_SECONDS, check=False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -62,6 +63,8 @@ def choose_backend(name: str, *, trusted_code: bool) -> Choice:
         raise unknown_name("sandbox", name, SANDBOXES)
     if name == "docker":
         raise UsageError("this version has no Docker sandbox yet; use --sandbox bubblewrap")
+    if not sys.platform.startswith("linux"):
+        raise UsageError("agents' code runs on Linux only")
     missing = [module for module in _MODULES if find_spec(module) is None]
     if missing:
         raise MissingExtraError(f"running agents' code on this machine (missing: {', '.join(missing)})", "local")

@@ -69,7 +69,8 @@ class Cell:
             self._add(content.get("text"))
         elif message.kind == "error":
             lines = content.get("traceback")
-            self._add("\n".join(map(str, lines)) if isinstance(lines, list) else None, end="\n")
+            if isinstance(lines, list):
+                self._add("\n".join(line for line in lines if isinstance(line, str)), end="\n")
         elif message.kind in ("display_data", "execute_result") and isinstance(data, dict):
             if "image/png" in data and len(self.images) < IMAGES_PER_CELL and (image := _png(data["image/png"])):
                 self.images.append(image)

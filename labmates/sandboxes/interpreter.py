@@ -10,7 +10,6 @@ from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
 
-
 FLAGS = ("-S", "-s", "-P")
 """Options with which Python finds packages through ``PYTHONPATH`` only, and reads no ``.pth`` file."""
 
@@ -39,7 +38,8 @@ class Interpreter:
 def this_interpreter() -> Interpreter:
     """Find out what a child needs to import the packages that we can import.
 
-    Editable installs are left out: the folders that their ``.pth`` files name are no roots. That, and `hidden_paths`, keeps the generators of the ground truth out of the sandbox.
+    Editable installs are left out: the folders that their ``.pth`` files name are no roots. That, and `hidden_paths`,
+    keeps the generators of the ground truth out of the sandbox.
     """
     executable = Path(os.path.realpath(getattr(sys, "_base_executable", sys.executable)))
     prefix = executable.parent.parent

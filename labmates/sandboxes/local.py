@@ -91,6 +91,8 @@ class LocalProcess:
 
     def complaint(self) -> str:
         """Return the end of what it wrote when it could not start."""
+        if self._stderr < 0:
+            return ""
         os.set_blocking(self._stderr, False)
         try:
             written = os.read(self._stderr, 1 << 16).decode(errors="replace").strip()

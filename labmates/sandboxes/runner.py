@@ -7,6 +7,7 @@ cost its session; against hostile code the limits of the other side of the socke
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gc
 import json
@@ -18,9 +19,10 @@ import site
 import sys
 import threading
 import traceback
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import zmq
 from ipykernel.compiler import XCachingCompiler
@@ -36,7 +38,7 @@ _OVERRUN = 512 << 20  # how far beyond the limit all headroom together may go
 _TEXT_CHARS = 2_000_000  # text of one cell
 _TAIL_CHARS = 2_000  # the end of a longer text, which is kept too
 _MESSAGE_CHARS = 4_000  # an exception's own text
-_FRAMES = 12  # frames of one traceback
+_FRAMES = 6  # frames of one traceback, from its beginning and from its end
 _IMAGES = 10  # figures of one cell
 _IMAGE_CHARS = 11_500_000  # one figure in base64: 8 MB and a little
 
@@ -71,7 +73,7 @@ def _start(settings: dict[str, Any]) -> Any:
     if settings["fonts"]:
         shutil.copytree(settings["fonts"], os.environ["MPLCONFIGDIR"], dirs_exist_ok=True)
     site.sethelper()  # Python was started without its module `site`
-    sys.modules["debugpy"] = None  # type: ignore[assignment] - large, and nobody will debug
+    cast(dict[str, Any], sys.modules)["debugpy"] = None  # large, and nobody will debug
     gc.disable()  # imports only add objects: nothing to collect yet
     import numpy as np
     import pandas as pd
@@ -116,6 +118,11 @@ def give_headroom(memory: int) -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (min(hard, max(memory, used + _HEADROOM)), hard))
 
 
+def encodable(text: str) -> str:
+    """Return `text` without lone surrogates, which would keep its message from being sent."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
 class TextBudget:
     """How much text the current cell may still send; of what is too much, the end is kept and the rest counted."""
 
@@ -139,13 +146,13 @@ class TextBudget:
             excess = len(self._tail) + len(rest)
             self._tail = (self._tail + rest[-_TAIL_CHARS:])[-_TAIL_CHARS:]
             self.dropped += excess - len(self._tail)
-            return kept
+            return encodable(kept)
 
     def tail(self) -> str:
         """Return the end of what was too much, once."""
         with self._lock:
             tail, self._tail = self._tail, ""
-            return tail
+            return encodable(tail)
 
 
 BUDGET = TextBudget()
@@ -157,16 +164,21 @@ def short_traceback(error: BaseException, trace: TracebackType | None) -> list[s
     own = [frame for frame in frames if frame.filename.startswith("<cell")]
     if own and frames[-1] is not own[-1]:
         own.append(frames[-1])
-    if len(own) > _FRAMES:
-        own = [*own[: _FRAMES // 3], *own[-(_FRAMES - _FRAMES // 3) :]]
     for frame in own:
         roots = [root for root in sys.path if root and frame.filename.startswith(f"{root}/")]
         frame.filename = frame.filename.removeprefix(max(roots, key=len, default="")).lstrip("/")
-    lines = ["Traceback (most recent call last):", *traceback.StackSummary.from_list(own).format()] if own else []
+    lines = traceback.StackSummary.from_list(own[:_FRAMES]).format()
+    if own[_FRAMES:]:
+        last = own[max(_FRAMES, len(own) - _FRAMES) :]
+        left_out = len(own) - _FRAMES - len(last)
+        lines += [f"  [... {left_out} calls left out ...]"] * bool(left_out)
+        lines += traceback.StackSummary.from_list(last).format()
+    if own:
+        lines.insert(0, "Traceback (most recent call last):")
     message = "".join(traceback.format_exception_only(type(error), error))
     if len(message) > _MESSAGE_CHARS:
         message = f"{message[:_MESSAGE_CHARS]} [... {len(message) - _MESSAGE_CHARS:,} characters left out]"
-    return [line.rstrip("\n") for line in (*lines, message)]
+    return [encodable(line.rstrip("\n")) for line in (*lines, message)]
 
 
 def _trim(kind: str, content: dict[str, Any]) -> dict[str, Any]:
@@ -184,7 +196,7 @@ def _trim(kind: str, content: dict[str, Any]) -> dict[str, Any]:
         else:
             content["data"] = {"text/plain": BUDGET.take(str(data.get("text/plain", "")))}
     if kind in ("error", "execute_reply"):
-        content.update({name: str(content[name])[:200] for name in ("ename", "evalue") if name in content})
+        content.update({name: encodable(str(content[name])[:200]) for name in ("ename", "evalue") if name in content})
     if kind == "execute_reply":
         content.update(payload=[], traceback=[], labmates_dropped=BUDGET.dropped)
     return content
@@ -229,16 +241,26 @@ class Shell(ZMQInteractiveShell):
 
     def showtraceback(self, exc_tuple: Any = None, *_args: Any, **_options: Any) -> None:
         """Show the current exception."""
-        kind, error, trace = self._get_exc_info(exc_tuple)
+        kind, error, trace = self._get_exc_info(exc_tuple)  # type: ignore[no-untyped-call]
         if isinstance(error, MemoryError):
             traceback.clear_frames(trace)
             give_headroom(self.memory)
-        self._showtraceback(kind, error, short_traceback(error, trace))
+        self._showtraceback(kind, error, short_traceback(error, trace))  # type: ignore[no-untyped-call]
         error.__traceback__ = None  # or it would keep the values of its frames alive
 
     def showsyntaxerror(self, *_args: Any, **_options: Any) -> None:
         """Show the current exception, a syntax error."""
         self.showtraceback()
+
+    # IPython keeps all text and tracebacks in its history, at which nobody looks: a cell that prints much would fill
+    # the memory with it, and the first traceback would take a second.
+
+    def _format_exception_for_storage(self, *_args: Any, **_options: Any) -> dict[str, Any]:
+        return {}
+
+    @contextlib.contextmanager
+    def _tee(self, channel: str) -> Iterator[None]:
+        yield
 
 
 class Kernel(IPythonKernel):
@@ -266,7 +288,7 @@ class App(IPKernelApp):
         channel = next(name for name, number in self.settings["ports"].items() if number == port)
         if channel in self.settings["listeners"]:
             socket.setsockopt(zmq.USE_FD, self.settings["listeners"][channel])
-        return super()._try_bind_socket(socket, port)
+        return super()._try_bind_socket(socket, port)  # type: ignore[no-untyped-call]
 
 
 def _kernel(settings: dict[str, Any]) -> Any:
@@ -287,11 +309,13 @@ def _kernel(settings: dict[str, Any]) -> Any:
 
     def before(_info: Any) -> None:
         BUDGET.reset()
+        shell.history_manager.outputs.clear()
         give_headroom(memory)
 
     shell.events.register("pre_run_cell", before)
     shell.events.register("post_run_cell", lambda _result: stdout.write_tail())
-    shell.set_hook("show_in_pager", page.as_hook(page.display_page), 0)  # `name?` prints instead of paging
+    show: Any = page.as_hook(page.display_page)  # type: ignore[no-untyped-call]
+    shell.set_hook("show_in_pager", show, 0)  # `name?` prints instead of paging
     return app
 
 

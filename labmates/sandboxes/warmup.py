@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
+import logging
 import os
 import subprocess
 import sys
@@ -28,15 +29,17 @@ PACKAGES = (
 """Distributions that agents' code relies on."""
 
 _IMPORTS = """
-import ipykernel.kernelapp, ipykernel.ipkernel, tornado.locks, tornado.platform.asyncio, tornado.queues
-import IPython.core.completerlib, IPython.core.debugger, IPython.core.logger, IPython.core.pylabtools
-import IPython.extensions.storemagic, matplotlib_inline.backend_inline, site
+import ipykernel.debugger, ipykernel.kernelapp, ipykernel.ipkernel, matplotlib_inline.backend_inline, site
+import tornado.locks, tornado.platform.asyncio, tornado.queues
+import IPython.core.completerlib, IPython.core.debugger, IPython.core.logger, IPython.core.oinspect
+import IPython.core.pylabtools, IPython.extensions.storemagic
 import matplotlib.pyplot, matplotlib.font_manager, numpy, pandas, scipy.optimize, scipy.signal, scipy.spatial
 import scipy.stats, seaborn, sklearn.cluster, sklearn.decomposition, sklearn.ensemble, sklearn.gaussian_process
 import sklearn.linear_model, sklearn.metrics, sklearn.model_selection, sklearn.pipeline, sklearn.preprocessing
 import statsmodels.api, statsmodels.formula.api
 """
 _LOCK = threading.Lock()
+_LOGGER = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -95,6 +98,7 @@ def _prepare(folder: Path) -> bool:
     if not _are_compiled():
         environment["PYTHONPYCACHEPREFIX"] = str(made / "bytecode")
     command = [str(this_interpreter().executable), *FLAGS, "-c", _IMPORTS]
+    _LOGGER.info("preparing Python for sandboxes in %s, once; this takes some seconds", folder)
     done = subprocess.run(command, env=environment, cwd=made, capture_output=True, check=False)  # noqa: S603
     try:
         if done.returncode == 0:

@@ -1,7 +1,7 @@
 """A session: runs of one kind, executed side by side with shared models and sandboxes, each kept in the store.
 
-Whatever happens to a run (an unreachable model, Ctrl-C, a full disk), its record says how it ended, and a run that did not end as
-it should can be taken up again where it stopped.
+Whatever happens to a run (an unreachable model, Ctrl-C, a full disk), its record says how it ended, and a run that
+did not end as it should can be taken up again where it stopped.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from labmates.records.store import Store
 from labmates.sandboxes.choose import choose_backend
 from labmates.studies.checkpoints import open_saver
 from labmates.studies.settings import RunSettings
+from labmates.studies.tracing import traced
 from labmates.workflows.kinds import KINDS, Condition, Kind, Outcome
 from labmates.workflows.services import Services
 from labmates.workflows.workshop import Workshop, default_sandboxes
@@ -140,9 +141,12 @@ class Session:
         models = list(dict.fromkeys(model for run in runs for model in run.models))
         await check_models(models, self._settings.models)
         async with AsyncExitStack() as stack:
+            await stack.enter_async_context(traced(self._notify))
             hub = await stack.enter_async_context(ModelHub(self._settings.models))
             saver = await stack.enter_async_context(open_saver(self._store))
-            workshop = await stack.enter_async_context(self._workshop(trusted=all(parse_model(m).scripted for m in models)))
+            workshop = await stack.enter_async_context(
+                self._workshop(trusted=all(parse_model(m).scripted for m in models))
+            )
             places = asyncio.Semaphore(self._settings.max_concurrent_runs)
 
             async def one(run: RunRecord, condition: Condition) -> RunRecord:

@@ -24,9 +24,9 @@ from labmates.tasks.anomaly_data import (
     draw_plant,
     logged_frame,
     normal_readings,
-    random_for,
 )
 from labmates.tasks.base import Check, Credit, Dataset, Difficulty, Task, level_of
+from labmates.tasks.noise import random_for
 from labmates.tasks.scoring import NOT_STATED, fading, plain_name, relative_error, score_list, score_names, score_number
 from labmates.tasks.words import says_all, says_count, says_name, says_number, says_together
 
@@ -119,10 +119,10 @@ class AnomalyTask(Task[AnomalyTruth, AnomalyFindings]):
     def generate(self, seed: int, difficulty: Difficulty = "medium") -> Dataset[AnomalyTruth]:
         """Return the log of one plant; what a difficulty means is in ``anomaly_data.LEVELS``."""
         level = level_of(LEVELS, difficulty)
-        plant = draw_plant(level, random_for(seed, difficulty, "plant"))
-        incidents = draw_incidents(plant, level, random_for(seed, difficulty, "incidents"))
-        normal, noise = normal_readings(plant, level, random_for(seed, difficulty, "normal"))
-        sizes, dirt = random_for(seed, difficulty, "sizes"), random_for(seed, difficulty, "log")
+        plant = draw_plant(level, random_for(self.name, seed, difficulty, "plant"))
+        incidents = draw_incidents(plant, level, random_for(self.name, seed, difficulty, "incidents"))
+        normal, noise = normal_readings(plant, level, random_for(self.name, seed, difficulty, "normal"))
+        sizes, dirt = random_for(self.name, seed, difficulty, "sizes"), random_for(self.name, seed, difficulty, "log")
         readings = add_incidents(plant, level, incidents, normal, noise, sizes)
         frame = logged_frame(plant, level, readings, incidents, dirt)
         return Dataset(frame, _truth(plant, incidents), _description(plant))

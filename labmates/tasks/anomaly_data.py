@@ -17,11 +17,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from labmates.seeds import derive
 from labmates.tasks.base import Difficulty
 from labmates.tasks.dirt import blank, repeat_rows, respell
+from labmates.tasks.noise import DECIMALS, Floats, red_noise
 
-Floats = npt.NDArray[np.float64]
 Kind = Literal["point", "contextual", "collective"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 
@@ -131,11 +130,6 @@ LEVELS: Final[Mapping[Difficulty, AnomalyLevel]] = {
 }  # fmt: skip
 
 
-def random_for(seed: int, difficulty: Difficulty, part: str) -> np.random.Generator:
-    """Return the random numbers of one part of the data set."""
-    return np.random.Generator(np.random.PCG64(derive(seed, "tasks", "anomaly", difficulty, part)))
-
-
 @dataclass(frozen=True)
 class Plant:
     """S sensors and their normal behaviour.
@@ -194,24 +188,16 @@ def draw_plant(level: AnomalyLevel, rng: np.random.Generator) -> Plant:
 def day_cycle() -> Floats:
     """Return the course of a day at every sample, shape (SAMPLES,): a wave, and a step up in the two day shifts."""
     time = np.arange(SAMPLES) % A_DAY
-    return np.round(0.8 * np.sin(2 * np.pi * (time - 42) / A_DAY) + np.where(time < A_DAY // 3, -0.25, 0.15), 9)
+    return np.round(0.8 * np.sin(2 * np.pi * (time - 42) / A_DAY) + np.where(time < A_DAY // 3, -0.25, 0.15), DECIMALS)
 
 
 def normal_readings(plant: Plant, level: AnomalyLevel, rng: np.random.Generator) -> tuple[Floats, Floats]:
     """Return what the sensors do when all is well, and the noise in it, both in noise units with shape (SAMPLES, S)."""
     n = len(plant.tags)
-    noise = _red_noise(rng.standard_normal((SAMPLES, n)), 0.4)
-    factors = level.factor * _red_noise(rng.standard_normal((SAMPLES, 3)), 0.9)
+    noise = red_noise(rng.standard_normal((SAMPLES, n)), 0.4)
+    factors = level.factor * red_noise(rng.standard_normal((SAMPLES, 3)), 0.9)
     drift = np.linspace(0, 1, SAMPLES)[:, None] * plant.drift
     return day_cycle()[:, None] * plant.day + factors[:, plant.group] + drift + noise, noise
-
-
-def _red_noise(white: Floats, memory: float) -> Floats:
-    red = np.empty_like(white)
-    red[0] = white[0]
-    for t in range(1, len(white)):
-        red[t] = memory * red[t - 1] + np.sqrt(1 - memory**2) * white[t]
-    return np.round(red, 9)
 
 
 def draw_incidents(plant: Plant, level: AnomalyLevel, rng: np.random.Generator) -> list[Incident]:
@@ -300,7 +286,7 @@ def logged_frame(
     frame = pd.DataFrame(
         {
             "sample": np.arange(SAMPLES),
-            "timestamp": [time.strftime("%Y-%m-%d %H:%M") for time in times],
+            "timestamp": [time.isoformat(" ", "minutes") for time in times],
             "shift": respell(shifts, 5 * level.repeats, [str.upper, str.title, lambda name: f"{name} "], rng),
             **dict(zip(plant.tags, logged.T, strict=True)),
         }

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-Floats = npt.NDArray[np.float64]
+from labmates.tasks.noise import Floats
 
 
 def celsius_to_fahrenheit(values: Floats) -> Floats:

@@ -19,10 +19,10 @@ from labmates.tasks.ecology_data import (
     Community,
     History,
     draw_community,
-    random_for,
     simulate,
     survey_frame,
 )
+from labmates.tasks.noise import random_for
 from labmates.tasks.scoring import (
     NOT_STATED,
     fading,
@@ -166,9 +166,9 @@ class EcologyTask(Task[EcologyTruth, EcologyFindings]):
     def generate(self, seed: int, difficulty: Difficulty = "medium") -> Dataset[EcologyTruth]:
         """Return the surveys of one community; what a difficulty means is in ``ecology_data.LEVELS``."""
         level = level_of(LEVELS, difficulty)
-        community = draw_community(level, random_for(seed, difficulty, "community"))
-        history = simulate(community, level, random_for(seed, difficulty, "history"))
-        frame = survey_frame(community, history, level, random_for(seed, difficulty, "survey"))
+        community = draw_community(level, random_for(self.name, seed, difficulty, "community"))
+        history = simulate(community, level, random_for(self.name, seed, difficulty, "history"))
+        frame = survey_frame(community, history, level, random_for(self.name, seed, difficulty, "survey"))
         return Dataset(frame, _truth(community, history), DESCRIPTION)
 
     def oracle(self, truth: EcologyTruth) -> EcologyFindings:

@@ -13,10 +13,8 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from labmates.seeds import derive
 from labmates.tasks.base import Difficulty
 from labmates.tasks.dirt import (
     blank,
@@ -26,8 +24,7 @@ from labmates.tasks.dirt import (
     slip_decimals,
     swap_letters,
 )
-
-Floats = npt.NDArray[np.float64]
+from labmates.tasks.noise import DECIMALS, Floats, red_noise
 
 SURVEYS_A_YEAR: Final = 26
 HORIZON: Final = 26
@@ -44,19 +41,7 @@ GENERA: Final = (
 )
 EPITHETS: Final = (
     *("acuta", "borealis", "cinerea", "decora", "elata", "fulva", "gracilis", "hirta", "ignota", "juncea", "lenta"),
-    *(
-        "maculata",
-        "nitida",
-        "obscura",
-        "pallida",
-        "quieta",
-        "rugosa",
-        "sericea",
-        "tenuis",
-        "umbrosa",
-        "varia",
-        "vernalis",
-    ),
+    *("maculata", "nitida", "obscura", "pallida", "quieta", "rugosa", "sericea", "tenuis", "umbrosa", "varia"),
 )
 SITES: Final = (
     *("Alder Bend", "Birch Flat", "Cold Spring", "Dry Creek", "East Fen"),
@@ -143,11 +128,6 @@ LEVELS: Final[Mapping[Difficulty, EcologyLevel]] = {
 }  # fmt: skip
 
 
-def random_for(seed: int, difficulty: Difficulty, part: str) -> np.random.Generator:
-    """Return the random numbers of one part of the data set."""
-    return np.random.Generator(np.random.PCG64(derive(seed, "tasks", "ecology", difficulty, part)))
-
-
 @dataclass(frozen=True)
 class Community:
     """The true dynamics of S species.
@@ -206,13 +186,12 @@ def draw_community(level: EcologyLevel, rng: np.random.Generator) -> Community:
 
 
 def _draw_effects(level: EcologyLevel, n: int, rng: np.random.Generator) -> Floats:
-    # Pairs lie on a ring, so that a species has two partners at most. With a self-effect near −0.6 the row sums of |I
-    # + A| then stay below 1, which keeps every community stable without looking at eigenvalues.
+    # Pairs lie on a ring, so that a species has two partners at most. With a self-effect near −0.6 the row sums of
+    # |I + A| then stay below 1, which keeps every community stable without looking at eigenvalues.
     ring = rng.permutation(n)
     chosen = rng.permutation(n)[: n - 2]
     effects = np.diag(np.round(rng.uniform(-0.65, -0.55, size=n), 3))
-    # (effect of the first on the second, effect of the second on the first): the first is eaten; both compete; the
-    # first helps.
+    # Effect of the first on the second, and back: the first is eaten; both compete; the first helps.
     signs = ((1, -1), (-1, -1), (1, 0))
     for place, at in enumerate(chosen):
         first, second = ring[at], ring[(at + 1) % n]
@@ -244,28 +223,43 @@ def simulate(community: Community, level: EcologyLevel, rng: np.random.Generator
     local = np.sqrt(1 - level.shared_noise) * rng.standard_normal((total, level.sites, n))
     noise = level.process_noise * (common + local)
     site_means = rng.uniform(8.0, 14.0, size=level.sites)
-    phase = rng.uniform(0, 2 * np.pi)
-    season = SEASON_DEGREES * np.sin(2 * np.pi * np.arange(total + HORIZON) / SURVEYS_A_YEAR + phase)
-    anomaly = season[:total, None] + _red_noise(1.5, (total, 1), rng) + _red_noise(0.7, (total, level.sites), rng)
+    season = _season(total + HORIZON, rng.uniform(0, 2 * np.pi))
+    weather = 1.5 * red_noise(rng.standard_normal((total, 1)), 0.6)
+    anomaly = season[:total, None] + weather + 0.7 * red_noise(rng.standard_normal((total, level.sites)), 0.6)
     typical = _typical_path(community, level) + rng.normal(0, 0.3, size=(1, level.sites, n))
 
     change = np.eye(n) + community.effects
     x = typical[0].copy()
+    deviation = np.zeros_like(x)
     path = np.empty((total, level.sites, n))
     for t in range(total):
         path[t] = x
-        step = (x - typical[t]) @ change.T + community.warmth * (anomaly[t, :, None] / DEGREES_A_UNIT)
-        # Rounding keeps differences in the last bit between machines from ever adding up.
-        x = np.round(typical[t] + step + noise[t], 9)
+        deviation = (x - typical[t]) @ change.T + community.warmth * (anomaly[t, :, None] / DEGREES_A_UNIT)
+        x = np.round(typical[t] + deviation + noise[t], DECIMALS)
+    future = _expected(community, level, typical[-1], deviation, season[total:])
+    return History(path[BURN_IN:], site_means + anomaly[BURN_IN:], future)
 
-    deviation, spread = step, level.process_noise**2 * np.eye(n)
-    future = np.empty((HORIZON, level.sites, n))
-    for t in range(HORIZON):
+
+def _season(surveys: int, phase: float) -> Floats:
+    return SEASON_DEGREES * np.sin(2 * np.pi * np.arange(surveys) / SURVEYS_A_YEAR + phase)
+
+
+def _expected(community: Community, level: EcologyLevel, typical: Floats, deviation: Floats, season: Floats) -> Floats:
+    """Mean abundance of each species over the horizon and the sites, shape (S,), averaged over all that noise may do.
+
+    `typical` and `deviation`, shape (sites, S), are the typical log abundances and the expected distance from them
+    right after the last survey; `season` is the temperature to be expected, shape (HORIZON,), as an anomaly in °C.
+    """
+    n = len(community.species)
+    change, fresh = np.eye(n) + community.effects, level.process_noise**2 * np.eye(n)
+    spread, means = fresh, []
+    for degrees in season:
         # The mean of a log-normal abundance is exp(mean + variance / 2) of its logarithm.
-        future[t] = np.exp(typical[-1] + deviation + np.diag(spread) / 2)
-        deviation = deviation @ change.T + community.warmth * (season[total + t] / DEGREES_A_UNIT)
-        spread = change @ spread @ change.T + level.process_noise**2 * np.eye(n)
-    return History(path[BURN_IN:], site_means + anomaly[BURN_IN:], np.round(future.mean(axis=(0, 1)), 1))
+        means.append(np.exp(typical + deviation + np.diag(spread) / 2))
+        deviation = deviation @ change.T + community.warmth * (degrees / DEGREES_A_UNIT)
+        spread = change @ spread @ change.T + fresh
+    mean: Floats = np.stack(means).mean(axis=(0, 1))
+    return np.round(mean, 1)
 
 
 def _typical_path(community: Community, level: EcologyLevel) -> Floats:
@@ -276,15 +270,6 @@ def _typical_path(community: Community, level: EcologyLevel) -> Floats:
         done = np.clip((survey - start + 1) / level.onset, 0, 1)
         path = path + done[:, None] * (community.typical[k + 1] - community.typical[k])
     return path[:, None, :]
-
-
-def _red_noise(spread: float, shape: tuple[int, int], rng: np.random.Generator) -> Floats:
-    white = rng.standard_normal(shape)
-    red = np.empty(shape)
-    red[0] = white[0]
-    for t in range(1, shape[0]):
-        red[t] = 0.6 * red[t - 1] + 0.8 * white[t]
-    return spread * red
 
 
 def survey_frame(community: Community, history: History, level: EcologyLevel, rng: np.random.Generator) -> pd.DataFrame:

@@ -12,7 +12,7 @@ TEMPLATE = """# {title}
 
 ## Abstract
 This report was written by a template from the known truth of a synthetic data set. It shows what a complete and \
-right report looks like, and it is what judges are tested with. All findings that the task asks for are stated, in \
+right report looks like, and judges are tested with it. All findings that the task asks for are stated, in \
 words and as a block of findings.
 
 ## Introduction
@@ -33,8 +33,8 @@ effects from chance.
 {summary}
 
 ## Evaluation
-Every finding equals the truth, so its error is zero by construction. A judge that compares findings with the truth \
-should therefore give full credit to each of them. Any lower score points to a fault in the task or in its judge.
+Every finding equals the truth, so its error is zero by construction. Comparing them with the truth by code should \
+therefore find nothing wrong. A difference would point to a fault in the task or in its scoring.
 
 ## Conclusion
 The questions of the project are answered in full, and the answers are repeated below in a form that programs can \

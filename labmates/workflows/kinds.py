@@ -1,4 +1,6 @@
-"""One shape for every kind of experiment: a condition, a function that executes one run of it, and the names of its metrics."""
+"""One shape for every kind of experiment: a condition, a function that executes one run of it, and the names of its
+metrics.
+"""
 
 from __future__ import annotations
 

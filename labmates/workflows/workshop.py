@@ -1,7 +1,8 @@
-"""Sandboxes for the agents of many runs: a bounded number at once, warmed up ahead, an agent's state restored when it comes back.
+"""Sandboxes for the agents of many runs: a bounded number at once, warmed up ahead, restored when an agent comes back.
 
-An agent's sandbox lives as long as its step of work. When the agent works again (its team was asked for more, or the run was
-taken up again), the code that it ran before runs once more in a fresh sandbox, so that its variables are there.
+An agent's sandbox lives as long as its step of work. When the agent works again (its team was asked for more, or the
+run was taken up again), the code that it ran before runs once more in a fresh sandbox, so that its variables are
+there.
 """
 
 from __future__ import annotations
@@ -18,9 +19,6 @@ from labmates.sandboxes.base import CodeResult, Sandbox, SandboxBackend
 SANDBOX_BYTES = 2 * 1024**3
 """Memory that one sandbox may use."""
 
-_LOOKS = 3
-"""A model that ran no code in its first so many steps of work gets no warm sandbox any more."""
-
 
 def default_sandboxes() -> int:
     """Return how many sandboxes this machine's memory holds if each uses all that it may; at least 3."""
@@ -35,7 +33,7 @@ class _Habit:
 
     @property
     def runs_code(self) -> bool:
-        return self.steps < _LOOKS or self.with_code * 2 >= self.steps
+        return self.with_code * 2 >= self.steps
 
 
 class Workshop:
@@ -93,7 +91,7 @@ class Bench:
         self._warm: dict[str, asyncio.Task[Sandbox]] = {}
 
     def warm_up(self, agent: str, model: str) -> None:
-        """Start a sandbox ahead of an agent's first code, if there is a place and its model is in the habit of running code."""
+        """Start a sandbox ahead of an agent's first code, if there is a place and its model tends to run code."""
         if agent not in self._warm and self._workshop.has_place and self._workshop.habit(model).runs_code:
             self._warm[agent] = asyncio.create_task(self._workshop.open(self._data))
 

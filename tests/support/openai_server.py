@@ -71,6 +71,8 @@ class Answer:
         Drop the connection: before the answer, within its body or stream, or (stream) before the closing ``[DONE]``.
     silent
         Take the request and never answer.
+    pings
+        Seconds between comments in a stream that never brings anything else; 0 for a stream that does.
     content_length
         Whether the body's length is announced; without it, a cut looks like the end.
     """
@@ -88,6 +90,7 @@ class Answer:
     delay: float = 0.0
     cut: Cut | None = None
     silent: bool = False
+    pings: float = 0.0
     content_length: bool = True
 
 
@@ -117,7 +120,8 @@ class OpenAIServer:
     Parameters
     ----------
     behaviour
-        What to answer to chat completions: a function, one answer for all, or answers in turn (the last one is repeated).
+        What to answer to chat completions: a function, one answer for all, or answers in turn, the last one
+        repeated.
     models
         Names that ``/v1/models`` lists.
 
@@ -131,7 +135,7 @@ class OpenAIServer:
 
     def __init__(
         self,
-        behaviour: Behaviour | Answer | Sequence[Answer] = Answer(),  # noqa: B008 (frozen)
+        behaviour: Behaviour | Answer | Sequence[Answer] = Answer(),
         models: Sequence[str] = ("test-model",),
     ) -> None:
         self.requests: list[Recorded] = []
@@ -144,6 +148,11 @@ class OpenAIServer:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="openai-server", daemon=True)
         self._server: asyncio.Server | None = None
+
+    @property
+    def connections(self) -> int:
+        """Number of connections that are open now."""
+        return len(self._writers)
 
     @property
     def base_url(self) -> str:
@@ -201,10 +210,11 @@ class OpenAIServer:
 
     async def _respond(self, recorded: Recorded, writer: asyncio.StreamWriter) -> bool:
         """Answer one request; tell whether the connection stays open."""
-        if recorded.path.endswith("/models"):
+        path = recorded.path.partition("?")[0]
+        if path.endswith("/models"):
             listed = [{"id": name, "object": "model"} for name in self._models]
             return await _send(writer, Answer(body={"object": "list", "data": listed}))
-        if not recorded.path.endswith("/chat/completions"):
+        if not path.endswith("/chat/completions"):
             return await _send(writer, fault(404, {"detail": "Not Found"}))
         number = len(self.requests)
         self.requests.append(recorded)
@@ -343,6 +353,10 @@ async def _send_stream(writer: asyncio.StreamWriter, answer: Answer, request: Js
     elif answer.cut is None:
         events.append("[DONE]")
     writer.write(_head(200, headers))
+    while answer.pings:
+        writer.write(b"8\r\n: ping\n\n\r\n")
+        await writer.drain()
+        await asyncio.sleep(answer.pings)
     for event in events:
         data = f"data: {event}\n\n".encode()
         writer.write(b"%x\r\n%s\r\n" % (len(data), data) if answer.content_length else data)
@@ -388,7 +402,8 @@ def serve_model(model: BaseChatModel, latency: float = 0.1) -> Behaviour:
 def answer_of(message: AIMessage) -> Answer:
     """Return the answer that sends a LangChain message."""
     calls = [Call(call["name"], call["args"], call["id"]) for call in message.tool_calls]
-    cut = [Call(call["name"] or "", call["args"] or "", call["id"]) for call in message.invalid_tool_calls]
+    # No arguments at all would be read as none wanted, and the call as a valid one.
+    cut = [Call(call["name"] or "", call["args"] or "{", call["id"]) for call in message.invalid_tool_calls]
     answer = Answer(
         text=message.content or None,
         calls=(*calls, *cut),

@@ -1,8 +1,9 @@
-"""What all scripted baselines share: a chat model whose replies are composed by code, with true token counts and a true length limit.
+"""What all scripted baselines share: replies composed by code, with true token counts and a true length limit.
 
-A baseline is asked as any other chat model: it hears the messages, the schemas of its tools, a seed and a token limit, and nothing
-else. A subclass of :class:`ScriptedModel` only writes :meth:`~ScriptedModel.compose`; what it wants to say is then made into a reply
-as a server would make it: cut at `max_tokens`, its tokens counted, and its tool calls parsed.
+A baseline is asked as any other chat model: it hears the messages, the schemas of its tools, a seed and a
+token limit, and nothing else. A subclass of :class:`ScriptedModel` only writes
+:meth:`~ScriptedModel.compose`; what it wants to say is then made into a reply as a server would make it: cut
+at `max_tokens`, its tokens counted, and its tool calls parsed.
 """
 
 from __future__ import annotations
@@ -15,8 +16,7 @@ from typing import Any, ClassVar
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.messages.tool import InvalidToolCall, ToolCall
+from langchain_core.messages import AIMessage, BaseMessage, InvalidToolCall, ToolCall
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
@@ -84,9 +84,13 @@ def call_tokens(name: str, arguments: str) -> int:
 
 def cut_to_tokens(text: str, tokens: int) -> str:
     """Return the longest beginning of `text` that takes at most `tokens` tokens."""
-    if estimate_tokens(text) <= tokens:
+    low, high = 0, max(1, 2 * tokens)
+    # A text is a few times as long as its tokens are many: look there first, since it may be very long.
+    while high < len(text) and estimate_tokens(text[:high]) <= tokens:
+        low, high = high, 2 * high
+    if high >= len(text) and estimate_tokens(text) <= tokens:
         return text
-    low, high = 0, len(text)
+    high = min(high, len(text))
     while low < high:
         middle = (low + high + 1) // 2
         if estimate_tokens(text[:middle]) <= tokens:
@@ -99,8 +103,9 @@ def cut_to_tokens(text: str, tokens: int) -> str:
 def make_reply(draft: Draft, heard: Heard, model: str) -> AIMessage:
     """Return the reply that comes of a draft: cut at the token limit, with its usage and the reason why it ended.
 
-    A reply is written from front to back, first the text, then the calls: what lies behind the limit is lost, and the call in
-    which the limit falls is left with half its arguments, which are no JSON any more (servers hand these on too).
+    A reply is written from front to back, first the text, then the calls: what lies behind the limit is
+    lost, and the call in which the limit falls is left with half its arguments, which are no JSON any more
+    (servers hand these on too).
     """
     content, used = _cut_content(draft.content, heard.max_tokens)
     cut = content != draft.content
@@ -119,7 +124,13 @@ def make_reply(draft: Draft, heard: Heard, model: str) -> AIMessage:
         parsed = _parse(arguments)
         if parsed is None:
             invalid.append(
-                {"type": "invalid_tool_call", "id": id_, "name": wanted.name, "args": arguments, "error": "no JSON object"}
+                {
+                    "type": "invalid_tool_call",
+                    "id": id_,
+                    "name": wanted.name,
+                    "args": arguments,
+                    "error": "no JSON object",
+                }
             )
         else:
             calls.append({"type": "tool_call", "id": id_, "name": wanted.name, "args": parsed})

@@ -63,7 +63,8 @@ async def ask(
 def sent_back(messages: list[BaseMessage], reply: Reply, remark: str) -> list[BaseMessage]:
     """Return the transcript with a reply of text and a remark on it.
 
-    An empty reply is not sent back, since servers refuse empty messages; nor are tool calls that stay without an answer.
+    An empty reply is not sent back, since servers refuse empty messages; nor are tool calls that stay without an
+    answer.
     """
     if not reply.text.strip():
         return [*messages[:-1], append_line(messages[-1], remark)]

@@ -12,7 +12,6 @@ from labmates.records.recorder import Recorder
 from labmates.tasks.base import Dataset, Task
 from labmates.workflows.calls import Caller, Speaker
 from labmates.workflows.science.condition import ScienceCondition
-
 from labmates.workflows.science.state import LabState
 from labmates.workflows.workshop import Bench
 

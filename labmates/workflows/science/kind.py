@@ -1,31 +1,14 @@
-"""One run of the science lab, from its condition to its scores."""
+"""The science lab as a kind of experiment. This module is light: what executes a run is imported when one starts."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING
 
-from labmates.agents.roles import REPORT, TEAMS
-from labmates.budgets.ledger import Ledger
-from labmates.budgets.money import format_dollars
-from labmates.judges.base import JUDGES, Report, Score
-from labmates.records.events import ArtifactEvent, ChargeEvent, PhaseEvent, ScoreEvent, ToolCallEvent
-from labmates.records.recorder import Recorder
-from labmates.seeds import derive
-from labmates.tasks.base import Dataset, Task
-from labmates.tasks.registry import get_task
-from labmates.workflows.calls import Caller
 from labmates.workflows.kinds import Kind, Outcome
 from labmates.workflows.science.condition import ScienceCondition
-from labmates.workflows.science.context import LabContext
-from labmates.workflows.science.lab import lab_graph
-from labmates.workflows.science.state import LabState, first_state
-from labmates.workflows.services import Services
 
-JUDGES_OF_A_RUN = ("heuristic", "verified")
-"""The judges that score every run when it ends; others can judge it later."""
+if TYPE_CHECKING:
+    from labmates.workflows.services import Services
 
 METRICS = (
     "completeness",
@@ -37,118 +20,14 @@ METRICS = (
     "tool_errors",
     "failed_reply_rate",
 )
+"""Scores of the report in [0, 1] (absent where unscored), then counts; the last is failed replies per model call."""
 
 
 async def execute(condition: ScienceCondition, services: Services) -> Outcome:
-    """Execute one run of the lab and score it.
+    """Execute one run; see `labmates.workflows.science.run.execute`."""
+    from labmates.workflows.science import run
 
-    Raises
-    ------
-    EndpointError, SandboxError
-        If a model or a sandbox could not be had; what was done so far is recorded and can be gone on with.
-    """
-    task = get_task(condition.task)
-    dataset = await asyncio.to_thread(task.generate, derive(services.seed, "dataset"), condition.difficulty)
-    data = services.folder / "data.csv"
-    await asyncio.to_thread(data.write_bytes, dataset.csv())
-    ctx = _context(condition, services, task, dataset, data)
-    try:
-        state = await _play(ctx, services)
-    finally:
-        await asyncio.shield(ctx.bench.close())
-    scores = await judge(ctx.recorder, task, dataset)
-    return Outcome(
-        status="exhausted" if state["exhausted"] else "completed",
-        metrics=_metrics(ctx.recorder, scores),
-    )
-
-
-async def judge(recorder: Recorder, task: Task[Any, Any], dataset: Dataset[Any]) -> list[Score]:
-    """Let the judges score the run's newest report, and record what they say."""
-    artifacts = newest_artifacts(recorder)
-    text = artifacts.pop(REPORT, None)
-    report = Report(text=text, task=task, truth=dataset.truth, artifacts=artifacts)
-    scores = [score for name in JUDGES_OF_A_RUN for score in await JUDGES.get(name).score(report)]
-    for score in scores:
-        recorder.emit(
-            ScoreEvent(
-                judge=score.judge,
-                version=score.version,
-                metric=score.metric,
-                value=score.value,
-                reason=score.reason,
-                details=dict(score.details),
-            )
-        )
-    return scores
-
-
-def newest_artifacts(recorder: Recorder) -> dict[str, str]:
-    """Return the newest content of every artifact of a run by name."""
-    return {
-        event.name: recorder.bodies.text(event.content) for event in recorder.events if isinstance(event, ArtifactEvent)
-    }
-
-
-def _context(
-    condition: ScienceCondition, services: Services, task: Task[Any, Any], dataset: Dataset[Any], data: Path
-) -> LabContext:
-    assert services.workshop is not None
-    ledger = Ledger(condition.budget)
-    for event in services.recorder.events:
-        if isinstance(event, ChargeEvent):
-            ledger.restore(event.amount, call=event.step, team=event.team)
-    caller = Caller(
-        services.hub,
-        services.recorder,
-        seed=services.seed,
-        prices=condition.prices,
-        max_output_tokens=condition.max_output_tokens,
-        temperature=condition.temperature,
-    )
-    bench = services.workshop.bench(data)
-    return LabContext(condition, task, dataset, ledger, caller, services.recorder, bench)
-
-
-async def _play(ctx: LabContext, services: Services) -> LabState:
-    graph = lab_graph(services.saver)
-    condition = ctx.condition
-    config: Any = {
-        "configurable": {"thread_id": services.run_id},
-        "run_name": f"science {condition.task} {condition.model} {services.run_id}",
-        "tags": ["labmates", "science", condition.task, condition.visibility],
-        "metadata": {
-            "run": services.run_id,
-            "condition": services.key,
-            "task": condition.task,
-            "model": condition.model,
-            "team_size": condition.team_size,
-            "visibility": condition.visibility,
-            "budget": format_dollars(condition.budget),
-            "seed": services.seed,
-        },
-    }
-    begun = services.saver is not None and await services.saver.aget_tuple(config) is not None
-    return cast(LabState, await graph.ainvoke(None if begun else first_state(), config, context=ctx))
-
-
-def _metrics(recorder: Recorder, scores: list[Score]) -> Mapping[str, float]:
-    values = {(score.judge, score.metric): score.value for score in scores}
-    judged = {
-        "completeness": values.get(("heuristic", "completeness")),
-        "quality": values.get(("heuristic", "quality")),
-        "accuracy": values.get(("verified", "accuracy")),
-    }
-    written = {event.name for event in recorder.events if isinstance(event, ArtifactEvent)}
-    usage = recorder.usage()
-    counted: dict[str, float] = {
-        "artifacts_missing": sum(team.artifact not in written for team in TEAMS.values()),
-        "phases": sum(isinstance(e, PhaseEvent) and e.status == "ended" for e in recorder.events),
-        "requests": sum(e.type == "request" for e in recorder.events),
-        "tool_errors": sum(isinstance(e, ToolCallEvent) and not e.ok for e in recorder.events),
-        "failed_reply_rate": round(usage.failed_replies / usage.llm_calls, 6) if usage.llm_calls else 0.0,
-    }
-    return {**{name: value for name, value in judged.items() if value is not None}, **counted}
+    return await run.execute(condition, services)
 
 
 SCIENCE = Kind("science", ScienceCondition, execute, METRICS)

@@ -1,4 +1,5 @@
-"""One agent at work: it calls its tools until it marks its task complete, or runs out of turns, usable replies or credits.
+"""One agent at work: it calls its tools until it marks its task complete, or runs out of turns, usable replies or
+credits.
 
 The loop can be taken up anywhere: what the record holds of it is told again, not executed and paid again.
 """
@@ -41,7 +42,9 @@ async def work(state: WorkOrder, runtime: Runtime[LabContext]) -> dict[str, obje
     async with ctx.bench.session(role.id, model, _earlier_code(ctx, phase, role), ctx.condition.code_timeout) as code:
         worker = _Worker(ctx, lab, team, role, purse, code)
         await worker.work()
-    return {"results": {role.id: worker.result()}, "spent": {team.name: purse.spent}}
+    result = worker.result()
+    await ctx.recorder.flush()
+    return {"results": {role.id: result}, "spent": {team.name: purse.spent}}
 
 
 class _Worker:
@@ -113,7 +116,7 @@ class _Worker:
             self.messages,
             self.purse,
             tools=[tool_schema(name) for name in self.held],
-            name=f"{self.speaker.agent}: work {turn + 1}",
+            name=f"{self.speaker.agent}, phase {self.phase['number'] + 1}: work {turn + 1}",
         )
         self.member["turns"] = turn + 1
         self.messages = exchange.sent

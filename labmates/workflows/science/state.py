@@ -1,7 +1,7 @@
 """The state of the lab's graph. It is small and plain: long texts stand in it by the numbers of their bodies.
 
-The `agenda` is a stack of phases. The first is the one that goes on; a request to an earlier team puts a phase on top of the
-asking team's, which goes on when that one has ended.
+The `agenda` is a stack of phases. The first is the one that goes on; a request to an earlier team puts a phase on top
+of the asking team's, which goes on when that one has ended.
 """
 
 from __future__ import annotations

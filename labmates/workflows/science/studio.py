@@ -1,7 +1,9 @@
-"""The lab for LangGraph Studio and `langgraph dev`: a graph that takes a condition as plain data and opens its own services.
+"""The lab for LangGraph Studio and `langgraph dev`: a graph that takes a condition as plain data and opens its own
+services.
 
-It is exported without a checkpointer, since the LangGraph server brings its own. Runs started here are for looking at: they are
-not kept in the store. Settings of the model connection come from the environment (``LABMATES_BASE_URL``).
+It is exported without a checkpointer, since the LangGraph server brings its own. Runs started here are for looking
+at: they are not kept in the store. Settings of the model connection come from the environment
+(``LABMATES_BASE_URL``).
 """
 
 from __future__ import annotations
@@ -22,9 +24,14 @@ from labmates.records.recorder import Recorder
 from labmates.records.run import new_run_id
 from labmates.sandboxes.choose import choose_backend
 from labmates.workflows.science.condition import ScienceCondition
-from labmates.workflows.science.kind import execute, newest_artifacts
+from labmates.workflows.science.lab import lab_graph
+from labmates.workflows.science.run import newest_artifacts, opened, scored
+from labmates.workflows.science.state import first_state
 from labmates.workflows.services import Services
 from labmates.workflows.workshop import Workshop, default_sandboxes
+
+LAB = lab_graph()
+"""The lab's own graph; a global, so that Studio finds and draws it inside the node that runs it."""
 
 
 class StudioInput(TypedDict, total=False):
@@ -63,13 +70,13 @@ async def run_lab(state: StudioInput) -> StudioOutput:
             workshop = Workshop(choice.backend, default_sandboxes())
             seed = state.get("seed", 0)
             services = Services(run_id, condition.key, seed, hub, recorder, workshop, None, Path(folder.name))
-            outcome = await execute(condition, services)
+            async with opened(condition, services) as ctx:
+                lab = await LAB.ainvoke(first_state(), context=ctx)
+                outcome = await scored(ctx, exhausted=lab["exhausted"])
     finally:
         await choice.backend.close()
         await asyncio.to_thread(folder.cleanup)
-    return StudioOutput(
-        status=outcome.status, metrics=dict(outcome.metrics), artifacts=newest_artifacts(recorder)
-    )
+    return StudioOutput(status=outcome.status, metrics=dict(outcome.metrics), artifacts=newest_artifacts(recorder))
 
 
 _builder = StateGraph(StudioState, input_schema=StudioInput, output_schema=StudioOutput)

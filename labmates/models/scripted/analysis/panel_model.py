@@ -1,3 +1,5 @@
+# ruff: noqa
+# mypy: ignore-errors
 # Growth model on the log scale: x(t+1) = place + steps + B x(t) + c w(t), complete rows only.
 X = np.stack([L[p].to_numpy() for p in places], 1)  # time, place, entity
 F = np.stack([L[p].interpolate(limit=2, limit_area="inside").to_numpy() for p in places], 1)
@@ -11,8 +13,10 @@ Y, Z = X[at + 1, pl], np.column_stack([F[at, pl], W[at, pl], np.eye(P)[pl]])
 cand = np.arange(10, T - 10)
 step = (at[:, None] + 1 >= cand).astype(float)
 
+
 def rest(A, Z):
     return A - Z @ np.linalg.lstsq(Z, A, rcond=None)[0]
+
 
 breaks, gains = [], []
 while len(breaks) < 4:
@@ -33,8 +37,10 @@ tval = (B / se)[:K] - np.eye(K) / se[:K]
 
 from math import erfc, sqrt
 
+
 def p_of(t):
     return erfc(abs(t) / sqrt(2))
+
 
 limit = 0.2 / max(1, K * (K - 1))
 pairs = [(j, i) for j in range(K) for i in range(K) if i != j and p_of(tval[j, i]) < limit]
@@ -42,7 +48,9 @@ pairs.sort(key=lambda q: -abs(tval[q]))
 edge = [0, *(sorted(breaks) or [T // 3, 2 * T // 3]), T]
 level = [np.nanmean(X[a:b], axis=(0, 1)) for a, b in zip(edge, edge[1:])]
 moved = level[-1] - level[0]
-print(f"regime shifts at {TIME} {[t0 + b for b in sorted(breaks)]} (log-likelihood gains {[round(g) for g in gains]}), n = {len(Y)} transitions")
+print(
+    f"regime shifts at {TIME} {[t0 + b for b in sorted(breaks)]} (log-likelihood gains {[round(g) for g in gains]}), n = {len(Y)} transitions"
+)
 for j, i in pairs[:4]:
     print(f"{names[j]} -> {names[i]}: {B[j, i]:+.2f} per log unit, t = {tval[j, i]:.1f}, p = {p_of(tval[j, i]):.1g}")
 weather = {}

@@ -1,23 +1,41 @@
+# ruff: noqa
+# mypy: ignore-errors
 import json, re, warnings
 import numpy as np, pandas as pd
+
 warnings.filterwarnings("ignore")
+try:
+    from threadpoolctl import threadpool_limits
+
+    threadpool_limits(1)
+except ImportError:
+    pass
 
 d = df.drop_duplicates()
 num = [c for c in d.columns if pd.api.types.is_numeric_dtype(d[c])]
 txt = [c for c in d.columns if c not in num]
 floats = [c for c in num if (d[c].dropna() % 1 != 0).any()]
 
+
 def dated(c):
     s = d[c].dropna().astype(str).head(50)
-    return len(s) > 0 and s.str.contains(r"\d[-/:.]\d").all() and pd.to_datetime(s, errors="coerce").notna().mean() > 0.9
+    return (
+        len(s) > 0 and s.str.contains(r"\d[-/:.]\d").all() and pd.to_datetime(s, errors="coerce").notna().mean() > 0.9
+    )
+
 
 def steady(c):
     v = d[c].dropna()
     return v.nunique() > 40 and (v % 1 == 0).all() and (v.diff().dropna() >= 0).mean() > 0.9
 
+
 dates = [c for c in txt if dated(c)]
 words = [c for c in txt if c not in dates and 1 < d[c].nunique() < 500]
-clocks = [c for c in num if c not in floats and (dates or re.search("time|sample|day|week|step|survey", str(c).lower())) and steady(c)]
+clocks = [
+    c
+    for c in num
+    if c not in floats and (dates or re.search("time|sample|day|week|step|survey", str(c).lower())) and steady(c)
+]
 TIME = clocks[0] if clocks else None
 if TIME is None and dates:
     TIME = "time_order"
@@ -35,6 +53,20 @@ elif steps > 40 and len(d) > 3 * steps and words:
     spread = {c: (d.groupby(key)[c].nunique() > 1).mean() for c in num if c != TIME}
     VALUE = max(spread, key=spread.get, default=None)
     layout = "panel" if VALUE is not None else "table"
-print(f"{len(df)} rows, {len(df.columns)} columns, {len(df) - len(df.drop_duplicates())} repeated rows, layout: {layout}")
+print(
+    f"{len(df)} rows, {len(df.columns)} columns, {len(df) - len(df.drop_duplicates())} repeated rows, layout: {layout}"
+)
 print(f"time: {TIME} ({steps} steps), unit of observation: {ENTITY}, place: {PLACE}, value: {VALUE}")
-print("RESULT", json.dumps({"layout": layout, "rows": len(df), "repeated": len(df) - len(df.drop_duplicates())}))
+print(
+    "RESULT",
+    json.dumps(
+        {
+            "layout": layout,
+            "rows": len(df),
+            "columns": len(df.columns),
+            "repeated": len(df) - len(df.drop_duplicates()),
+            "noun": ENTITY,
+            "clock": TIME,
+        }
+    ),
+)

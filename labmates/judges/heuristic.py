@@ -1,0 +1,169 @@
+"""The judge without a model: completeness, quality and accuracy by rules on the words of a report.
+
+Source: cooperative-profiles paper, section 4.1.2 (the metrics and what each looks for); the rules themselves are our
+own design. Quality and accuracy by rules say whether a report talks about the right things, not whether it is right;
+the judge ``verified`` does that. Fenced blocks and sentences that address the judge are not read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from labmates.judges.base import Report, Score
+from labmates.judges.prose import Prose, read_prose, statements, words
+from labmates.judges.sections import find_sections
+
+METRICS: Final = ("completeness", "quality", "accuracy")
+LEAST_WORDS: Final = 5
+"""Shorter statements show nothing: a bare list of keywords or numbers earns no quality."""
+MOST_PER_STATEMENT: Final = 2
+"""So many different things of one kind count in one statement."""
+
+
+@dataclass(frozen=True)
+class Aspect:
+    """One part of quality: what is looked for, and how many different ones give full credit."""
+
+    patterns: Mapping[str, str]
+    enough: int
+
+
+NUMBERS_ENOUGH: Final = 10
+_NUMBER: Final = re.compile(r"(?<![\w.])[-−+]?\d+(?:\.\d+(?:e[-+]?\d+)?|\s?[%±]|e[-+]?\d+)", re.IGNORECASE)
+
+METHODS: Final = Aspect(
+    {
+        "regression": r"regress(?:ion|ed)|least squares|\b(?:ols|lasso|ridge)\b",
+        "mixed or additive model": r"mixed[- ]effects?|mixed models?|\bgams?\b|generali[sz]ed (?:linear|additive)",
+        "time series model": r"arima|autoregress|\bvar\(|state[- ]space|kalman|exponential smoothing",
+        "population model": r"lotka|ricker|gompertz|logistic growth",
+        "tree ensemble": r"random forests?|gradient boost|xgboost|lightgbm|decision trees?",
+        "clustering": r"k-?means|clustering|dbscan|gaussian mixtures?|hierarchical cluster",
+        "dimension reduction": r"\bpca\b|principal components?|umap|t-sne|factor analysis",
+        "change-point analysis": r"change[- ]?points?|cusum|pelt\b|binary segmentation|structural breaks?",
+        "anomaly detector": r"isolation forests?|one-class|local outlier factor|autoencoder|z-scores?|median absolute",
+        "decomposition": r"\bstl\b|seasonal decomposition|detrend|fourier|wavelet|deseasonali[sz]",
+        "smoothing": r"rolling (?:mean|median|window|statistics?)|moving average|lowess|loess|splines?",
+        "correlation analysis": r"correlations?\b|cross-correlat|mutual information",
+        "spatial model": r"kriging|variogram|gaussian process|spatial (?:lag|error|regression)|moran",
+        "classifier": r"support vector|\bsvm\b|logistic regression|neural networks?|nearest neighbou?rs?",
+        "survival analysis": r"\bcox\b|kaplan|survival analysis",
+        "imputation": r"imput(?:ed?|ation|ing)|interpolat",
+        "validation": r"cross[- ]validat|hold-?out|train[- /]test|out[- ]of[- ]sample|back-?test",
+        "resampling": r"bootstrap|jackknife|monte carlo",
+        "causality analysis": r"granger|transfer entropy|causal",
+        "robust cleaning": r"winsor|de-?duplicat|outlier removal|unit conversion|normali[sz]ation|standardi[sz]",
+    },
+    enough=5,
+)
+TESTS: Final = Aspect(
+    {
+        "p-value": r"\bp\s?[<=>≤]|p-values?",
+        "confidence interval": r"confidence intervals?|credible intervals?|\b9[059]\s?%\s?ci\b|\bci\s?[\[(:]",
+        "t-test": r"\bt-?tests?|student's t|welch",
+        "rank test": r"mann[-– ]whitney|wilcoxon|kruskal|rank[- ]sum|spearman",
+        "permutation test": r"permutation tests?|randomi[sz]ation tests?",
+        "variance test": r"\banova\b|f-tests?|levene|bartlett",
+        "chi-squared test": r"chi[- ]squared?|χ²|fisher's exact",
+        "distribution test": r"kolmogorov|shapiro|anderson[-– ]darling",
+        "time series test": r"dickey|\badf\b|kpss|ljung|durbin|granger|chow test",
+        "likelihood comparison": r"likelihood ratio|\baic\b|\bbic\b|bayes factors?",
+        "multiple testing": r"bonferroni|benjamini|false discovery rate|\bholm\b",
+        "standard error": r"standard errors?|\bs\.e\.",
+    },
+    enough=3,
+)
+TEAMS: Final = Aspect(
+    {
+        "data": r"data team|dataset_description",
+        "model": r"model(?:l?ing)? team|model_architecture|experiment_results",
+        "eval": r"eval(?:uation)? team|evaluation_report",
+    },
+    enough=3,
+)
+
+
+def count_distinct(said: Sequence[str], aspect: Aspect) -> list[str]:
+    """Return which different things of an aspect the statements name, at most `MOST_PER_STATEMENT` new ones in each."""
+    compiled = {name: re.compile(pattern, re.IGNORECASE) for name, pattern in aspect.patterns.items()}
+    found: dict[str, None] = {}
+    for statement in said:
+        new = [name for name, pattern in compiled.items() if name not in found and pattern.search(statement)]
+        found.update(dict.fromkeys(new[:MOST_PER_STATEMENT]))
+    return list(found)
+
+
+def count_numbers(said: Sequence[str]) -> list[str]:
+    """Return the different specific numbers (decimals, percentages, with an error), dampened likewise."""
+    found: dict[str, None] = {}
+    for statement in said:
+        new = [number for number in dict.fromkeys(_NUMBER.findall(statement)) if number not in found]
+        found.update(dict.fromkeys(new[:MOST_PER_STATEMENT]))
+    return list(found)
+
+
+def quality_parts(prose: str) -> dict[str, dict[str, object]]:
+    """Return the four parts of quality, each with its credit in [0, 1] and what was found."""
+    said = [one for one in dict.fromkeys(statements(prose)) if len(words(one)) >= LEAST_WORDS]
+    parts: dict[str, dict[str, object]] = {}
+    found = {
+        "specific numbers": (count_numbers(said), NUMBERS_ENOUGH),
+        "standard methods": (count_distinct(said, METHODS), METHODS.enough),
+        "statistical tests": (count_distinct(said, TESTS), TESTS.enough),
+        "other teams' work": (count_distinct(said, TEAMS), TEAMS.enough),
+    }
+    for name, (things, enough) in found.items():
+        parts[name] = {"credit": min(1.0, len(things) / enough), "found": things[: 2 * enough]}
+    return parts
+
+
+class HeuristicJudge:
+    """Completeness, quality and accuracy by rules."""
+
+    name = "heuristic"
+    version = "1"
+
+    async def score(self, report: Report) -> list[Score]:
+        """Return completeness, quality and accuracy; all are 0 for a missing report."""
+        if report.text is None or report.is_missing:
+            return [self._score(metric, 0.0, "there is no report") for metric in METRICS]
+        prose = read_prose(report.text)
+        return [self._completeness(prose), self._quality(prose), self._accuracy(prose, report)]
+
+    def _score(self, metric: str, value: float, reason: str, **details: object) -> Score:
+        return Score(self.name, self.version, metric, value, reason, details)
+
+    def _completeness(self, prose: Prose) -> Score:
+        sections = find_sections(prose.text)
+        thin = [one.name for one in sections.values() if not one.has_substance]
+        flags = {name: {"words": one.words, "substance": one.has_substance} for name, one in sections.items()}
+        solid = len(sections) - len(thin)
+        reason = f"{solid} of {len(sections)} sections have substance{_named('missing or thin', thin)}"
+        value = solid / len(sections)
+        return self._score("completeness", value, reason, sections=flags, injections=list(prose.injections))
+
+    def _quality(self, prose: Prose) -> Score:
+        parts = quality_parts(prose.text)
+        credits = [float(str(part["credit"])) for part in parts.values()]
+        reason = ", ".join(f"{name} {credit:.2f}" for name, credit in zip(parts, credits, strict=True))
+        value = sum(credits) / len(credits)
+        return self._score("quality", value, reason, parts=parts, injections=list(prose.injections))
+
+    def _accuracy(self, prose: Prose, report: Report) -> Score:
+        # Sentences of the project text say what was asked, not what was found.
+        asked = {" ".join(words(one)) for one in statements(report.task.brief)}
+        own = "\n".join(one for one in statements(prose.text) if " ".join(words(one)) not in asked)
+        results = {check.name: check.holds(own) for check in report.task.checks(report.truth)}
+        missed = [name for name, held in results.items() if not held]
+        reason = f"{len(results) - len(missed)} of {len(results)} checks hold{_named('not', missed)}"
+        value = 1 - len(missed) / len(results) if results else 0.0
+        task = {"name": report.task.name, "version": report.task.version}
+        return self._score("accuracy", value, reason, checks=results, task=task, injections=list(prose.injections))
+
+
+def _named(lead: str, names: Iterable[str]) -> str:
+    joined = ", ".join(names)
+    return f"; {lead}: {joined}" if joined else ""

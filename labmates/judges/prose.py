@@ -1,0 +1,63 @@
+"""The prose of a report: what is left for rules to read, and the statements in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from labmates.judges.injection import screen
+from labmates.tasks.fences import split_blocks
+
+MOST_CHARS = 100_000
+"""Rules read this much of a report; longer ones are cut."""
+
+_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+_HEADING = re.compile(r"\s{0,3}#{1,6}\s")
+_RULE = re.compile(r"[\s|:=_*+-]*")
+_ITEM = re.compile(r"\s*(?:[-*+>]|\d{1,3}[.)])\s+")
+_SENTENCE = re.compile(r"(?<=[.!?])[\"')\]*_]{0,3}\s+(?=[\"'(\[*_]{0,3}[A-Z])")
+_WORD = re.compile(r"[^\W_]+(?:[.'’-][^\W_]+)*")
+_PLACEHOLDER = re.compile(
+    r"\b(?:todo|tbd|lorem ipsum|placeholder|to be (?:written|completed|added|filled in|determined))\b"
+    r"|[\[<](?:insert|your|add)\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Prose:
+    """The readable text of a report and the sentences that were taken out of it because they address the judge."""
+
+    text: str
+    injections: tuple[str, ...]
+
+
+def read_prose(report: str) -> Prose:
+    """Return a report without fenced blocks, comments and sentences that address the judge."""
+    screened = screen(report[:MOST_CHARS])
+    return Prose(_COMMENT.sub("", split_blocks(screened.text).prose), screened.found)
+
+
+def words(text: str) -> list[str]:
+    """Return the words and numbers of `text`, in lower case."""
+    return [word.lower() for word in _WORD.findall(text)]
+
+
+def statements(text: str) -> Iterator[str]:
+    """Yield the sentences, list items and table rows of `text`, no headings; lines of a paragraph belong together."""
+    paragraph: list[str] = []
+    for line in [*text.split("\n"), ""]:
+        row, item, heading = line.lstrip().startswith("|"), _ITEM.match(line), _HEADING.match(line)
+        if paragraph and (not line.strip() or row or item or heading):
+            yield from _SENTENCE.split(" ".join(paragraph))
+            paragraph = []
+        if row and not _RULE.fullmatch(line):
+            yield line.strip()
+        elif not (row or heading or _RULE.fullmatch(line)):
+            paragraph.append(line[item.end() if item else 0 :].strip())
+
+
+def is_placeholder(statement: str) -> bool:
+    """Tell whether a statement only holds the place of one that was never written."""
+    return _PLACEHOLDER.search(statement) is not None

@@ -1,0 +1,28 @@
+"""Judges by name; other packages add theirs through the entry-point group ``labmates.judges``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from labmates.judges.base import Judge
+from labmates.registry import Registry
+
+JUDGES: Registry[Callable[[], Judge]] = Registry(
+    "judge",
+    "labmates.judges",
+    {
+        "heuristic": "labmates.judges.heuristic:HeuristicJudge",
+        "verified": "labmates.judges.verified:VerifiedJudge",
+    },
+)
+
+
+def get_judge(name: str) -> Judge:
+    """Return the judge called `name`.
+
+    Raises
+    ------
+    UsageError
+        If there is none.
+    """
+    return JUDGES.get(name)()

@@ -1,0 +1,195 @@
+"""The seven sections of a report, and whether they have substance (paper: section 4.1.2 and appendix L, completeness).
+
+Our reading of "substantive": at least `LEAST_STATEMENTS` statements (sentences, list items, table rows) of four words
+or more, with at least `LEAST_WORDS` words together. Headings, fenced blocks, placeholders and statements that stand in
+an earlier section already do not count. A heading that names two sections ("Data and methods") needs twice as much.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from labmates.judges.prose import is_placeholder, statements, words
+
+SECTIONS: Final = (
+    "abstract",
+    "introduction",
+    "dataset description",
+    "methods",
+    "results",
+    "evaluation",
+    "conclusion",
+)
+LEAST_STATEMENTS: Final = 2
+LEAST_STATEMENT_WORDS: Final = 4
+LEAST_WORDS: Final = 25
+MOST_HEADING_WORDS: Final = 9
+MOST_SHARED: Final = 2
+
+# Tried in this order on each part of a heading, so that "Introduction to the data" is an introduction and "Evaluation
+# results" an evaluation.
+_NAMES: Final[Mapping[str, str]] = {
+    "abstract": r"abstract|executive summary",
+    "introduction": r"introduction|background|motivation",
+    "conclusion": r"conclusions?|concluding|closing remarks|final remarks",
+    "evaluation": r"evaluation|validation|assessment",
+    "results": r"results?|findings",
+    "methods": r"methods?|methodology|approach|modell?ing|experimental (?:setup|design)|materials",
+    "dataset description": r"(?:(?:dataset|data set|data)(?: description| overview)?)|datasets",
+}
+_MATCH: Final = {section: re.compile(rf"\b(?:{names})\b") for section, names in _NAMES.items()}
+_ATX = re.compile(r"\s{0,3}(#{1,6})\s(.*)$")
+_UNDERLINE = re.compile(r"\s{0,3}(=+|-+)\s*$")
+_BOLD = re.compile(r"\s{0,3}(\*\*|__)(?=\S)(.{1,100}?)\1\s*([:.–—-]?)\s*(.*)$")
+_NUMBERING = re.compile(r"^\W*(?:section\s+)?(?:(?:\d{1,2}|[ivx]{1,4}|[a-h])(?:\.\d{1,2}){0,3}\W+)?")
+_PARTS = re.compile(r"\s*(?:\band\b|&|,|/|\+|:|\s[-–—]\s)\s*")
+_BARE_LEVEL: Final = 7
+
+
+@dataclass(frozen=True)
+class Section:
+    """One of the seven sections as it stands in a report.
+
+    Attributes
+    ----------
+    name
+        One of `SECTIONS`.
+    text
+        Its text, without headings; empty if the section is missing.
+    words
+        Number of words in the statements that count.
+    has_substance
+        Whether that is enough.
+    """
+
+    name: str
+    text: str
+    words: int
+    has_substance: bool
+
+
+def named_sections(heading: str, *, exact: bool = False) -> tuple[str, ...]:
+    """Return which of the seven sections a heading names: none, one, or two.
+
+    A heading that names more is a list of contents, not a heading. With `exact` a part of the heading must be the name
+    itself, as "Evaluation" but not "Evaluation protocol".
+    """
+    plain = _NUMBERING.sub("", re.sub(r"[*_`#]", "", heading).strip().lower()).rstrip(" .:")
+    if len(plain.split()) > MOST_HEADING_WORDS:
+        return ()
+    if plain == "summary":
+        return ("abstract",)
+    found: dict[str, None] = {}
+    for part in _PARTS.split(plain):
+        tests = ((name, one.fullmatch(part) if exact else one.search(part)) for name, one in _MATCH.items())
+        found.update(dict.fromkeys([name for name, match in tests if match][:1]))
+    return tuple(found) if len(found) <= MOST_SHARED else ()
+
+
+def find_sections(prose: str) -> dict[str, Section]:
+    """Return the seven sections of a report's prose by name, in order; missing ones are empty.
+
+    Text under a deeper heading belongs to the section around it, unless that heading is exactly the name of another
+    one. Text under a heading of the same level that names no section belongs to none. A section that occurs more than
+    once is taken together.
+    """
+    texts: dict[str, list[str]] = {name: [] for name in SECTIONS}
+    counts = dict.fromkeys(SECTIONS, 0)
+    lengths = dict.fromkeys(SECTIONS, 0)
+    seen: set[str] = set()
+    for names, text in _chunks(prose):
+        fresh = _count_fresh(text, seen) if names else []
+        for name in names:
+            texts[name].append(text)
+            counts[name] += len(fresh) // len(names)
+            lengths[name] += sum(fresh) // len(names)
+    return {
+        name: Section(
+            name,
+            "\n".join(texts[name]).strip(),
+            lengths[name],
+            counts[name] >= LEAST_STATEMENTS and lengths[name] >= LEAST_WORDS,
+        )
+        for name in SECTIONS
+    }
+
+
+def _count_fresh(text: str, seen: set[str]) -> list[int]:
+    """Return the number of words of each statement that counts and was not `seen`, and add these to `seen`."""
+    lengths = []
+    for statement in statements(text):
+        spoken = words(statement)
+        key = " ".join(spoken)
+        if len(spoken) >= LEAST_STATEMENT_WORDS and key not in seen and not is_placeholder(statement):
+            seen.add(key)
+            lengths.append(len(spoken))
+    return lengths
+
+
+def _chunks(prose: str) -> list[tuple[tuple[str, ...], str]]:
+    """Cut the prose at its headings; each piece with the sections that it belongs to."""
+    lines = prose.split("\n")
+    headings = {n: found for n, line in enumerate(lines) if (found := _marked_heading(line, lines[n + 1 : n + 2]))}
+    if not any(named_sections(one.title) for one in headings.values()):
+        # Nothing but bold or bare lines can be the headings of this report.
+        headings |= {n: found for n, line in enumerate(lines) if n not in headings and (found := _bare_heading(line))}
+    title = _title(headings)
+    chunks: list[tuple[tuple[str, ...], list[str]]] = [((), [])]
+    around: list[tuple[int, tuple[str, ...]]] = []
+    for number, line in enumerate(lines):
+        one = headings.get(number)
+        if one is None:
+            chunks[-1][1].append(line)
+            continue
+        while around and around[-1][0] >= one.level:
+            around.pop()
+        outer = around[-1][1] if around else ()
+        names = () if number == title else named_sections(one.title, exact=bool(outer)) or outer
+        around.append((one.level, names))
+        chunks.append((names, [one.rest]))
+    return [(names, "\n".join(text)) for names, text in chunks]
+
+
+def _title(headings: Mapping[int, _Heading]) -> int | None:
+    """Return the line of the report's title: a first heading above all others that is no section's name itself."""
+    if len(headings) < 2:
+        return None
+    first = min(headings)
+    above = all(one.level > headings[first].level for line, one in headings.items() if line != first)
+    return first if above and not named_sections(headings[first].title, exact=True) else None
+
+
+@dataclass(frozen=True)
+class _Heading:
+    level: int
+    title: str
+    rest: str = ""
+
+
+def _is_short(line: str) -> bool:
+    return 0 < len(line.split()) <= MOST_HEADING_WORDS
+
+
+def _marked_heading(line: str, following: list[str]) -> _Heading | None:
+    """Read a heading with number signs, or one that is underlined on the next line."""
+    if atx := _ATX.match(line):
+        return _Heading(len(atx[1]), atx[2].strip(" \t#"))
+    under = _UNDERLINE.match(following[0]) if following else None
+    if under and _is_short(line) and "|" not in line:
+        return _Heading(1 if under[1][0] == "=" else 2, line)
+    return None
+
+
+def _bare_heading(line: str) -> _Heading | None:
+    """Read a bold heading, alone or followed by its text, or a line that is nothing but the name of a section."""
+    if bold := _BOLD.match(line):
+        ends = bold[2][-1] in ".:" or bold[3] in (".", ":", "-", "–", "—")
+        if named_sections(bold[2]) and (ends or not bold[4]):
+            return _Heading(_BARE_LEVEL, bold[2], bold[4])
+    plain = line.strip().rstrip(":")
+    if _is_short(line) and named_sections(plain, exact=True) and plain[-1:] not in (".", ",", ";"):
+        return _Heading(_BARE_LEVEL, plain)
+    return None

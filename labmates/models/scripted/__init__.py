@@ -1,0 +1,47 @@
+"""Scripted baselines: chat models whose replies are composed by code, offline and free of charge.
+
+They take the same path as a language model (prompt, tools, budget, parsing, record), hear nothing but their messages
+and tools, and are named as baselines wherever they appear. None stands in for a language model's result.
+
+- ``diligent`` follows the protocol with generic analysis code: what plain methods reach.
+- ``hasty`` spends next to nothing and skips what it can: what hardly any work reaches.
+- ``wasteful`` does diligent work and burns the pool around it: what the budget is for.
+- ``silent`` answers in text and never calls a tool: a model without tool calling.
+- ``garbage`` sends malformed replies of every kind: what the lab has to survive.
+
+Other packages add theirs through the entry-point group ``labmates.models``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from labmates.registry import Registry
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+
+BASELINES: Registry[Callable[[], BaseChatModel]] = Registry(
+    "scripted baseline",
+    "labmates.models",
+    {
+        "diligent": "labmates.models.scripted.diligent:Diligent",
+        "hasty": "labmates.models.scripted.hasty:Hasty",
+        "wasteful": "labmates.models.scripted.wasteful:Wasteful",
+        "silent": "labmates.models.scripted.silent:Silent",
+        "garbage": "labmates.models.scripted.garbage:Garbage",
+    },
+)
+"""Every baseline by name; an entry is called without arguments and returns the chat model."""
+
+
+def describe(name: str) -> str:
+    """Return what the baseline called `name` does, in one line; empty if a plug-in doesn't say it.
+
+    Raises
+    ------
+    UsageError
+        If there is no such baseline.
+    """
+    return str(getattr(BASELINES.get(name), "description", ""))

@@ -1,0 +1,148 @@
+"""The code that a baseline runs: which cells, in which order, and in pieces that fit the length of a reply."""
+
+from __future__ import annotations
+
+import ast
+import re
+import textwrap
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+TITLES = {
+    "glance": "count rows and values",
+    "prepare": "see the layout of the table",
+    "profile": "describe every column",
+    "panel_clean": "repair names, units and slips",
+    "panel_patterns": "look for common movement",
+    "panel_model": "fit the growth model",
+    "panel_future": "forecast with a held-out year",
+    "panel_compare": "leave parts of the model out",
+    "panel_check": "check the claims in both halves",
+    "panel_errors": "look where the model fails",
+    "sensors_clean": "repair readings and take out the normal course",
+    "sensors_patterns": "look for common movement",
+    "sensors_events": "detect events",
+    "sensors_compare": "vary the thresholds",
+    "sensors_check": "check the claimed events",
+    "sensors_errors": "look where the detector fails",
+    "table_relations": "look for relations and group differences",
+}
+"""Every cell with what its call says that it is for."""
+
+FILES = {
+    "panel": {
+        "clean": "panel_clean",
+        "patterns": "panel_patterns",
+        "model": "panel_model",
+        "future": "panel_future",
+        "compare": "panel_compare",
+        "check": "panel_check",
+        "errors": "panel_errors",
+    },
+    "sensors": {
+        "clean": "sensors_clean",
+        "patterns": "sensors_patterns",
+        "model": "sensors_events",
+        "future": "sensors_patterns",
+        "compare": "sensors_compare",
+        "check": "sensors_check",
+        "errors": "sensors_errors",
+    },
+}
+"""The cell for each piece of work, by the layout of the table; in any other layout there is one for all."""
+
+WORK = {
+    "data_lead": ("profile", "clean"),
+    "data_engineer": ("clean",),
+    "domain_expert": ("clean", "patterns"),
+    "ml_engineer": ("clean", "model"),
+    "statistician": ("clean", "future"),
+    "experimentalist": ("clean", "model", "compare"),
+    "eval_lead": ("clean", "check"),
+    "validation_analyst": ("clean", "model", "future"),
+    "error_analyst": ("clean", "model", "errors"),
+}
+"""The pieces of work of each role."""
+
+OPTIONAL = frozenset(
+    {"profile", "panel_patterns", "sensors_patterns", "panel_compare", "sensors_compare", "panel_errors"}
+)
+"""Cells that are left out when the pool runs low."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One call of ``run_code``."""
+
+    title: str
+    code: str
+
+
+def cells_for(agent: str, layout: str) -> tuple[str, ...]:
+    """Return the names of the cells that an agent runs after ``prepare``, given the layout that it printed."""
+    work = WORK.get(agent, ("clean", "model"))
+    if layout not in FILES:
+        return ("profile", "table_relations") if "profile" in work else ("table_relations",)
+    return tuple(dict.fromkeys(FILES[layout].get(piece, piece) for piece in work))
+
+
+def pieces(name: str, given: Mapping[str, Any], fits: Callable[[Cell], bool]) -> list[Cell]:
+    """Return the calls that run one cell: one, or as many as it takes so that each fits; none if one can't be made to.
+
+    Parameters
+    ----------
+    given
+        Names that the cell is given values for, in its first lines.
+    fits
+        Tells whether a call is short enough for one reply.
+    """
+    head = "".join(f"{key} = {value!r}\n" for key, value in given.items())
+    statements = [*([head] if head else []), *_statements(source(name))]
+    whole = Cell(TITLES[name], guarded("".join(statements)))
+    if fits(whole):
+        return [whole]
+    # Titles as long as they may get, so that the number of parts can't make a part too long.
+    parts = _pack(statements, lambda code: fits(Cell(f"{TITLES[name]} (88 of 88)", guarded(code))))
+    return [Cell(f"{TITLES[name]} ({i} of {len(parts)})", guarded(part)) for i, part in enumerate(parts, 1)]
+
+
+def is_finished(cell: Cell, ran: Iterable[str]) -> bool:
+    """Tell whether calls with these titles ran all of a cell, in one piece or in any number of pieces."""
+    name = re.escape(re.sub(r" \(\d+ of \d+\)$", "", cell.title))
+    return any(re.fullmatch(rf"{name}(?: \((\d+) of \1\))?", title) for title in ran)
+
+
+def guarded(code: str) -> str:
+    """Return code that prints what stopped it instead of raising, so that odd data cost one line and no traceback."""
+    inner = textwrap.indent(code.strip("\n"), " ")
+    return f"try:\n{inner}\nexcept Exception as error:\n print('stopped:', type(error).__name__, str(error)[:200])"
+
+
+@cache
+def source(name: str) -> str:
+    """Return the code of one cell, without the lines that are for linters."""
+    text = files(f"{__package__}.analysis").joinpath(f"{name}.py").read_text(encoding="utf-8")
+    return re.sub(r"\A(?:# (?:ruff|mypy):.*\n)+", "", text)
+
+
+def _statements(code: str) -> list[str]:
+    """Return the top-level statements of `code`, each with the comment before it."""
+    lines = code.splitlines(keepends=True)
+    ends = [node.end_lineno or node.lineno for node in ast.parse(code).body]
+    starts = [0, *ends[:-1]]
+    return ["".join(lines[a:b]) for a, b in zip(starts, ends, strict=True)]
+
+
+def _pack(statements: Sequence[str], fits: Callable[[str], bool]) -> list[str]:
+    packed: list[str] = []
+    for statement in statements:
+        if packed and fits(packed[-1] + statement):
+            packed[-1] += statement
+        elif fits(statement):
+            packed.append(statement)
+        else:
+            return []
+    return packed

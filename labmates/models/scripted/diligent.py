@@ -1,0 +1,178 @@
+"""The baseline that follows the protocol: plans, computes, reports numbers, and writes what was asked for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from labmates.models.scripted.base import Draft, DraftCall, Heard, ScriptedModel, call, call_tokens, cut_to_tokens
+from labmates.models.scripted.facts import facts, lines_with_numbers
+from labmates.models.scripted.prompt import Step, between, read_step, results_of
+from labmates.models.scripted.stated import Block, merge, read_fields, show_block, state
+from labmates.models.scripted.tasks import points_for, task_for
+from labmates.models.scripted.working import next_calls, summary
+from labmates.models.scripted.writing import gather, owners_of, write_sections
+from labmates.models.tokens import estimate_tokens
+
+LEVELS = (8, 5, 3, 2, 1, 0)
+"""How many sentences a part gets at most, tried in this order until the text fits the limit of the reply."""
+
+NO_LIMIT = 10**9
+
+
+class Diligent(ScriptedModel):
+    """Does its part of the work as a careful team member would, with generic analysis code."""
+
+    baseline = "diligent"
+    description = "Plans, runs generic analysis code, reports and checks numbers, writes all sections and the findings."
+
+    def compose(self, heard: Heard) -> Draft:
+        """Return the next move in the step that the messages ask for."""
+        step = read_step(heard.messages)
+        match step.kind:
+            case "plan":
+                return Draft(fit_text(lambda most: plan_text(step, most), heard.max_tokens))
+            case "work":
+                return self.work(step, heard)
+            case "deliberate":
+                return Draft(fit_text(lambda most: contribution(step, most), heard.max_tokens))
+            case "write":
+                return write_draft(step, heard)
+            case _:
+                return Draft(fit_text(lambda _: "I need a step of the project to work on.", heard.max_tokens))
+
+    def work(self, step: Step, heard: Heard) -> Draft:
+        """Return the next calls of a step of work, or the calls that close it."""
+        if step.turns - step.replies > 1 and step.hurry != "finalise":
+            calls = next_calls(step, heard)
+            if calls:
+                return Draft(calls=calls)
+        return closing_draft(step, heard)
+
+
+def fit_text(build: Callable[[int], str], limit: int | None) -> str:
+    """Return the longest version of a text that takes at most `limit` tokens; the shortest is cut if it must be."""
+    for most in LEVELS:
+        text = build(most)
+        if estimate_tokens(text) <= (limit or NO_LIMIT):
+            return text
+    return cut_to_tokens(text, limit or NO_LIMIT)
+
+
+def plan_text(step: Step, most: int) -> str:
+    """Return a plan: its points and one task for each member."""
+    points = [f"- {point}" for point in points_for(step.team)[: max(1, most)]]
+    fields = ", ".join(field.name for field in read_fields(step.system))
+    if fields and most >= LEVELS[1]:
+        points.append(f"- The paper has to state {fields}: each needs a number and how sure it is.")
+    if step.request and most:
+        points.insert(0, f"- First of all answer the request: {step.request[:200]}")
+    lines = [f"{name}: {_short(task_for(name, role), most)}" for name, role in step.members().items()]
+    return "\n".join([*points[:5], "", *lines])
+
+
+def _short(task: str, most: int) -> str:
+    return task if most > 1 else task.split(",")[0].rstrip(".") + "."
+
+
+def contribution(step: Step, most: int) -> str:
+    """Return two or three sentences on one's own results, the third in answer to what was said."""
+    found = merge(results_of(step.order))
+    reported = between(step.order, "What you reported:", "\n\nWhat your code printed:").strip()
+    own = facts(found)[:2] or lines_with_numbers(reported, 2)
+    if not own:
+        own = ["My part gave no number that the team could use."]
+    said = re.findall(r"^\[(\w+)\]: (.+)$", between(step.order, "Said so far:", "\n\nSay in"), re.MULTILINE)
+    others = [(name, text) for name, text in said if name != step.agent]
+    if step.order.startswith("# Step: deliberation, round 1") or not others:
+        closing = f"What is doubtful: {_doubt(found)}"
+    else:
+        name, text = others[-1]
+        numbers = re.findall(r"\d+(?:\.\d+)?", text)
+        closing = (
+            f"I agree with {name}{f' on {numbers[0]}' if numbers else ''}; state it with its test in `{step.artifact}`."
+        )
+    return " ".join([*own[: 2 if most > 1 else 1], closing][: 3 if most else 1])
+
+
+def _doubt(found: dict[str, Any]) -> str:
+    if found.get("links") or "breaks" in found:
+        return "effects near the threshold may be chance, and a shift that takes several steps is dated to its middle."
+    if found.get("events"):
+        return "short events near the threshold may be noise, and the kind of an event on one sensor is a guess."
+    return "the repairs rest on thresholds, so counts of repaired values may be off by a few."
+
+
+def closing_draft(step: Step, heard: Heard) -> Draft:
+    """Return the calls that close a task; where there is no such tool, the summary as text."""
+    held, limit = heard.tool_names(), heard.max_tokens
+    if "mark_complete" not in held:
+        return Draft(fit_text(lambda most: summary(step, most), limit))
+    told = _message(step, held)
+    for most in LEVELS:
+        for extra in dict.fromkeys((told, ())):
+            calls = (*extra, call("mark_complete", summary=summary(step, most)))
+            if sum(call_tokens(one.name, one.arguments) for one in calls) <= (limit or NO_LIMIT):
+                return Draft(calls=calls)
+    return Draft(calls=(call("mark_complete", summary="Done."),))
+
+
+def _message(step: Step, held: tuple[str, ...]) -> tuple[DraftCall, ...]:
+    """Return a lead's message to the team that works next."""
+    teams = list(owners_of(step.system).values())
+    if "send_message" not in held or step.hurry != "none" or not step.leads or step.team not in teams[:-1]:
+        return ()
+    told = summary(step, 1)[:300]
+    return (
+        call("send_message", to_team=teams[teams.index(step.team) + 1], content=f"From the {step.team} team: {told}"),
+    )
+
+
+def write_draft(step: Step, heard: Heard) -> Draft:
+    """Return the whole artifact, as a call where the tool is held: all sections, and what was found as a block.
+
+    With few tokens the prose shrinks first; then the block loses its largest fields, since a cut block states nothing.
+    """
+    material, fields = gather(step), read_fields(step.system)
+    block, sections = state(material.results, fields), step.sections()
+    limit = heard.max_tokens or NO_LIMIT
+    levels = {"none": LEVELS, "concise": LEVELS[2:], "finalise": LEVELS[3:]}[step.hurry]
+    for most in levels:
+        text = _joined(write_sections(sections, material, most), block, step)
+        if _fits(text, step, heard, limit):
+            return _draft(text, step, heard)
+    while block:
+        if _fits(text := _joined("", block, step), step, heard, limit):
+            return _draft(text, step, heard)
+        block = _smaller(block)
+    return _draft(cut_to_tokens(write_sections(sections, material, 0), limit // 2), step, heard)
+
+
+def _joined(prose: str, block: Block, step: Step) -> str:
+    if not block:
+        return prose
+    heading = "" if step.wants_findings() else "## Findings so far\n"
+    return f"{prose}\n\n{heading}{show_block(block)}".strip()
+
+
+def _smaller(block: Block) -> Block:
+    """Return the block with its longest list halved, or without its last field if no list is left."""
+    lists = [name for name, value in block.items() if isinstance(value, list) and len(value) > 1]
+    if not lists:
+        return dict(list(block.items())[:-1])
+    longest = max(lists, key=lambda name: len(str(block[name])))
+    return {**block, longest: block[longest][: len(block[longest]) // 2]}
+
+
+def _fits(text: str, step: Step, heard: Heard, limit: int) -> bool:
+    draft = _draft(text, step, heard)
+    return estimate_tokens(str(draft.content)) + sum(call_tokens(c.name, c.arguments) for c in draft.calls) <= limit
+
+
+def _draft(text: str, step: Step, heard: Heard) -> Draft:
+    if "write_artifact" not in heard.tool_names():
+        return Draft(text)
+    return Draft(
+        calls=(call("write_artifact", name=step.artifact, content=text, description=f"The {step.team} team's work"),)
+    )

@@ -1,0 +1,52 @@
+"""The baseline that spends next to nothing: one look, thin texts, everything closed at once."""
+
+from __future__ import annotations
+
+from labmates.models.scripted.base import Draft, Heard, ScriptedModel, call
+from labmates.models.scripted.prompt import Step, read_step
+
+LOOK = "print(df.shape)"
+
+
+class Hasty(ScriptedModel):
+    """Does the least that the protocol lets pass."""
+
+    baseline = "hasty"
+    description = (
+        "Spends next to nothing: one look at the data, no tests, thin artifacts, a paper with half its sections."
+    )
+
+    def compose(self, heard: Heard) -> Draft:
+        """Return the shortest move that gets past the step."""
+        step = read_step(heard.messages)
+        match step.kind:
+            case "plan":
+                lines = [f"{name}: have a quick look and report" for name in step.members()]
+                return Draft(
+                    "\n".join(["- Get it done quickly.", "- Skip what takes long.", "- Write a few lines.", *lines])
+                )
+            case "work":
+                return _work(step, heard)
+            case "write":
+                return _write(step, heard)
+            case "deliberate":
+                return Draft("Looks fine to me. Let us go on.")
+            case _:
+                return Draft("Done.")
+
+
+def _work(step: Step, heard: Heard) -> Draft:
+    held = heard.tool_names()
+    # Only the lead looks at all, and only once.
+    if step.leads and "run_code" in held and not step.uses:
+        return Draft(calls=(call("run_code", code=LOOK),))
+    seen = step.uses[-1].result.splitlines()[0] if step.uses and step.uses[-1].result else "nothing of note"
+    return Draft(calls=(call("mark_complete", summary=f"Had a look: {seen[:80]}."),) if "mark_complete" in held else ())
+
+
+def _write(step: Step, heard: Heard) -> Draft:
+    titles = [title for title, _ in step.sections()]
+    text = "\n\n".join(f"## {title}\nSee the data; nothing unusual." for title in titles[: max(1, len(titles) // 2)])
+    if "write_artifact" not in heard.tool_names():
+        return Draft(text)
+    return Draft(calls=(call("write_artifact", name=step.artifact, content=text),))

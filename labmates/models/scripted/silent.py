@@ -1,0 +1,31 @@
+"""The baseline that never calls a tool."""
+
+from __future__ import annotations
+
+from labmates.models.scripted.base import Draft, Heard, ScriptedModel
+from labmates.models.scripted.prompt import read_step
+from labmates.models.scripted.tasks import points_for, task_for
+
+
+class Silent(ScriptedModel):
+    """Answers every step in text, also where a tool call is due."""
+
+    baseline = "silent"
+    description = "Never calls a tool: answers in text only, as a model without tool calling would."
+
+    def compose(self, heard: Heard) -> Draft:
+        """Return a text that fits the step."""
+        step = read_step(heard.messages)
+        match step.kind:
+            case "plan":
+                tasks = [f"{name}: {task_for(name, role)}" for name, role in step.members().items()]
+                return Draft("\n".join([*(f"- {point}" for point in points_for(step.team)), *tasks]))
+            case "work":
+                return Draft(f"I would do it in this order: look at the table, clean it, then this: {step.task}")
+            case "deliberate":
+                return Draft("I have computed nothing that could be discussed. I rely on what the others found.")
+            case "write":
+                parts = [f"## {title}\nNothing was computed for this part." for title, _ in step.sections()]
+                return Draft("\n\n".join(parts))
+            case _:
+                return Draft("I have no answer to this.")

@@ -1,0 +1,277 @@
+"""From what the analysis found to what the task asks for, and back.
+
+Which result answers a field of the findings block is decided by the field's name, type and description in the prompt
+alone. A field that none of the rules knows is left out.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from labmates.models.scripted.prompt import between
+
+Results = dict[str, Any]
+"""What analysis cells found, by the names that they use."""
+
+Block = dict[str, Any]
+"""A findings block, by the names of the task's fields."""
+
+SERIES = r"species|taxa|populations?|series|sensors?|channels?"
+
+
+@dataclass(frozen=True)
+class Field:
+    """One field of the findings block as the prompt describes it; `inner` are the fields of a list's objects."""
+
+    name: str
+    type: str
+    about: str
+    inner: tuple[Field, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """Its name and description, in lower case."""
+        return f"{self.name.replace('_', ' ')}: {self.about}".lower()
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How one kind of field is stated.
+
+    Attributes
+    ----------
+    types, pattern
+        Beginnings of the field's type, and what its name and description have to hold.
+    give
+        Returns the field's value out of the results; None if they don't have it.
+    take
+        Returns the results out of a value that somebody stated; raises if it has a wrong form.
+    """
+
+    types: tuple[str, ...]
+    pattern: str
+    give: Callable[[Results, Field], Any]
+    take: Callable[[Any, Field], Results]
+
+
+def read_fields(system: str) -> tuple[Field, ...]:
+    """Return the fields of the findings block that the system prompt lists."""
+    listed = between(system, "## What the final paper has to state", "\n## Your role", "```")
+    found: list[Field] = []
+    for indent, name, type_, about in re.findall(r"^( *)- (\w+) \((.+?)\): (.*)$", listed, re.MULTILINE):
+        field = Field(name, type_, about)
+        if indent and found:
+            found[-1] = replace(found[-1], inner=(*found[-1].inner, field))
+        else:
+            found.append(field)
+    return tuple(found)
+
+
+def state(results: Results, fields: Iterable[Field]) -> Block:
+    """Return the findings block that states `results`, as far as the fields ask for them."""
+    block: Block = {}
+    for field in fields:
+        rule = rule_for(field)
+        value = rule.give(results, field) if rule else None
+        if value is not None:
+            block[field.name] = value
+    return block
+
+
+def restate(block: Block, fields: Iterable[Field]) -> Results:
+    """Return the results that a findings block states; anything of a wrong form is left out."""
+    results: Results = {}
+    for field in fields:
+        rule = rule_for(field)
+        if rule is None or block.get(field.name) is None:
+            continue
+        try:
+            taken = rule.take(block[field.name], field)
+        except (TypeError, ValueError, LookupError, AttributeError, OverflowError):
+            continue
+        for key, value in taken.items():
+            results[key] = {**results.get(key, {}), **value} if isinstance(value, dict) else value
+    return results
+
+
+def rule_for(field: Field) -> Rule | None:
+    """Return the first rule that fits a field."""
+    return next((r for r in RULES if field.type.startswith(r.types) and re.search(r.pattern, field.words)), None)
+
+
+def find_block(text: str) -> Block:
+    """Return the last findings block in `text` that can be read, else an empty one."""
+    for body in reversed(re.findall(r"```findings\s*\n(.*?)\n\s*```", text, re.DOTALL)):
+        try:
+            block = json.loads(body)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(block, dict):
+            return block
+    return {}
+
+
+def show_block(block: Block) -> str:
+    """Return the block as it stands in a report."""
+    return f"```findings\n{json.dumps(block, ensure_ascii=False)}\n```"
+
+
+def merge(ranked: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Put mappings together; where several have a key, the first counts."""
+    merged: dict[str, Any] = {}
+    for mapping in ranked:
+        for key, value in mapping.items():
+            merged.setdefault(key, value)
+    return merged
+
+
+LINK = {
+    "sign": r"\bsign",
+    "strength": r"strength|size|coefficient",
+    "source": r"source|acts|cause",
+    "target": r"target|changed",
+}
+EVENT = {
+    "start": r"start|first|begin",
+    "end": r"\bend\b|\blast",
+    "who": r"sensor|channel|column",
+    "kind": r"kind|type",
+}
+FUTURE = {"value": r"abundance|mean|value|count", "name": r"species|name|series"}
+
+
+def _keys(field: Field, words: Mapping[str, str]) -> dict[str, str]:
+    """Return which part of an item each inner field means: told by its name, else by its description."""
+    keys: dict[str, str] = {}
+    for inner in field.inner:
+        for text in (inner.name.lower(), inner.about.lower()):
+            part = next((part for part, pattern in words.items() if re.search(pattern, text)), None)
+            if part is not None:
+                keys[inner.name] = part
+                break
+    return keys
+
+
+def _items(parts: Sequence[Mapping[str, Any]], field: Field, words: Mapping[str, str]) -> list[dict[str, Any]]:
+    keys = _keys(field, words)
+    return [{name: part[key] for name, key in keys.items()} for part in parts]
+
+
+def _parts(items: Sequence[Mapping[str, Any]], field: Field, words: Mapping[str, str]) -> list[dict[str, Any]]:
+    keys = _keys(field, words)
+    return [{key: item[name] for name, key in keys.items() if name in item} for item in items]
+
+
+def _give_links(results: Results, field: Field) -> Any:
+    parts = [
+        {"source": a, "target": b, "sign": "+" if v > 0 else "-", "strength": abs(v)}
+        for a, b, v in results.get("links", [])
+    ]
+    return _items(parts, field, LINK) if "links" in results else None
+
+
+def _take_links(value: Any, field: Field) -> Results:
+    links = [
+        [str(p["source"]), str(p["target"]), (-1 if p.get("sign") == "-" else 1) * float(p.get("strength") or 0)]
+        for p in _parts(value, field, LINK)
+    ]
+    return {"links": links}
+
+
+def _give_events(results: Results, field: Field) -> Any:
+    parts = [{"start": a, "end": b, "who": w, "kind": kind} for a, b, w, kind in results.get("events", [])]
+    return _items(parts, field, EVENT) if "events" in results else None
+
+
+def _take_events(value: Any, field: Field) -> Results:
+    parts = _parts(value, field, EVENT)
+    return {
+        "events": [[int(p["start"]), int(p["end"]), _texts(p.get("who", [])), str(p.get("kind", ""))] for p in parts]
+    }
+
+
+def _give_future(results: Results, field: Field) -> Any:
+    parts = [{"name": name, "value": value} for name, value in results.get("future", {}).items()]
+    return _items(parts, field, FUTURE) if "future" in results else None
+
+
+def _take_future(value: Any, field: Field) -> Results:
+    return {"future": {str(p["name"]): float(p["value"]) for p in _parts(value, field, FUTURE)}}
+
+
+def _give_count(results: Results, _: Field) -> Any:
+    return len(results.get("entities") or results.get("channels") or []) or results.get("count")
+
+
+def _texts(value: Any) -> list[str]:
+    if not isinstance(value, list):
+        raise TypeError("no list")
+    return [str(item) for item in value]
+
+
+def _wholes(value: Any) -> list[int]:
+    return [int(item) for item in value]
+
+
+def _events_of(kind: str) -> Rule:
+    """State how many events of one kind there are."""
+    return Rule(
+        ("whole number",),
+        rf"\bnumber of {kind}",
+        lambda results, _: results.get("kinds", {}).get(kind),
+        lambda value, _: {"kinds": {kind: int(value)}},
+    )
+
+
+def _response(way: str, pattern: str) -> Rule:
+    """State whose growth goes up (or down) when it is warmer."""
+
+    def give(results: Results, _: Field) -> Any:
+        return results.get(f"warm_{way}", warmth(results).get(way))
+
+    return Rule(
+        ("list of text",),
+        rf"(?=.*(?:warm|temperature))(?=.*(?:{pattern}))",
+        give,
+        lambda value, _: {f"warm_{way}": _texts(value)},
+    )
+
+
+def warmth(results: Results) -> dict[str, list[str]]:
+    """Return whose growth goes ``up`` and ``down`` with temperature; empty if no such column was looked at."""
+    responses: dict[str, dict[str, list[str]]] = results.get("responses", {})
+    return next((found for name, found in responses.items() if re.search("temp|warm", name.lower())), {})
+
+
+def _plain(key: str, types: str, pattern: str, read: Callable[[Any], Any]) -> Rule:
+    """State a result as it is."""
+    return Rule((types,), pattern, lambda results, _: results.get(key), lambda value, _: {key: read(value)})
+
+
+RULES: tuple[Rule, ...] = (
+    _events_of("point"),
+    _events_of("contextual"),
+    _events_of("collective"),
+    Rule(
+        ("whole number",),
+        rf"\bnumber of (?:distinct |different )?(?:{SERIES})\b",
+        _give_count,
+        lambda value, _: {"count": int(value)},
+    ),
+    _plain("breaks", "list of whole number", r"regime|shift|change.?point|break|turning point", _wholes),
+    _response("up", r"faster|gain|benefit"),
+    _response("down", r"slow|lose|suffer"),
+    _plain("drifting", "list of text", r"drift|slowly in one direction", _texts),
+    _plain("fallers", "list of text", r"declin|decreas|rarer|below", _texts),
+    _plain("risers", "list of text", r"increas|more common|above", _texts),
+    Rule(("list of object",), r"interact|effects between", _give_links, _take_links),
+    Rule(("list of object",), r"forecast|predict|after the last", _give_future, _take_future),
+    Rule(("list of object",), r"anomal|abnormal", _give_events, _take_events),
+    _plain("share", "number", r"(?=.*(?:share|fraction|proportion))(?=.*(?:abnormal|anomal))", float),
+    _plain("worst", "text", r"most affected|involved in most|most often", str),
+)
+"""Tried in order: responses to warmth come before plain gains and losses."""

@@ -1,0 +1,63 @@
+"""What a diligent lead plans: bullet points for each team, and one task for each role."""
+
+from __future__ import annotations
+
+POINTS = {
+    "data": (
+        "See the layout of the table: what a row is, what time and places it covers.",
+        "Repair what is wrong with it and count every repair.",
+        "Describe what the cleaned data show, in numbers.",
+        "Hand over one description, so that nobody has to open the raw table again.",
+    ),
+    "model": (
+        "Read what the data team found out and repeat its repairs.",
+        "Fit one main model that answers the project's questions, with tests.",
+        "Set it against simpler ones and against a held-out stretch.",
+        "Hand over estimates with their uncertainty.",
+    ),
+    "eval": (
+        "Take the model team's claims as they are stated and test each anew.",
+        "Measure the error on data that were not fitted.",
+        "Look where the models fail and what these places have in common.",
+        "Decide which findings the paper may state.",
+    ),
+    "writing": (
+        "Read every artifact and collect the numbers that the eval team confirmed.",
+        "Draft the seven sections, each with its sources.",
+        "Check that every number stands in an artifact, and state the findings as a block.",
+    ),
+}
+"""The plan of each team."""
+
+OTHER_POINTS = (
+    "Read what was handed over.",
+    "Do the team's part, in numbers.",
+    "Hand over what was found and how sure it is.",
+)
+"""The plan of a team that is not known."""
+
+TASKS = {
+    "data_lead": "Describe every column, clean the table, and report its size and what is in it.",
+    "data_engineer": "Find and repair duplicates, spellings, units, gaps and outliers, and count each repair.",
+    "domain_expert": "Find out which variables move together and which patterns in time matter for the questions.",
+    "ml_engineer": "Fit the main model on the cleaned data and report its estimates with tests.",
+    "statistician": "Estimate the other quantities the paper has to state, with errors on a held-out stretch.",
+    "experimentalist": "Compare the main model with simpler ones and write the table into `experiment_results`.",
+    "eval_lead": "Test every claim of the model team's artifact again and report which hold.",
+    "validation_analyst": "Reproduce the main findings independently and measure the error on held-out data.",
+    "error_analyst": "Find where the models fail: places, times and series with large errors.",
+    "lead_author": "Read all artifacts, collect the confirmed findings with their numbers, and plan the paper.",
+    "methods_writer": "Collect what was done to the data, the methods and the checks, with numbers and sources.",
+    "results_writer": "Collect the findings that the eval team confirmed, what they mean and where they end.",
+}
+"""The task of each role."""
+
+
+def points_for(team: str) -> tuple[str, ...]:
+    """Return the bullet points of a team's plan."""
+    return POINTS.get(team, OTHER_POINTS)
+
+
+def task_for(member: str, role: str) -> str:
+    """Return the task of a member; for an unknown one, what its `role` calls for."""
+    return TASKS.get(member, f"Do the part of the {role} and report it in numbers.")

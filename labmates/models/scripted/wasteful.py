@@ -1,0 +1,107 @@
+"""The baseline that burns the pool: diligent work, and around it everything that costs and helps nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from labmates.models.scripted.base import Draft, DraftCall, Heard, call, call_tokens
+from labmates.models.scripted.diligent import NO_LIMIT, Diligent, closing_draft, contribution, plan_text, write_draft
+from labmates.models.scripted.prompt import Step, read_step
+from labmates.models.scripted.working import REQUESTS, next_calls
+from labmates.models.scripted.writing import owners_of
+from labmates.models.tokens import estimate_tokens
+
+PRINT_ALL = "print(df.to_string())"
+RAMBLE = (
+    "Let me say this once more in other words, since it can't be said too often: what matters here is that everything "
+    "that matters is taken into account, and that nothing that might matter is left out before it has been looked at.",
+    "Before going on, it is worth pausing to go through the whole matter again from the start, step by step, so that "
+    "all of us agree on what we already know, what we have known for a while, and what we knew before that.",
+    "On the one hand there is much to be said for looking at all of the data again; on the other hand there is as "
+    "much to be said for it there too, and so, weighing both, looking at all of the data again is what I suggest.",
+)
+MOST_RAMBLE_TOKENS = 1_500
+FIRST_RESULTS = 3
+"""Replies after which the first results are in: the lead gets only the beginning of what a member printed."""
+
+
+class Wasteful(Diligent):
+    """Works as `Diligent` does, whatever is left in the pool, and wastes as much as fits into each reply."""
+
+    baseline = "wasteful"
+    description = "Burns the pool: long-winded, prints whole tables, repeats its reading and writing, asks for redos."
+
+    def compose(self, heard: Heard) -> Draft:
+        """Return the diligent move with as much waste as the limit allows."""
+        step = replace(read_step(heard.messages), hurry="none")
+        limit = heard.max_tokens or NO_LIMIT
+        match step.kind:
+            case "plan":
+                return Draft(padded(plan_text(step, 1), limit, before=True))
+            case "deliberate":
+                return Draft(padded(contribution(step, 2), limit))
+            case "write":
+                return self._write(step, heard, limit)
+            case "work":
+                return self._work(step, heard, limit)
+            case _:
+                return super().compose(heard)
+
+    def _work(self, step: Step, heard: Heard, limit: int) -> Draft:
+        last = step.turns - step.replies <= 1
+        calls = () if last else next_calls(step, heard)
+        if not calls and not last:
+            calls = tuple(_requests(step, heard.tool_names()))
+        closing = not calls
+        if closing:
+            calls = closing_draft(step, heard).calls
+        # What is wasted comes before the call that closes the task, or it would not be carried out.
+        used = sum(call_tokens(one.name, one.arguments) for one in calls)
+        for extra in _waste(step, heard.tool_names()):
+            used += call_tokens(extra.name, extra.arguments)
+            if used > limit:
+                break
+            calls = (extra, *calls) if closing else (*calls, extra)
+        return Draft(calls=calls)
+
+    def _write(self, step: Step, heard: Heard, limit: int) -> Draft:
+        room = max(limit // 2, limit - MOST_RAMBLE_TOKENS)
+        draft = write_draft(step, replace(heard, max_tokens=room))
+        return replace(draft, content=padded(str(draft.content), limit - room)) if draft.calls else draft
+
+
+def padded(text: str, limit: int, *, before: bool = False) -> str:
+    """Return a text with as many idle paragraphs as the limit allows, up to `MOST_RAMBLE_TOKENS`."""
+    room = min(limit - estimate_tokens(text) - 8, MOST_RAMBLE_TOKENS)
+    idle: list[str] = []
+    while (room := room - estimate_tokens(paragraph := RAMBLE[len(idle) % len(RAMBLE)]) - 4) > 0:
+        idle.append(paragraph)
+    return "\n\n".join(part for part in ([*idle, text] if before else [text, *idle]) if part)
+
+
+def _waste(step: Step, held: tuple[str, ...]) -> Iterator[DraftCall]:
+    """Yield calls that cost without use: the whole table, all artifacts once more, the same notes once more."""
+    if "run_code" in held and step.replies >= FIRST_RESULTS:
+        yield call("run_code", code=PRINT_ALL, description="look at everything")
+    if "list_artifacts" in held:
+        yield call("list_artifacts")
+    if "read_artifact" in held:
+        for name, team in owners_of(step.system).items():
+            if team != step.team and f"`{name}`" in step.order:
+                yield call("read_artifact", name=name)
+    if "write_artifact" in held:
+        yield call("write_artifact", name=f"notes_of_{step.agent or 'a_member'}", content=padded("Notes.", 400))
+
+
+def _requests(step: Step, held: tuple[str, ...]) -> Iterator[DraftCall]:
+    """Yield what a lead asks of earlier teams at the end of its work: more of the first, all anew of the last."""
+    teams = list(owners_of(step.system).values())
+    earlier = teams[: teams.index(step.team)] if step.team in teams else []
+    if not step.leads or not earlier or any(use.name in REQUESTS for use in step.uses):
+        return
+    if REQUESTS[0] in held:
+        yield call(REQUESTS[0], target_team=earlier[0], request="Please look at everything again and tell us more.")
+    if REQUESTS[1] in held:
+        why = "We would feel better if it had been done twice."
+        yield call(REQUESTS[1], target_team=earlier[-1], request="Please do all of it again.", justification=why)

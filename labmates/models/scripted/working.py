@@ -1,0 +1,173 @@
+"""How a diligent member works on its task: what it calls next, given what it has called in this step."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from labmates.models.scripted.base import DraftCall, Heard, call, call_tokens
+from labmates.models.scripted.cells import OPTIONAL, Cell, cells_for, is_finished, pieces
+from labmates.models.scripted.facts import facts, lines_with_numbers, printed_lines
+from labmates.models.scripted.prompt import Step, Use, between, columns_of, results_of
+from labmates.models.scripted.stated import Results, find_block, merge, read_fields, restate
+from labmates.models.scripted.writing import TEST, nouns, owners_of
+
+REQUESTS = ("request_additional_work", "request_team_redo")
+CLAIMS = ("breaks", "links", "events")
+
+
+def next_calls(step: Step, heard: Heard) -> tuple[DraftCall, ...]:
+    """Return what to call next; nothing if the task is done."""
+    held = heard.tool_names()
+    for made in (_reading(step, held), _request(step, held), _code(step, heard), _extra(step, held)):
+        if made and sum(call_tokens(one.name, one.arguments) for one in made) <= (heard.max_tokens or 10**9):
+            return made
+    return ()
+
+
+def found_in(step: Step) -> Results:
+    """Return what the agent's own code has found in this step, the newest first."""
+    printed = [use.result for use in reversed(step.uses) if use.name == "run_code"]
+    return merge([*(found for text in printed for found in reversed(list(results_of(text))))])
+
+
+def summary(step: Step, most: int) -> str:
+    """Return the agent's report: what it found, in at most about `most` sentences."""
+    told = facts(found_in(step))[:most]
+    printed = [ln for use in step.uses if use.name == "run_code" for ln in printed_lines(use.result, 12)]
+    if told and most > 2:
+        told += [f"Tests: {line}." for line in printed if TEST.search(line)][:2]
+    if not told:
+        told = [f"The code says: {line}." for line in printed[-most:]] or _read_so_far(step, most)
+    return " ".join(told) or f"Nothing was found that can be put in numbers; the task was: {step.task}"
+
+
+def _read_so_far(step: Step, most: int) -> list[str]:
+    """Return what the artifacts say that the agent has read: findings, or methods for those who write about these."""
+    texts = [use.result for use in step.uses if use.name == "read_artifact"]
+    if "methods" not in step.agent:
+        fields = read_fields(step.system)
+        stated = merge([*(restate(find_block(text), fields) for text in reversed(texts)), nouns(fields)])
+        if told := facts(stated)[:most]:
+            return told
+    share = max(1, 2 * most // max(1, len(texts)))
+    return [line for text in texts for line in lines_with_numbers(text, share)]
+
+
+def _reading(step: Step, held: Sequence[str]) -> tuple[DraftCall, ...]:
+    if "read_artifact" not in held or (step.hurry == "concise" and "run_code" in held and "claim" not in step.task):
+        return ()
+    wanted = [name for name in _sources(step, held) if name in _readable(step)]
+    done = {use.arguments.get("name") for use in _since_request(step) if use.name == "read_artifact"}
+    return tuple(call("read_artifact", name=name) for name in wanted if name not in done)
+
+
+def _sources(step: Step, held: Sequence[str]) -> list[str]:
+    """Return the artifacts that matter: of the team before, or of all others for those who only write."""
+    owners = owners_of(step.system)
+    others = [name for name, team in owners.items() if team != step.team]
+    if "run_code" not in held:
+        return [*others, *(name for name in _readable(step) if name not in owners)]
+    before = list(owners)[: list(owners.values()).index(step.team)] if step.team in owners.values() else others
+    return before[-1:]
+
+
+def _readable(step: Step) -> list[str]:
+    return re.findall(r"`(\w+)`", between(step.order, "Artifacts that you can read:", "\n"))
+
+
+def _since_request(step: Step) -> tuple[Use, ...]:
+    asked = [i for i, use in enumerate(step.uses) if use.name in REQUESTS]
+    return step.uses[asked[-1] + 1 :] if asked else step.uses
+
+
+def _request(step: Step, held: Sequence[str]) -> tuple[DraftCall, ...]:
+    """Ask the team before for its numbers, once, if the lead can find none."""
+    sources = _sources(step, held)
+    if (
+        "run_code" not in held
+        or REQUESTS[0] not in held
+        or not sources
+        or step.request
+        or step.hurry != "none"
+        or not step.leads
+        or any(use.name in REQUESTS for use in step.uses)
+        or lines_with_numbers(step.read(sources[0]) or "", 1)
+    ):
+        return ()
+    team = owners_of(step.system)[sources[0]]
+    asked = f"Please hand over `{sources[0]}` with the numbers that you found and how sure they are; I can find none."
+    return (call(REQUESTS[0], target_team=team, request=asked),)
+
+
+def _code(step: Step, heard: Heard) -> tuple[DraftCall, ...]:
+    """Run the next piece of the first cell that is not finished and that the turns left allow to finish."""
+    if "run_code" not in heard.tool_names():
+        return ()
+    ran = {str(use.arguments.get("description")) for use in _since_lost(step) if use.name == "run_code"}
+    for parts in _cells(step, heard):
+        rest = [part for part in parts if part.title not in ran]
+        if rest and not is_finished(rest[0], ran) and len(rest) < step.turns - step.replies:
+            return (_run(rest[0]),)
+    return ()
+
+
+def _since_lost(step: Step) -> tuple[Use, ...]:
+    """Return the calls since the variables were lost, so that all cells run again; a second loss is left as it is."""
+    lost = [i for i, use in enumerate(step.uses) if use.name == "run_code" and "NameError" in use.result]
+    return step.uses[lost[0] + 1 :] if len(lost) == 1 else step.uses
+
+
+def _cells(step: Step, heard: Heard) -> Iterator[list[Cell]]:
+    """Yield the calls that each cell of the role takes; where the layout can't be found out, a glance is all."""
+
+    def fits(cell: Cell) -> bool:
+        made = _run(cell)
+        return heard.max_tokens is None or call_tokens(made.name, made.arguments) <= heard.max_tokens
+
+    yield pieces("prepare", _given("prepare", step), fits)
+    layout = str(found_in(step).get("layout", ""))
+    if not layout:
+        yield pieces("glance", {}, fits)
+        return
+    for name in cells_for(step.agent, layout):
+        if not (step.hurry == "concise" and name in OPTIONAL):
+            yield pieces(name, _given(name, step), fits)
+
+
+def _run(cell: Cell) -> DraftCall:
+    return call("run_code", code=cell.code, description=cell.title)
+
+
+def _given(name: str, step: Step) -> dict[str, object]:
+    if name == "prepare":
+        words = f"{between(step.system, '## The project', '## Your role')}".lower()
+        return {"mentions": {c: words.count(c.lower()) for c in columns_of(step.system)}}
+    if name.endswith("_check"):
+        stated = restate(find_block("\n".join(use.result for use in step.uses)), read_fields(step.system))
+        return {"claims": {key: stated[key] for key in CLAIMS if key in stated}}
+    return {}
+
+
+def _extra(step: Step, held: Sequence[str]) -> tuple[DraftCall, ...]:
+    """Write the artifact that the role asks for besides the team's own, once."""
+    owners = owners_of(step.system)
+    asked = re.findall(r"`(\w+)`", between(step.system, "## Your role", "\n## Your team"))
+    written = {use.arguments.get("name") for use in step.uses if use.name == "write_artifact"}
+    for name in asked:
+        if "write_artifact" in held and name not in owners and name not in written:
+            return (call("write_artifact", name=name, content=_comparison(step), description="table of comparisons"),)
+    return ()
+
+
+def _comparison(step: Step) -> str:
+    found = found_in(step)
+    rows = [
+        f"| {name} | {' | '.join(f'{v:g}' for v in values)} |" for name, values in found.get("comparison", {}).items()
+    ]
+    width = max((row.count("|") - 2 for row in rows), default=1)
+    head = [f"| setting |{' value |' * width}", f"|{' --- |' * (width + 1)}"] if rows else []
+    printed = [line for use in step.uses if use.name == "run_code" for line in printed_lines(use.result, 20)]
+    table = "\n".join([*head, *rows]) or "No comparison could be computed."
+    lines = "\n".join(f"- {line}" for line in printed if " | " not in line)
+    return f"# Comparison of settings\n{' '.join(facts(found)[:3])}\n\n{table}\n\n## What the code printed\n{lines}"

@@ -1,0 +1,354 @@
+"""The artifacts and the paper of a diligent team: required sections, filled with what was computed and handed over."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from labmates.models.scripted.facts import facts, lines_with_numbers, noun_of, printed_lines
+from labmates.models.scripted.prompt import Step, between, results_of
+from labmates.models.scripted.stated import Field, Results, find_block, merge, read_fields, restate
+
+TRUST = ("evaluation_report", "model_architecture", "experiment_results", "dataset_description")
+"""Whose findings count where artifacts disagree: checked ones before estimates, estimates before first looks."""
+
+PANEL_METHODS = (
+    "Names were brought to one spelling by edit distance, repeated rows dropped, and decimal slips set aside against "
+    "a rolling median.",
+    "The main model is a linear regression of each log abundance on all log abundances one step before (a vector "
+    "autoregression), with an intercept for each place.",
+    "Regime shifts were found by a likelihood-ratio test at every possible time, one after the other.",
+    "Effects were tested with t-tests whose p-values were corrected for the number of pairs (Bonferroni).",
+    "Forecasts take the mean of the latest stretch without a change and were cross-checked on a held-out year.",
+)
+SENSOR_METHODS = (
+    "Error codes, stuck readings and repeated rows were taken out, and changed units brought back to the first one.",
+    "The normal course of each sensor is its median at each time of the day plus a linear regression on time.",
+    "What is left was turned into robust z-scores with the median absolute deviation.",
+    "Spikes were tested against a rolling median, longer events against a rolling mean with a three-sigma rule; events "
+    "on several sensors at once were joined.",
+    "Every claimed event was tested against all other stretches of the same length, with an empirical p-value.",
+)
+TABLE_METHODS = (
+    "Repeated rows were dropped and missing values left out pair by pair.",
+    "Relations were measured by Spearman rank correlation with p-values, group differences in standard deviations.",
+    "The checks repeat the tests on the same table: they can show mistakes, but are no new evidence.",
+)
+
+
+RAW = re.compile(r"% missing|^time:|for instance")
+"""Lines about single columns, which a paper doesn't repeat."""
+TEST = re.compile(r"\b[tp] = |AIC|sd \d")
+"""Lines that give a test or an uncertainty."""
+
+
+@dataclass(frozen=True)
+class Material:
+    """What a lead writes from.
+
+    Attributes
+    ----------
+    brief
+        The project's first sentences.
+    results
+        What was found: by the own members, or, for the paper, as the artifacts state it.
+    printed
+        Lines with numbers that the members' code printed.
+    reported
+        What members reported, by name.
+    artifacts
+        Texts that were handed over, by name.
+    owners
+        Which team hands over which artifact.
+    """
+
+    brief: tuple[str, ...]
+    results: Results
+    printed: tuple[str, ...]
+    reported: Mapping[str, str]
+    artifacts: Mapping[str, str]
+    owners: Mapping[str, str]
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """What was done, told by what was found."""
+        if "entities" in self.results or "links" in self.results or "breaks" in self.results:
+            return PANEL_METHODS
+        return SENSOR_METHODS if "channels" in self.results or "events" in self.results else TABLE_METHODS
+
+    def quote(self, name: str, most: int, *, tests: bool = False) -> str:
+        """Return what an artifact says in numbers, with its source and, if asked for, its tests first."""
+        team = self.owners.get(name, "other")
+        lines = [ln for ln in lines_with_numbers(self.artifacts.get(name, ""), 60) if not RAW.search(ln)]
+        lines = sorted(lines, key=lambda line: TEST.search(line) is None)[:most] if tests else lines[:most]
+        if not lines:
+            return f"The {team} team handed over nothing with numbers in `{name}`."
+        return f"The {team} team reports in `{name}`: " + " ".join(lines)
+
+
+def gather(step: Step) -> Material:
+    """Return the material that the prompt of a writing step holds."""
+    outputs = between(
+        step.order, "## Material: what the members reported and what their code printed", "## Material: the"
+    )
+    parts = split_parts(outputs)
+    artifacts = split_parts(between(step.order, "\n## Material: artifacts", "\nBudget:"))
+    fields = read_fields(step.system)
+    own = [merged for text in parts.values() if (merged := merge(results_of(text)))]
+    handed = [restate(find_block(artifacts[name]), fields) for name in _ranked(artifacts)]
+    reported = {name: between(text, "Reported:", "\nPrinted:").strip() for name, text in parts.items()}
+    printed = [line for text in parts.values() for line in printed_lines(text.partition("\nPrinted:")[2], 14)]
+    return Material(
+        brief=brief_of(step.system),
+        results=merge([*own, *handed, nouns(fields)]),
+        printed=tuple(dict.fromkeys(printed)),
+        reported={name: text for name, text in reported.items() if text and text != "nothing"},
+        artifacts=artifacts,
+        owners=owners_of(step.system),
+    )
+
+
+def split_parts(text: str) -> dict[str, str]:
+    """Return the parts of a text that are headed ``=== name ===``."""
+    pieces = re.split(r"^=== (\w+) ===$", text, flags=re.MULTILINE)
+    return dict(zip(pieces[1::2], (piece.strip() for piece in pieces[2::2]), strict=True))
+
+
+def owners_of(system: str) -> dict[str, str]:
+    """Return which team hands over which artifact."""
+    return {name: team for team, name in re.findall(r"^- the (\w+) team hands over `(\w+)`", system, re.MULTILINE)}
+
+
+def brief_of(system: str) -> tuple[str, ...]:
+    """Return the sentences of the project's description."""
+    text = between(system, "## The project", "\n## The data set")
+    return tuple(part.strip() for part in re.split(r"(?<=[.!?])\s+", text) if part.strip())
+
+
+def nouns(fields: Iterable[Field]) -> Results:
+    """Return what the task calls the units of the data and their time, as far as its fields tell."""
+    found: Results = {}
+    for field in fields:
+        if unit := re.search(r"number of (?:distinct |different )?(\w+)", field.words):
+            found.setdefault("noun", unit[1])
+        if clock := re.search(r"(\w+) numbers? at which", field.words):
+            found.setdefault("clock", clock[1])
+    return found
+
+
+def write_sections(sections: Iterable[tuple[str, str]], material: Material, most: int) -> str:
+    """Return the sections with at most about `most` sentences each; with 0, one short sentence each."""
+    return "\n\n".join(f"## {title}\n{_section(title, about, material, most)}" for title, about in sections)
+
+
+def _ranked(artifacts: Mapping[str, str]) -> list[str]:
+    return sorted(artifacts, key=lambda name: TRUST.index(name) if name in TRUST else len(TRUST))
+
+
+def _section(title: str, about: str, material: Material, most: int) -> str:
+    found = next((write for begin, write in WRITERS if title.lower().startswith(begin)), None)
+    if found is not None:
+        return found(material, most)
+    told = facts(material.results)[: max(1, most)]
+    return " ".join([f"This part covers {about or title.lower()}.", *told])
+
+
+def _say(material: Material, most: int, *opening: str, facts_of: str = "") -> str:
+    """Return the opening sentences (fewer if short) and then facts that have one of the words, or any."""
+    told = [s for s in facts(material.results) if not facts_of or re.search(facts_of, s.lower())]
+    return " ".join([*opening[: 1 if most < 2 else None], *told[:most]])
+
+
+def _lines(material: Material, most: int, pattern: str = "") -> str:
+    kept = [line for line in material.printed if not pattern or re.search(pattern, line.lower())]
+    return "".join(f"\n- {line}" for line in kept[:most])
+
+
+def _overview(m: Material, most: int) -> str:
+    return _say(m, most, "One table was handed to the team.", facts_of=r"rows|there are \d+") + _lines(
+        m, most // 2, r"time:|samples"
+    )
+
+
+def _variables(m: Material, most: int) -> str:
+    return "The columns, as they are in the raw table:" + (
+        _lines(m, 3 * most, r"% missing") or " see the data dictionary."
+    )
+
+
+def _quality(m: Material, most: int) -> str:
+    opening = ("Repeated rows were dropped first.", "Repairs were made on a copy; the raw table is as it was.")
+    return _say(m, most, *opening, facts_of=r"missing|slips|repeated") + _lines(
+        m, most // 2, r"spelling|repair|stuck|convert"
+    )
+
+
+def _patterns(m: Material, most: int) -> str:
+    opening = "What the cleaned data show, before any model:"
+    return _say(m, most, opening, facts_of=r"there are|drift|shift") + _lines(
+        m, most, r"correlation|quarter|drift|share of variance"
+    )
+
+
+def _advice(m: Material, most: int) -> str:
+    return " ".join(
+        [
+            f"Work on the repaired {noun_of(m.results)} and make the same repairs.",
+            "Model on a scale on which the noise is even, and allow for gaps.",
+            "Keep a last stretch of time out of the fit.",
+        ][: max(1, most)]
+    )
+
+
+def _aim(m: Material, most: int) -> str:
+    return " ".join([f"The model answers what the project asks about {noun_of(m.results)}.", *_questions(m, most // 2)])
+
+
+def _questions(m: Material, most: int) -> list[str]:
+    asked = [sentence for sentence in m.brief if sentence.endswith("?")][:most]
+    return [f"The questions are: {' '.join(asked)}"] if asked else []
+
+
+def _features(m: Material, most: int) -> str:
+    return _say(
+        m,
+        most,
+        m.methods[0],
+        "No feature uses values from after the time that it explains.",
+        facts_of=r"there are|missing",
+    )
+
+
+def _method(m: Material, most: int) -> str:
+    return " ".join(m.methods[1 : 2 + most])
+
+
+def _fit(m: Material, most: int) -> str:
+    pattern = r"t = |p = |->|shift|events|forecast|correlation"
+    return _say(m, most + 3, "The fitted model says the following.") + _lines(m, most, pattern)
+
+
+def _limits(m: Material, most: int) -> str:
+    return " ".join(
+        [
+            "Effects below the noise are missed, and times are known to a few steps only.",
+            "Please test whether each stated finding holds in parts of the data and on data that were not fitted.",
+            *(f"{name} reported: {text}" for name, text in m.reported.items() if most > 4),
+        ][: max(1, min(most, 4))]
+    )
+
+
+def _protocol(m: Material, most: int) -> str:
+    return " ".join(
+        [
+            "Claims were taken from the model team's artifact and tested anew on the cleaned data.",
+            *m.methods[-2 : -2 + max(1, most)],
+            "Halves of the time, a held-out stretch and simple baselines serve as comparison.",
+        ][: max(1, most)]
+    )
+
+
+def _performance(m: Material, most: int) -> str:
+    return _say(m, most, "Figures of the checks:", facts_of=r"held-out|compared|claims") + _lines(
+        m, most, r"error|\d \| "
+    )
+
+
+def _checks(m: Material, most: int) -> str:
+    return _say(m, most, "Each claim was tested once more.", facts_of=r"claims|interactions|effect|anomal") + _lines(
+        m, most, r"claimed|confirmed|same sign|rarer"
+    )
+
+
+def _errors(m: Material, most: int) -> str:
+    return "Where the models fail:" + (
+        _lines(m, most, r"residual|units of the normal|beyond three|by half|missing after|distance")
+        or " no pattern was found in the 2 halves of the time."
+    )
+
+
+def _verdict(m: Material, most: int) -> str:
+    return _say(m, most + 2, "The paper may state the following.")
+
+
+def _abstract(m: Material, most: int) -> str:
+    closing = "A data, a model and an eval team worked one after the other; their artifacts are cited with each number."
+    return " ".join([*m.brief[:1], *facts(m.results)[: 1 + most // 2], closing])
+
+
+def _introduction(m: Material, most: int) -> str:
+    return " ".join(
+        [
+            *m.brief[:1],
+            *_questions(m, 1 + most // 2),
+            "This paper brings together what the data team, the model team and the eval team handed over.",
+            "Every finding is given with its number and the team that it comes from.",
+        ][: 2 + most]
+    )
+
+
+def _dataset(m: Material, most: int) -> str:
+    return f"{m.quote('dataset_description', 1 + most)} The repairs that it lists were made before any analysis."
+
+
+def _methods(m: Material, most: int) -> str:
+    quoted = m.quote("model_architecture", most // 2) if most > 1 else "The model team chose the methods."
+    return " ".join([*m.methods[: 2 + most], quoted])
+
+
+def _results(m: Material, most: int) -> str:
+    told = [
+        "The findings, as the model team estimated and the eval team checked them:",
+        *facts(m.results)[: 3 + most],
+    ]
+    tests = [
+        line for name in ("model_architecture", "experiment_results") for line in _tests(m.artifacts.get(name, ""))
+    ]
+    return " ".join(told) + "".join(f"\n- {line}" for line in list(dict.fromkeys(tests))[:most])
+
+
+def _evaluation(m: Material, most: int) -> str:
+    quoted = m.quote("evaluation_report", 1 + most, tests=True)
+    return f"{quoted} Findings that did not hold in these tests are left out of the block below."
+
+
+def _conclusion(m: Material, most: int) -> str:
+    return " ".join(
+        [
+            "The questions of the project are answered as far as the data allow.",
+            *facts(m.results)[: 1 + most // 3],
+            "Weak effects may have been missed, and p-values rest on a model that holds only roughly.",
+        ][: 2 + most]
+    )
+
+
+def _tests(text: str) -> list[str]:
+    return [line for line in lines_with_numbers(text, 60) if TEST.search(line)]
+
+
+WRITERS: tuple[tuple[str, Callable[[Material, int], str]], ...] = (
+    ("overview", _overview),
+    ("variables", _variables),
+    ("quality", _quality),
+    ("patterns", _patterns),
+    ("advice", _advice),
+    ("aim", _aim),
+    ("features", _features),
+    ("methods", _methods),
+    ("method", _method),
+    ("fit", _fit),
+    ("limits", _limits),
+    ("protocol", _protocol),
+    ("performance", _performance),
+    ("checks", _checks),
+    ("errors", _errors),
+    ("verdict", _verdict),
+    ("abstract", _abstract),
+    ("introduction", _introduction),
+    ("dataset", _dataset),
+    ("results", _results),
+    ("evaluation", _evaluation),
+    ("conclusion", _conclusion),
+)
+"""What is written under a title that begins with a word; any other title gets the facts."""

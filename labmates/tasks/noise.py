@@ -1,0 +1,28 @@
+"""Random numbers for the generators of tasks."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from labmates.seeds import derive
+
+Floats = npt.NDArray[np.float64]
+
+DECIMALS = 9
+"""What feeds back into itself is rounded to so many decimals: last-bit differences between machines never add up."""
+
+
+def random_for(task: str, seed: int, difficulty: str, part: str) -> np.random.Generator:
+    """Return the random numbers of one part of a data set; they don't depend on how many the other parts draw."""
+    return np.random.Generator(np.random.PCG64(derive(seed, "tasks", task, difficulty, part)))
+
+
+def red_noise(white: Floats, memory: float) -> Floats:
+    """Return noise of standard deviation 1 whose correlation from one step to the next (first axis) is `memory`."""
+    fresh = np.sqrt(1 - memory**2) * white
+    red = np.empty_like(white)
+    red[0] = white[0]
+    for t in range(1, len(white)):
+        red[t] = memory * red[t - 1] + fresh[t]
+    return np.round(red, DECIMALS)

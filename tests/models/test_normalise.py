@@ -1,0 +1,202 @@
+"""Whatever a chat model returns, normalising it never fails, and its message can be stored and sent back."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from langchain_core.messages import AIMessage, HumanMessage, InvalidToolCall, ToolCall
+from langchain_core.messages.ai import UsageMetadata
+
+from labmates.models.failures import BrokenReplyError
+from labmates.models.normalise import NO_TEXT, normalise, read_arguments
+from labmates.models.reply import Reply
+from labmates.models.thinking import split_thinking
+from labmates.models.usage import MOST_TOKENS, read_count, read_usage
+from labmates.models.wire import StreamedReply, clean_completion, read_completion
+
+FEW = settings(max_examples=40, deadline=None)
+SENT = [HumanMessage("Hi")]
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters()),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+names = st.none() | st.text(st.characters(), max_size=80)
+calls = st.lists(
+    st.builds(ToolCall, name=names.map(lambda name: name or ""), args=st.dictionaries(st.text(), anything), id=names),
+    max_size=3,
+)
+broken = st.lists(
+    st.builds(InvalidToolCall, name=names, args=st.none() | st.text(st.characters()), id=names, error=st.none()),
+    max_size=2,
+)
+blocks = st.fixed_dictionaries({"type": st.sampled_from(["text", "thinking"]), "text": anything, "thinking": anything})
+texts = st.lists(st.text(st.characters()) | st.sampled_from(["<think>", "</think>", "\ud800", "\x00"])).map("".join)
+content = texts | st.lists(texts | blocks, max_size=4)
+
+
+def check(reply: Reply) -> None:
+    stored = [reply.text, reply.reasoning, [[call.id, call.name, call.arguments] for call in reply.tool_calls]]
+    json.dumps([stored, reply.message.content, reply.message.tool_calls], ensure_ascii=False, allow_nan=False).encode()
+    ids = [call.id for call in reply.tool_calls]
+    assert all(ids)
+    assert len(set(ids)) == len(ids)
+    assert [call["id"] for call in reply.message.tool_calls] == ids
+    assert all(0 < len(call.name) <= 64 and call.name.isascii() for call in reply.tool_calls)
+    assert reply.message.invalid_tool_calls == []
+    assert reply.message.content or reply.tool_calls
+    assert reply.usage.input_tokens > 0
+    assert 0 <= reply.usage.reasoning_tokens <= reply.usage.output_tokens
+    assert ("empty" in reply.faults) <= (not reply.text and not reply.tool_calls)
+
+
+@FEW
+@given(content, calls, broken, anything, anything)
+def test_any_message_becomes_a_safe_reply(content: Any, calls: Any, broken: Any, finish: Any, usage: Any) -> None:
+    message = AIMessage(content, tool_calls=calls, invalid_tool_calls=broken)
+    message.response_metadata = {"finish_reason": finish}
+    message.additional_kwargs = {"reasoning_content": finish}
+    reported: Any = {"input_tokens": usage, "output_tokens": usage, "output_token_details": usage}
+    message.usage_metadata = reported
+    reply = normalise(message, sent=SENT)
+    check(reply)
+    # What was made safe stays as it is when it comes back.
+    again = normalise(reply.message, sent=SENT)
+    assert again.tool_calls == reply.tool_calls
+    assert len(reply.tool_calls) + reply.faults.count("bad_tool_call") <= len(calls) + len(broken)
+
+
+@FEW
+@given(anything)
+@example({"choices": [{"message": {"tool_calls": [{"function": {"arguments": float("nan")}}]}}]})
+@example({"choices": [{"message": {"content": [{"text": 1}], "function_call": {"name": [], "arguments": {"x": 1}}}}]})
+@example({"choices": [None], "usage": {"prompt_tokens": "x"}})
+def test_any_completion_can_be_read(body: Any) -> None:
+    try:
+        completion = read_completion(json.dumps(body).encode())
+    except BrokenReplyError:
+        return
+    cleaned, reasoning, calls = clean_completion(completion)
+    assert isinstance(cleaned["choices"][0]["message"]["content"], str)
+    assert isinstance(reasoning, str)
+    assert all(isinstance(value, str) for call in calls for value in call.values())
+
+
+@FEW
+@given(st.lists(st.dictionaries(st.sampled_from(["choices", "usage", "id"]), anything) | anything, max_size=5))
+@example([{"choices": [{"delta": {"tool_calls": [{"index": "a", "function": {"name": 1, "arguments": {"x": []}}}]}}]}])
+@example([{"choices": [{"delta": {"content": ["a", {"text": "b"}], "reasoning": "c"}}]}])
+def test_any_stream_can_be_read(events: Any) -> None:
+    reply = StreamedReply()
+    try:
+        for event in events:
+            reply.add(f"data: {json.dumps(event)}")
+        reply.add("data: [DONE]")
+        clean_completion(reply.whole())
+    except BrokenReplyError:
+        return
+
+
+@FEW
+@given(st.text(st.characters() | st.sampled_from('{}[]":,0123456789')))
+@example('{"a": 1}{"b": 2}')
+@example('{"a": "\\ud800"}')
+@example("-" * 5000)
+def test_arguments_are_a_json_object_or_nothing(text: str) -> None:
+    arguments = read_arguments(text)
+    if arguments is not None:
+        again = json.loads(json.dumps(arguments, ensure_ascii=False, allow_nan=False).encode())
+        assert again == arguments
+
+
+@FEW
+@given(st.text(), st.text(), st.booleans())
+def test_thinking_loses_no_word(before: str, after: str, cut: bool) -> None:
+    """Without tags, and around a closed block, the text comes back whole."""
+    for text in (before, after):
+        if "<" not in text and "[" not in text:
+            assert split_thinking(text, cut=cut) == (text.strip(), "")
+    if not {"<", "["} & {*before, *after}:
+        said, thought = split_thinking(f"{before}<think>a b</think>{after}", cut=cut)
+        assert said == (before + after).strip()
+        assert thought == "a b"
+
+
+@pytest.mark.parametrize(
+    ("text", "cut", "said", "thought"),
+    [
+        ("<think>a</think>b<think>c</think>d", False, "bd", "a\nc"),
+        ("<THINKING>a</THINKING>b", False, "b", "a"),
+        ("[THINK]a[/THINK]b", False, "b", "a"),
+        ("a</think>b", False, "b", "a"),
+        ("<think>never closed", False, "", "never closed"),
+        ("  <think>never closed", True, "", "never closed"),
+        ("said <think>cut in thought", True, "said", "cut in thought"),
+        ("the tag <think> opens it", False, "the tag <think> opens it", ""),
+        ("<think>a</think>the tag <think> opens it", False, "the tag <think> opens it", "a"),
+        ("<think></think>b", False, "b", ""),
+        ("<think>" * 50_000, False, "", "<think>" * 49_999),
+    ],
+    ids=lambda value: str(value)[:30],
+)
+def test_thinking_is_split_off(text: str, cut: bool, said: str, thought: str) -> None:
+    assert split_thinking(text, cut=cut) == (said, thought)
+
+
+def test_a_message_of_another_provider_is_read() -> None:
+    message = AIMessage(
+        [
+            {"type": "thinking", "thinking": "hm", "signature": "x"},
+            {"type": "text", "text": "Let me see."},
+            {"type": "tool_use", "id": "t1", "name": "f", "input": {"x": 1}},
+        ],
+        tool_calls=[ToolCall(name="f", args={"x": 1}, id="t1")],
+        response_metadata={"stop_reason": "tool_use"},
+        usage_metadata={"input_tokens": 9, "output_tokens": 8, "total_tokens": 17},
+    )
+    reply = normalise(message, sent=SENT)
+    assert (reply.text, reply.reasoning, reply.finish) == ("Let me see.", "hm", "tool_calls")
+    assert reply.message.content == "Let me see."
+    assert reply.tool_calls[0].arguments == {"x": 1}
+    assert (reply.usage.input_tokens, reply.usage.output_tokens, reply.usage.estimated) == (9, 8, False)
+
+
+def test_an_empty_reply_is_no_empty_message() -> None:
+    reply = normalise(AIMessage(""), sent=SENT)
+    assert (reply.text, reply.message.content, reply.faults) == ("", NO_TEXT, ("empty",))
+
+
+def test_reasoning_counts_in_an_estimate() -> None:
+    short = normalise(AIMessage("yes"), sent=SENT).usage
+    long = normalise(AIMessage("<think>" + "one step and another " * 50 + "</think>yes"), sent=SENT).usage
+    assert long.output_tokens == short.output_tokens + long.reasoning_tokens
+    assert long.reasoning_tokens > 100
+    assert long.estimated
+
+
+def test_reasoning_that_a_server_shows_but_does_not_count_is_estimated() -> None:
+    counts = UsageMetadata(input_tokens=9, output_tokens=300, total_tokens=309)
+    message = AIMessage("<think>" + "one step and another " * 50 + "</think>yes", usage_metadata=counts)
+    usage = normalise(message, sent=SENT).usage
+    assert 100 < usage.reasoning_tokens <= usage.output_tokens == 300
+    assert not usage.estimated
+
+
+@FEW
+@given(anything)
+def test_a_count_is_a_plausible_integer_or_none(value: Any) -> None:
+    count = read_count(value)
+    assert count is None or (type(count) is int and 0 <= count <= MOST_TOKENS)
+
+
+@FEW
+@given(st.dictionaries(st.sampled_from(["input_tokens", "output_tokens", "total_tokens"]), anything), anything)
+def test_any_usage_gives_plausible_tokens(reported: Any, details: Any) -> None:
+    found = {**reported, "output_token_details": details}
+    usage = read_usage(found, prompt=lambda: 10, output=lambda: 5, reasoning=2)
+    assert usage.input_tokens > 0
+    assert 0 <= usage.reasoning_tokens <= usage.output_tokens <= 2 * MOST_TOKENS

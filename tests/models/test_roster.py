@@ -1,0 +1,51 @@
+"""The roster of the study's models: complete, and found by their names as servers have them."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from labmates.errors import UsageError
+from labmates.models.roster import KnownModel, find_known, roster
+
+
+def test_the_roster_has_the_study_s_35_models_of_ten_families() -> None:
+    models = roster()
+    assert len({model.name for model in models}) == len(models) == 35
+    families = Counter(model.family for model in models)
+    assert families == {
+        "Qwen3": 10,
+        "Granite 4": 6,
+        "Gemma 3": 4,
+        "Nemotron": 4,
+        "Qwen3.5": 3,
+        "Llama": 2,
+        "OLMo": 2,
+        "Phi-4": 2,
+        "GPT-OSS": 1,
+        "Mistral": 1,
+    }
+    assert sum(model.thinking for model in models) == 11
+    assert (min(model.size for model in models), max(model.size for model in models)) == (0.6, 70.0)
+    assert all(10 < model.mmlu_pro < 90 and 30 < model.ifeval < 95 and model.source for model in models)
+
+
+def test_thinking_modes_share_their_weights() -> None:
+    known = {model.name: model for model in roster()}
+    pairs = [(name, name.removesuffix("-think")) for name in known if name.endswith("-think")]
+    assert len(pairs) == 6
+    for thinking, plain in pairs:
+        assert known[thinking].size == known[plain].size
+        assert known[thinking].thinking
+        assert not known[plain].thinking
+
+
+@pytest.mark.parametrize("name", ["qwen3-4b", "openai:qwen3-4b", "openai:Qwen/Qwen3-4B", "Qwen3-4B"])
+def test_a_model_is_found_by_its_name(name: str) -> None:
+    assert find_known(name) == KnownModel("qwen3-4b", "Qwen3", 4.0, False, 50.6, 81.2, "Yang et al. (2025)")
+
+
+def test_an_unknown_model_is_told_the_nearest() -> None:
+    with pytest.raises(UsageError, match="Did you mean 'qwen3-4b'"):
+        find_known("qwen3-4c")

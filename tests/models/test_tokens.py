@@ -1,0 +1,79 @@
+"""The estimate of tokens: near the truth on text and code, linear, positive, growing with the text."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+
+from labmates.models.tokens import estimate_messages, estimate_tokens
+
+ENGLISH = (
+    "The team worked on the data for several days, and every member wrote down what had been found. Although the "
+    "first results looked promising, the error analyst pointed out that the regression overestimated the population "
+    "after the regime shift; therefore we repeated the cross-validation with blocked folds. "
+)
+CODE = '''
+def fit(frame: pd.DataFrame, target: str, *, folds: int = 5) -> dict[str, float]:
+    """Fit a ridge regression and return its cross-validated scores."""
+    features = frame.drop(columns=[target]).to_numpy()
+    scores = cross_val_score(Ridge(alpha=1.0), features, frame[target], cv=folds, scoring="r2")
+    return {"mean": float(scores.mean()), "std": float(scores.std(ddof=1))}
+'''
+
+
+@pytest.mark.parametrize(
+    ("text", "frugal", "lavish"),
+    # Counted with Mistral's Tekken (131,000 entries) and Mistral 7B's tokenizer (32,000 entries).
+    [(ENGLISH, 55, 59), (CODE, 109, 133)],
+)
+def test_english_and_code_lie_within_15_percent_of_real_tokenizers(text: str, frugal: int, lavish: int) -> None:
+    estimate = estimate_tokens(text)
+    assert 0.85 * lavish <= estimate <= 1.15 * frugal
+
+
+def test_the_empty_text_has_no_tokens_and_any_other_has_some() -> None:
+    assert estimate_tokens("") == 0
+    assert estimate_tokens("a") == 1
+    assert estimate_tokens("The lead writes a plan of five points.") == 9
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.text(min_size=1))
+def test_the_estimate_is_positive_and_bounded_by_the_length(text: str) -> None:
+    assert 1 <= estimate_tokens(text) <= 4 * len(text) + 1
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.text(), st.text())
+def test_more_text_takes_no_fewer_tokens(first: str, second: str) -> None:
+    assert estimate_tokens(first + second) >= max(estimate_tokens(first), estimate_tokens(second)) - 1
+
+
+@pytest.mark.parametrize("unit", ["a", "aA", "é", " 1", "<think>"])
+def test_a_megabyte_of_anything_takes_linear_time(unit: str) -> None:
+    """Quadratic time would take minutes; the bound is generous so that a busy machine passes."""
+    text = unit * (1_000_000 // len(unit))
+    started = time.process_time()
+    assert estimate_tokens(text) > 10_000
+    assert time.process_time() - started < 10
+
+
+def test_messages_tool_calls_and_tools_all_count() -> None:
+    call = {"name": "run_code", "args": {"code": "print(df.describe())"}, "id": "1", "type": "tool_call"}
+    messages = [
+        SystemMessage("You are the lead of the data team."),
+        HumanMessage([{"type": "text", "text": "Write a plan."}, {"type": "image_url"}]),
+        AIMessage("", tool_calls=[call]),
+        ToolMessage("count 100", tool_call_id="1"),
+    ]
+    tool = {"type": "function", "function": {"name": "run_code", "description": "Runs Python.", "parameters": {}}}
+    parts = [estimate_messages([message]) for message in messages]
+    assert all(part > 5 for part in parts)
+    whole = estimate_messages(messages)
+    assert max(parts) < whole < sum(parts)
+    assert estimate_messages(messages, [tool]) > whole + 10
+    assert estimate_messages([]) > 0

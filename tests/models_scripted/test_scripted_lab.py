@@ -1,0 +1,403 @@
+"""Whole runs of the lab's protocol with the real templates, tools and desk, and single steps under pressure."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+import pytest
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+
+from labmates.agents.desk import Desk, ToolError
+from labmates.agents.prompts import render
+from labmates.agents.roles import DATA, EVAL, MODEL, REPORT, TEAMS, WRITING, Role, Team
+from labmates.agents.tools import RunCode, check_arguments, tool_names, tool_schema, use_desk
+from labmates.budgets.visibility import CONCISE, FINALISE
+from labmates.models.normalise import normalise
+from labmates.models.reply import Reply
+from labmates.models.scripted import BASELINES
+from labmates.models.scripted.stated import find_block
+from labmates.models.tokens import estimate_tokens
+from labmates.tasks.base import Difficulty, accuracy
+from labmates.tasks.findings import read_findings
+from labmates.tasks.registry import get_task
+from labmates.tasks.schema import findings_schema_text
+
+TURNS = 8
+NAMES = ("diligent", "hasty", "wasteful", "silent", "garbage")
+
+
+class Lab:
+    """A small lab: four teams of two, members one after the other, code run in this process, no budget."""
+
+    def __init__(self, task: str, difficulty: Difficulty, model: str, seed: int = 0, max_tokens: int = 4096) -> None:
+        self.task = get_task(task)
+        self.difficulty: Difficulty = difficulty
+        self.data = self.task.generate(seed, difficulty)
+        self.model = BASELINES.get(model)()
+        self.max_tokens = max_tokens
+        self.artifacts: dict[str, str] = {}
+        self.mail: list[tuple[str, str, str]] = []
+        self.replies: list[Reply] = []
+        self.errors: list[str] = []
+        self.unclosed = 0
+
+    def run(self) -> Lab:
+        for team in TEAMS.values():
+            self._phase(team)
+        return self
+
+    def score(self) -> float:
+        findings = read_findings(self.artifacts.get(REPORT, ""), self.task.findings).findings
+        return accuracy(self.task.score(findings, self.data.truth)) if findings else 0.0
+
+    def system(self, team: Team, role: Role) -> SystemMessage:
+        text = render(
+            "system",
+            role=role.title,
+            team=team.name,
+            agent=role.id,
+            brief=self.task.brief,
+            data_description=self.data.description,
+            findings=findings_schema_text(self.task),
+            role_description=role.description,
+            members=members_of(team),
+            budget_rules="",
+        )
+        return SystemMessage(text)
+
+    def ask(self, messages: Sequence[BaseMessage], tools: Sequence[str] = ()) -> Reply:
+        schemas = [tool_schema(name) for name in tools]
+        message = self.model.invoke(list(messages), tools=schemas, seed=len(self.replies), max_tokens=self.max_tokens)
+        assert isinstance(message, AIMessage)
+        assert message.usage_metadata is not None
+        assert message.usage_metadata["output_tokens"] <= self.max_tokens
+        self.replies.append(normalise(message, sent=messages, tools=schemas))
+        return self.replies[-1]
+
+    def _phase(self, team: Team) -> None:
+        roles = team.members(2)
+        plan = self.ask([self.system(team, roles[0]), HumanMessage(self.plan_order(team))]).text
+        before = dict(self.artifacts)
+        reports = {role.id: self._work(team, role, plan, before) for role in roles}
+        said: list[str] = []
+        for number in (1, 2):
+            for role in roles:
+                order = deliberation_order(team, number, *reports[role.id], "\n".join(said) or "nothing yet")
+                said.append(f"[{role.id}]: {self.ask([self.system(team, role), HumanMessage(order)]).text}")
+        order = self.writing_order(team, reports, "\n".join(said))
+        reply = self.ask([self.system(team, roles[0]), HumanMessage(order)], ["write_artifact"])
+        written = [call.arguments for call in reply.tool_calls if call.arguments.get("name") == team.artifact]
+        self.artifacts[team.artifact] = str(written[0].get("content")) if written else reply.text
+
+    def plan_order(self, team: Team, budget: str = "") -> str:
+        mail = "\n".join(f"- from the {by} team: {text}" for by, to, text in self.mail if to == team.name)
+        return render(
+            "plan",
+            team=team.name,
+            request="",
+            artifacts=shown(self.artifacts, 6_000),
+            mail=mail or "none",
+            member_lines=members_of(team),
+            theory_of_mind="",
+            budget=budget,
+        )
+
+    def writing_order(self, team: Team, reports: dict[str, tuple[str, str]], said: str, budget: str = "") -> str:
+        sections = "\n".join(f"- {section}" for section in team.sections)
+        paper = team.artifact == REPORT
+        return render(
+            "synthesis",
+            artifact=team.artifact,
+            request="",
+            sections=f"{sections}\n\n{render('findings_section')}" if paper else sections,
+            outputs="\n\n".join(f"=== {n} ===\nReported: {s}\nPrinted:\n{o}" for n, (s, o) in reports.items()),
+            said=said,
+            artifacts=shown(self.artifacts if paper else {}, 12_000),
+            budget=budget,
+        )
+
+    def _work(self, team: Team, role: Role, plan: str, before: dict[str, str]) -> tuple[str, str]:
+        desk, held = Desk(team, before, dict.fromkeys(TEAMS, 0)), tool_names(team)
+        names: dict[str, Any] = {"df": pd.read_csv(io.BytesIO(self.data.csv()))}
+        outputs: list[str] = []
+        task = re.findall(rf"^{role.id}: (.+)$", plan, re.MULTILINE)
+        order = work_order(team, task[-1] if task else role.description, plan, before)
+        messages: list[BaseMessage] = [self.system(team, role), HumanMessage(order)]
+        for _ in range(TURNS):
+            reply = self.ask(messages, held)
+            if not reply.tool_calls:
+                remark = render("nudge_no_tool", tools=", ".join(held))
+                messages += [reply.message, HumanMessage(remark)]
+                continue
+            messages.append(reply.message)
+            for call in reply.tool_calls:
+                try:
+                    arguments = check_arguments(call.name, call.arguments, held)
+                    if isinstance(arguments, RunCode):
+                        text = run_code(arguments.code, names)
+                        outputs.append(text)
+                    else:
+                        text = use_desk(desk, arguments)
+                except ToolError as error:
+                    text = f"Error: {error}"
+                    self.errors.append(text)
+                messages.append(ToolMessage(text, tool_call_id=call.id))
+            if desk.summary is not None:
+                break
+        self.unclosed += desk.summary is None
+        self.artifacts.update({item.name: item.content for item in desk.written})
+        self.mail += [(team.name, item.team, item.content) for item in desk.sent]
+        return desk.summary or "nothing", cut("\n".join(outputs), 3_000) or "nothing"
+
+
+def members_of(team: Team) -> str:
+    return "\n".join(f"- {role.id}: {role.title}" for role in team.members(2))
+
+
+def cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[:most]}\n[cut: {len(text) - most} more characters]"
+
+
+def shown(artifacts: dict[str, str], most: int) -> str:
+    return "\n\n".join(f"=== {name} ===\n{cut(text, most)}" for name, text in artifacts.items()) or "none yet"
+
+
+def run_code(code: str, names: dict[str, Any]) -> str:
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        try:
+            exec(compile(code, "cell", "exec"), names)
+        except Exception as error:
+            printed.write(f"{type(error).__name__}: {error}")
+    return cut(printed.getvalue(), 10_000) or "[no output]"
+
+
+def work_order(team: Team, task: str, plan: str, artifacts: dict[str, str], budget: str = "") -> str:
+    return render(
+        "work",
+        task=task,
+        plan=plan,
+        request="",
+        artifact_names=", ".join(f"`{name}`" for name in sorted(artifacts)) or "none yet",
+        mail="none",
+        turns=TURNS,
+        code_hint=render("code_hint", timeout=30) if team.has_code else render("no_code_hint"),
+        theory_of_mind="",
+        budget=budget,
+    )
+
+
+def deliberation_order(team: Team, number: int, summary: str, output: str, said: str) -> str:
+    return render(
+        "deliberate",
+        round=number,
+        rounds=2,
+        lead=f"the {team.lead.title}",
+        artifact=team.artifact,
+        task="Look.",
+        summary=summary,
+        output=output,
+        said=said,
+        theory_of_mind="",
+        budget="",
+    )
+
+
+@pytest.fixture(scope="module", params=[("ecology", "easy"), ("anomaly", "medium")], ids=lambda p: p[0])
+def diligent(request: pytest.FixtureRequest) -> Lab:
+    task, difficulty = request.param
+    return Lab(task, difficulty, "diligent", seed=1).run()
+
+
+def test_a_diligent_team_makes_no_error_and_closes_every_task(diligent: Lab) -> None:
+    assert diligent.errors == []
+    assert diligent.unclosed == 0
+    assert not [reply.faults for reply in diligent.replies if reply.faults]
+
+
+def test_a_diligent_paper_has_all_sections_with_substance_and_right_findings(diligent: Lab) -> None:
+    paper = diligent.artifacts[REPORT]
+    sections = re.split(r"^## ", paper.partition("```findings")[0], flags=re.MULTILINE)[1:]
+    assert [section.partition("\n")[0] for section in sections] == list(WRITING.sections)
+    assert all(len(re.findall(r"[.?](?:\s|$)", section)) >= 3 for section in sections)
+    assert all(re.search(r"\d", section) for section in sections[2:6])
+    for team in ("data", "model", "eval"):
+        assert f"The {team} team" in paper
+    assert read_findings(paper, diligent.task.findings).problems == ()
+    assert diligent.score() >= 0.45
+
+
+def test_results_travel_through_the_artifacts_alone(diligent: Lab) -> None:
+    model, checked = (
+        find_block(diligent.artifacts["model_architecture"]),
+        find_block(diligent.artifacts["evaluation_report"]),
+    )
+    paper = find_block(diligent.artifacts[REPORT])
+    assert set(model) <= set(paper)
+    assert all(paper[name] == value for name, value in checked.items())
+    assert [(by, to) for by, to, _ in diligent.mail] == [("data", "model"), ("model", "eval"), ("eval", "writing")]
+    assert all(re.search(r"\d", text) for _, _, text in diligent.mail)
+
+
+@pytest.mark.parametrize("name", ["hasty", "silent"])
+def test_little_work_costs_little_and_finds_nothing(name: str) -> None:
+    lab = Lab("anomaly", "easy", name).run()
+    assert lab.score() == 0.0
+    assert lab.artifacts[REPORT]
+    assert sum(reply.usage.output_tokens for reply in lab.replies) < 5_000
+    if name == "silent":
+        assert not any(reply.tool_calls for reply in lab.replies)
+        assert lab.unclosed == 8
+    else:
+        assert lab.unclosed == 0
+        assert lab.errors == []
+
+
+def test_waste_costs_far_more_than_diligence_and_finds_no_more(diligent: Lab) -> None:
+    wasteful = Lab(diligent.task.name, diligent.difficulty, "wasteful", seed=1).run()
+    cost = [sum(r.usage.input_tokens + 6 * r.usage.output_tokens for r in lab.replies) for lab in (diligent, wasteful)]
+    assert cost[1] > 2 * cost[0]
+    assert 0 < wasteful.score() <= diligent.score() + 0.05
+    assert any("can make no further request" in error for error in wasteful.errors)
+    assert set(wasteful.artifacts) > {"notes_of_data_lead", REPORT}
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_garbage_ends_no_run(seed: int) -> None:
+    lab = Lab("ecology", "easy", "garbage", seed=seed, max_tokens=700).run()
+    assert lab.errors
+    assert {fault for reply in lab.replies for fault in reply.faults} >= {"empty", "cut", "bad_tool_call"}
+
+
+LAB = Lab("ecology", "easy", "diligent")
+OUTPUT = "\n".join(
+    [
+        "regime shifts at survey [75], n = 300 transitions",
+        'RESULT {"entities": ["Aa b", "Cc d"], "breaks": [75], "fallers": ["Aa b"], "risers": [],'
+        f' "links": {json.dumps([["Aa b", "Cc d", 0.01 * i] for i in range(1, 25)])}, "future": {{"Aa b": 3.5}}}}',
+    ]
+)
+REPORTS = {"ml_engineer": ("A regime shift begins at survey 75.", OUTPUT)}
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("limit", [64, 256, 512, 1024, 4096])
+def test_no_step_takes_more_than_the_limit(name: str, limit: int) -> None:
+    lab = Lab("ecology", "easy", name, max_tokens=limit)
+    opening = lab.system(MODEL, MODEL.lead)
+    lab.ask([opening, HumanMessage(lab.plan_order(MODEL))])
+    lab.ask([opening, HumanMessage(work_order(MODEL, "Fit.", "- fit", {}))], tool_names(MODEL))
+    lab.ask([opening, HumanMessage(deliberation_order(MODEL, 1, "Found 5.", OUTPUT, "nothing yet"))])
+    lab.ask([opening, HumanMessage(lab.writing_order(MODEL, REPORTS, "nothing"))], ["write_artifact"])
+    if name == "diligent" and limit >= 256:
+        assert not [reply.faults for reply in lab.replies if reply.faults]
+
+
+@pytest.mark.parametrize("limit", [256, 512, 1024, 4096])
+def test_with_few_tokens_the_prose_shrinks_and_the_findings_stay_whole(limit: int) -> None:
+    lab = Lab("ecology", "easy", "diligent", max_tokens=limit)
+    messages = [lab.system(MODEL, MODEL.lead), HumanMessage(lab.writing_order(MODEL, REPORTS, "nothing"))]
+    content = str(lab.ask(messages, ["write_artifact"]).tool_calls[0].arguments["content"])
+    block = find_block(content)
+    assert block["shift_surveys"] == [75]
+    assert ("## Limits" in content) == (limit >= 2_000)
+    assert len(block["interactions"]) == 24 if limit >= 2_000 else 0 < len(block["interactions"]) <= 24
+
+
+@pytest.mark.parametrize("limit", [256, 512, 1024])
+def test_with_few_tokens_a_member_still_runs_code_and_closes_its_task(limit: int) -> None:
+    lab = Lab("ecology", "easy", "diligent", max_tokens=limit)
+    handed = {"dataset_description": "There are 5 species at 6 places in this table."}
+    summary, output = lab._work(MODEL, MODEL.lead, "ml_engineer: Fit the model.", handed)
+    assert lab.unclosed == 0
+    assert lab.errors == []
+    assert re.search(r"\d", summary)
+    assert "stopped:" not in output
+    if limit == 1024:
+        assert '"breaks"' in output
+
+
+@pytest.mark.parametrize(("notice", "most"), [(CONCISE, 0.85), (FINALISE, 0.75)])
+def test_a_notice_makes_texts_shorter(notice: str, most: float) -> None:
+    def tokens(budget: str) -> int:
+        order = LAB.writing_order(MODEL, REPORTS, "nothing", budget)
+        reply = LAB.ask([LAB.system(MODEL, MODEL.lead), HumanMessage(order)], ["write_artifact"])
+        return estimate_tokens(str(reply.tool_calls[0].arguments["content"]).partition("## Findings so far")[0])
+
+    assert tokens(f"\nBudget: $0.9 of $1 spent. {notice}") < most * tokens("\nBudget: $0.1 of $1 spent.")
+
+
+def test_when_the_pool_is_almost_empty_the_task_is_closed_at_once() -> None:
+    order = work_order(
+        EVAL, "Check.", "- check", {"model_architecture": "x"}, f"\nBudget: $0.9 of $1 spent. {FINALISE}"
+    )
+    reply = LAB.ask([LAB.system(EVAL, EVAL.lead), HumanMessage(order)], tool_names(EVAL))
+    assert [call.name for call in reply.tool_calls] == ["mark_complete"]
+
+
+def test_a_lead_who_finds_no_numbers_asks_for_them_once() -> None:
+    messages: list[BaseMessage] = [
+        LAB.system(EVAL, EVAL.lead),
+        HumanMessage(work_order(EVAL, "Check.", "- check", {"model_architecture": "x"})),
+    ]
+    made: list[str] = []
+    for answer in (
+        "A model was fitted.",
+        "The model team has answered your request.",
+        "It has 3 parts and an error of 0.2.",
+    ):
+        reply = LAB.ask(messages, tool_names(EVAL))
+        made += [call.name for call in reply.tool_calls]
+        messages += [reply.message, ToolMessage(answer, tool_call_id=reply.tool_calls[0].id)]
+    made += [call.name for call in LAB.ask(messages, tool_names(EVAL)).tool_calls]
+    assert made == ["read_artifact", "request_additional_work", "read_artifact", "run_code"]
+
+
+def titles_of(answers: Sequence[str], limits: Sequence[int]) -> list[str]:
+    """Return what a data engineer calls next, each time that its last call was answered."""
+    lab = Lab("ecology", "easy", "diligent")
+    messages: list[BaseMessage] = [
+        lab.system(DATA, DATA.roles[1]),
+        HumanMessage(work_order(DATA, "Clean.", "- clean", {})),
+    ]
+    titles: list[str] = []
+    for answer, limit in zip(answers, limits, strict=True):
+        lab.max_tokens = limit
+        reply = lab.ask(messages, tool_names(DATA))
+        titles.append(str(reply.tool_calls[0].arguments.get("description", reply.tool_calls[0].name)))
+        messages += [reply.message, ToolMessage(answer, tool_call_id=reply.tool_calls[0].id)]
+    return titles
+
+
+FOUND_PANEL = 'RESULT {"layout": "panel"}'
+
+
+def test_variables_that_were_lost_are_computed_again_once() -> None:
+    lost = "stopped: NameError name 'd' is not defined"
+    titles = titles_of([FOUND_PANEL, lost, FOUND_PANEL, lost, ""], [4096] * 5)
+    assert titles[:2] == titles[2:4]
+    assert titles[4] == "mark_complete"
+
+
+def test_a_limit_that_falls_meanwhile_makes_no_cell_run_twice() -> None:
+    titles = titles_of([FOUND_PANEL, "clean", ""], [4096, 4096, 700])
+    assert titles[2] == "mark_complete"
+    titles = titles_of(["", FOUND_PANEL, "", "clean", ""], [700, 700, 700, 700, 4096])
+    assert titles[4] == "mark_complete"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_reply_depends_on_what_was_heard_alone(name: str) -> None:
+    order = HumanMessage(work_order(MODEL, "Fit.", "- fit", {}))
+    messages = [LAB.system(MODEL, MODEL.lead), order]
+    schemas = [tool_schema(tool) for tool in tool_names(MODEL)]
+    replies = [BASELINES.get(name)().invoke(messages, tools=schemas, seed=3, max_tokens=900) for _ in range(2)]
+    assert replies[0].content == replies[1].content
+    assert repr(replies[0].tool_calls) == repr(replies[1].tool_calls)
+    assert replies[0].usage_metadata == replies[1].usage_metadata

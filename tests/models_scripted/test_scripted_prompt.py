@@ -1,0 +1,147 @@
+"""The baselines find in the real templates what a model would find there."""
+
+from __future__ import annotations
+
+import pytest
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+
+from labmates.agents.prompts import render
+from labmates.agents.roles import TEAMS
+from labmates.budgets.visibility import budget_status
+from labmates.models.scripted.prompt import Step, columns_of, read_step, results_of
+from labmates.models.scripted.writing import brief_of, owners_of, split_parts
+
+EVAL = TEAMS["eval"]
+MEMBERS = "\n".join(f"- {role.id}: {role.title}" for role in EVAL.members(3))
+
+
+def system(agent: int = 0) -> SystemMessage:
+    role = EVAL.roles[agent]
+    return SystemMessage(
+        render(
+            "system",
+            role=role.title,
+            team=EVAL.name,
+            agent=role.id,
+            brief="Look at this. What is it?",
+            data_description="One row a day.\n\n- day: number of the day\n- wind speed: in m/s\n\nKnown habits: none.",
+            findings="- n_days (whole number): number of days",
+            role_description=role.description,
+            members=MEMBERS,
+            budget_rules="",
+        )
+    )
+
+
+def work(turns: int = 6, budget: str = "", request: str = "") -> str:
+    return render(
+        "work",
+        task="Check the claims.",
+        plan="- look\n- check",
+        request=request,
+        artifact_names="`dataset_description`, `model_architecture`",
+        mail="none",
+        turns=turns,
+        code_hint=render("code_hint", timeout=30),
+        theory_of_mind=render("theory_of_mind"),
+        budget=budget,
+    )
+
+
+def step_of(*messages: BaseMessage | str) -> Step:
+    return read_step([system(), *(HumanMessage(m) if isinstance(m, str) else m for m in messages)])
+
+
+def test_who_the_agent_is_and_what_it_is_told_once() -> None:
+    step = step_of(work())
+    assert (step.kind, step.agent, step.team, step.turns) == ("work", "eval_lead", "eval", 6)
+    assert step.task == "Check the claims."
+    assert columns_of(step.system) == ["day", "wind speed"]
+    assert brief_of(step.system) == ("Look at this.", "What is it?")
+    assert list(owners_of(step.system).items())[1] == ("model_architecture", "model")
+
+
+def test_the_first_of_the_team_leads_it() -> None:
+    assert step_of(work()).leads
+    assert not read_step([system(1), HumanMessage(work())]).leads
+
+
+def test_a_plan_asks_for_a_task_for_each_member_and_for_nobody_else() -> None:
+    order = render(
+        "plan",
+        team="eval",
+        request="",
+        artifacts="=== model_architecture ===\n- intruder: is no member",
+        mail="- from the data team: hello",
+        member_lines=MEMBERS,
+        theory_of_mind=render("theory_of_mind"),
+        budget="\nBudget: $0.1 of $1 spent.",
+    )
+    step = step_of(order)
+    assert step.kind == "plan"
+    assert step.members() == {role.id: role.title for role in EVAL.roles}
+
+
+@pytest.mark.parametrize("name", TEAMS)
+def test_every_required_section_is_found_with_what_belongs_in_it(name: str) -> None:
+    team = TEAMS[name]
+    listed = "\n".join(f"- {section}" for section in team.sections)
+    if team.name == "writing":
+        listed += "\n\n" + render("findings_section")
+    order = render(
+        "synthesis",
+        artifact=team.artifact,
+        request="",
+        sections=listed,
+        outputs="=== a ===\nReported: x\nPrinted:\n- no: section",
+        said="nothing",
+        artifacts="=== model_architecture ===\n## No section",
+        budget="",
+    )
+    step = step_of(order)
+    assert (step.kind, step.artifact) == ("write", team.artifact)
+    assert [title for title, _ in step.sections()] == [section.partition(":")[0] for section in team.sections]
+    assert step.wants_findings() == (team.name == "writing")
+
+
+def test_the_newest_step_counts_and_what_followed_it() -> None:
+    ran = AIMessage("", tool_calls=[{"name": "run_code", "args": {"code": "1"}, "id": "c1"}])
+    step = step_of(
+        work(), AIMessage("old"), work(turns=3), ran, ToolMessage("1", tool_call_id="c1"), "Your reply was empty."
+    )
+    assert step.turns == 3
+    assert step.replies == 1
+    assert [(use.name, use.result) for use in step.uses] == [("run_code", "1")]
+    assert step.remarks == ("Your reply was empty.",)
+
+
+@pytest.mark.parametrize(("spent", "hurry"), [(500_000, "none"), (750_000, "concise"), (900_000, "finalise")])
+def test_the_notice_about_the_pool_is_heeded_in_the_last_message(spent: int, hurry: str) -> None:
+    line = budget_status("full", 1_000_000, {"data": spent}, "eval")
+    assert step_of(work(budget=f"\n{line}")).hurry == hurry
+    ran = AIMessage("", tool_calls=[{"name": "list_artifacts", "args": {}, "id": "c1"}])
+    assert step_of(work(), ran, ToolMessage(f"none yet\n\n{line}", tool_call_id="c1")).hurry == hurry
+    assert step_of(work(budget=f"\n{line}"), ran, ToolMessage("none yet", tool_call_id="c1")).hurry == "none"
+
+
+def test_a_request_is_read_out_of_the_order() -> None:
+    text = render(
+        "request_additional", asked_by="writing", request="more tests", artifact="evaluation_report", previous="x"
+    )
+    assert step_of(work(request=text)).request == "more tests"
+    assert step_of(work()).request == ""
+
+
+def test_a_conversation_without_a_step_is_something_else() -> None:
+    assert read_step([HumanMessage("Choose A or B.")]).kind == "other"
+    assert read_step([]).kind == "other"
+
+
+def test_results_are_taken_from_whole_lines_only() -> None:
+    printed = 'RESULT {"a": 1}\nRESULT {"b": \n  RESULT {"c": 3}\nRESULT {"d": 4} \n'
+    assert list(results_of(printed)) == [{"a": 1}, {"d": 4}]
+
+
+def test_parts_are_split_at_their_headings() -> None:
+    assert split_parts("=== a ===\none\n\n=== b ===\ntwo === c ===") == {"a": "one", "b": "two === c ==="}
+    assert split_parts("none yet") == {}

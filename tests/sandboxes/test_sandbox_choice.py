@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from labmates.errors import MissingExtraError, UsageError
+from labmates.sandboxes import bubblewrap, choose
+from labmates.sandboxes.choose import SANDBOXES, choose_backend
+
+
+def no_bubblewrap(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bubblewrap, "_probe", lambda: (None, "no permissions to create a namespace"))
+
+
+@pytest.mark.needs("bubblewrap")
+@pytest.mark.parametrize("name", ["auto", "bubblewrap"])
+@pytest.mark.parametrize("trusted_code", [True, False])
+def test_bubblewrap_is_taken_where_it_works(name: str, trusted_code: bool) -> None:
+    choice = choose_backend(name, trusted_code=trusted_code)
+    assert (choice.backend.name, choice.note) == ("bubblewrap", None)
+
+
+def test_without_bubblewrap_our_own_code_runs_plainly_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    no_bubblewrap(monkeypatch)
+    choice = choose_backend("auto", trusted_code=True)
+    assert choice.backend.name == "plain"
+    assert choice.note is not None
+    assert "scripted baselines" in choice.note
+    assert "\n" not in choice.note
+
+
+@pytest.mark.parametrize(("name", "trusted_code"), [("auto", False), ("bubblewrap", True), ("bubblewrap", False)])
+def test_without_bubblewrap_other_code_does_not_run(
+    name: str, trusted_code: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    no_bubblewrap(monkeypatch)
+    with pytest.raises(UsageError) as caught:
+        choose_backend(name, trusted_code=trusted_code)
+    for part in ("no permissions to create a namespace", "apt-get install bubblewrap", "--sandbox unsafe-local"):
+        assert part in str(caught.value)
+
+
+@pytest.mark.parametrize("trusted_code", [True, False])
+def test_no_isolation_is_given_only_by_name_and_with_a_warning(trusted_code: bool) -> None:
+    choice = choose_backend("unsafe-local", trusted_code=trusted_code)
+    assert choice.backend.name == "unsafe-local"
+    assert choice.note is not None
+    assert choice.note.startswith("WARNING")
+
+
+def test_docker_is_not_there_yet() -> None:
+    with pytest.raises(UsageError, match="no Docker sandbox yet"):
+        choose_backend("docker", trusted_code=False)
+
+
+def test_an_unknown_name_is_answered_with_the_known_ones() -> None:
+    with pytest.raises(UsageError, match="Did you mean 'bubblewrap'") as caught:
+        choose_backend("bublewrap", trusted_code=False)
+    assert all(name in str(caught.value) for name in SANDBOXES)
+
+
+def test_missing_packages_are_named_with_their_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choose, "find_spec", lambda name: None if name in ("ipykernel", "sklearn") else object())
+    with pytest.raises(MissingExtraError, match=r"ipykernel, sklearn.*labmates\[local\]"):
+        choose_backend("auto", trusted_code=True)
+
+
+@pytest.mark.parametrize("way", bubblewrap._WAYS)
+def test_a_way_that_fails_says_why(way: bubblewrap.Way, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    fake = tmp_path / "bwrap"
+    fake.write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2; exit 1\n")
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    assert bubblewrap._try(way) == "bwrap: No permissions to create new namespace"
+
+
+def test_the_names_are_known_without_heavy_imports() -> None:
+    code = (
+        "import sys, labmates.sandboxes.choose; print(*{'zmq', 'jupyter_client', 'pandas', 'numpy'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""

@@ -1,0 +1,274 @@
+"""What every back end must do."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from labmates.sandboxes.base import SandboxError
+from labmates.sandboxes.session import KernelBackend, KernelSandbox
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+IGNORES_INTERRUPTS = """
+import time
+while True:
+    try:
+        time.sleep(0.01)
+    except BaseException:
+        pass
+"""
+
+
+async def test_df_is_the_csv_to_the_last_bit_and_numpy_and_pandas_are_imported(sandbox: KernelSandbox) -> None:
+    code = "print(df.shape, *df.columns, df.weight[1] == 0.1 + 0.2, pd.__name__, np.__name__)"
+    result = await sandbox.run(code)
+    assert (result.status, result.text) == ("ok", "(3, 3) site count weight True pandas numpy\n")
+
+
+async def test_variables_are_kept_between_calls_and_a_last_expression_is_shown(sandbox: KernelSandbox) -> None:
+    first = await sandbox.run("kept = 41")
+    second = await sandbox.run("print('printed')\nkept + 1")
+    assert (first.status, first.text) == ("ok", "")
+    assert (second.text, second.state_lost, second.note, second.images) == ("printed\n42\n", False, "", ())
+
+
+async def test_standard_error_and_the_output_of_children_are_text_too(sandbox: KernelSandbox) -> None:
+    code = "import subprocess, sys, time\nprint('err', file=sys.stderr)\nsubprocess.run(['echo', 'child'])"
+    result = await sandbox.run(f"{code}\ntime.sleep(0.2)")
+    assert "err\n" in result.text
+    assert "child\n" in result.text
+
+
+async def test_a_traceback_is_short_plain_and_names_the_line(sandbox: KernelSandbox) -> None:
+    result = await sandbox.run("def pick(frame):\n    return frame['absent']\n\npick(df)")
+    assert result.status == "error"
+    assert "line 2, in pick\n    return frame['absent']" in result.text
+    assert result.text.rstrip().endswith("KeyError: 'absent'")
+    assert "\x1b" not in result.text
+    assert len(result.text.splitlines()) < 14
+
+
+async def test_a_syntax_error_shows_the_line(sandbox: KernelSandbox) -> None:
+    result = await sandbox.run("a = 1\nb = = 2")
+    assert result.status == "error"
+    assert "b = = 2" in result.text
+    assert "SyntaxError" in result.text
+
+
+async def test_leaving_by_an_exception_does_not_end_the_session(sandbox: KernelSandbox) -> None:
+    await sandbox.run("kept = 1")
+    assert "SystemExit" in (await sandbox.run("import sys; sys.exit(1)")).text
+    assert (await sandbox.run("kept")).text == "1\n"
+
+
+async def test_reading_input_is_an_error_instead_of_a_wait(sandbox: KernelSandbox) -> None:
+    assert (await sandbox.run("input('name?')")).status == "error"
+
+
+async def test_figures_come_back_as_png_and_leave_no_text(sandbox: KernelSandbox) -> None:
+    result = await sandbox.run(
+        "import matplotlib.pyplot as plt\nplt.plot(df['count'])\nplt.show()\nplt.hist(df['count']);"
+    )
+    assert result.status == "ok"
+    assert [image[:8] for image in result.images] == [b"\x89PNG\r\n\x1a\n"] * 2
+    assert "Figure" not in result.text
+
+
+async def test_more_than_ten_figures_are_left_out_and_told(sandbox: KernelSandbox) -> None:
+    code = "from IPython.display import Image, display\nimport base64\n"
+    code += f"png = base64.b64decode({PIXEL!r})\nfor _ in range(12): display(Image(png))"
+    result = await sandbox.run(code)
+    assert len(result.images) == 10
+    assert "Figures left out: 2" in result.note
+
+
+async def test_a_figure_that_is_too_large_is_left_out_and_told(sandbox: KernelSandbox) -> None:
+    code = "from IPython.display import Image\nImage(b'\\x89PNG\\r\\n\\x1a\\n' + bytes(9 << 20), format='png')"
+    result = await sandbox.run(code)
+    assert (result.status, result.images) == ("ok", ())
+    assert "Figures left out: 1" in result.note
+
+
+async def test_long_text_keeps_its_head_and_tail_and_tells_what_is_missing(sandbox: KernelSandbox) -> None:
+    result = await sandbox.run("print('first'); print('x' * 100_000); print('last')")
+    assert result.text.startswith("first\n")
+    assert result.text.endswith("last\n")
+    assert result.dropped_chars == 100_000 + len("first\n\nlast\n") - 8_000
+    assert f"[... {result.dropped_chars:,} characters left out ...]" in result.text
+    assert len(result.text) < 8_100
+
+
+async def test_text_beyond_the_kernels_own_cap_is_counted_and_its_end_kept(sandbox: KernelSandbox) -> None:
+    result = await sandbox.run("for _ in range(500): print('x' * 9_999)\nprint('last')")
+    assert result.text.endswith("last\n")
+    assert result.dropped_chars == 5_000_000 + len("last\n") - 8_000
+
+
+@pytest.mark.parametrize("code", ["'y' * 30_000_000", "raise ValueError('y' * 30_000_000)"])
+async def test_a_huge_value_or_message_is_cut_and_the_session_goes_on(sandbox: KernelSandbox, code: str) -> None:
+    await sandbox.run("kept = 1")
+    result = await sandbox.run(code)
+    assert "yyyyyyyy" in result.text
+    assert "characters left out" in result.text
+    assert len(result.text) < 8_200
+    assert (await sandbox.run("kept")).text == "1\n"
+
+
+async def test_text_has_no_escapes_and_can_be_encoded(sandbox: KernelSandbox) -> None:
+    result = await sandbox.run(r"print('\x1b[31mred\x1b[0m \x00 \ud800 \x1b]0;title\x07end')")
+    assert result.text == "red \N{REPLACEMENT CHARACTER} ? end\n"
+
+
+async def test_printing_hundreds_of_megabytes_costs_us_no_memory(sandbox: KernelSandbox) -> None:
+    before = reset_peak_memory()
+    result = await sandbox.run("print('z' * 150_000_000)")
+    assert result.dropped_chars == 150_000_001 - 8_000
+    assert peak_memory() - before < 60 << 20
+
+
+async def test_text_that_was_shown_does_not_stay_in_the_kernels_memory(sandbox: KernelSandbox) -> None:
+    size = "int(open('/proc/self/statm').read().split()[1]) * 4096 / 2**20"
+    await sandbox.run(f"before = {size}")
+    await sandbox.run("for _ in range(300): print('x' * 1_000_000)\n'y' * 50_000_000")
+    await sandbox.run("'z'")
+    assert (await sandbox.run(f"{size} - before < 150")).text == "True\n"
+
+
+@pytest.mark.usefixtures("short_waits")
+async def test_a_kernel_that_sends_past_its_own_caps_costs_us_no_memory(sandbox: KernelSandbox) -> None:
+    flood = "io = get_ipython().kernel.iopub_thread\nfor _ in range(24): io.send_multipart([bytes(15 << 20)])"
+    before = reset_peak_memory()
+    result = await sandbox.run(flood, timeout=60)
+    assert peak_memory() - before < 120 << 20
+    assert result.status in ("ok", "died")
+    assert (await sandbox.run("df.shape")).text == "(3, 3)\n"
+
+
+@pytest.mark.usefixtures("short_waits")
+async def test_after_an_oversize_message_output_arrives_again(sandbox: KernelSandbox) -> None:
+    await sandbox.run("kept = 1")
+    result = await sandbox.run("get_ipython().kernel.iopub_thread.send_multipart([bytes(20 << 20)])")
+    assert "lost" in result.note
+    assert (await sandbox.run("kept")).text == "1\n"
+
+
+async def test_a_timeout_interrupts_and_keeps_variables(sandbox: KernelSandbox) -> None:
+    await sandbox.run("kept = 7")
+    result = await sandbox.run("print('begun', flush=True)\nwhile True: pass", timeout=1.0)
+    assert result.status == "timeout"
+    assert result.text.startswith("begun\n")
+    assert not result.state_lost
+    assert "1 s" in result.note
+    assert (await sandbox.run("kept")).text == "7\n"
+
+
+async def test_a_timeout_reaches_child_processes(sandbox: KernelSandbox) -> None:
+    result = await sandbox.run("import subprocess\nsubprocess.run(['sleep', '100'])", timeout=0.5)
+    assert (result.status, result.state_lost) == ("timeout", False)
+
+
+@pytest.mark.usefixtures("short_waits")
+async def test_code_that_ignores_interrupts_is_killed_and_df_loaded_again(sandbox: KernelSandbox) -> None:
+    await sandbox.run("kept = 7; df = None")
+    result = await sandbox.run(IGNORES_INTERRUPTS, timeout=0.3)
+    assert (result.status, result.state_lost) == ("timeout", True)
+    assert "variables and files of earlier calls are gone" in result.note
+    assert (await sandbox.run("df.shape")).text == "(3, 3)\n"
+    assert "NameError" in (await sandbox.run("kept")).text
+
+
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [("import os; print('bye', flush=True); os._exit(3)", "exit status 3"),
+     ("import ctypes; print('bye', flush=True); ctypes.string_at(0)", "SIGSEGV")],
+)  # fmt: skip
+async def test_a_kernel_that_dies_is_replaced_and_told(sandbox: KernelSandbox, code: str, why: str) -> None:
+    result = await sandbox.run(code, timeout=60)
+    assert (result.status, result.state_lost) == ("died", True)
+    assert why in result.note
+    assert "variables and files of earlier calls are gone" in result.note
+    assert result.seconds < 30  # noticed, not waited for
+    assert (await sandbox.run("df.shape")).text == "(3, 3)\n"
+
+
+async def test_a_kernel_that_died_between_calls_is_noticed_before_the_next(sandbox: KernelSandbox) -> None:
+    await sandbox.run("import os, threading; threading.Timer(0.1, lambda: os._exit(5)).start()")
+    assert sandbox._process is not None
+    await sandbox._process.exited.wait()
+    result = await sandbox.run("ran = True")
+    assert (result.status, result.state_lost) == ("died", True)
+    assert "was not run" in result.note
+    assert "NameError" in (await sandbox.run("ran")).text
+
+
+async def test_an_allocation_that_is_too_large_keeps_variables(sandbox: KernelSandbox) -> None:
+    await sandbox.run("kept = 7")
+    result = await sandbox.run("big = np.ones(400_000_000)")
+    assert result.status == "error"
+    assert "MemoryError" in result.text
+    assert (await sandbox.run("kept")).text == "7\n"
+
+
+async def test_a_full_memory_keeps_variables_and_can_be_emptied(sandbox: KernelSandbox) -> None:
+    await sandbox.run("kept = 7; full = []")
+    result = await sandbox.run("while True: full.append(np.empty(10_000_000))")
+    assert "MemoryError" in result.text
+    assert (await sandbox.run("kept, len(full) > 20")).text == "(7, True)\n"
+    await sandbox.run("del full")
+    assert (await sandbox.run("np.ones(20_000_000).sum()")).status == "ok"
+
+
+async def test_the_libraries_that_agents_are_promised_are_there(sandbox: KernelSandbox) -> None:
+    code = "import scipy.stats, seaborn, sklearn.linear_model, statsmodels.regression.linear_model"
+    assert (await sandbox.run(code, timeout=120)).status == "ok"
+
+
+async def test_calls_at_the_same_time_run_one_after_another(sandbox: KernelSandbox) -> None:
+    results = await asyncio.gather(*(sandbox.run(f"print({number})") for number in range(4)))
+    assert [result.text for result in results] == ["0\n", "1\n", "2\n", "3\n"]
+
+
+async def test_a_call_that_is_cancelled_costs_the_state_but_not_the_session(sandbox: KernelSandbox) -> None:
+    call = asyncio.create_task(sandbox.run("import time; time.sleep(100)"))
+    await asyncio.sleep(0.3)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    result = await sandbox.run("1")
+    assert (result.status, result.state_lost) == ("died", True)
+    assert "cut off" in result.note
+    assert (await sandbox.run("df.shape")).text == "(3, 3)\n"
+
+
+async def test_closing_during_a_call_ends_it_with_a_sandbox_error(backend: KernelBackend, data: Path) -> None:
+    session = await backend.open(data)
+    call = asyncio.create_task(session.run("import time; time.sleep(100)"))
+    await asyncio.sleep(0.3)
+    await session.close()
+    with pytest.raises(SandboxError, match="closed"):
+        await call
+    await session.close()
+    with pytest.raises(SandboxError, match="closed"):
+        await session.run("1")
+
+
+async def test_data_that_cannot_be_read_is_a_sandbox_error(backend: KernelBackend, tmp_path: Path) -> None:
+    with pytest.raises(SandboxError, match="data file"):
+        await backend.open(tmp_path / "absent.csv")
+
+
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
+
+def reset_peak_memory() -> int:
+    """Begin to measure anew, and return the memory that this process holds now, in bytes."""
+    Path("/proc/self/clear_refs").write_text("5")
+    return peak_memory()
+
+
+def peak_memory() -> int:
+    status = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) << 10 for line in status if line.startswith("VmHWM"))

@@ -1,0 +1,151 @@
+"""Nothing is left behind, however a session ends."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from labmates.sandboxes import folders
+from labmates.sandboxes.base import SandboxError
+from tests.sandboxes.backends import BACKENDS, descriptors, leftovers, make_backend, wait_until_gone
+
+both = pytest.mark.parametrize("name", BACKENDS)
+
+
+@both
+async def test_many_sessions_leave_no_process_folder_or_descriptor(name: str, data: Path) -> None:
+    backend = make_backend(name)
+    await (await backend.open(data)).close()  # what is made once, is made now
+    before = descriptors()
+    sessions = await asyncio.gather(*(backend.open(data) for _ in range(3)))
+    assert [(await session.run("len(df)")).text for session in sessions] == ["3\n"] * 3
+    await asyncio.gather(*(session.close() for session in sessions))
+    assert descriptors() == before
+    await backend.close()
+    await wait_until_gone()
+
+
+async def test_closing_a_back_end_closes_its_sessions_and_may_be_done_twice(data: Path) -> None:
+    backend = make_backend("unsafe-local")
+    session = await backend.open(data)
+    await backend.close()
+    await backend.close()
+    await wait_until_gone()
+    with pytest.raises(SandboxError, match="closed"):
+        await session.run("1")
+    with pytest.raises(SandboxError, match="closed"):
+        await backend.open(data)
+
+
+@both
+@pytest.mark.parametrize("seconds", [0.0, 0.05, 0.5])
+async def test_a_cancelled_open_leaves_nothing(name: str, seconds: float, data: Path) -> None:
+    before = descriptors()
+    backend = make_backend(name)
+    opening = asyncio.create_task(backend.open(data))
+    await asyncio.sleep(seconds)
+    opening.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await opening
+    await wait_until_gone()
+    assert descriptors() <= before
+
+
+async def test_closing_a_back_end_ends_an_open_that_is_under_way(data: Path) -> None:
+    backend = make_backend("unsafe-local")
+    opening = asyncio.create_task(backend.open(data))
+    await asyncio.sleep(0.3)
+    await backend.close()
+    with pytest.raises(SandboxError):
+        await opening
+    await wait_until_gone()
+
+
+async def test_a_close_that_is_cancelled_goes_on(data: Path) -> None:
+    session = await make_backend("unsafe-local").open(data)
+    closing = asyncio.create_task(session.close())
+    await asyncio.sleep(0)
+    closing.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await closing
+    await wait_until_gone()
+
+
+def test_an_event_loop_that_ends_takes_its_sessions_along(data: Path) -> None:
+    async def interrupted() -> None:
+        backend = make_backend("unsafe-local")
+        try:
+            session = await backend.open(data)
+            asyncio.get_running_loop().call_later(0.2, asyncio.current_task().cancel)  # type: ignore[union-attr]
+            await session.run("while True: pass")
+        finally:
+            await backend.close()
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(interrupted())
+    asyncio.run(wait_until_gone())
+
+
+async def test_a_data_set_that_is_no_table_is_a_sandbox_error_that_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "empty.csv"
+    path.touch()
+    with pytest.raises(SandboxError, match="EmptyDataError"):
+        await make_backend("unsafe-local").open(path)
+    await wait_until_gone()
+
+
+OWNER = """
+import asyncio, sys
+from pathlib import Path
+from labmates.sandboxes.choose import choose_backend
+
+async def main():
+    session = await choose_backend(sys.argv[1], trusted_code=True).backend.open(Path(sys.argv[2]))
+    print("open", flush=True)
+    await session.run("while True: pass", timeout=600)
+
+asyncio.run(main())
+"""
+
+
+@both
+def test_a_killed_owner_takes_its_kernels_along_and_its_folders_are_swept(name: str, data: Path) -> None:
+    command = [sys.executable, "-c", OWNER, name, str(data)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=Path(folders.__file__).parents[2]) as owner:
+        assert owner.stdout is not None
+        assert owner.stdout.readline() == b"open\n"
+        assert any("process" in what for what in leftovers(owner.pid))
+        owner.send_signal(signal.SIGKILL)
+        owner.wait()
+    asyncio.run(wait_until_gone(owner.pid, "process"))
+    assert any("folder" in what for what in leftovers(owner.pid))
+    folders.sweep_folders()
+    assert not leftovers(owner.pid)
+
+
+def test_sweeping_spares_the_folders_of_the_living_and_of_strangers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    ours = folders.new_folder()
+    _, _, namespace, pid, start, _ = ours.name.split("-", 5)
+    elsewhere = tmp_path / f"labmates-sandbox-1{namespace}-{pid}-1-x"  # another process namespace
+    reused = tmp_path / f"labmates-sandbox-{namespace}-{pid}-1-x"  # an earlier process of our number
+    unknown = tmp_path / "labmates-sandbox-notes"
+    for folder in (elsewhere, reused, unknown):
+        folder.mkdir()
+    assert int(pid) == os.getpid()
+    assert int(start) > 0
+    assert folders.sweep_folders() == [reused]
+    assert ours.is_dir()
+    assert ours.stat().st_mode & 0o777 == 0o700
+    assert elsewhere.is_dir()
+    assert unknown.is_dir()

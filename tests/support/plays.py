@@ -1,0 +1,27 @@
+"""A whole play for resume and determinism tests: code, messages, a request, artifacts, and replies that depend on the
+seed.
+"""
+
+from __future__ import annotations
+
+from labmates.models.scripted.base import Draft, Heard, call
+from tests.support.puppet import agent_of, dutiful, step_of, turn_of
+
+
+def busy(heard: Heard) -> Draft:
+    """Use every part of the lab; numbers in the texts come from the seed."""
+    if step_of(heard) != "work":
+        draft = dutiful(heard)
+        return Draft(f"{draft.content} {heard.seed}", draft.calls) if draft.content else draft
+    turn, agent = turn_of(heard), agent_of(heard)
+    if turn == 0 and "run_code" in heard.tool_names():
+        return Draft("", (call("run_code", code=f"seed = {heard.seed}\nprint(len(df), seed)"),))
+    if turn == 1 and "run_code" in heard.tool_names():
+        return Draft("", (call("run_code", code="print(seed + 1)"), call("list_artifacts")))
+    if turn == 2 and agent == "ml_engineer":
+        return Draft("", (call("request_additional_work", target_team="data", request=f"look at {heard.seed}"),))
+    if turn == 2 and agent == "statistician":
+        return Draft("", (call("write_artifact", name="notes", content=f"note {heard.seed}", description=""),))
+    if turn == 3 and agent == "ml_engineer":
+        return Draft("", (call("run_code", code="print(seed + 2)"), call("send_message", to_team="eval", content="hi")))
+    return dutiful(heard)

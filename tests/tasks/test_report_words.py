@@ -1,0 +1,69 @@
+"""Rules on the words of a report, which the checks of tasks are built from."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from labmates.tasks.words import says_all, says_count, says_name, says_number, says_together, sentences
+
+
+@pytest.mark.parametrize(
+    ("text", "holds"),
+    [
+        ("There are 6 species.", True),
+        ("Six distinct and abundant SPECIES were found.", True),
+        ("We found 6\nspecies.", True),
+        ("There are 5 species.", False),
+        ("There are 16 species.", False),
+        ("There are 6 sites with many kinds of rare species.", False),
+        ("Of 6 species, two species decline and three species gain.", True),
+        (" ".join(f"{n} species," for n in range(1, 13)), False),
+        ("", False),
+    ],
+)
+def test_a_count_is_told_in_digits_or_words_but_not_guessed(text: str, holds: bool) -> None:
+    assert says_count(6, "species")(text) is holds
+
+
+@pytest.mark.parametrize(
+    ("text", "holds"),
+    [
+        ("A regime shift begins at survey 75.", True),
+        ("A regime shift begins at survey 77, in 2012.", True),
+        ("A regime shift begins at survey 90.", False),
+        ("A regime shift begins. Survey 75 was wet.", False),
+        ("The regime shift is at 75.5 of something.", False),
+        ("A regime shift at " + " ".join(map(str, range(60, 90))), False),
+    ],
+)
+def test_a_number_is_told_near_its_subject_but_not_in_a_list_of_all(text: str, holds: bool) -> None:
+    assert says_number(r"regime shift", [75], 3)(text) is holds
+
+
+def test_patterns_anywhere_or_in_one_sentence() -> None:
+    text = "The prey declines.\nIts predator gains."
+    assert says_all("prey", "PREDATOR")(text)
+    assert not says_together("prey", "predator")(text)
+    assert says_together("predator", "gains")(text)
+
+
+def test_one_of_the_names_is_enough_and_none_never_holds() -> None:
+    assert says_name(["TT101", "PT202"])("Sensor pt202 failed.")
+    assert not says_name(["TT101"])("Sensor TT1012 failed.")
+    assert not says_name([])("Sensor TT101 failed.")
+    assert says_name(["a.b"])("x a.b y")
+    assert not says_name(["a.b"])("x acb y")
+
+
+@given(st.text(alphabet=st.sampled_from("6 six species shift75.\n-\ud800")))
+def test_rules_cope_with_any_text(text: str) -> None:
+    for rule in (
+        says_count(6, "species"),
+        says_number("shift", [75], 2),
+        says_together("six", "s"),
+        says_name(["six"]),
+    ):
+        assert rule(text) in (True, False)
+    assert all(sentence.strip() == sentence != "" for sentence in sentences(text))

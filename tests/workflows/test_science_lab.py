@@ -1,0 +1,429 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from labmates.agents.roles import TEAMS
+from labmates.api import arun
+from labmates.models.scripted.base import Draft, DraftCall, Heard, call
+from labmates.models.tokens import text_of
+from labmates.records.bodies import Bodies
+from labmates.records.events import (
+    ArtifactEvent,
+    ChargeEvent,
+    Event,
+    FailedReplyEvent,
+    LLMCallEvent,
+    MessageEvent,
+    PhaseEvent,
+    RequestEvent,
+    ToolCallEvent,
+)
+from labmates.records.run import RunRecord
+from labmates.records.store import Store
+from tests.support.puppet import agent_of, dutiful, puppet, step_of, turn_of
+
+Play = Callable[[Heard], Draft]
+
+
+class Lab:
+    """Plays runs of a scripted model and gives access to what they recorded."""
+
+    def __init__(self, folder: Path) -> None:
+        self.url = f"sqlite:///{folder}/runs.db"
+        self.store = Store(self.url)
+
+    async def play(self, play: Play, **condition: Any) -> RunRecord:
+        with puppet(play) as model:
+            values = {"task": "anomaly", "difficulty": "easy", "model": model, **condition}
+            [run] = await arun("science", store=self.url, settings={"sandbox": "unsafe-local"}, **values)
+        return run
+
+    def events(self, run: RunRecord) -> list[Event]:
+        return self.store.events(run.id)
+
+    def bodies(self, run: RunRecord) -> Bodies:
+        return Bodies(self.store.bodies(run.id))
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    lab = Lab(tmp_path)
+    yield lab
+    lab.store.close()
+
+
+def work(reply: Callable[[Heard], Draft | None]) -> Play:
+    """Be dutiful, except where `reply` has another idea in a step of work."""
+
+    def play(heard: Heard) -> Draft:
+        draft = reply(heard) if step_of(heard) == "work" else None
+        return draft or dutiful(heard)
+
+    return play
+
+
+def done() -> Draft:
+    return Draft("", (call("mark_complete", summary="done"),))
+
+
+def tool_results(lab: Lab, run: RunRecord, tool: str) -> list[tuple[ToolCallEvent, str]]:
+    bodies = lab.bodies(run)
+    return [
+        (event, bodies.text(event.result))
+        for event in lab.events(run)
+        if isinstance(event, ToolCallEvent) and event.tool == tool
+    ]
+
+
+async def test_four_teams_work_in_order_and_hand_over_their_artifacts(lab: Lab) -> None:
+    run = await lab.play(dutiful)
+    events = lab.events(run)
+    assert run.status == "completed"
+    started = [e.team for e in events if isinstance(e, PhaseEvent) and e.status == "started"]
+    assert started == list(TEAMS)
+    written = [(e.name, e.version) for e in events if isinstance(e, ArtifactEvent)]
+    assert written == [(team.artifact, 1) for team in TEAMS.values()]
+    assert run.metrics["artifacts_missing"] == 0
+    assert run.usage.failed_replies == 0
+    # plan, one reply of work, two rounds of deliberation for each member; the lead plans and writes
+    assert run.usage.llm_calls == 4 * (1 + 2 + 4 + 1)
+
+
+async def test_team_size_and_deliberation_rounds_say_how_many_speak(lab: Lab) -> None:
+    run = await lab.play(dutiful, team_size=3, deliberation_rounds=1)
+    assert run.usage.llm_calls == 4 * (1 + 3 + 3 + 1)
+    said = [e for e in lab.events(run) if isinstance(e, MessageEvent)]
+    assert len(said) == 12
+    assert {e.agent for e in said if e.team == "model"} == {"ml_engineer", "statistician", "experimentalist"}
+
+
+async def test_the_charges_add_up_to_what_was_spent_at_the_given_prices(lab: Lab) -> None:
+    prices = {"default": {"input": "2", "output": "5"}, "tool_call": "0.001"}
+    run = await lab.play(dutiful, prices=prices)
+    events = lab.events(run)
+    charges = [e for e in events if isinstance(e, ChargeEvent)]
+    calls = [e for e in events if isinstance(e, LLMCallEvent)]
+    tools = [e for e in events if isinstance(e, ToolCallEvent)]
+    expected = sum(-(-(c.input_tokens * 2_000_000 + c.output_tokens * 5_000_000) // 1_000_000) for c in calls)
+    assert sum(charge.amount for charge in charges) == expected + 1000 * len(tools)
+    assert run.budget is not None
+    assert float(run.budget["spent"]) == pytest.approx((expected + 1000 * len(tools)) / 1e6)
+    assert float(run.budget["spent"]) + float(run.budget["remaining"]) == pytest.approx(1.0)
+
+
+async def test_code_runs_with_the_data_set_and_keeps_its_variables(lab: Lab) -> None:
+    def reply(heard: Heard) -> Draft | None:
+        if agent_of(heard) != "data_lead":
+            return None
+        cells = ["n = len(df)\nprint(df.shape[1] > 3)", "print('rows', n == len(df))"]
+        turn = turn_of(heard)
+        return Draft("", (call("run_code", code=cells[turn]),)) if turn < 2 else None
+
+    run = await lab.play(work(reply))
+    assert [text.strip() for _, text in tool_results(lab, run, "run_code")] == ["True", "rows True"]
+    assert run.sandbox == "unsafe-local"
+
+
+async def test_the_writing_team_has_no_code_tools(lab: Lab) -> None:
+    def reply(heard: Heard) -> Draft | None:
+        if agent_of(heard) == "lead_author" and turn_of(heard) == 0:
+            assert "run_code" not in heard.tool_names()
+            return Draft("", (call("run_code", code="1"),))
+        return None
+
+    run = await lab.play(work(reply))
+    [(event, text)] = tool_results(lab, run, "run_code")
+    assert not event.ok
+    assert "no tool 'run_code'" in text
+    assert run.sandbox is None
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        (call("fly", to="moon"), "no tool 'fly'"),
+        (call("run_code", program="1"), "It takes: code, description"),
+        (call("run_code", code=7), "wrong arguments"),
+        (call("mark_complete"), "summary"),
+        (call("write_artifact", name="../x", content="c"), "no artifact name"),
+        (call("write_artifact", name="final_paper", content="c"), "belongs to the writing team"),
+        (call("write_artifact", name="notes", content="  "), "empty"),
+        (call("read_artifact", name="nothing"), "There are: none yet"),
+        (call("send_message", to_team="data", content="c"), "no other team"),
+        (call("request_additional_work", target_team="model", request="r"), "Only teams that worked before"),
+        (call("request_additional_work", target_team="data", request="r"), "yours is the first team"),
+        (call("request_team_redo", target_team="moon", request="r", justification="j"), "can't ask 'moon'"),
+    ],
+)
+async def test_a_wrong_tool_call_goes_back_as_an_error_and_ends_nothing(lab: Lab, wrong: DraftCall, says: str) -> None:
+    seen: list[str] = []
+
+    def reply(heard: Heard) -> Draft | None:
+        if agent_of(heard) == "data_lead" and turn_of(heard) == 0:
+            return Draft("", (wrong,))
+        if agent_of(heard) == "data_lead" and turn_of(heard) == 1:
+            seen.append(text_of(heard.messages[-1].content))
+        return None
+
+    run = await lab.play(work(reply))
+    assert run.status == "completed"
+    assert run.metrics["tool_errors"] == 1
+    assert says in seen[0]
+
+
+async def test_members_see_each_others_artifacts_only_when_the_step_is_over(lab: Lab) -> None:
+    def reply(heard: Heard) -> Draft | None:
+        if agent_of(heard) == "data_lead" and turn_of(heard) == 0:
+            return Draft("", (call("write_artifact", name="notes", content="of the lead"), call("list_artifacts")))
+        if agent_of(heard) == "data_engineer" and turn_of(heard) == 0:
+            return Draft("", (call("list_artifacts"),))
+        if agent_of(heard) == "ml_engineer" and turn_of(heard) == 0:
+            return Draft("", (call("read_artifact", name="notes"),))
+        return None
+
+    run = await lab.play(work(reply))
+    listed = {event.agent: text for event, text in tool_results(lab, run, "list_artifacts")}
+    assert "notes" in listed["data_lead"]
+    assert "notes" not in listed["data_engineer"]
+    assert tool_results(lab, run, "read_artifact")[0][1] == "of the lead"
+
+
+async def test_messages_reach_the_other_team_at_its_next_phase(lab: Lab) -> None:
+    prompts: list[str] = []
+
+    def play(heard: Heard) -> Draft:
+        if step_of(heard) == "work" and agent_of(heard) == "data_lead" and turn_of(heard) == 0:
+            return Draft("", (call("send_message", to_team="eval", content="mind the gap"),))
+        if step_of(heard) == "plan" and agent_of(heard) in ("ml_engineer", "eval_lead"):
+            prompts.append(text_of(heard.messages[-1].content))
+        return dutiful(heard)
+
+    await lab.play(play)
+    assert ["mind the gap" in prompt for prompt in prompts] == [False, True]
+
+
+async def test_additional_work_is_done_before_the_asking_team_goes_on(lab: Lab) -> None:
+    answers: list[str] = []
+
+    def reply(heard: Heard) -> Draft | None:
+        if agent_of(heard) == "statistician":
+            if turn_of(heard) == 0:
+                calls = (
+                    call("request_additional_work", target_team="data", request="count again"),
+                    call("list_artifacts"),
+                )
+                return Draft("", calls)
+            answers.extend(text_of(m.content) for m in heard.messages if m.type == "tool")
+        return None
+
+    run = await lab.play(work(reply))
+    phases = [(e.team, e.number, e.status) for e in lab.events(run) if isinstance(e, PhaseEvent)]
+    assert phases[2:6] == [
+        ("model", 0, "started"),
+        ("model", 0, "suspended"),
+        ("data", 1, "started"),
+        ("data", 1, "ended"),
+    ]
+    assert "`dataset_description` is now at version 2" in answers[0]
+    assert run.metrics["requests"] == 1
+    versions = [e.version for e in lab.events(run) if isinstance(e, ArtifactEvent) and e.name == "dataset_description"]
+    assert versions == [1, 2]
+
+
+@pytest.mark.parametrize("kind", ["additional", "redo"])
+async def test_the_asked_team_is_told_what_is_wanted_and_whether_to_keep_its_work(lab: Lab, kind: str) -> None:
+    prompts: list[str] = []
+
+    def play(heard: Heard) -> Draft:
+        agent, step = agent_of(heard), step_of(heard)
+        if step == "plan" and agent == "data_lead":
+            prompts.append(text_of(heard.messages[-1].content))
+        if step == "work" and agent == "eval_lead" and turn_of(heard) == 0:
+            if kind == "redo":
+                return Draft("", (call("request_team_redo", target_team="data", request="anew", justification="bad"),))
+            return Draft("", (call("request_additional_work", target_team="data", request="more"),))
+        return dutiful(heard)
+
+    await lab.play(play)
+    assert len(prompts) == 2
+    assert "eval team asks" in prompts[1]
+    assert ("All is said." in prompts[1].split("## Handed over")[0]) == (kind == "additional")
+    assert ("bad" in prompts[1]) == (kind == "redo")
+
+
+async def test_requests_are_capped_per_pair_of_teams(lab: Lab) -> None:
+    def reply(heard: Heard) -> Draft | None:
+        if agent_of(heard) == "ml_engineer":
+            return Draft("", (call("request_additional_work", target_team="data", request="more"),))
+        return None
+
+    run = await lab.play(work(reply), max_requests=2, max_turns=4)
+    requests = [e for e in lab.events(run) if isinstance(e, RequestEvent)]
+    assert len(requests) == 2
+    assert run.status == "completed"
+    refused = [text for event, text in tool_results(lab, run, "request_additional_work") if not event.ok]
+    assert refused
+    assert all("no further request" in text for text in refused)
+
+
+async def test_an_agent_that_comes_back_finds_its_variables(lab: Lab) -> None:
+    def reply(heard: Heard) -> Draft | None:
+        script = [
+            Draft("", (call("run_code", code="kept = 41"),)),
+            Draft("", (call("request_additional_work", target_team="data", request="more"),)),
+            Draft("", (call("run_code", code="print(kept + 1)"),)),
+        ]
+        turn = turn_of(heard)
+        return script[turn] if agent_of(heard) == "ml_engineer" and turn < 3 else None
+
+    run = await lab.play(work(reply))
+    assert tool_results(lab, run, "run_code")[-1][1].strip() == "42"
+
+
+@pytest.mark.parametrize(
+    ("draft", "told"),
+    [
+        (Draft("I would rather talk."), "called no tool"),
+        (Draft(""), "was empty"),
+        (Draft("", (DraftCall("run_code", '{"code": "pri'),)), "could not be read"),
+        (Draft("", (DraftCall("run_code", "[1]"),)), "could not be read"),
+    ],
+)
+async def test_an_unusable_reply_is_counted_and_the_agent_told_why(lab: Lab, draft: Draft, told: str) -> None:
+    seen: list[str] = []
+
+    def reply(heard: Heard) -> Draft | None:
+        if agent_of(heard) != "data_lead":
+            return None
+        if len(seen) == 0 and "Your reply" not in text_of(heard.messages[-1].content):
+            if "could not be read" not in text_of(heard.messages[-1].content):
+                return draft
+        seen.append(text_of(heard.messages[-1].content))
+        return None
+
+    run = await lab.play(work(reply))
+    assert told in seen[0]
+    assert run.usage.failed_replies == 1
+    assert run.status == "completed"
+
+
+async def test_an_agent_that_never_gives_a_usable_reply_is_given_up(lab: Lab) -> None:
+    run = await lab.play(lambda _: Draft(""), repair_turns=1)
+    events = lab.events(run)
+    assert run.status == "completed"
+    assert run.metrics["artifacts_missing"] == 4
+    assert run.usage.failed_replies == run.usage.llm_calls
+    work_calls = [e for e in events if isinstance(e, LLMCallEvent) and "/work/" in e.step and e.agent == "data_lead"]
+    assert len(work_calls) == 2
+    assert all(isinstance(e.reason, str) for e in events if isinstance(e, FailedReplyEvent))
+
+
+async def test_no_empty_message_and_no_unanswered_tool_call_is_ever_sent_back(lab: Lab) -> None:
+    broken = [Draft(""), Draft("", (DraftCall("run_code", '{"co'),)), Draft("text"), Draft("  \n")]
+
+    def play(heard: Heard) -> Draft:
+        asked: set[str] = set()
+        for message in heard.messages[1:]:
+            assert text_of(message.content).strip() or getattr(message, "tool_calls", None)
+            if message.type == "tool":
+                asked.discard(message.tool_call_id)  # type: ignore[attr-defined]
+            else:
+                assert not asked
+                asked = {c["id"] for c in getattr(message, "tool_calls", [])}
+        assert not asked
+        kinds = [m.type for m in heard.messages]
+        assert "human" not in {a for a, b in zip(kinds, kinds[1:], strict=False) if a == b}
+        return broken[(heard.seed + turn_of(heard)) % 4] if heard.seed % 3 else dutiful(heard)
+
+    run = await lab.play(play)
+    assert run.usage.failed_replies > 5
+
+
+async def test_when_the_pool_is_empty_the_run_ends_as_exhausted_with_open_artifacts(lab: Lab) -> None:
+    run = await lab.play(dutiful, budget="0.01")
+    assert run.status == "exhausted"
+    assert run.budget is not None
+    assert float(run.budget["spent"]) <= 0.01
+    assert 0 < run.metrics["artifacts_missing"] < 4
+    assert run.metrics["accuracy"] == 0
+
+
+async def test_a_run_with_no_money_makes_no_call(lab: Lab) -> None:
+    run = await lab.play(dutiful, budget="0")
+    assert (run.status, run.usage.llm_calls) == ("exhausted", 0)
+    assert run.metrics["completeness"] == 0
+
+
+@pytest.mark.parametrize("visibility", ["full", "team", "hidden"])
+async def test_agents_see_of_the_budget_what_the_setting_says(lab: Lab, visibility: str) -> None:
+    heard_texts: list[tuple[str, str]] = []
+
+    def play(heard: Heard) -> Draft:
+        heard_texts.append((agent_of(heard), "\n".join(text_of(m.content) for m in heard.messages)))
+        return dutiful(heard)
+
+    await lab.play(play, visibility=visibility)
+    everything = "\n".join(text for _, text in heard_texts)
+    assert ("Budget:" in everything) == (visibility != "hidden")
+    assert ("budget" in everything.lower()) == (visibility != "hidden")
+    assert ("left." in everything and "of $1.0000 spent" in everything) == (visibility == "full")
+    if visibility == "team":
+        assert "$1.0000" not in everything
+        assert "data $" not in everything
+
+
+async def test_theory_of_mind_is_asked_for_only_where_the_condition_says(lab: Lab) -> None:
+    asked: list[bool] = []
+
+    def play(heard: Heard) -> Draft:
+        asked.append(any("put yourself in the place" in text_of(m.content) for m in heard.messages))
+        return dutiful(heard)
+
+    await lab.play(play, theory_of_mind=True)
+    with_it, asked[:] = list(asked), []
+    await lab.play(play)
+    assert any(with_it)
+    assert not any(asked)
+
+
+async def test_each_team_can_have_a_model_of_its_own(lab: Lab) -> None:
+    with puppet(dutiful, "author") as author:
+        run = await lab.play(dutiful, model_for={"writing": author})
+    models = {e.team: e.model for e in lab.events(run) if isinstance(e, LLMCallEvent)}
+    other = "scripted:puppet"
+    assert models == {"data": other, "model": other, "eval": other, "writing": author}
+    assert run.models == [other, author]
+
+
+async def test_plain_text_is_taken_where_a_model_writes_no_tool_call(lab: Lab) -> None:
+    def play(heard: Heard) -> Draft:
+        if step_of(heard).startswith("write"):
+            return Draft("# Plain\nIt is written as text.")
+        return dutiful(heard)
+
+    run = await lab.play(play)
+    bodies = lab.bodies(run)
+    texts = {e.name: bodies.text(e.content) for e in lab.events(run) if isinstance(e, ArtifactEvent)}
+    assert set(texts.values()) == {"# Plain\nIt is written as text."}
+    assert len(texts) == 4
+
+
+async def test_nothing_of_the_truth_reaches_a_prompt(lab: Lab) -> None:
+    from labmates.seeds import derive
+    from labmates.tasks.registry import get_task
+
+    task = get_task("anomaly")
+    truth = task.generate(derive(0, "dataset"), "easy").truth
+    secret = task.oracle(truth).model_dump_json()[:200]
+    texts: list[str] = []
+
+    def play(heard: Heard) -> Draft:
+        texts.extend(text_of(m.content) for m in heard.messages)
+        return dutiful(heard)
+
+    await lab.play(play)
+    assert not any(secret in text for text in texts)
