@@ -81,3 +81,7 @@ def run_command(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         sys.stderr.close()
         return 1
+
+
+if __name__ == "__main__":
+    main()

@@ -22,18 +22,17 @@ def models(ctx: click.Context, as_json: bool) -> int:
     if ctx.invoked_subcommand is not None:
         return 0
     from labmates.models.roster import roster
-    from labmates.models.scripted import describe_baselines
 
-    baselines = describe_baselines()
+    baselines = _baselines()
     if as_json:
         for name, text in baselines.items():
-            print_json({"name": f"scripted:{name}", "description": text})
+            print_json({"name": name, "description": text})
         for entry in roster():
             print_json(asdict(entry))
         return 0
     out().print("Scripted baselines (offline, free):", style="bold")
     for name, text in baselines.items():
-        out().print(f"  {f'scripted:{name}':<22} {text}", markup=False)
+        out().print(f"  {name:<22} {text}", markup=False)
     out().print("Models with published benchmark scores (cooperative-profiles paper, appendix I):", style="bold")
     for entry in roster():
         out().print(f"  {entry.name:<26} {entry.family:<12} {entry.size:g}B", markup=False)
@@ -45,12 +44,17 @@ def models(ctx: click.Context, as_json: bool) -> int:
 def show(name: str) -> int:
     """Show what is known of a model."""
     from labmates.models.roster import roster
-    from labmates.models.scripted import describe_baselines
 
     known = {entry.name: asdict(entry) for entry in roster()}
-    known |= {f"scripted:{n}": {"name": f"scripted:{n}", "description": t} for n, t in describe_baselines().items()}
+    known |= {n: {"name": n, "description": text} for n, text in _baselines().items()}
     if name not in known:
         raise unknown_name("model", name, known)
     for key, value in known[name].items():
         out().print(f"{key:<14} {value}", markup=False)
     return 0
+
+
+def _baselines() -> dict[str, str]:
+    from labmates.models.scripted import BASELINES, describe
+
+    return {f"scripted:{name}": describe(name) for name in BASELINES}

@@ -37,7 +37,6 @@ class Lab:
 
     def __init__(self, task: str, difficulty: Difficulty, model: str, seed: int = 0, max_tokens: int = 4096) -> None:
         self.task = get_task(task)
-        self.difficulty: Difficulty = difficulty
         self.data = self.task.generate(seed, difficulty)
         self.model = BASELINES.get(model)()
         self.max_tokens = max_tokens
@@ -47,9 +46,9 @@ class Lab:
         self.errors: list[str] = []
         self.unclosed = 0
 
-    def run(self) -> Lab:
-        for team in TEAMS.values():
-            self._phase(team)
+    def run(self, teams: Sequence[str] = tuple(TEAMS)) -> Lab:
+        for name in teams:
+            self._phase(TEAMS[name])
         return self
 
     def score(self) -> float:
@@ -247,30 +246,34 @@ def test_results_travel_through_the_artifacts_alone(diligent: Lab) -> None:
 
 @pytest.mark.parametrize("name", ["hasty", "silent"])
 def test_little_work_costs_little_and_finds_nothing(name: str) -> None:
-    lab = Lab("anomaly", "easy", name).run()
+    lab = Lab("anomaly", "easy", name).run(("data", "writing"))
     assert lab.score() == 0.0
     assert lab.artifacts[REPORT]
-    assert sum(reply.usage.output_tokens for reply in lab.replies) < 5_000
+    assert sum(reply.usage.output_tokens for reply in lab.replies) < 3_000
     if name == "silent":
         assert not any(reply.tool_calls for reply in lab.replies)
-        assert lab.unclosed == 8
+        assert lab.unclosed == 4
     else:
         assert lab.unclosed == 0
         assert lab.errors == []
 
 
-def test_waste_costs_far_more_than_diligence_and_finds_no_more(diligent: Lab) -> None:
-    wasteful = Lab(diligent.task.name, diligent.difficulty, "wasteful", seed=1).run()
-    cost = [sum(r.usage.input_tokens + 6 * r.usage.output_tokens for r in lab.replies) for lab in (diligent, wasteful)]
+def test_waste_costs_far_more_than_diligence_and_finds_no_more() -> None:
+    labs = [Lab("ecology", "easy", name, seed=1) for name in ("diligent", "wasteful")]
+    for lab in labs:
+        lab.run(("data", "model"))
+    cost = [sum(r.usage.input_tokens + 6 * r.usage.output_tokens for r in lab.replies) for lab in labs]
+    found = [find_block(lab.artifacts["model_architecture"]) for lab in labs]
     assert cost[1] > 2 * cost[0]
-    assert 0 < wasteful.score() <= diligent.score() + 0.05
-    assert any("can make no further request" in error for error in wasteful.errors)
-    assert set(wasteful.artifacts) > {"notes_of_data_lead", REPORT}
+    assert found[0]["interactions"]
+    assert found[0] == found[1]
+    assert any("can make no further request" in error for error in labs[1].errors)
+    assert set(labs[1].artifacts) > {"notes_of_data_lead", "model_architecture"}
 
 
 @pytest.mark.parametrize("seed", range(2))
 def test_garbage_ends_no_run(seed: int) -> None:
-    lab = Lab("ecology", "easy", "garbage", seed=seed, max_tokens=700).run()
+    lab = Lab("ecology", "easy", "garbage", seed=seed, max_tokens=700).run(("data", "model"))
     assert lab.errors
     assert {fault for reply in lab.replies for fault in reply.faults} >= {"empty", "cut", "bad_tool_call"}
 

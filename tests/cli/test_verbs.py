@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Labmates
+
+RUN = ["run", "science", "--task", "anomaly", "--difficulty", "easy"]
+KEYS = [
+    "id", "kind", "study", "condition", "key", "replicate", "seed", "status", "error", "metrics", "scores", "sandbox",
+    "usage", "budget", "seconds", "models",
+]  # fmt: skip
+
+
+def test_the_demo_shows_progress_budget_scores_and_where_the_report_is(labmates: Labmates, tmp_path: Path) -> None:
+    done = labmates("demo")
+    assert done.code == 0
+    for team in ("data", "model", "eval", "writing"):
+        assert f"{team} team, phase 1 ended" in done.err
+    assert "Budget" in done.out
+    assert "heuristic" in done.out
+    assert "verified" in done.out
+    [report] = (tmp_path / "labmates-reports").iterdir()
+    assert str(report.name) in done.out
+    text = report.read_text()
+    assert "```findings" in text
+    assert "Abstract" in text
+
+
+@pytest.mark.needs("bubblewrap")
+def test_the_same_seed_gives_the_same_report_and_scores_at_any_concurrency(labmates: Labmates) -> None:
+    results = []
+    for at_once in ("1", "3"):
+        done = labmates(
+            *RUN, "--model", "scripted:diligent", "--replicates", "2", "--seed", "5", "--json",
+            "--max-concurrent-runs", at_once, "--max-sandboxes", at_once,
+        )  # fmt: skip
+        assert done.code == 0
+        records = sorted(done.records, key=lambda record: int(record["seed"]))
+        reports = [labmates("show", record["id"], "--report").out for record in records]
+        results.append(
+            [
+                (record["metrics"], record["scores"], record["usage"], record["budget"], report)
+                for record, report in zip(records, reports, strict=True)
+            ]
+        )
+    assert results[0] == results[1]
+    assert results[0][0][4] != results[0][1][4]
+
+
+def test_a_json_record_has_the_documented_keys_and_nothing_else_is_printed(labmates: Labmates) -> None:
+    done = labmates(*RUN, "--model", "scripted:silent", "--json")
+    [record] = done.records
+    assert list(record) == KEYS
+    assert record["models"] == ["scripted:silent"]
+    assert record["condition"]["budget"] == "1"
+
+
+def test_a_small_budget_with_a_wasteful_team_ends_as_exhausted_and_is_scored(labmates: Labmates) -> None:
+    done = labmates(*RUN, "--model", "scripted:wasteful", "--budget", "0.02", "--json")
+    assert done.code == 0
+    [record] = done.records
+    assert record["status"] == "exhausted"
+    assert float(record["budget"]["spent"]) <= 0.02
+    assert record["metrics"]["artifacts_missing"] > 0
+    assert record["metrics"]["completeness"] == 0
+    assert all(score["value"] is not None for score in record["scores"])
+
+
+def test_the_story_of_a_run_tells_phases_code_artifacts_and_scores(labmates: Labmates) -> None:
+    record = labmates(*RUN, "--model", "scripted:diligent", "--json").records[0]
+    story = labmates("show", record["id"])
+    assert story.code == 0
+    for part in (
+        "== data team, phase 1 (planned) started ==",
+        "run_code (ok",
+        "wrote final_paper, version 1",
+        "Scores",
+    ):
+        assert part in story.out
+    assert json.loads(labmates("show", record["id"], "--json").out)["id"] == record["id"]
+    assert "no nothing" in labmates("show", record["id"], "--artifact", "nothing").err
+    artifact = labmates("show", record["id"], "--artifact", "dataset_description").out
+    assert len(artifact) > 200
+
+
+def test_what_a_model_wrote_can_not_steer_the_terminal(labmates: Labmates) -> None:
+    records = labmates(*RUN, "--model", "scripted:garbage", "--replicates", "3", "--json").records
+    for record in records:
+        story = labmates("show", record["id"], "--full").out
+        assert not [c for c in story if ord(c) < 32 and c not in "\n\t" or 0x7F <= ord(c) < 0xA0]
+
+
+def test_tasks_and_models_are_listed_and_shown(labmates: Labmates) -> None:
+    assert "ecology" in labmates("tasks").out
+    assert "rows" in labmates("tasks", "show", "anomaly").out
+    listed = labmates("models").out
+    assert "scripted:diligent" in listed
+    assert "qwen3-8b" in listed
+    assert len(labmates("models", "--json").records) == 5 + 35
+    assert "Qwen3" in labmates("models", "show", "qwen3-8b").out
+
+
+def test_every_verb_has_help_with_an_example(labmates: Labmates) -> None:
+    for verb in (["demo"], ["run", "science"], ["show"], ["tasks"], ["tasks", "show"], ["models"], ["models", "show"]):
+        done = labmates(*verb, "--help")
+        assert done.code == 0
+        assert "Example: labmates" in " ".join(done.out.split())
+
+
+def test_the_help_imports_nothing_heavy() -> None:
+    import subprocess
+    import sys
+
+    code = (
+        "import sys\nfrom labmates.cli.main import run_command\n"
+        "try:\n    run_command(['--help'])\nexcept SystemExit:\n    pass\n"
+        "heavy = {'pandas', 'numpy', 'langgraph', 'langchain_core', 'openai', 'sqlalchemy', 'pydantic', 'rich'}\n"
+        "print('HEAVY', sorted(heavy & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "HEAVY []"

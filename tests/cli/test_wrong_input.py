@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Labmates
+
+GOOD = ["--task", "anomaly", "--model", "scripted:silent"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--task", "alchemy", "--model", "scripted:silent"], "unknown task 'alchemy'"),
+        (["--task", "ecologie", "--model", "scripted:silent"], "Did you mean 'ecology'"),
+        (["--task", "anomaly", "--model", "scripted:dilligent"], "Did you mean 'diligent'"),
+        (["--task", "anomaly", "--model", "gpt-5"], "names no provider"),
+        (["--task", "anomaly", "--model", "nobody:gpt-5"], "unknown model provider 'nobody'"),
+        (["--task", "anomaly", "--model", "openai:"], "no usable name"),
+        (["--task", "anomaly", "--model", "openai:gpt-5"], "OPENAI_API_KEY"),
+        (["--task", "anomaly"], "missing: --model"),
+        ([*GOOD, "--visibility", "everything"], "'full', 'team', 'hidden'"),
+        ([*GOOD, "--budget", "-1"], "--budget"),
+        ([*GOOD, "--budget", "much"], "no amount in dollars"),
+        ([*GOOD, "--budget", "nan"], "no amount in dollars"),
+        ([*GOOD, "--team-size", "4"], "--team-size: Input should be less than or equal to 3"),
+        ([*GOOD, "--team-size", "two"], "--team-size"),
+        ([*GOOD, "--difficulty", "insane"], "'easy', 'medium', 'hard'"),
+        ([*GOOD, "--model-for", "kitchen=scripted:silent"], "'kitchen' is no team"),
+        ([*GOOD, "--model-for", "writing"], "NAME=VALUE"),
+        ([*GOOD, "--model-for", "writing=scripted:nobody"], "unknown scripted baseline 'nobody'"),
+        ([*GOOD, "--prices", "/nowhere.json"], "can't read the price list"),
+        ([*GOOD, "--prices", "input=x"], "price list"),
+        ([*GOOD, "--replicates", "0"], "--replicates"),
+        ([*GOOD, "--seed", "-3"], "--seed"),
+        ([*GOOD, "--sandbox", "prison"], "unknown sandbox 'prison'"),
+        ([*GOOD, "--store", "nonsense"], "is no store"),
+        ([*GOOD, "--store", "sqlite:////proc/nowhere/runs.db"], "can't open the store"),
+        (["--task", "anomaly", "--model", "openai:m", "--base-url", "ftp://here"], "http"),
+        ([*GOOD, "--budgte", "1"], "--budgte"),
+        (["--resume", "nope"], "can't open the store"),
+    ],
+)
+def test_wrong_input_is_told_clearly_and_exits_with_2(labmates: Labmates, arguments: list[str], says: str) -> None:
+    done = labmates("run", "science", *arguments)
+    assert done.code == 2
+    assert says in " ".join(done.err.split())
+    assert done.out == ""
+
+
+def test_a_base_url_where_nothing_listens_exits_with_2(labmates: Labmates) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    url = f"http://127.0.0.1:{port}/v1"
+    done = labmates("run", "science", "--task", "anomaly", "--model", "openai:m", "--base-url", url)
+    assert done.code == 2
+    assert "can't reach" in done.err
+    assert str(port) in done.err
+
+
+def test_an_unknown_verb_kind_task_model_and_run_exit_with_2(labmates: Labmates, tmp_path: Path) -> None:
+    for arguments, says in [
+        (["dance"], "dance"),
+        (["run", "opera"], "opera"),
+        (["tasks", "show", "alchemy"], "unknown task"),
+        (["models", "show", "gpt-0"], "unknown model"),
+        (["show", "nope"], "can't open the store"),
+    ]:
+        done = labmates(*arguments)
+        assert done.code == 2
+        assert says in done.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_key_in_the_environment_is_never_shown(labmates: Labmates) -> None:
+    key = "sk-very-secret-0123456789abcdef"
+    done = labmates(
+        "run", "science", "--task", "anomaly", "--model", "openai:m", "--base-url", "http://127.0.0.1:9/v1", "-vv",
+        OPENAI_API_KEY=key,
+    )  # fmt: skip
+    assert done.code == 2
+    assert key not in done.err
+    assert key not in done.out
