@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -86,8 +87,12 @@ def tool_names(team: Team) -> list[str]:
     return [name for name in ARGUMENTS if team.has_code or name != "run_code"]
 
 
+@cache
 def tool_schema(name: str) -> dict[str, Any]:
-    """Return the tool's description in the form of OpenAI's function calling, which all of LangChain takes."""
+    """Return the tool's description in the form of OpenAI's function calling, which all of LangChain takes.
+
+    It is made once and shared: don't change it.
+    """
     model = ARGUMENTS[name]
     schema = model.model_json_schema()
     properties = {

@@ -90,7 +90,7 @@ def test_what_a_model_wrote_can_not_steer_the_terminal(labmates: Labmates) -> No
     records = labmates(*RUN, "--model", "scripted:garbage", "--replicates", "3", "--json").records
     for record in records:
         story = labmates("show", record["id"], "--full").out
-        assert not [c for c in story if ord(c) < 32 and c not in "\n\t" or 0x7F <= ord(c) < 0xA0]
+        assert not [c for c in story if (ord(c) < 32 and c not in "\n\t") or 0x7F <= ord(c) < 0xA0]
 
 
 def test_tasks_and_models_are_listed_and_shown(labmates: Labmates) -> None:

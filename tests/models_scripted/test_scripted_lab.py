@@ -336,12 +336,23 @@ def test_a_notice_makes_texts_shorter(notice: str, most: float) -> None:
     assert tokens(f"\nBudget: $0.9 of $1 spent. {notice}") < most * tokens("\nBudget: $0.1 of $1 spent.")
 
 
-def test_when_the_pool_is_almost_empty_the_task_is_closed_at_once() -> None:
-    order = work_order(
-        EVAL, "Check.", "- check", {"model_architecture": "x"}, f"\nBudget: $0.9 of $1 spent. {FINALISE}"
-    )
-    reply = LAB.ask([LAB.system(EVAL, EVAL.lead), HumanMessage(order)], tool_names(EVAL))
-    assert [call.name for call in reply.tool_calls] == ["mark_complete"]
+@pytest.mark.parametrize(
+    ("notice", "member", "calls"),
+    [
+        (FINALISE, 0, ["mark_complete"]),
+        (FINALISE, 1, ["mark_complete"]),
+        (CONCISE, 0, ["read_artifact"]),
+        (CONCISE, 1, ["mark_complete"]),
+        ("", 1, ["read_artifact"]),
+    ],
+)
+def test_with_a_low_pool_the_lead_does_the_least_and_the_others_close(
+    notice: str, member: int, calls: list[str]
+) -> None:
+    budget = f"\nBudget: $0.8 of $1 spent. {notice}"
+    order = work_order(EVAL, "Test every claim.", "- check", {"model_architecture": "x"}, budget)
+    reply = LAB.ask([LAB.system(EVAL, EVAL.roles[member]), HumanMessage(order)], tool_names(EVAL))
+    assert [call.name for call in reply.tool_calls] == calls
 
 
 def test_a_lead_who_finds_no_numbers_asks_for_them_once() -> None:

@@ -8,8 +8,8 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from labmates.agents.prompts import render
 from labmates.agents.roles import TEAMS
 from labmates.budgets.visibility import budget_status
+from labmates.models.scripted.material import brief_of, owners_of, split_parts
 from labmates.models.scripted.prompt import Step, columns_of, read_step, results_of
-from labmates.models.scripted.writing import brief_of, owners_of, split_parts
 
 EVAL = TEAMS["eval"]
 MEMBERS = "\n".join(f"- {role.id}: {role.title}" for role in EVAL.members(3))

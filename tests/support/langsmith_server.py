@@ -64,7 +64,7 @@ def langsmith_server() -> Iterator[Traces]:
                 run_id, _, key = rest.partition(".")
                 payload = part.get_payload(decode=True)
                 assert isinstance(payload, bytes)
-                value = json.loads(payload) if payload else None
+                value = json.loads(payload) if payload else {}
                 with lock:
                     run = traces.runs.setdefault(run_id, {})
                     run.update({k: v for k, v in value.items() if v is not None} if not key else {key: value})

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -299,10 +300,10 @@ async def test_an_unusable_reply_is_counted_and_the_agent_told_why(lab: Lab, dra
     def reply(heard: Heard) -> Draft | None:
         if agent_of(heard) != "data_lead":
             return None
-        if len(seen) == 0 and "Your reply" not in text_of(heard.messages[-1].content):
-            if "could not be read" not in text_of(heard.messages[-1].content):
-                return draft
-        seen.append(text_of(heard.messages[-1].content))
+        last = text_of(heard.messages[-1].content)
+        if not seen and "Your reply" not in last and "could not be read" not in last:
+            return draft
+        seen.append(last)
         return None
 
     run = await lab.play(work(reply))
@@ -336,7 +337,7 @@ async def test_no_empty_message_and_no_unanswered_tool_call_is_ever_sent_back(la
                 asked = {c["id"] for c in getattr(message, "tool_calls", [])}
         assert not asked
         kinds = [m.type for m in heard.messages]
-        assert "human" not in {a for a, b in zip(kinds, kinds[1:], strict=False) if a == b}
+        assert "human" not in {a for a, b in pairwise(kinds) if a == b}
         return broken[(heard.seed + turn_of(heard)) % 4] if heard.seed % 3 else dutiful(heard)
 
     run = await lab.play(play)

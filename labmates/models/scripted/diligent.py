@@ -8,15 +8,19 @@ from typing import Any
 
 from labmates.models.scripted.base import Draft, DraftCall, Heard, ScriptedModel, call, call_tokens, cut_to_tokens
 from labmates.models.scripted.facts import facts, lines_with_numbers
-from labmates.models.scripted.prompt import Step, between, read_step, results_of
+from labmates.models.scripted.material import gather, owners_of
+from labmates.models.scripted.prompt import Hurry, Step, between, read_step, results_of
 from labmates.models.scripted.stated import Block, merge, read_fields, show_block, state
 from labmates.models.scripted.tasks import points_for, task_for
 from labmates.models.scripted.working import next_calls, summary
-from labmates.models.scripted.writing import gather, owners_of, write_sections
+from labmates.models.scripted.writing import write_sections
 from labmates.models.tokens import estimate_tokens
 
 LEVELS = (8, 5, 3, 2, 1, 0)
 """How many sentences a part gets at most, tried in this order until the text fits the limit of the reply."""
+
+IN_HURRY: dict[Hurry, tuple[int, ...]] = {"none": LEVELS, "concise": LEVELS[2:], "finalise": LEVELS[4:]}
+"""The levels that are tried, by what the prompt says about the pool."""
 
 NO_LIMIT = 10**9
 
@@ -32,28 +36,25 @@ class Diligent(ScriptedModel):
         step = read_step(heard.messages)
         match step.kind:
             case "plan":
-                return Draft(fit_text(lambda most: plan_text(step, most), heard.max_tokens))
+                return Draft(fit_text(lambda most: plan_text(step, most), step.hurry, heard.max_tokens))
             case "work":
                 return self.work(step, heard)
             case "deliberate":
-                return Draft(fit_text(lambda most: contribution(step, most), heard.max_tokens))
+                return Draft(fit_text(lambda most: contribution(step, most), step.hurry, heard.max_tokens))
             case "write":
                 return write_draft(step, heard)
             case _:
-                return Draft(fit_text(lambda _: "I need a step of the project to work on.", heard.max_tokens))
+                return Draft(cut_to_tokens("I need a step of the project to work on.", heard.max_tokens or NO_LIMIT))
 
     def work(self, step: Step, heard: Heard) -> Draft:
         """Return the next calls of a step of work, or the calls that close it."""
-        if step.turns - step.replies > 1 and step.hurry != "finalise":
-            calls = next_calls(step, heard)
-            if calls:
-                return Draft(calls=calls)
-        return closing_draft(step, heard)
+        calls = next_calls(step, heard) if step.turns - step.replies > 1 else ()
+        return Draft(calls=calls) if calls else closing_draft(step, heard)
 
 
-def fit_text(build: Callable[[int], str], limit: int | None) -> str:
+def fit_text(build: Callable[[int], str], hurry: Hurry, limit: int | None) -> str:
     """Return the longest version of a text that takes at most `limit` tokens; the shortest is cut if it must be."""
-    for most in LEVELS:
+    for most in IN_HURRY[hurry]:
         text = build(most)
         if estimate_tokens(text) <= (limit or NO_LIMIT):
             return text
@@ -108,9 +109,9 @@ def closing_draft(step: Step, heard: Heard) -> Draft:
     """Return the calls that close a task; where there is no such tool, the summary as text."""
     held, limit = heard.tool_names(), heard.max_tokens
     if "mark_complete" not in held:
-        return Draft(fit_text(lambda most: summary(step, most), limit))
+        return Draft(fit_text(lambda most: summary(step, most), step.hurry, limit))
     told = _message(step, held)
-    for most in LEVELS:
+    for most in IN_HURRY[step.hurry]:
         for extra in dict.fromkeys((told, ())):
             calls = (*extra, call("mark_complete", summary=summary(step, most)))
             if sum(call_tokens(one.name, one.arguments) for one in calls) <= (limit or NO_LIMIT):
@@ -137,8 +138,7 @@ def write_draft(step: Step, heard: Heard) -> Draft:
     material, fields = gather(step), read_fields(step.system)
     block, sections = state(material.results, fields), step.sections()
     limit = heard.max_tokens or NO_LIMIT
-    levels = {"none": LEVELS, "concise": LEVELS[2:], "finalise": LEVELS[3:]}[step.hurry]
-    for most in levels:
+    for most in IN_HURRY[step.hurry]:
         text = _joined(write_sections(sections, material, most), block, step)
         if _fits(text, step, heard, limit):
             return _draft(text, step, heard)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from labmates.models.scripted.base import Draft, Heard, ScriptedModel, call
+from labmates.models.scripted.material import brief_of
 from labmates.models.scripted.prompt import Step, read_step
 
 LOOK = "print(df.shape)"
@@ -45,8 +46,21 @@ def _work(step: Step, heard: Heard) -> Draft:
 
 
 def _write(step: Step, heard: Heard) -> Draft:
-    titles = [title for title, _ in step.sections()]
-    text = "\n\n".join(f"## {title}\nSee the data; nothing unusual." for title in titles[: max(1, len(titles) // 2)])
+    sections = step.sections()
+    text = "\n\n".join(_thin(title, step) for title, _ in sections[: max(1, len(sections) // 2)])
     if "write_artifact" not in heard.tool_names():
         return Draft(text)
     return Draft(calls=(call("write_artifact", name=step.artifact, content=text),))
+
+
+def _thin(title: str, step: Step) -> str:
+    if title == "Abstract":
+        about = " ".join(brief_of(step.system)[:1])
+        said = (
+            f"{about} We had a quick look at the table and tell what can be seen at first sight, without any analysis."
+        )
+    elif title == "Introduction":
+        said = "The project asks many questions. Time was short, so this text gives an impression and answers none."
+    else:
+        said = "See the data; nothing unusual."
+    return f"## {title}\n{said}"

@@ -7,6 +7,7 @@ alone. A field that none of the rules knows is left out.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -176,7 +177,7 @@ def _give_links(results: Results, field: Field) -> Any:
 
 def _take_links(value: Any, field: Field) -> Results:
     links = [
-        [str(p["source"]), str(p["target"]), (-1 if p.get("sign") == "-" else 1) * float(p.get("strength") or 0)]
+        [str(p["source"]), str(p["target"]), (-1 if p.get("sign") == "-" else 1) * _number(p.get("strength") or 0)]
         for p in _parts(value, field, LINK)
     ]
     return {"links": links}
@@ -200,7 +201,7 @@ def _give_future(results: Results, field: Field) -> Any:
 
 
 def _take_future(value: Any, field: Field) -> Results:
-    return {"future": {str(p["name"]): float(p["value"]) for p in _parts(value, field, FUTURE)}}
+    return {"future": {str(p["name"]): _number(p["value"]) for p in _parts(value, field, FUTURE)}}
 
 
 def _give_count(results: Results, _: Field) -> Any:
@@ -211,6 +212,13 @@ def _texts(value: Any) -> list[str]:
     if not isinstance(value, list):
         raise TypeError("no list")
     return [str(item) for item in value]
+
+
+def _number(value: Any) -> float:
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError("not finite")
+    return number
 
 
 def _wholes(value: Any) -> list[int]:
@@ -271,7 +279,7 @@ RULES: tuple[Rule, ...] = (
     Rule(("list of object",), r"interact|effects between", _give_links, _take_links),
     Rule(("list of object",), r"forecast|predict|after the last", _give_future, _take_future),
     Rule(("list of object",), r"anomal|abnormal", _give_events, _take_events),
-    _plain("share", "number", r"(?=.*(?:share|fraction|proportion))(?=.*(?:abnormal|anomal))", float),
+    _plain("share", "number", r"(?=.*(?:share|fraction|proportion))(?=.*(?:abnormal|anomal))", _number),
     _plain("worst", "text", r"most affected|involved in most|most often", str),
 )
 """Tried in order: responses to warmth come before plain gains and losses."""

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from labmates.models.scripted.base import Draft, DraftCall, Heard, call, call_tokens
 from labmates.models.scripted.diligent import NO_LIMIT, Diligent, closing_draft, contribution, plan_text, write_draft
+from labmates.models.scripted.material import owners_of
 from labmates.models.scripted.prompt import Step, read_step
 from labmates.models.scripted.working import REQUESTS, next_calls
-from labmates.models.scripted.writing import owners_of
 from labmates.models.tokens import estimate_tokens
 
 PRINT_ALL = "print(df.to_string())"

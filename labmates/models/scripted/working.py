@@ -8,16 +8,21 @@ from collections.abc import Iterator, Sequence
 from labmates.models.scripted.base import DraftCall, Heard, call, call_tokens
 from labmates.models.scripted.cells import OPTIONAL, Cell, cells_for, is_finished, pieces
 from labmates.models.scripted.facts import facts, lines_with_numbers, printed_lines
+from labmates.models.scripted.material import TEST, nouns, owners_of
 from labmates.models.scripted.prompt import Step, Use, between, columns_of, results_of
 from labmates.models.scripted.stated import Results, find_block, merge, read_fields, restate
-from labmates.models.scripted.writing import TEST, nouns, owners_of
 
 REQUESTS = ("request_additional_work", "request_team_redo")
 CLAIMS = ("breaks", "links", "events")
 
 
 def next_calls(step: Step, heard: Heard) -> tuple[DraftCall, ...]:
-    """Return what to call next; nothing if the task is done."""
+    """Return what to call next; nothing if the task is done, or if it must end because the pool runs low.
+
+    With a pool that runs low the lead does what can't be left out, and the others start nothing new.
+    """
+    if step.hurry == "finalise" or (step.hurry == "concise" and not step.leads):
+        return ()
     held = heard.tool_names()
     for made in (_reading(step, held), _request(step, held), _code(step, heard), _extra(step, held)):
         if made and sum(call_tokens(one.name, one.arguments) for one in made) <= (heard.max_tokens or 10**9):
@@ -55,7 +60,8 @@ def _read_so_far(step: Step, most: int) -> list[str]:
 
 
 def _reading(step: Step, held: Sequence[str]) -> tuple[DraftCall, ...]:
-    if "read_artifact" not in held or (step.hurry == "concise" and "run_code" in held and "claim" not in step.task):
+    # Those who write get all artifacts once more with their order; only claims have to be read to be checked.
+    if "read_artifact" not in held or (step.hurry == "concise" and "claim" not in step.task):
         return ()
     wanted = [name for name in _sources(step, held) if name in _readable(step)]
     done = {use.arguments.get("name") for use in _since_request(step) if use.name == "read_artifact"}

@@ -11,6 +11,7 @@ names must be in the store by then.
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Any, Literal, cast
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
@@ -50,8 +51,9 @@ Update = dict[str, Any]
 MOST_PLAN_CHARS = 6_000
 
 
+@cache
 def team_graph(team: Team) -> CompiledStateGraph[TeamState, LabContext, TeamState, LabState]:
-    """Return the graph of one phase of `team`."""
+    """Return the graph of one phase of `team`; compiled once, since that takes longer than a step."""
     graph = StateGraph(TeamState, context_schema=LabContext, output_schema=LabState)
     graph.add_node("plan", plan)
     for role in team.roles:

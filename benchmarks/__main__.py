@@ -1,0 +1,11 @@
+"""Run all benchmarks one after the other."""
+
+from __future__ import annotations
+
+import asyncio
+
+from benchmarks import command_line, lab_overhead
+
+if __name__ == "__main__":
+    command_line.main()
+    asyncio.run(lab_overhead.main())

@@ -1,0 +1,92 @@
+"""What the lab adds to its calls and its code: one run against its own critical path, and 32 runs at once against one.
+
+The model is a scripted baseline that takes 100 ms for each reply. The critical path of a run is what it would take if nothing but
+model calls and code took time: in each phase the plan, then the slowest member's calls and code, the deliberation, and the writing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import tempfile
+import time
+from typing import Any, ClassVar
+
+from langchain_core.messages import BaseMessage
+from langchain_core.outputs import ChatResult
+
+from labmates.api import arun
+from labmates.models.scripted import BASELINES
+from labmates.models.scripted.diligent import Diligent
+from labmates.models.scripted.silent import Silent
+from labmates.records.events import LLMCallEvent, ToolCallEvent
+from labmates.records.run import RunRecord
+from labmates.records.store import Store
+
+LATENCY = 0.1
+
+
+class SlowDiligent(Diligent):
+    """Diligent, with 100 ms for each reply."""
+
+    baseline: ClassVar[str] = "slow-diligent"
+
+    async def _agenerate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
+        await asyncio.sleep(LATENCY)
+        return await super()._agenerate(messages, *args, **kwargs)
+
+
+class SlowSilent(Silent):
+    """Silent, with 100 ms for each reply: no code runs, so all the rest is the lab's own."""
+
+    baseline: ClassVar[str] = "slow-silent"
+
+    async def _agenerate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
+        await asyncio.sleep(LATENCY)
+        return await super()._agenerate(messages, *args, **kwargs)
+
+
+def critical_path(store: Store, run: RunRecord) -> float:
+    """Return the seconds that the calls and the code of a run take one after the other where they must."""
+    work: dict[str, dict[str, float]] = {}
+    alone = 0.0
+    for event in store.events(run.id):
+        if not isinstance(event, LLMCallEvent | ToolCallEvent):
+            continue
+        team, number, agent, step = event.step.split("/")[:4]
+        if step == "work":
+            members = work.setdefault(f"{team}/{number}", {})
+            members[agent] = members.get(agent, 0.0) + event.seconds
+        else:
+            alone += event.seconds
+    return alone + sum(max(members.values()) for members in work.values())
+
+
+async def execute(store: Store, model: str, runs: int) -> tuple[float, list[RunRecord]]:
+    """Return the wall time of so many runs at once, and their records."""
+    gc.collect()
+    start = time.perf_counter()
+    settings = {"max_concurrent_runs": runs}
+    done = await arun("science", store=store.url, settings=settings, replicates=runs, task="anomaly", model=model)
+    return time.perf_counter() - start, done
+
+
+async def main() -> None:
+    BASELINES.register("slow-diligent", SlowDiligent)
+    BASELINES.register("slow-silent", SlowSilent)
+    with tempfile.TemporaryDirectory() as folder:
+        store = Store(f"sqlite:///{folder}/bench.db")
+        await execute(store, "scripted:slow-silent", 1)
+        for model in ("scripted:slow-silent", "scripted:slow-diligent"):
+            _, [run] = await execute(store, model, 1)
+            path = critical_path(store, run)
+            print(f"{model}: one run {run.seconds:.2f} s, critical path {path:.2f} s, ratio {run.seconds / path:.3f}")
+        for model, runs in (("scripted:slow-silent", 32), ("scripted:slow-diligent", 8)):
+            one, _ = await execute(store, model, 1)
+            many, _ = await execute(store, model, runs)
+            print(f"{model}: {runs} runs at once {many:.2f} s, one {one:.2f} s, ratio {many / one:.2f}")
+        store.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

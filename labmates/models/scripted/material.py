@@ -1,0 +1,141 @@
+"""What a lead writes from: gathered from the prompt of a writing step."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from labmates.models.scripted.facts import lines_with_numbers, printed_lines
+from labmates.models.scripted.prompt import Step, between, results_of
+from labmates.models.scripted.stated import Field, Results, find_block, merge, read_fields, restate
+
+TRUST = ("evaluation_report", "model_architecture", "experiment_results", "dataset_description")
+"""Whose findings count where artifacts disagree: checked ones before estimates, estimates before first looks."""
+
+PANEL_METHODS = (
+    "Names were brought to one spelling by edit distance, repeated rows dropped, and decimal slips set aside against "
+    "a rolling median.",
+    "The main model is a linear regression of each log abundance on all log abundances one step before (a vector "
+    "autoregression), with an intercept for each place.",
+    "Regime shifts were found by a likelihood-ratio test at every possible time, one after the other.",
+    "Effects were tested with t-tests whose p-values were corrected for the number of pairs (Bonferroni).",
+    "Forecasts take the mean of the latest stretch without a change and were cross-checked on a held-out year.",
+)
+SENSOR_METHODS = (
+    "Error codes, stuck readings and repeated rows were taken out, and changed units brought back to the first one.",
+    "The normal course of each sensor is its median at each time of the day plus a linear regression on time.",
+    "What is left was turned into robust z-scores with the median absolute deviation.",
+    "Spikes were tested against a rolling median, longer events against a rolling mean with a three-sigma rule; events "
+    "on several sensors at once were joined.",
+    "Every claimed event was tested against all other stretches of the same length, with an empirical p-value.",
+)
+TABLE_METHODS = (
+    "Repeated rows were dropped and missing values left out pair by pair.",
+    "Relations were measured by Spearman rank correlation with p-values, group differences in standard deviations.",
+    "The checks repeat the tests on the same table: they can show mistakes, but are no new evidence.",
+)
+
+
+RAW = re.compile(r"% missing|^time:|for instance")
+"""Lines about single columns, which a paper doesn't repeat."""
+TEST = re.compile(r"\b[tp] = |AIC|sd \d")
+"""Lines that give a test or an uncertainty."""
+
+
+@dataclass(frozen=True)
+class Material:
+    """What a lead writes from.
+
+    Attributes
+    ----------
+    brief
+        The project's first sentences.
+    results
+        What was found: by the own members, or, for the paper, as the artifacts state it.
+    printed
+        Lines with numbers that the members' code printed.
+    reported
+        What members reported, by name.
+    artifacts
+        Texts that were handed over, by name.
+    owners
+        Which team hands over which artifact.
+    """
+
+    brief: tuple[str, ...]
+    results: Results
+    printed: tuple[str, ...]
+    reported: Mapping[str, str]
+    artifacts: Mapping[str, str]
+    owners: Mapping[str, str]
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """What was done, told by what was found."""
+        if "entities" in self.results or "links" in self.results or "breaks" in self.results:
+            return PANEL_METHODS
+        return SENSOR_METHODS if "channels" in self.results or "events" in self.results else TABLE_METHODS
+
+    def quote(self, name: str, most: int, *, tests: bool = False) -> str:
+        """Return what an artifact says in numbers, with its source and, if asked for, its tests first."""
+        team = self.owners.get(name, "other")
+        lines = [ln for ln in lines_with_numbers(self.artifacts.get(name, ""), 60) if not RAW.search(ln)]
+        lines = sorted(lines, key=lambda line: TEST.search(line) is None)[:most] if tests else lines[:most]
+        if not lines:
+            return f"The {team} team handed over nothing with numbers in `{name}`."
+        return f"The {team} team reports in `{name}`: " + " ".join(lines)
+
+
+def gather(step: Step) -> Material:
+    """Return the material that the prompt of a writing step holds."""
+    outputs = between(
+        step.order, "## Material: what the members reported and what their code printed", "## Material: the"
+    )
+    parts = split_parts(outputs)
+    artifacts = split_parts(between(step.order, "\n## Material: artifacts", "\nBudget:"))
+    fields = read_fields(step.system)
+    own = [merged for text in parts.values() if (merged := merge(results_of(text)))]
+    handed = [restate(find_block(artifacts[name]), fields) for name in _ranked(artifacts)]
+    reported = {name: between(text, "Reported:", "\nPrinted:").strip() for name, text in parts.items()}
+    printed = [line for text in parts.values() for line in printed_lines(text.partition("\nPrinted:")[2], 14)]
+    return Material(
+        brief=brief_of(step.system),
+        results=merge([*own, *handed, nouns(fields)]),
+        printed=tuple(dict.fromkeys(printed)),
+        reported={name: text for name, text in reported.items() if text and text != "nothing"},
+        artifacts=artifacts,
+        owners=owners_of(step.system),
+    )
+
+
+def split_parts(text: str) -> dict[str, str]:
+    """Return the parts of a text that are headed ``=== name ===``."""
+    pieces = re.split(r"^=== (\w+) ===$", text, flags=re.MULTILINE)
+    return dict(zip(pieces[1::2], (piece.strip() for piece in pieces[2::2]), strict=True))
+
+
+def owners_of(system: str) -> dict[str, str]:
+    """Return which team hands over which artifact."""
+    return {name: team for team, name in re.findall(r"^- the (\w+) team hands over `(\w+)`", system, re.MULTILINE)}
+
+
+def brief_of(system: str) -> tuple[str, ...]:
+    """Return the sentences of the project's description."""
+    text = between(system, "## The project", "\n## The data set")
+    return tuple(part.strip() for part in re.split(r"(?<=[.!?])\s+", text) if part.strip())
+
+
+def nouns(fields: Iterable[Field]) -> Results:
+    """Return what the task calls the units of the data and their time, as far as its fields tell."""
+    found: Results = {}
+    for field in fields:
+        if unit := re.search(r"number of (?:distinct |different )?(\w+)", field.words):
+            found.setdefault("noun", unit[1])
+        if clock := re.search(r"(\w+) numbers? at which", field.words):
+            found.setdefault("clock", clock[1])
+    return found
+
+
+def _ranked(artifacts: Mapping[str, str]) -> list[str]:
+    return sorted(artifacts, key=lambda name: TRUST.index(name) if name in TRUST else len(TRUST))
