@@ -1,7 +1,8 @@
 """What the lab adds to its calls and its code: one run against its own critical path, and 32 runs at once against one.
 
-The model is a scripted baseline that takes 100 ms for each reply. The critical path of a run is what it would take if nothing but
-model calls and code took time: in each phase the plan, then the slowest member's calls and code, the deliberation, and the writing.
+The model is a scripted baseline that takes 100 ms for each reply. The critical path of a run is what it would take if
+nothing but model calls and code took time: in each phase the plan, then the slowest member's calls and code, the
+deliberation, and the writing.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ async def main() -> None:
             _, [run] = await execute(store, model, 1)
             path = critical_path(store, run)
             print(f"{model}: one run {run.seconds:.2f} s, critical path {path:.2f} s, ratio {run.seconds / path:.3f}")
-        for model, runs in (("scripted:slow-silent", 32), ("scripted:slow-diligent", 8)):
+        for model, runs in (("scripted:slow-silent", 32),):
             one, _ = await execute(store, model, 1)
             many, _ = await execute(store, model, runs)
             print(f"{model}: {runs} runs at once {many:.2f} s, one {one:.2f} s, ratio {many / one:.2f}")

@@ -30,6 +30,7 @@ class Registry(Generic[T]):
         self.group = group
         self._own = own
         self._loaded: dict[str, T] = {}
+        self._replaced: set[str] = set()
         self._plugins: dict[str, EntryPoint] | None = None
 
     def names(self) -> list[str]:
@@ -48,9 +49,14 @@ class Registry(Generic[T]):
             self._loaded[name] = self._load(name)
         return self._loaded[name]
 
+    def is_own(self, name: str) -> bool:
+        """Tell whether the entry is the project's own, not a plug-in's and not registered at run time."""
+        return name in self._own and name not in self._replaced
+
     def register(self, name: str, entry: T) -> None:
         """Add an entry for this process, or put it in the place of the one with that name."""
         self._loaded[name] = entry
+        self._replaced.add(name)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names())

@@ -82,6 +82,14 @@ def parse_model(text: str) -> ModelName:
     return ModelName(provider, name)
 
 
+def is_own_baseline(text: str) -> bool:
+    """Tell whether a model is one of the project's own scripted baselines, so that the code it writes is ours too."""
+    from labmates.models.scripted import BASELINES
+
+    model = parse_model(text)
+    return model.scripted and BASELINES.is_own(model.name)
+
+
 def _check_baseline(name: str) -> None:
     from labmates.models.scripted import BASELINES
 

@@ -23,7 +23,7 @@ from labmates.budgets.money import format_dollars
 from labmates.errors import LabmatesError, UsageError
 from labmates.models.check import check_models
 from labmates.models.hub import ModelHub
-from labmates.models.names import parse_model
+from labmates.models.names import is_own_baseline
 from labmates.records.events import ErrorEvent, Event
 from labmates.records.recorder import Recorder
 from labmates.records.run import ENDED, RunRecord, new_run_id
@@ -144,9 +144,7 @@ class Session:
             await stack.enter_async_context(traced(self._notify))
             hub = await stack.enter_async_context(ModelHub(self._settings.models))
             saver = await stack.enter_async_context(open_saver(self._store))
-            workshop = await stack.enter_async_context(
-                self._workshop(trusted=all(parse_model(m).scripted for m in models))
-            )
+            workshop = await stack.enter_async_context(self._workshop(trusted=all(map(is_own_baseline, models))))
             places = asyncio.Semaphore(self._settings.max_concurrent_runs)
 
             async def one(run: RunRecord, condition: Condition) -> RunRecord:

@@ -26,14 +26,19 @@ def default_sandboxes() -> int:
     return max(3, memory // SANDBOX_BYTES)
 
 
+_TRIALS = 6
+"""How many sandboxes are warmed up for a model of which nothing is known yet."""
+
+
 @dataclass
 class _Habit:
     steps: int = 0
     with_code: int = 0
+    warmed: int = 0
 
     @property
-    def runs_code(self) -> bool:
-        return self.with_code * 2 >= self.steps
+    def is_worth_a_sandbox(self) -> bool:
+        return self.with_code * 2 >= self.steps if self.steps else self.warmed < _TRIALS
 
 
 class Workshop:
@@ -90,10 +95,22 @@ class Bench:
         self._data = data
         self._warm: dict[str, asyncio.Task[Sandbox]] = {}
 
-    def warm_up(self, agent: str, model: str) -> None:
-        """Start a sandbox ahead of an agent's first code, if there is a place and its model tends to run code."""
-        if agent not in self._warm and self._workshop.has_place and self._workshop.habit(model).runs_code:
-            self._warm[agent] = asyncio.create_task(self._workshop.open(self._data))
+    def warm_up(self, agents: Sequence[str], model: str) -> None:
+        """Start sandboxes ahead of the agents' first code, if there is a place and their model tends to run code.
+
+        They start when those that were asked for earlier have: starts that compete for processors end late together.
+        """
+        habit = self._workshop.habit(model)
+        earlier = list(self._warm.values())
+        for agent in agents:
+            if agent not in self._warm and self._workshop.has_place and habit.is_worth_a_sandbox:
+                habit.warmed += 1
+                self._warm[agent] = asyncio.create_task(self._open_after(earlier))
+
+    async def _open_after(self, earlier: Sequence[asyncio.Task[Sandbox]]) -> Sandbox:
+        if earlier:
+            await asyncio.wait(earlier)
+        return await self._workshop.open(self._data)
 
     @asynccontextmanager
     async def session(self, agent: str, model: str, earlier: Sequence[str], timeout: float) -> AsyncIterator[Session]:

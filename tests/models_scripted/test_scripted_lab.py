@@ -9,9 +9,13 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from pydantic import BaseModel, Field
 
 from labmates.agents.desk import Desk, ToolError
 from labmates.agents.prompts import render
@@ -23,7 +27,7 @@ from labmates.models.reply import Reply
 from labmates.models.scripted import BASELINES
 from labmates.models.scripted.stated import find_block
 from labmates.models.tokens import estimate_tokens
-from labmates.tasks.base import Difficulty, accuracy
+from labmates.tasks.base import Check, Credit, Dataset, Difficulty, Task, accuracy
 from labmates.tasks.findings import read_findings
 from labmates.tasks.registry import get_task
 from labmates.tasks.schema import findings_schema_text
@@ -35,8 +39,10 @@ NAMES = ("diligent", "hasty", "wasteful", "silent", "garbage")
 class Lab:
     """A small lab: four teams of two, members one after the other, code run in this process, no budget."""
 
-    def __init__(self, task: str, difficulty: Difficulty, model: str, seed: int = 0, max_tokens: int = 4096) -> None:
-        self.task = get_task(task)
+    def __init__(
+        self, task: str | Task[Any, Any], difficulty: Difficulty, model: str, seed: int = 0, max_tokens: int = 4096
+    ) -> None:
+        self.task = get_task(task) if isinstance(task, str) else task
         self.data = self.task.generate(seed, difficulty)
         self.model = BASELINES.get(model)()
         self.max_tokens = max_tokens
@@ -244,6 +250,51 @@ def test_results_travel_through_the_artifacts_alone(diligent: Lab) -> None:
     assert all(re.search(r"\d", text) for _, _, text in diligent.mail)
 
 
+class Patients(BaseModel):
+    """Findings that no rule of the baseline knows."""
+
+    n_subtypes: int | None = Field(None, description="number of hidden subtypes of the patients")
+    markers: list[str] | None = Field(None, description="markers with which the effect of the treatment differs")
+
+
+class PatientsTask(Task[Patients, Patients]):
+    """A plug-in's task: a plain table without time."""
+
+    name = "patients"
+    title = "Patients"
+    brief = "Patients were treated or not. Which markers matter?"
+    version = "1"
+    findings = Patients
+
+    def generate(self, seed: int, difficulty: Difficulty = "medium") -> Dataset[Patients]:
+        rng = np.random.default_rng(seed)
+        frame = pd.DataFrame(rng.normal(size=(120, 4)), columns=["m1", "m2", "m3", "response"])
+        frame["response"] += frame["m1"]
+        frame["arm"] = rng.choice(["treated", "control"], size=120)
+        frame.insert(0, "patient", np.arange(120))
+        return Dataset(frame, Patients(n_subtypes=2), "- patient: number\n- m1: marker\n- arm: treated or control")
+
+    def oracle(self, truth: Patients) -> Patients:
+        return truth
+
+    def score(self, findings: Patients, truth: Patients) -> tuple[Credit, ...]:
+        return (Credit("n_subtypes", float(findings.n_subtypes == truth.n_subtypes), 1, ""),)
+
+    def checks(self, truth: Patients) -> tuple[Check, ...]:
+        return ()
+
+
+def test_a_task_that_is_not_known_gets_a_paper_with_numbers_and_no_invented_findings() -> None:
+    lab = Lab(PatientsTask(), "easy", "diligent").run()
+    paper = lab.artifacts[REPORT]
+    assert lab.errors == []
+    assert lab.unclosed == 0
+    assert find_block(paper) == {}
+    assert [title for title in WRITING.sections if f"## {title}\n" not in paper] == []
+    assert "m1" in paper
+    assert "rank correlation" in paper
+
+
 @pytest.mark.parametrize("name", ["hasty", "silent"])
 def test_little_work_costs_little_and_finds_nothing(name: str) -> None:
     lab = Lab("anomaly", "easy", name).run(("data", "writing"))
@@ -415,3 +466,29 @@ def test_a_reply_depends_on_what_was_heard_alone(name: str) -> None:
     assert replies[0].content == replies[1].content
     assert repr(replies[0].tool_calls) == repr(replies[1].tool_calls)
     assert replies[0].usage_metadata == replies[1].usage_metadata
+
+
+ORDERS = (
+    LAB.plan_order(MODEL),
+    work_order(MODEL, "Fit.", "- fit", {"dataset_description": "x"}),
+    deliberation_order(MODEL, 2, "Found 5.", OUTPUT, "[statistician]: I found 7."),
+    LAB.writing_order(MODEL, REPORTS, "nothing"),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(["diligent", "wasteful", "hasty", "silent"]),
+    st.sampled_from(ORDERS),
+    st.floats(0, 1),
+    st.floats(0, 1),
+    st.sampled_from([[], ["run_code"], ["write_artifact"], tool_names(MODEL)]),
+)
+def test_a_prompt_cut_anywhere_is_answered(name: str, order: str, most: float, least: float, tools: list[str]) -> None:
+    system = str(LAB.system(MODEL, MODEL.lead).content)
+    messages = [SystemMessage(system[: int(most * len(system))]), HumanMessage(order[: int(least * len(order))])]
+    schemas = [tool_schema(tool) for tool in tools]
+    message = BASELINES.get(name)().invoke(messages, tools=schemas, max_tokens=400)
+    assert message.usage_metadata is not None
+    assert message.usage_metadata["output_tokens"] <= 400
+    assert {call["name"] for call in message.tool_calls} <= set(tools)

@@ -19,7 +19,7 @@ PANEL_METHODS = (
     "The main model is a linear regression of each log abundance on all log abundances one step before (a vector "
     "autoregression), with an intercept for each place.",
     "Regime shifts were found by a likelihood-ratio test at every possible time, one after the other.",
-    "Effects were tested with t-tests whose p-values were corrected for the number of pairs (Bonferroni).",
+    "Effects were tested with t-tests whose p-values were corrected for the number of pairs (Bonferroni, 20 % in all).",
     "Forecasts take the mean of the latest stretch without a change and were cross-checked on a held-out year.",
 )
 SENSOR_METHODS = (

@@ -52,6 +52,9 @@ async def ask(
         except ContextOverflowError:
             return None
         reply, messages = exchange.reply, exchange.sent
+        if reply.faults:
+            # Counted even where what is left of the reply can be used.
+            ctx.caller.failed(f"{step}/{turn}", speaker, ", ".join(reply.faults))
         try:
             return read(reply, turn == turns)
         except UnusableError as problem:

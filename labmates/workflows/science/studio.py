@@ -18,7 +18,7 @@ from langgraph.graph import END, START, StateGraph
 
 from labmates.errors import UsageError, explain
 from labmates.models.hub import ModelHub
-from labmates.models.names import parse_model
+from labmates.models.names import is_own_baseline
 from labmates.models.options import ModelOptions
 from labmates.records.recorder import Recorder
 from labmates.records.run import new_run_id
@@ -60,7 +60,7 @@ async def run_lab(state: StudioInput) -> StudioOutput:
     except ValueError as error:
         raise UsageError(explain(error)) from error  # type: ignore[arg-type]
     condition.check()
-    trusted = all(parse_model(model).scripted for model in condition.models())
+    trusted = all(map(is_own_baseline, condition.models()))
     choice = await asyncio.to_thread(choose_backend, "auto", trusted_code=trusted)
     run_id = new_run_id()
     recorder = Recorder(None, run_id)

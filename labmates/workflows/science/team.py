@@ -21,7 +21,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Send
 
 from labmates.agents.desk import MOST_MESSAGE_CHARS
-from labmates.agents.roles import Role, Team
+from labmates.agents.roles import TEAMS, Role, Team
 from labmates.agents.tools import ARGUMENTS, WriteArtifact, tool_schema
 from labmates.budgets.ledger import InsufficientFundsError
 from labmates.models.reply import Reply
@@ -106,9 +106,8 @@ async def plan(state: TeamState, runtime: Runtime[LabContext]) -> Update:
     emit_once(
         ctx, PhaseEvent(**_here(phase, "phase"), status="started", number=phase["number"], reason=phase["reason"])
     )
-    if team.has_code:
-        for role in members:
-            ctx.bench.warm_up(role.id, ctx.condition.model_of(team.name))
+    for phase_ahead in state["agenda"][:2]:
+        _warm_up(ctx, TEAMS[phase_ahead["team"]])
     purse = ctx.purse(state, team.name)
 
     def read(reply: Reply, last: bool) -> tuple[str, dict[str, str]]:
@@ -285,6 +284,12 @@ def read_artifact(reply: Reply, name: str, last: bool, limit: int) -> WriteArtif
     if not reply.text.strip():
         raise UnusableError(f"it has no call of write_artifact with the name `{name}` and a content.")
     return WriteArtifact(name=name, content=reply.text, description="")
+
+
+def _warm_up(ctx: LabContext, team: Team) -> None:
+    """Start the sandboxes of a team's members while models still think: a start takes as long as several calls."""
+    if team.has_code:
+        ctx.bench.warm_up([role.id for role in ctx.members(team)], ctx.condition.model_of(team.name))
 
 
 def emit_once(ctx: LabContext, event: Event) -> None:

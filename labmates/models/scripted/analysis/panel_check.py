@@ -36,5 +36,5 @@ print(
 )
 if lost:
     print("not confirmed: " + "; ".join(f"{a} -> {b}" for a, b, _ in lost))
-found = {"links": kept} if kept else {}
+found = {"links": kept} if kept or lost else {}
 print("RESULT", json.dumps({**found, "checked": len(kept) + len(lost), "held": len(kept)}))

@@ -56,7 +56,8 @@ elif steps > 40 and len(d) > 3 * steps and words:
 print(
     f"{len(df)} rows, {len(df.columns)} columns, {len(df) - len(df.drop_duplicates())} repeated rows, layout: {layout}"
 )
-print(f"time: {TIME} ({steps} steps), unit of observation: {ENTITY}, place: {PLACE}, value: {VALUE}")
+roles = {"time": TIME, "unit of observation": ENTITY, "place": PLACE, "value": VALUE}
+print(", ".join(f"{k}: {v}" for k, v in roles.items() if v) or "no column tells the time", f"({steps} steps)")
 print(
     "RESULT",
     json.dumps(

@@ -22,7 +22,7 @@ print(
 if lost:
     print("not confirmed: " + "; ".join(f"{TIME} {a} on {', '.join(w)}" for a, b, w, _ in lost[:12]))
 found = {}
-if kept:
+if claimed:
     flag = np.zeros(len(Z), bool)
     for a, b, *_ in kept:
         flag[where[a] : where[b] + 1] = True
