@@ -12,9 +12,7 @@ from labmates.errors import UsageError
 
 
 class Price(BaseModel):
-    """Prices of one model. Defaults: cooperative-profiles paper, section 4.1 ($0.0005 in, $0.003 out per 1,000
-    tokens).
-    """
+    """Prices of one model. The defaults are those of the cooperative-profiles paper, section 4.1."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
 

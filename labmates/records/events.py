@@ -95,9 +95,7 @@ class ChargeEvent(EventBase):
 
 
 class MessageEvent(EventBase):
-    """Something said: in the team's deliberation (`to` is the own team) or to another team. `text` is the number of a
-    body.
-    """
+    """Something said in deliberation (`to` is the own team) or to another team; `text` is a body's number."""
 
     type: Literal["message"] = "message"
     to: str

@@ -1,6 +1,4 @@
-"""What a session of runs needs beyond the conditions: how models are reached, where code runs, how much happens at
-once.
-"""
+"""What a session needs beyond conditions: how models are reached, where code runs, how much happens at once."""
 
 from __future__ import annotations
 

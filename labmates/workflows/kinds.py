@@ -1,6 +1,4 @@
-"""One shape for every kind of experiment: a condition, a function that executes one run of it, and the names of its
-metrics.
-"""
+"""One shape for every kind of experiment: a condition, a function that executes a run of it, and its metrics."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""One agent at work: it calls its tools until it marks its task complete, or runs out of turns, usable replies or
-credits.
+"""One agent at work: it calls its tools until its task is complete, or turns, usable replies or credits run out.
 
 The loop can be taken up anywhere: what the record holds of it is told again, not executed and paid again.
 """

@@ -1,5 +1,4 @@
-"""The lab for LangGraph Studio and `langgraph dev`: a graph that takes a condition as plain data and opens its own
-services.
+"""The lab for LangGraph Studio: a graph that takes a condition as plain data and opens its own services.
 
 It is exported without a checkpointer, since the LangGraph server brings its own. Runs started here are for looking
 at: they are not kept in the store. Settings of the model connection come from the environment

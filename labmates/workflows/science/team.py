@@ -1,5 +1,4 @@
-"""A team's graph: plan, work in parallel, deliberate, write the artifact. One phase of the team is one passage
-through it.
+"""A team's graph: plan, work in parallel, deliberate, write the artifact. One passage is one phase of the team.
 
 If members have asked earlier teams for work, the passage ends after the work and the lab sends those teams first;
 then the team's graph is entered again, and the members who waited go on.
