@@ -147,14 +147,16 @@ def _enclosure(way: Way, limits: Limits, binds: dict[Path, Path], folder: Path) 
         *way.options,
         *_NAMESPACES,
         *("--die-with-parent", "--new-session", "--hostname", "sandbox"),
-        *_parents((*roots, *binds.values(), *map(Path, _SYSTEM_FILES), _HOME), roots),
+        # The writable folders come first: Python itself may stand below one of them (a checkout in /tmp).
+        *_parents((_HOME,), ()),
+        *(*scratch, str(_TMP)),
+        *(*scratch, str(_HOME)),
+        *_parents((*roots, *binds.values(), *map(Path, _SYSTEM_FILES)), roots),
         *_read_only((root, root) for root in roots),
         *_system_links(),
         *_read_only(_masks(roots, empty)),
         *("--proc", "/proc", "--dev", "/dev"),
         *("--perms", "1777", "--size", str(limits.shared_memory), "--tmpfs", "/dev/shm"),  # noqa: S108
-        *(*scratch, str(_TMP)),
-        *(*scratch, str(_HOME)),
         *_read_only(binds.items()),
         # What is left are bubblewrap's own file systems, whose size has no limit.
         *("--remount-ro", "/dev", "--remount-ro", "/"),
@@ -167,7 +169,9 @@ def _enclosure(way: Way, limits: Limits, binds: dict[Path, Path], folder: Path) 
 def _parents(paths: Iterable[Path], roots: tuple[Path, ...]) -> list[str]:
     """Return the options that make the folders above `paths`; bubblewrap itself would make them for root only."""
     above = dict.fromkeys(parent for path in paths for parent in reversed(path.parents[:-1]))
-    missing = [path for path in above if not any(path.is_relative_to(root) for root in roots)]
+    missing = [
+        path for path in above if path not in (_TMP, _HOME) and not any(path.is_relative_to(root) for root in roots)
+    ]
     return [word for path in missing for word in ("--perms", "0755", "--dir", str(path))]
 
 
