@@ -57,8 +57,8 @@ class Workshop:
         self._places = asyncio.Semaphore(most)
         self._habits: dict[str, _Habit] = {}
 
-    def bench(self, data: Path) -> Bench:
-        """Return the sandboxes of one run, whose data set is the CSV file `data`."""
+    def bench(self, data: asyncio.Task[Path]) -> Bench:
+        """Return the sandboxes of one run, whose data set is the CSV file that `data` is writing."""
         return Bench(self, data)
 
     @property
@@ -90,7 +90,7 @@ class Workshop:
 class Bench:
     """The sandboxes of one run, by agent."""
 
-    def __init__(self, workshop: Workshop, data: Path) -> None:
+    def __init__(self, workshop: Workshop, data: asyncio.Task[Path]) -> None:
         self._workshop = workshop
         self._data = data
         self._warm: dict[str, asyncio.Task[Sandbox]] = {}
@@ -107,10 +107,13 @@ class Bench:
                 habit.warmed += 1
                 self._warm[agent] = asyncio.create_task(self._open_after(earlier))
 
+    async def _open(self) -> Sandbox:
+        return await self._workshop.open(await asyncio.shield(self._data))
+
     async def _open_after(self, earlier: Sequence[asyncio.Task[Sandbox]]) -> Sandbox:
         if earlier:
             await asyncio.wait(earlier)
-        return await self._workshop.open(self._data)
+        return await self._open()
 
     @asynccontextmanager
     async def session(self, agent: str, model: str, earlier: Sequence[str], timeout: float) -> AsyncIterator[Session]:
@@ -136,7 +139,7 @@ class Bench:
         """Return the agent's warm sandbox, or open one."""
         warm = self._warm.pop(agent, None)
         if warm is None:
-            return await self._workshop.open(self._data)
+            return await self._open()
         try:
             return await warm
         except asyncio.CancelledError:
@@ -151,6 +154,8 @@ class Bench:
         """Close the sandboxes that were warmed up and never taken."""
         for agent in list(self._warm):
             await self._cool_down(agent)
+        # Whoever opened a sandbox was told if the data could not be written; nobody else needs them.
+        await asyncio.gather(self._data, return_exceptions=True)
 
     async def _end(self, agent: str, session: Session) -> None:
         await session.close()

@@ -8,7 +8,6 @@ from labmates.agents.prompts import render
 from labmates.agents.roles import REPORT, TEAMS, Role, Team
 from labmates.budgets.money import show_dollars
 from labmates.budgets.purse import Purse
-from labmates.tasks.schema import findings_schema_text
 from labmates.workflows.science.context import LabContext, team_of
 from labmates.workflows.science.state import LabState, Member, Phase
 
@@ -28,7 +27,7 @@ def system_prompt(ctx: LabContext, team: Team, role: Role) -> str:
         agent=role.id,
         brief=ctx.task.brief,
         data_description=ctx.dataset.description,
-        findings=findings_schema_text(ctx.task),
+        findings=ctx.findings_text,
         role_description=role.description,
         members=member_lines(ctx, team),
         budget_rules="" if hidden else render("budget_rules", total=_pool(ctx)),

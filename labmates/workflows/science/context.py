@@ -18,10 +18,11 @@ from labmates.workflows.workshop import Bench
 
 @dataclass(frozen=True)
 class LabContext:
-    """The context of one run of the lab."""
+    """The context of one run of the lab. `findings_text` says what the paper has to state."""
 
     condition: ScienceCondition
     task: Task[Any, Any]
+    findings_text: str
     dataset: Dataset[Any]
     ledger: Ledger
     caller: Caller

@@ -158,7 +158,9 @@ class _Worker:
             raise
         entry = self.purse.settle(reservation, price)
         self._record(step, call, used, -entry.amount)
-        await self.ctx.recorder.flush()
+        if used.code is not None:
+            # What else tools do costs nothing to do again.
+            await self.ctx.recorder.flush()
         return used.text
 
     async def _carry_out(self, call: ToolCall) -> _Used:

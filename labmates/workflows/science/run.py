@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -19,6 +20,7 @@ from labmates.records.recorder import Recorder
 from labmates.seeds import derive
 from labmates.tasks.base import Dataset, Task
 from labmates.tasks.registry import get_task
+from labmates.tasks.schema import findings_schema_text
 from labmates.workflows.calls import Caller
 from labmates.workflows.kinds import Outcome
 from labmates.workflows.science.condition import ScienceCondition
@@ -53,8 +55,8 @@ async def opened(condition: ScienceCondition, services: Services) -> AsyncIterat
     assert services.workshop is not None
     task = get_task(condition.task)
     dataset = await asyncio.to_thread(task.generate, derive(services.seed, "dataset"), condition.difficulty)
-    data = services.folder / "data.csv"
-    await asyncio.to_thread(data.write_bytes, dataset.csv())
+    # Written while the first model call goes on: only sandboxes wait for it.
+    data = asyncio.create_task(asyncio.to_thread(_write_csv, dataset, services.folder / "data.csv"))
     ledger = Ledger(condition.budget)
     for event in services.recorder.events:
         if isinstance(event, ChargeEvent):
@@ -69,9 +71,15 @@ async def opened(condition: ScienceCondition, services: Services) -> AsyncIterat
     )
     bench = services.workshop.bench(data)
     try:
-        yield LabContext(condition, task, dataset, ledger, caller, services.recorder, bench)
+        findings = findings_schema_text(task)
+        yield LabContext(condition, task, findings, dataset, ledger, caller, services.recorder, bench)
     finally:
         await asyncio.shield(bench.close())
+
+
+def _write_csv(dataset: Dataset[Any], path: Path) -> Path:
+    path.write_bytes(dataset.csv())
+    return path
 
 
 async def scored(ctx: LabContext, *, exhausted: bool) -> Outcome:
