@@ -8,6 +8,7 @@ import click
 
 from labmates.cli.console import out
 from labmates.cli.options import store_option, verbose_option
+from labmates.errors import UsageError
 
 DIAGRAM = "data → model → eval → writing"
 
@@ -40,6 +41,10 @@ def demo(store: str | None, task: str, seed: int, reports: Path) -> int:
 
     condition = make_condition("science", {"task": task, "model": "scripted:diligent"})
     condition.check()
+    try:
+        reports.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"can't write reports to '{reports}': {error.strerror}") from error
     settings = RunSettings()
     runs = new_runs(condition, seed=seed, replicates=1, settings=settings)
     database = Store(store_url(store))
@@ -50,7 +55,6 @@ def demo(store: str | None, task: str, seed: int, reports: Path) -> int:
     finally:
         database.close()
     if report is not None:
-        reports.mkdir(parents=True, exist_ok=True)
         path = reports / f"{runs[0].id}.md"
         path.write_text(report, encoding="utf-8", errors="replace")
         out().print(f"The report is in {path}", markup=False)

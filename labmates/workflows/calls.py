@@ -17,6 +17,7 @@ from labmates.budgets.prices import PriceList
 from labmates.budgets.purse import Purse
 from labmates.models.errors import ContextOverflowError
 from labmates.models.hub import ModelHub
+from labmates.models.normalise import NO_TEXT
 from labmates.models.reply import Reply, ToolCall, Usage
 from labmates.models.tokens import estimate_messages
 from labmates.records.events import ChargeEvent, FailedReplyEvent, LLMCallEvent, WarningEvent
@@ -193,7 +194,7 @@ class Caller:
         bodies = self.recorder.bodies
         message = cast(AIMessage, message_from_data(bodies[event.reply]))
         reply = Reply(
-            text=str(message.content),
+            text="" if message.content == NO_TEXT else str(message.content),
             tool_calls=tuple(ToolCall(str(c["id"]), c["name"], c["args"]) for c in message.tool_calls),
             faults=cast(Any, tuple(event.faults)),
             message=message,

@@ -75,6 +75,13 @@ def test_an_unknown_verb_kind_task_model_and_run_exit_with_2(labmates: Labmates,
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_folder_for_reports_that_can_not_be_made_exits_with_2_before_anything_runs(labmates: Labmates) -> None:
+    done = labmates("demo", "--reports", "/proc/nowhere")
+    assert done.code == 2
+    assert "can't write reports to '/proc/nowhere'" in done.err
+    assert done.out == ""
+
+
 def test_a_key_in_the_environment_is_never_shown(labmates: Labmates) -> None:
     key = "sk-very-secret-0123456789abcdef"
     done = labmates(
