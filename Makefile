@@ -2,8 +2,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 CONSTRAINTS := requirements/constraints.txt
+IMAGE_REQUIREMENTS := labmates/sandboxes/image/requirements.txt
 
-.PHONY: setup demo test lint format bench constraints clean
+.PHONY: setup demo test lint format bench constraints image-requirements clean
 
 setup: .venv/.ready
 
@@ -38,6 +39,13 @@ bench: setup
 constraints:
 	$(BIN)/uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --no-emit-index-url \
 		--no-annotate --upgrade --quiet --custom-compile-command "make constraints" --output-file $(CONSTRAINTS)
+	$(MAKE) image-requirements
+
+# What the sandbox's image holds: the packages that agents' code relies on, in the versions of the constraints.
+image-requirements:
+	names=$$($(BIN)/python -c 'from labmates.sandboxes.warmup import PACKAGES; print(*PACKAGES)') && printf '%s\n' $$names \
+		| $(BIN)/uv pip compile - --constraints $(CONSTRAINTS) --universal --python-version 3.11 --no-emit-index-url \
+		--no-annotate --quiet --custom-compile-command "make image-requirements" --output-file $(IMAGE_REQUIREMENTS)
 
 clean:
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -19,12 +19,20 @@ def _runs(*command: str) -> bool:
     return subprocess.run(command, capture_output=True, timeout=30, check=False).returncode == 0
 
 
+def _has_image() -> bool:
+    from labmates.sandboxes.image.names import image_tag
+
+    return _runs("docker", "image", "inspect", image_tag())
+
+
 PARTS: dict[str, Callable[[], bool]] = {
     "bubblewrap": lambda: _runs("bwrap", "--ro-bind", "/", "/", "--unshare-all", "true"),
-    "docker": lambda: _runs("docker", "info"),
+    "docker": lambda: _runs("docker", "info") and _has_image(),
     "postgres": lambda: _runs("pg_isready", "-q"),
     "browser": lambda: _runs("chromium", "--version"),
 }
+
+ADVICE = {"docker": "start the Docker engine, then: .venv/bin/labmates sandbox build --base debian"}
 
 
 @cache
@@ -39,6 +47,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     for mark in item.iter_markers("needs"):
         part = mark.args[0]
         if not has_part(part):
+            advice = f"; {ADVICE[part]}" if part in ADVICE else ""
             if part in required:
-                pytest.fail(f"LABMATES_REQUIRE names '{part}', but this machine has none", pytrace=False)
-            pytest.skip(f"this machine has no {part}")
+                pytest.fail(f"LABMATES_REQUIRE names '{part}', but this machine has none{advice}", pytrace=False)
+            pytest.skip(f"this machine has no {part}{advice}")

@@ -8,14 +8,17 @@ import zlib
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Media = Literal["json", "text", "png"]
+Media = Literal["json", "text", "png", "bytes"]
 Value = dict[str, Any] | list[Any] | str | bytes
-"""What a body can be: JSON data, text, or the bytes of a PNG picture."""
+"""What a body can be: JSON data, text, or bytes (of a PNG picture, or of any file)."""
+
+
+_PNG = b"\x89PNG\r\n\x1a\n"
 
 
 @dataclass(frozen=True)
 class Body:
-    """One body as it is stored: JSON and text compressed, pictures as they are."""
+    """One body as it is stored: compressed, but for pictures, which are so already."""
 
     number: int
     media: Media
@@ -62,8 +65,8 @@ class Bodies:
 
 def unpack(body: Body) -> Value:
     """Return the value of a stored body."""
-    if body.media == "png":
-        return body.data
+    if body.media in ("png", "bytes"):
+        return _raw(body)
     raw = _raw(body).decode("utf-8")
     return raw if body.media == "text" else json.loads(raw)
 
@@ -74,7 +77,7 @@ def _raw(body: Body) -> bytes:
 
 def _encode(value: Value) -> tuple[Media, bytes]:
     if isinstance(value, bytes):
-        return "png", value
+        return ("png" if value.startswith(_PNG) else "bytes"), value
     if isinstance(value, str):
         # Lone surrogates can't be stored as UTF-8; hostile output holds them.
         return "text", value.encode("utf-8", "replace")

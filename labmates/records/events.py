@@ -68,7 +68,10 @@ class FailedReplyEvent(EventBase):
 
 
 class ToolCallEvent(EventBase):
-    """One tool call. `arguments` and `result` are numbers of bodies, `images` of PNG bodies."""
+    """One tool call. `arguments` and `result` are numbers of bodies, `images` of PNG bodies.
+
+    `files` are the files that code wrote to ``out/``: path below it, and number of the body with its bytes.
+    """
 
     type: Literal["tool_call"] = "tool_call"
     tool: str
@@ -78,6 +81,7 @@ class ToolCallEvent(EventBase):
     status: str = ""
     state_lost: bool = False
     images: list[int] = []
+    files: dict[str, int] = {}
     seconds: float = 0.0
 
 
@@ -122,8 +126,35 @@ class ArtifactEvent(EventBase):
     description: str = ""
 
 
+class JudgeCallEvent(EventBase):
+    """One model call that a judge made; no part of what the teams used.
+
+    `messages` and `reply` are numbers of bodies, `cost` is in micro-dollars.
+    """
+
+    type: Literal["judge_call"] = "judge_call"
+    judge: str
+    version: str
+    model: str
+    messages: list[int]
+    reply: int
+    finish: str
+    faults: list[str] = []
+    input_tokens: int
+    output_tokens: int
+    reasoning_tokens: int = 0
+    estimated: bool = False
+    cost: int = 0
+    attempts: int = 1
+    seconds: float = 0.0
+    seed: int
+
+
 class ScoreEvent(EventBase):
-    """What one judge says of the run; `value` is None if it could not score."""
+    """What one judge says of the run; `value` is None if it could not score.
+
+    `failed` tells that this was the judge's fault and not the report's, so that it may be asked once more.
+    """
 
     type: Literal["score"] = "score"
     judge: str
@@ -132,6 +163,7 @@ class ScoreEvent(EventBase):
     value: float | None
     reason: str
     details: dict[str, Any] = {}
+    failed: bool = False
 
 
 class WarningEvent(EventBase):
@@ -157,6 +189,7 @@ Event = Annotated[
     | MessageEvent
     | RequestEvent
     | ArtifactEvent
+    | JudgeCallEvent
     | ScoreEvent
     | WarningEvent
     | ErrorEvent,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
@@ -14,6 +15,22 @@ CodeStatus = Literal["ok", "error", "timeout", "died"]
 
 class SandboxError(LabmatesError):
     """A sandbox failed through no fault of the code that it was given: no agent is to be scored for it."""
+
+
+@dataclass(frozen=True)
+class OutputFile:
+    """A file that code wrote to ``out/``.
+
+    Attributes
+    ----------
+    name
+        Path below ``out/``, with ``/`` between folders: no links, no ``..``, no control characters.
+    content
+        Its bytes, of which nothing is known: never to be opened with anything that may run what it holds.
+    """
+
+    name: str
+    content: bytes
 
 
 @dataclass(frozen=True)
@@ -30,11 +47,13 @@ class CodeResult:
         Number of characters that the cut left out.
     images
         Figures as PNG bytes.
+    files
+        New and changed files of ``out/``.
     state_lost
         True if variables of earlier calls are gone; ``df`` has been loaded again.
     note
-        What the agent must know beyond `text` (time limit, lost state, figures left out), in plain words; may be
-        empty. Cut text is told in `text` itself, where the cut is.
+        What the agent must know beyond `text` (time limit, lost state, figures or files left out), in plain words; may
+        be empty. Cut text is told in `text` itself, where the cut is.
     seconds
         Wall time of the call, in seconds.
     """
@@ -43,6 +62,7 @@ class CodeResult:
     text: str
     dropped_chars: int = 0
     images: tuple[bytes, ...] = ()
+    files: tuple[OutputFile, ...] = ()
     state_lost: bool = False
     note: str = ""
     seconds: float = 0.0
@@ -71,8 +91,8 @@ class SandboxBackend(Protocol):
 
     name: str
 
-    async def open(self, data: Path) -> Sandbox:
-        """Start a session whose ``df`` is read from the CSV file `data`.
+    async def open(self, data: Path | Awaitable[Path]) -> Sandbox:
+        """Start a session whose ``df`` is read from the CSV file `data`, which may still be under way.
 
         Raises
         ------

@@ -6,7 +6,6 @@ of the processors. There is no filter of system calls, and ``/usr`` can be read.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import secrets
 import shutil
@@ -20,11 +19,12 @@ from labmates.errors import UsageError
 from labmates.sandboxes.base import SandboxError
 from labmates.sandboxes.folders import new_folder, remove_folder
 from labmates.sandboxes.interpreter import FLAGS, hidden_paths, outermost, this_interpreter
-from labmates.sandboxes.local import RUNNER, LocalProcess, kernel_command, kernel_environment, kernel_settings
-from labmates.sandboxes.process import Limits
+from labmates.sandboxes.local import RUNNER, LocalEnclosure, kernel_command, local_environment, runner_settings
+from labmates.sandboxes.process import Folders, Limits
 from labmates.sandboxes.warmup import Warmup, warm_up
 
-_HOME, _TMP, _RUN, _DATA = Path("/home/agent"), Path("/tmp"), Path("/run/labmates"), Path("/data/data.csv")  # noqa: S108
+_HOME, _TMP, _DATA = Path("/home/agent"), Path("/tmp"), Path("/data")  # noqa: S108
+_RUN, _OURS = Path("/run/labmates"), Path("/opt/labmates")
 _SYSTEM_LINKS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64")
 _SYSTEM_FILES = ("/etc/ld.so.cache", "/etc/alternatives")  # how libraries are found
 _NAMESPACES = ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"]
@@ -108,26 +108,40 @@ class BubblewrapLauncher:
             raise UsageError(f"bubblewrap does not work here: {why}")
         self._way = found
 
-    async def launch(self, folder: Path, data: Path) -> LocalProcess:
-        """Start a kernel; see `labmates.sandboxes.process.Launcher`."""
-        warmup = await asyncio.to_thread(warm_up)
-        process, settings = LocalProcess(folder), folder / "settings.json"
-        inside = Warmup(*(_RUN / name if path else None for name, path in _warmup_binds(warmup)))
-        processes = self._limits.processes if self._way.counts_processes() else None
+    def prepare(self) -> None:
+        """Warm up; see `labmates.sandboxes.process.Launcher`."""
+        warm_up()
+
+    def close(self) -> None:
+        """Do nothing."""
+
+    async def launch(self, folders: Folders) -> LocalEnclosure:
+        """Start an enclosure; see `labmates.sandboxes.process.Launcher`."""
+        warmup = warm_up()
+        inside = Warmup(*(_OURS / name if path else None for name, path in _warmup_binds(warmup)))
+        settings = {
+            **runner_settings(self._limits, inside),
+            "control": str(_RUN / folders.control.name),
+            "data": str(_DATA / "data.csv"),
+            "alone": True,
+            "processes": self._limits.processes if self._way.counts_processes() else None,
+        }
+        try:
+            path = folders.write_settings(settings)
+        except OSError as error:
+            raise SandboxError(f"the Python kernel could not be started: {error}") from error
         binds = {
-            RUNNER: _RUN / "runner.py",
-            settings: _RUN / "settings.json",
-            data: _DATA,
-            **{path: _RUN / name for name, path in _warmup_binds(warmup) if path},
+            RUNNER: _OURS / RUNNER.name,
+            folders.run: _RUN,
+            folders.data: _DATA,
+            **{path: _OURS / name for name, path in _warmup_binds(warmup) if path},
         }
         command = [
-            *_enclosure(self._way, self._limits, binds, folder),
-            *kernel_command(_RUN / "runner.py", _RUN / "settings.json"),
+            *_enclosure(self._way, self._limits, binds, folders.private),
+            *kernel_command(_OURS / RUNNER.name, _RUN / path.name),
         ]
-        environment = kernel_environment(_HOME, _TMP, inside)
-        values = {**kernel_settings(self._limits, inside), "data": str(_DATA), "processes": processes}
-        process.start(command, environment, values, cwd=folder)
-        return process
+        environment = local_environment(_HOME, _TMP, inside)
+        return LocalEnclosure(command, environment, folders.private, replaces_kernels=True)
 
 
 def _warmup_binds(warmup: Warmup) -> tuple[tuple[str, Path | None], ...]:
@@ -220,7 +234,7 @@ def _try(way: Way) -> str | None:
     try:
         python = (str(this_interpreter().executable), *FLAGS, "-c", "import zmq")
         command = [*_enclosure(way, Limits(), {}, folder), *python]
-        environment = kernel_environment(_HOME, _TMP, Warmup())
+        environment = local_environment(_HOME, _TMP, Warmup())
         done = subprocess.run(  # noqa: S603
             command, env=environment, capture_output=True, text=True, timeout=_PROBE_SECONDS, check=False
         )

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from labmates.errors import MissingExtraError, UsageError, unknown_name
+from labmates.errors import LabmatesError, MissingExtraError, UsageError, unknown_name
 
 if TYPE_CHECKING:
     from labmates.sandboxes.base import SandboxBackend
 
 SANDBOXES = {
-    "auto": "bubblewrap where it works; without it, only the project's own scripted baselines run",
-    "docker": "a Docker container",
+    "auto": "docker where its engine and image are there, else bubblewrap; with neither, only the project's own "
+    "scripted baselines run",
+    "docker": "a Docker container: no network, no files of this machine, limits on all that it uses",
     "bubblewrap": "Linux namespaces: no network, no files of this machine",
     "unsafe-local": "a plain process: code can do whatever you can do",
 }
@@ -43,7 +44,7 @@ class Choice:
 def choose_backend(name: str, *, trusted_code: bool) -> Choice:
     """Return the back end called `name`, one of `SANDBOXES`.
 
-    The first call may take some tenths of a second, since it tries bubblewrap out.
+    The first call may take some tenths of a second, since it asks the Docker engine or tries bubblewrap out.
 
     Parameters
     ----------
@@ -61,32 +62,62 @@ def choose_backend(name: str, *, trusted_code: bool) -> Choice:
     """
     if name not in SANDBOXES:
         raise unknown_name("sandbox", name, SANDBOXES)
-    if name == "docker":
-        raise UsageError("this version has no Docker sandbox yet; use --sandbox bubblewrap")
     if not sys.platform.startswith("linux"):
         raise UsageError("agents' code runs on Linux only")
-    missing = [module for module in _MODULES if find_spec(module) is None]
-    if missing:
-        raise MissingExtraError(f"running agents' code on this machine (missing: {', '.join(missing)})", "local")
+    if name == "docker":
+        return Choice(_docker())
     if name == "unsafe-local":
+        _check_modules()
         return Choice(_plain(name), "WARNING: agents' code runs on this machine without any isolation.")
-    return _isolated(name, trusted_code)
+    why: LabmatesError | None = None
+    if name == "auto":
+        try:
+            return Choice(_docker())
+        except (UsageError, MissingExtraError) as error:
+            why = error
+    return _bubblewrap(name, trusted_code, why)
 
 
-def _isolated(name: str, trusted_code: bool) -> Choice:
+def _docker() -> SandboxBackend:
+    from labmates.sandboxes.container import ContainerLauncher
+    from labmates.sandboxes.engine import connect
+    from labmates.sandboxes.session import KernelBackend
+
+    client = connect()
+    try:
+        return KernelBackend("docker", ContainerLauncher(client))
+    except BaseException:
+        client.close()
+        raise
+
+
+def _bubblewrap(name: str, trusted_code: bool, no_docker: LabmatesError | None) -> Choice:
+    """Return the back end with bubblewrap, or what is left where that does not work either."""
     from labmates.sandboxes.bubblewrap import BubblewrapLauncher, bubblewrap_works
+    from labmates.sandboxes.container import ImageMissingError
     from labmates.sandboxes.session import KernelBackend
 
     why = bubblewrap_works()
     if why is None:
-        return Choice(KernelBackend("bubblewrap", BubblewrapLauncher()))
+        _check_modules()
+        note = f"Code runs in bubblewrap: {no_docker}" if isinstance(no_docker, ImageMissingError) else None
+        return Choice(KernelBackend("bubblewrap", BubblewrapLauncher()), note)
     if name == "auto" and trusted_code:
-        note = "bubblewrap does not work here: the scripted baselines' own code runs as a plain process."
+        _check_modules()
+        note = "There is no isolated sandbox here: the scripted baselines' own code runs as a plain process."
         return Choice(_plain("plain"), note)
+    docker = f" {str(no_docker).rstrip('.')}." if no_docker is not None else ""
     raise UsageError(
-        f"agents' code needs a sandbox, but bubblewrap does not work here: {why}. Either {_INSTALL}, or let the code "
-        "do whatever it wants on this machine with --sandbox unsafe-local."
+        f"agents' code needs a sandbox.{docker} bubblewrap does not work here: {why}. Either {_INSTALL}, or see what "
+        "'labmates sandbox doctor' advises, or let the code do whatever it wants on this machine with --sandbox "
+        "unsafe-local."
     )
+
+
+def _check_modules() -> None:
+    missing = [module for module in _MODULES if find_spec(module) is None]
+    if missing:
+        raise MissingExtraError(f"running agents' code on this machine (missing: {', '.join(missing)})", "local")
 
 
 def _plain(name: str) -> SandboxBackend:

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
 from labmates.sandboxes.base import SandboxError
+from labmates.sandboxes.control import Kernel
 from labmates.sandboxes.output import HeadTail
-from labmates.sandboxes.process import KernelProcess
 from labmates.sandboxes.wire import Channels, Message
 
 IMAGES_PER_CELL = 10
@@ -89,13 +89,13 @@ class KernelClient:
 
     Parameters
     ----------
-    process
-        The kernel's process, which need not be ready.
+    kernel
+        The kernel, which need not be ready.
     """
 
-    def __init__(self, process: KernelProcess) -> None:
-        self._process = process
-        self._channels = Channels(process.sockets, process.key)
+    def __init__(self, kernel: Kernel) -> None:
+        self._kernel = kernel
+        self._channels = Channels(kernel.sockets, kernel.key)
 
     async def wait_until_ready(self, timeout: float) -> None:
         """Wait until the kernel answers and its output arrives here.
@@ -105,12 +105,11 @@ class KernelClient:
         SandboxError
             If it ends before, or is not ready within `timeout` seconds.
         """
-        async with _running(self._greet()) as greeting:
+        async with running(self._greet()) as greeting:
             if await self._in_time(greeting, timeout):
-                self._process.started()
                 return
-        what = self._process.ending() if self._process.exited.is_set() else "it did not answer in time"
-        raise SandboxError(f"the Python kernel could not be started: {what}. {self._process.complaint()}".strip())
+        what = self._kernel.ending if self._kernel.exited.is_set() else "it did not answer in time"
+        raise SandboxError(f"the Python kernel could not be started: {what}. {self._kernel.complaint}".strip())
 
     async def run(self, code: str, timeout: float) -> Cell:
         """Run `code` and return what came of it, `timeout` seconds and a grace later at most."""
@@ -120,14 +119,14 @@ class KernelClient:
             "stop_on_error": False,
         }  # fmt: skip
         request = await channels.send(channels.shell, "execute_request", content)
-        async with _running(self._collect(request, cell)) as work:
+        async with running(self._collect(request, cell)) as work:
             try:
                 if await self._in_time(work, timeout):
                     return cell
                 cell.ending = await self._interrupt(work)
             except _FloodError:
                 cell.ending = "flood"
-        if self._process.exited.is_set():
+        if self._kernel.exited.is_set():
             cell.ending = "died"
         return cell
 
@@ -145,19 +144,19 @@ class KernelClient:
             pass
 
     async def _interrupt(self, work: asyncio.Task[None]) -> Ending:
-        if self._process.exited.is_set():
+        if self._kernel.exited.is_set():
             return "died"
         channels, clock = self._channels, asyncio.get_running_loop().time
         end = clock() + _GRACE
         request = await channels.send(channels.control, "interrupt_request", {})
         # The reply to the interrupt counts too: an interrupt that is still to come would hit the next cell.
-        async with _running(self._reply(channels.control, request)) as reply:
+        async with running(self._reply(channels.control, request)) as reply:
             in_time = await self._in_time(reply, _GRACE) and await self._in_time(work, end - clock())
         return "interrupted" if in_time else "stuck"
 
     async def _in_time(self, task: asyncio.Task[Any], timeout: float) -> bool:
         """Tell whether `task` ended within `timeout` seconds and before the process did; its exception is raised."""
-        async with _running(self._process.exited.wait()) as exit_:
+        async with running(self._kernel.exited.wait()) as exit_:
             await asyncio.wait({task, exit_}, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
         if not task.done() or task.cancelled():  # its sockets were closed: the session is
             return False
@@ -168,8 +167,8 @@ class KernelClient:
         """Fill `cell` until the kernel has replied and the last output has arrived."""
         channels = self._channels
         async with (
-            _running(self._outputs(request, cell)) as outputs,
-            _running(self._reply(channels.shell, request)) as reply,
+            running(self._outputs(request, cell)) as outputs,
+            running(self._reply(channels.shell, request)) as reply,
         ):
             await asyncio.wait({outputs, reply}, return_when=asyncio.FIRST_COMPLETED)
             if outputs.done():
@@ -207,7 +206,7 @@ class KernelClient:
 
 
 @contextlib.asynccontextmanager
-async def _running(work: Coroutine[Any, Any, T]) -> AsyncIterator[asyncio.Task[T]]:
+async def running(work: Coroutine[Any, Any, T]) -> AsyncIterator[asyncio.Task[T]]:
     """Run `work` beside the block, and end it with the block."""
     task = asyncio.create_task(work)
     try:

@@ -1,14 +1,16 @@
-"""What the rest of this package needs to know of a kernel's process, whatever started it."""
+"""What the rest of this package needs to know of a sandbox's processes, whatever started them."""
 
 from __future__ import annotations
 
-import asyncio
+import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 PORTS = {"shell": 1, "iopub": 2, "stdin": 3, "control": 4}
-"""Number of each Jupyter channel: its unix socket is the process's `sockets` with ``-NUMBER`` appended."""
+"""Number of each Jupyter channel: its unix socket is the kernel's `sockets` with ``-NUMBER`` appended."""
+
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_MAX_THREADS", "LOKY_MAX_CPU_COUNT")
 
 
 @dataclass(frozen=True)
@@ -18,7 +20,8 @@ class Limits:
     Attributes
     ----------
     memory
-        Data of one process, in bytes; beyond it, allocations raise ``MemoryError``.
+        Data of one process, in bytes; beyond it, allocations raise ``MemoryError``. Where the back end can, all
+        processes and files of the session together.
     scratch
         Size of each of its private temporary file systems and largest size of a file, in bytes.
     shared_memory
@@ -27,6 +30,8 @@ class Limits:
         Number of processes and threads together.
     open_files
         Number of open files of one process.
+    processors
+        Processor time per second of wall time, where the back end can limit it.
     """
 
     memory: int = 2 << 30
@@ -34,52 +39,100 @@ class Limits:
     shared_memory: int = 64 << 20
     processes: int = 256
     open_files: int = 1024
+    processors: float = 1.0
 
 
-class KernelProcess(Protocol):
-    """A started process that is, or will soon be, a Jupyter kernel."""
+@dataclass(frozen=True)
+class Folders:
+    """The folders of this machine that belong to one enclosure; they exist, and only this user can enter them.
+
+    Attributes
+    ----------
+    private
+        For whatever the back end needs; removed when the enclosure has been stopped.
+    run
+        Holds the control socket and the settings; an enclosure sees it read-only.
+    data
+        Will hold ``data.csv``; an enclosure sees it read-only.
+    """
+
+    private: Path
+    run: Path
+    data: Path
 
     @property
-    def sockets(self) -> str:
-        """Path of its unix sockets on this side, up to the number of the channel (see `PORTS`)."""
-        ...
+    def control(self) -> Path:
+        """The control socket, on which the runner takes its orders."""
+        return self.run / "control"
+
+    def write_settings(self, settings: dict[str, Any]) -> Path:
+        """Write the runner's settings and return the path of the file."""
+        path = self.run / "settings.json"
+        path.write_text(json.dumps({"ports": PORTS, **settings}))
+        path.chmod(0o644)  # the runner may have another user id; the folders above are private
+        return path
+
+
+class Enclosure(Protocol):
+    """A started process, container, … in which the runner is, or will soon be, ready for orders."""
 
     @property
-    def key(self) -> str:
-        """Key that signs the messages."""
+    def replaces_kernels(self) -> bool:
+        """Whether all processes of a lost kernel can be ended from inside, so that it need not be stopped for that."""
         ...
 
-    @property
-    def exited(self) -> asyncio.Event:
-        """Is set as soon as the process has ended."""
-        ...
-
-    def ending(self) -> str:
-        """Say in a few words how the process ended, for the agent."""
-        ...
-
-    def complaint(self) -> str:
-        """Return what the process wrote when it could not start."""
-        ...
-
-    def started(self) -> None:
-        """Take note that the kernel answers: from now on nothing is read from the process itself."""
+    async def ended(self) -> str:
+        """Wait until it has ended by itself and say in a few words how, for the agent."""
         ...
 
     async def stop(self) -> None:
-        """Kill the process and remove all that belongs to it; may be called more than once."""
+        """End it with all that is in it; may be called more than once."""
         ...
 
 
 class Launcher(Protocol):
-    """How a back end starts a kernel: the only thing in which back ends differ."""
+    """How a back end starts its enclosures: the only thing in which back ends differ."""
 
-    async def launch(self, folder: Path, data: Path) -> KernelProcess:
-        """Start a kernel whose ``df`` is read from `data`, with `folder` (new, empty, private) for its files.
+    def prepare(self) -> None:
+        """Do what has to be done once before the first start; blocks.
 
         Raises
         ------
         SandboxError
-            If the process can't be started.
+            If enclosures can't be started.
         """
         ...
+
+    def close(self) -> None:
+        """Let go of what `prepare` and the launcher itself have opened."""
+        ...
+
+    async def launch(self, folders: Folders) -> Enclosure:
+        """Start an enclosure, whose runner connects to the control socket.
+
+        Raises
+        ------
+        SandboxError
+            If it can't be started.
+        """
+        ...
+
+
+def kernel_environment(home: Path, temporary: Path) -> dict[str, str]:
+    """Return the environment of all kernels; nothing of ours is passed on, as it may hold secrets."""
+    return {
+        "HOME": str(home),
+        "TMPDIR": str(temporary),
+        "MPLCONFIGDIR": str(home / ".matplotlib"),
+        "MPLBACKEND": "module://matplotlib_inline.backend_inline",
+        "IPYTHONDIR": str(home / ".ipython"),
+        "JUPYTER_PLATFORM_DIRS": "1",
+        "USER": "agent",
+        "LOGNAME": "agent",
+        "LANG": "C.UTF-8",
+        "TZ": "UTC",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONHASHSEED": "0",
+        "MALLOC_ARENA_MAX": "2",
+        **dict.fromkeys(_THREADS, "1"),  # numerical libraries would start one for every processor of the machine
+    }

@@ -1,8 +1,19 @@
-"""Inside the sandbox: set the limits, load the data set, then become the session's Jupyter kernel.
+"""Inside the sandbox: set the limits, load the data set, and fork the session's Jupyter kernels.
 
 Stands alone: of all our files this is the only one that a sandbox can see. Used as ``python runner.py SETTINGS``, where
 SETTINGS is a JSON file (see `main`). What is limited here is limited out of politeness, so that a clumsy cell does not
 cost its session; against hostile code the limits of the other side of the sockets count.
+
+The process that starts is no kernel: it imports what every kernel needs, and then takes orders on its control socket.
+Each kernel is a fork of it, so that a kernel that was lost is replaced in a fraction of a second. Orders and answers
+are JSON objects, one a packet, with file descriptors beside them:
+
+- ``{"do": "start", "number": N, "key": KEY}`` with the listening sockets of the channels: end all other processes and
+  fork kernel N. Answered when it has ended: ``{"is": "exited", "number": N, "code": C, "oom": BOOL, "text": TEXT}``,
+  where TEXT says why it could not start.
+- ``{"do": "sweep"}``: end all processes but the kernel. Answer: ``{"is": "swept"}``.
+- ``{"do": "list"}``: ``{"is": "listed", "files": [[NAME, SIZE, VERSION], ...], "left_out": N}``, the files in ``out/``.
+- ``{"do": "open", "name": NAME}``: ``{"is": "opened"}`` with a descriptor, or without one if there is no such file.
 """
 
 from __future__ import annotations
@@ -13,16 +24,20 @@ import gc
 import json
 import os
 import resource
+import select
 import shutil
 import signal
 import site
+import socket
+import stat
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, NoReturn, cast
 
 import zmq
 from ipykernel.compiler import XCachingCompiler
@@ -33,6 +48,7 @@ from ipykernel.zmqshell import ZMQInteractiveShell
 from IPython.core import page
 from jupyter_client.session import Session
 
+_PACKET_BYTES = 60_000
 _HEADROOM = 64 << 20  # what a full kernel is still given, so that `del x` and a traceback work
 _OVERRUN = 512 << 20  # how far beyond the limit all headroom together may go
 _TEXT_CHARS = 2_000_000  # text of one cell
@@ -41,55 +57,285 @@ _MESSAGE_CHARS = 4_000  # an exception's own text
 _FRAMES = 6  # frames of one traceback, from its beginning and from its end
 _IMAGES = 10  # figures of one cell
 _IMAGE_CHARS = 11_500_000  # one figure in base64: 8 MB and a little
+_FILES = 40  # files in `out/` that are told of
+_NAME_CHARS = 200
+_DEPTH = 3  # folders below one another in `out/`
+_ENTRIES = 2_000  # entries of `out/` that are looked at
+_SWEEPS = 200
+_OOM_COUNTERS = ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control")
 
 
 def main(settings_path: str) -> None:
-    """Run the kernel that the settings describe.
+    """Serve the session that the settings describe.
 
-    The settings: `key` (signs messages), `sockets` (path of the unix sockets up to the channel's number), `ports`
-    (channel to number), `listeners` (channel to the descriptor of a socket that listens already; empty: bind them
-    here), `data` (CSV file), `fonts` (folder with matplotlib's list of fonts, or null), `memory`, `file_bytes`,
-    `processes` (or null), `open_files`, and `parent` (the process to die with, or null).
+    The settings: `control` (path of the control socket), `ports` (channel to number), `data` (CSV file, which need not
+    be there before the first kernel is asked for), `fonts` (folder with matplotlib's list of fonts, or null), `alone`
+    (true if all processes that can be seen are the session's own), `memory`, `file_bytes`, `processes` (or null) and
+    `open_files`.
     """
     settings = json.loads(Path(settings_path).read_bytes())
-    complaints = os.dup(2)
+    control = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    control.connect(settings["control"])
     try:
-        app = _start(settings)
+        nursery = Nursery(settings, control)
     except BaseException:
-        os.write(complaints, traceback.format_exc().encode())
+        tell(control, {"is": "failed", "text": traceback.format_exc()[-_MESSAGE_CHARS:]})
         os._exit(1)
-    os.close(complaints)
-    app.start()
+    nursery.serve()
 
 
-def _start(settings: dict[str, Any]) -> Any:
-    if settings["parent"] is not None:
-        _die_with(settings["parent"])
-    limit_resources(settings)
-    # The kernel reads descriptors 1 and 2 itself and copies what arrives there to the originals, too.
-    nowhere = os.open(os.devnull, os.O_RDWR)
-    for descriptor in (0, 1, 2):
-        os.dup2(nowhere, descriptor)
-    if settings["fonts"]:
-        shutil.copytree(settings["fonts"], os.environ["MPLCONFIGDIR"], dirs_exist_ok=True)
-    site.sethelper()  # Python was started without its module `site`
-    cast(dict[str, Any], sys.modules)["debugpy"] = None  # large, and nobody will debug
-    gc.disable()  # imports only add objects: nothing to collect yet
-    import numpy as np
-    import pandas as pd
-
-    df = pd.read_csv(settings["data"], float_precision="round_trip", low_memory=False)
-    app = _kernel(settings)
-    app.shell.user_ns.update(np=np, pd=pd, df=df)
-    gc.enable()
-    gc.freeze()
-    return app
+def tell(control: socket.socket, answer: dict[str, Any], descriptors: tuple[int, ...] = ()) -> None:
+    """Send one answer; without the other side there is nothing left to do."""
+    try:
+        socket.send_fds(control, [json.dumps(answer, ensure_ascii=False).encode()], descriptors)
+    except OSError:
+        leave()
 
 
-def _die_with(parent: int) -> None:
-    """Have this process killed as soon as `parent` ends, however it ends."""
-    set_death_signal = 1  # PR_SET_PDEATHSIG
-    ctypes.CDLL(None).prctl(set_death_signal, signal.SIGKILL)
+def leave() -> NoReturn:
+    """End this process and, where no namespace does it, those that it has started."""
+    os.killpg(0, signal.SIGKILL)
+    os._exit(1)
+
+
+class Nursery:
+    """The process from which kernels are forked."""
+
+    def __init__(self, settings: dict[str, Any], control: socket.socket) -> None:
+        self._settings = settings
+        self._control = control
+        self._number = self._kernel = 0
+        self._complaints = -1
+        self._df: Any = None
+        set_dumpable(False)  # so the kernels, of the same user, can't look into this process or take its sockets
+        limit_resources(settings)
+        # The kernel reads descriptors 1 and 2 itself and copies what arrives there to the originals, too.
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for descriptor in (0, 1, 2):
+            os.dup2(nowhere, descriptor)
+        if settings["fonts"]:
+            shutil.copytree(settings["fonts"], os.environ["MPLCONFIGDIR"], dirs_exist_ok=True)
+        self._out = Path("out").absolute()
+        self._out.mkdir(exist_ok=True)
+        site.sethelper()  # Python was started without its module `site`
+        cast(dict[str, Any], sys.modules)["debugpy"] = None  # large, and nobody will debug
+        gc.disable()  # imports only add objects: nothing to collect yet
+        import numpy as np
+        import pandas as pd
+
+        self._names = {"np": np, "pd": pd}
+        self._ooms = oom_kills()
+
+    def serve(self) -> NoReturn:
+        """Carry out orders until the other side is gone."""
+        bell, ring = os.pipe()
+        os.set_blocking(bell, False)
+        os.set_blocking(ring, False)
+        signal.signal(signal.SIGINT, lambda *_: None)  # it is for the kernel, which is of the same group
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(ring)
+        poll = select.poll()
+        poll.register(self._control, select.POLLIN)
+        poll.register(bell, select.POLLIN)
+        while True:
+            ready = dict(poll.poll())
+            if bell in ready:
+                os.read(bell, 4096)
+                self._reap()
+            if self._control.fileno() in ready:
+                packet, descriptors, _flags, _from = socket.recv_fds(self._control, _PACKET_BYTES, 8)
+                if not packet:
+                    leave()
+                self._obey(json.loads(packet), descriptors)
+
+    def _obey(self, order: dict[str, Any], descriptors: list[int]) -> None:
+        match order["do"]:
+            case "start":
+                self._start(order["number"], order["key"], descriptors)
+            case "sweep":
+                self._sweep(spared=self._kernel)
+                tell(self._control, {"is": "swept"})
+            case "list":
+                files, left_out = list_files(self._out)
+                tell(self._control, {"is": "listed", "files": files, "left_out": left_out})
+            case "open":
+                opened = open_file(self._out, order["name"])
+                tell(self._control, {"is": "opened"}, () if opened is None else (opened,))
+                if opened is not None:
+                    os.close(opened)
+
+    def _start(self, number: int, key: str, listeners: list[int]) -> None:
+        self._sweep(spared=0)
+        self._number = number
+        try:
+            if self._df is None:
+                read = self._names["pd"].read_csv
+                self._df = read(self._settings["data"], float_precision="round_trip", low_memory=False)
+                gc.collect()
+                gc.freeze()
+            self._complaints, complain = os.pipe()
+            self._kernel = os.fork()
+        except BaseException:
+            self._tell_exit(1, traceback.format_exc()[-_MESSAGE_CHARS:])
+            return
+        finally:
+            if self._kernel:
+                for listener in listeners:
+                    os.close(listener)
+        if self._kernel == 0:
+            self._become_kernel(key, dict(zip(self._settings["ports"], listeners, strict=True)), complain)
+        os.close(complain)
+
+    def _become_kernel(self, key: str, listeners: dict[str, int], complain: int) -> NoReturn:
+        try:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            self._control.close()
+            set_dumpable(True)
+            die_with_parent()
+            with contextlib.suppress(OSError):
+                Path("/proc/self/oom_score_adj").write_text("900")  # rather this process than the one that can tell
+            app = make_app({**self._settings, "key": key, "listeners": listeners})
+            app.shell.user_ns.update(self._names, df=self._df)
+            gc.freeze()
+            gc.enable()
+            os.close(complain)
+            app.start()
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.write(complain, traceback.format_exc()[-_MESSAGE_CHARS:].encode())
+        finally:
+            os._exit(1)
+
+    def _reap(self) -> None:
+        with contextlib.suppress(ChildProcessError):
+            while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+                if ended[0] == self._kernel:
+                    os.set_blocking(self._complaints, False)
+                    try:
+                        text = os.read(self._complaints, 2 * _MESSAGE_CHARS).decode(errors="replace")
+                    except BlockingIOError:  # a child of the kernel holds the other end
+                        text = ""
+                    self._tell_exit(os.waitstatus_to_exitcode(ended[1]), text)
+
+    def _tell_exit(self, code: int, text: str) -> None:
+        self._kernel = 0
+        if self._complaints >= 0:
+            os.close(self._complaints)
+            self._complaints = -1
+        before, self._ooms = self._ooms, oom_kills()
+        exit_ = {"is": "exited", "number": self._number, "code": code, "oom": self._ooms > before, "text": text}
+        tell(self._control, exit_)
+
+    def _sweep(self, spared: int) -> None:
+        """End all processes but the first one, this one and the one to be `spared`."""
+        if not self._settings["alone"]:
+            return
+        for _ in range(_SWEEPS):
+            if spared:
+                strays = [int(path.name) for path in Path("/proc").glob("[0-9]*") if is_stray(int(path.name), spared)]
+                for pid in strays:
+                    with contextlib.suppress(ProcessLookupError, PermissionError):
+                        os.kill(pid, signal.SIGKILL)
+            else:
+                strays = []
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(-1, signal.SIGKILL)  # raises when there is no other process left
+                    strays = [0]
+            self._reap()
+            if not strays:
+                return
+            time.sleep(0.002)
+
+
+def is_stray(pid: int, spared: int) -> bool:
+    """Tell whether the process `pid` lives and is neither the first one, nor this one, nor the `spared` one."""
+    if pid in (1, os.getpid(), spared):
+        return False
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state not in "ZX"
+
+
+def oom_kills() -> int:
+    """Return how often the kernel of the machine has killed a process of this container for want of memory."""
+    for path in _OOM_COUNTERS:
+        with contextlib.suppress(OSError, ValueError):
+            counters = dict(line.split() for line in Path(path).read_text().splitlines())
+            return int(counters.get("oom_kill", 0))
+    return 0
+
+
+def list_files(folder: Path) -> tuple[list[list[Any]], int]:
+    """Return name, size and version of the files in `folder`, and how many entries are left out."""
+    files: list[list[Any]] = []
+    looked_at = left_out = 0
+
+    def walk(descriptor: int, prefix: str, depth: int) -> None:
+        nonlocal looked_at, left_out
+        with os.scandir(descriptor) as entries:
+            for entry in sorted(entries, key=lambda entry: entry.name):
+                looked_at += 1
+                name = prefix + entry.name
+                if looked_at > _ENTRIES:
+                    return
+                if entry.is_dir(follow_symlinks=False) and depth < _DEPTH:
+                    inner = os.open(entry.name, _FOLDER, dir_fd=descriptor)
+                    try:
+                        walk(inner, f"{name}/", depth + 1)
+                    finally:
+                        os.close(inner)
+                elif entry.is_file(follow_symlinks=False) and len(name) <= _NAME_CHARS and len(files) < _FILES:
+                    about = entry.stat(follow_symlinks=False)
+                    files.append([encodable(name), about.st_size, f"{about.st_mtime_ns}-{about.st_ino}"])
+                else:
+                    left_out += 1
+
+    with contextlib.suppress(OSError):
+        root = os.open(folder, _FOLDER)
+        try:
+            walk(root, "", 1)
+        finally:
+            os.close(root)
+    return files, left_out
+
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+
+
+def open_file(folder: Path, name: str) -> int | None:
+    """Return a descriptor of a regular file below `folder`; no link is followed."""
+    *folders, last = name.split("/")
+    opened = [-1]
+    try:
+        opened = [os.open(folder, _FOLDER)]
+        for part in folders:
+            opened.append(os.open(part, _FOLDER, dir_fd=opened[-1]))
+        found = os.open(last, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=opened[-1])
+    except OSError:
+        return None
+    finally:
+        for descriptor in opened:
+            if descriptor >= 0:
+                os.close(descriptor)
+    if stat.S_ISREG(os.fstat(found).st_mode):
+        return found
+    os.close(found)
+    return None
+
+
+def set_dumpable(dumpable: bool) -> None:
+    """Let other processes of this user look into this one, or not."""
+    ctypes.CDLL(None).prctl(4, int(dumpable))  # PR_SET_DUMPABLE
+
+
+def die_with_parent() -> None:
+    """Have this process killed as soon as its parent ends, however that ends."""
+    parent = os.getppid()
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
     if os.getppid() != parent:
         os._exit(1)
 
@@ -269,6 +515,9 @@ class Kernel(IPythonKernel):
     shell_class = Shell
     compiler_class = CellCompiler
 
+    def _send_interrupt_children(self) -> None:
+        os.killpg(0, signal.SIGINT)
+
 
 class App(IPKernelApp):
     """A kernel's application that listens where it is told to."""
@@ -286,19 +535,18 @@ class App(IPKernelApp):
 
     def _try_bind_socket(self, socket: Any, port: int) -> Any:
         channel = next(name for name, number in self.settings["ports"].items() if number == port)
-        if channel in self.settings["listeners"]:
-            socket.setsockopt(zmq.USE_FD, self.settings["listeners"][channel])
+        socket.setsockopt(zmq.USE_FD, self.settings["listeners"][channel])
         return super()._try_bind_socket(socket, port)  # type: ignore[no-untyped-call]
 
 
-def _kernel(settings: dict[str, Any]) -> Any:
+def make_app(settings: dict[str, Any]) -> Any:
     """Return the kernel's application, ready to be started."""
     memory = Shell.memory = settings["memory"]
     App.settings = settings
     app: Any = App.instance(
         session=TrimmedSession(key=settings["key"].encode(), username="kernel"),
         transport="ipc",
-        ip=settings["sockets"],
+        ip="/k",  # no such path: the sockets are handed down
         kernel_class=Kernel,
         outstream_class=f"{__name__}.CappedStream",
         **{f"{channel}_port": number for channel, number in settings["ports"].items()},

@@ -3,20 +3,41 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import shutil
+import socket
 import time
-from dataclasses import replace
+from collections.abc import Awaitable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from labmates.sandboxes.base import CodeResult, CodeStatus, SandboxError
-from labmates.sandboxes.client import IMAGE_BYTES, IMAGES_PER_CELL, Cell, KernelClient
+from labmates.sandboxes.client import IMAGE_BYTES, IMAGES_PER_CELL, Cell, KernelClient, running
+from labmates.sandboxes.control import Control, Kernel, listening
+from labmates.sandboxes.files import FILE_BYTES, FILES_PER_CALL, Collected, Collector
 from labmates.sandboxes.folders import new_folder, remove_folder, sweep_folders
-from labmates.sandboxes.process import KernelProcess, Launcher
+from labmates.sandboxes.process import Enclosure, Folders, Launcher
 
 START_SECONDS = 60.0
 """How long a kernel may take to start: over a minute means that it never will, even on a busy machine."""
+_RESTART_SECONDS = 15.0  # the same for a kernel whose runner is there
+_ENDING_SECONDS = 2.0  # how long an enclosure may take to end after its runner
+_FOLDER_MODE = 0o755  # for what other user ids have to read; the folder above is private
 
-_GONE = "All variables and files of earlier calls are gone; only `df` has been loaded again."
+
+@dataclass(frozen=True)
+class _Place:
+    """Where kernels run: an enclosure whose runner has connected."""
+
+    enclosure: Enclosure
+    control: Control
+    folders: Folders
+
+    async def leave(self) -> None:
+        """Stop it and remove its files."""
+        self.control.close()
+        await self.enclosure.stop()
+        remove_folder(self.folders.private)
 
 
 class KernelSandbox:
@@ -25,18 +46,20 @@ class KernelSandbox:
     Parameters
     ----------
     launcher
-        Starts the kernels.
+        Starts the enclosures of the kernels.
     data
-        CSV file of the data set; a private copy of it is made at the start.
+        CSV file of the data set, which may still be under way; a private copy of it is made.
     """
 
-    def __init__(self, launcher: Launcher, data: Path) -> None:
+    def __init__(self, launcher: Launcher, data: Path | Awaitable[Path]) -> None:
         self._launcher = launcher
         self._data = data
         self._folder: Path | None = None
-        self._starts = 0
-        self._process: KernelProcess | None = None
+        self._places = 0
+        self._place: _Place | None = None
+        self._kernel: Kernel | None = None
         self._client: KernelClient | None = None
+        self._collector = Collector()
         self._lock = asyncio.Lock()
         self._closing: asyncio.Task[None] | None = None
 
@@ -49,12 +72,9 @@ class KernelSandbox:
             If the data can't be read or no kernel can be started.
         """
         self._folder = new_folder()
-        try:
-            self._data = Path(shutil.copyfile(self._data, self._folder / "data.csv"))
-            self._data.chmod(0o644)  # the kernel may have another user id; the folder above it is private
-        except OSError as error:
-            raise SandboxError(f"the data file can't be copied: {error}") from error
-        await self._start_kernel()
+        data = self._make_folder(self._folder / "data")
+        async with running(self._copy(data)) as copying:
+            await self._start_kernel(copying)
 
     async def run(self, code: str, timeout: float = 30.0) -> CodeResult:
         """Run `code`; see `labmates.sandboxes.base.Sandbox.run`."""
@@ -76,63 +96,152 @@ class KernelSandbox:
 
     async def _close(self) -> None:
         try:
-            await self._stop_kernel()
+            await self._leave_place()
         finally:
             if self._folder is not None:
                 remove_folder(self._folder)
 
+    async def _copy(self, folder: Path) -> None:
+        data = self._data if isinstance(self._data, Path) else await self._data
+        try:
+            await asyncio.to_thread(shutil.copyfile, data, folder / "data.csv")
+            (folder / "data.csv").chmod(0o644)
+        except OSError as error:
+            raise SandboxError(f"the data file can't be copied: {error}") from error
+
     async def _run(self, code: str, timeout: float) -> CodeResult:
-        process, client = self._process, self._client
-        if process is None or client is None or process.exited.is_set():
-            why = "an earlier call was cut off" if process is None else process.ending()
-            await self._replace_kernel()
-            note = f"Python had ended since the last call ({why}), so this code was not run. {_GONE}"
+        kernel, client = self._kernel, self._client
+        if kernel is None or client is None or kernel.exited.is_set():
+            why = "an earlier call was cut off" if kernel is None else await self._why(kernel)
+            kept = await self._replace_kernel()
+            note = f"Python had ended since the last call ({why}), so this code was not run. {_gone(kept)}"
             return CodeResult("died", "", state_lost=True, note=note)
         try:
             cell = await client.run(code, timeout)
         except BaseException:  # cancelled, most likely: what the kernel is doing now is of no use to anyone
-            await self._stop_kernel()
+            self._drop_kernel()
             raise
-        why = process.ending() if cell.ending == "died" else ""
-        if cell.ending not in ("finished", "interrupted"):
-            await self._replace_kernel()
-        return _result(cell, timeout, why)
-
-    async def _replace_kernel(self) -> None:
-        await self._stop_kernel()
-        await self._start_kernel()
-
-    async def _start_kernel(self) -> None:
+        why = await self._why(kernel) if cell.ending == "died" else ""
+        gone, collected = "", Collected()
         try:
-            await self._try_start()
+            collected = await self._tidy_up(cell)
         except SandboxError:
-            await self._try_start()
+            cell.ending = "stuck" if cell.ending == "interrupted" else cell.ending
+            if cell.ending == "finished":
+                cell.ending, why = "died", "its sandbox does not answer"
+            await self._leave_place()
+        if cell.ending not in ("finished", "interrupted"):
+            gone = _gone(files_kept=await self._replace_kernel())
+        return _result(cell, collected, timeout, why, gone)
 
-    async def _try_start(self) -> None:
+    async def _tidy_up(self, cell: Cell) -> Collected:
+        """Fetch the files that a cell has written; processes that a cut off cell has left are ended first."""
+        if self._place is None or self._place.control.lost.is_set():
+            return Collected()
+        if cell.ending == "interrupted":
+            await self._place.control.ask({"do": "sweep"})
+        return await self._collector.collect(self._place.control)
+
+    async def _why(self, kernel: Kernel) -> str:
+        """Say how the kernel ended; if its whole enclosure did, that knows better."""
+        if self._place is not None and self._place.control.lost.is_set():
+            with contextlib.suppress(TimeoutError):
+                return await asyncio.wait_for(self._place.enclosure.ended(), _ENDING_SECONDS)
+        return kernel.ending
+
+    async def _replace_kernel(self) -> bool:
+        """Start another kernel and tell whether the files of the session are still there."""
+        self._drop_kernel()
+        if self._place is not None and self._place.enclosure.replaces_kernels and not self._place.control.lost.is_set():
+            with contextlib.suppress(SandboxError):
+                await self._try_kernel(self._place, _RESTART_SECONDS)
+                return True
+        await self._start_kernel()
+        return False
+
+    async def _start_kernel(self, data: asyncio.Task[None] | None = None) -> None:
+        try:
+            await self._try_place(data)
+        except SandboxError:
+            if self._closing is not None or (data is not None and data.done() and data.exception() is not None):
+                raise
+            await self._try_place(data)
+
+    async def _try_place(self, data: asyncio.Task[None] | None) -> None:
+        await self._leave_place()
         if self._closing is not None or self._folder is None:
             raise SandboxError("the session is closed")
-        self._starts += 1
-        folder = self._folder / str(self._starts)
-        folder.mkdir()
+        self._collector.forget()
         try:
-            self._process = await self._launcher.launch(folder, self._data)
+            self._place = await self._open_place(self._folder)
+            if data is not None:
+                await data
             if self._closing is not None:
                 raise SandboxError("the session was closed")
-            self._client = KernelClient(self._process)
-            await self._client.wait_until_ready(START_SECONDS)
+            await self._try_kernel(self._place, START_SECONDS)
         except BaseException:
-            await self._stop_kernel()
+            await self._leave_place()
             raise
 
-    async def _stop_kernel(self) -> None:
-        process, client = self._process, self._client
-        self._process = self._client = None
+    async def _open_place(self, folder: Path) -> _Place:
+        """Start an enclosure and wait until its runner takes orders."""
+        self._places += 1
+        private = self._make_folder(folder / str(self._places))
+        folders = Folders(private, self._make_folder(private / "run"), folder / "data")
+        with listening(folders.control) as listener:
+            enclosure = await self._launcher.launch(folders)
+            try:
+                connection = await _accept(listener, enclosure)
+            except BaseException:
+                await enclosure.stop()
+                raise
+        return _Place(enclosure, Control(connection, private), folders)
+
+    async def _try_kernel(self, place: _Place, timeout: float) -> None:
         try:
-            if process is not None:
-                await process.stop()
-        finally:  # after the process, so that whoever waits for an answer learns of its end, not of closed sockets
-            if client is not None:
-                client.close()
+            self._kernel = await place.control.start_kernel()
+            self._client = KernelClient(self._kernel)
+            await self._client.wait_until_ready(timeout)
+        except BaseException:
+            self._drop_kernel()
+            raise
+
+    def _drop_kernel(self) -> None:
+        """Have no more to do with the kernel, which may still run."""
+        kernel, client = self._kernel, self._client
+        self._kernel = self._client = None
+        if kernel is not None:
+            kernel.end("it was given up")
+        if client is not None:
+            client.close()
+
+    async def _leave_place(self) -> None:
+        place, self._place = self._place, None
+        try:
+            if place is not None:
+                await place.leave()
+        finally:  # after the processes, so that whoever waits for an answer learns of their end, not of closed sockets
+            self._drop_kernel()
+
+    @staticmethod
+    def _make_folder(folder: Path) -> Path:
+        try:
+            folder.mkdir()
+            folder.chmod(_FOLDER_MODE)
+        except OSError as error:
+            raise SandboxError(f"the Python kernel could not be started: {error}") from error
+        return folder
+
+
+async def _accept(listener: socket.socket, enclosure: Enclosure) -> socket.socket:
+    """Wait until the runner in the `enclosure` connects."""
+    loop = asyncio.get_running_loop()
+    async with running(loop.sock_accept(listener)) as accepting, running(enclosure.ended()) as ending:
+        await asyncio.wait({accepting, ending}, timeout=START_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        if accepting.done():
+            return accepting.result()[0]
+        why = ending.result() if ending.done() else "it did not answer in time"
+    raise SandboxError(f"the Python kernel could not be started: {why}")
 
 
 class KernelBackend:
@@ -151,18 +260,20 @@ class KernelBackend:
         self._launcher = launcher
         self._sessions: set[KernelSandbox] = set()
         self._closed = False
-        self._swept = False
+        self._preparing: asyncio.Task[None] | None = None
 
-    async def open(self, data: Path) -> KernelSandbox:
+    async def open(self, data: Path | Awaitable[Path]) -> KernelSandbox:
         """Start a session; see `labmates.sandboxes.base.SandboxBackend.open`.
 
         May run as a task long before the session is needed; cancelling it leaves nothing behind.
         """
         if self._closed:
             raise SandboxError("the back end is closed")
-        if not self._swept:
-            self._swept = True
-            sweep_folders()
+        if self._preparing is None or (self._preparing.done() and self._preparing.exception() is not None):
+            self._preparing = asyncio.create_task(asyncio.to_thread(self._prepare))
+        await asyncio.shield(self._preparing)
+        if self._closed:
+            raise SandboxError("the back end is closed")
         session = KernelSandbox(self._launcher, data)
         self._sessions = {known for known in self._sessions if not known.is_closed} | {session}
         try:
@@ -175,31 +286,58 @@ class KernelBackend:
     async def close(self) -> None:
         """Close every session, also those that are still being opened."""
         self._closed = True
+        if self._preparing is not None:
+            await asyncio.wait({self._preparing})
         await asyncio.gather(*(session.close() for session in self._sessions))
+        self._launcher.close()
+
+    def _prepare(self) -> None:
+        sweep_folders()
+        self._launcher.prepare()
 
 
-def _result(cell: Cell, timeout: float, why: str) -> CodeResult:
-    """Put into words what came of a cell; `why` says how the kernel ended if it died."""
+def _gone(files_kept: bool) -> str:
+    what = (
+        "variables of earlier calls are gone (files are still there)"
+        if files_kept
+        else ("variables and files of earlier calls are gone")
+    )
+    return f"All {what}; only `df` has been loaded again."
+
+
+def _result(cell: Cell, collected: Collected, timeout: float, why: str, gone: str) -> CodeResult:
+    """Put into words what came of a cell.
+
+    Parameters
+    ----------
+    why
+        How the kernel ended, if it did.
+    gone
+        What was lost with it; empty if it is still there.
+    """
     status: CodeStatus = "error" if cell.failed else "ok"
     notes: list[str] = []
-    lost = cell.ending not in ("finished", "interrupted")
     if cell.ending in ("interrupted", "stuck"):
         status = "timeout"
         notes.append(f"The code was stopped after {timeout:g} s, the time limit of one call.")
     if cell.ending == "interrupted":
         notes.append("Variables are kept.")
     elif cell.ending == "stuck":
-        notes.append(f"It did not react to the interrupt, so Python was restarted. {_GONE}")
+        notes.append(f"It did not react to the interrupt, so Python was restarted. {gone}")
     elif cell.ending == "flood":
         status = "died"
-        notes.append(f"The code sent more output than a call may, so Python was restarted. {_GONE}")
+        notes.append(f"The code sent more output than a call may, so Python was restarted. {gone}")
     elif cell.ending == "died":
         status = "died"
-        notes.append(f"Python ended ({why}) and was restarted. {_GONE}")
+        notes.append(f"Python ended ({why}) and was restarted. {gone}")
     if cell.images_left_out:
         limits = f"at most {IMAGES_PER_CELL} per call, {IMAGE_BYTES >> 20} MB each"
         notes.append(f"Figures left out: {cell.images_left_out} ({limits}).")
+    if collected.left_out:
+        limits = f"at most {FILES_PER_CALL} per call, {FILE_BYTES >> 20} MB each, no links"
+        notes.append(f"Files in out/ left out: {collected.left_out} ({limits}).")
     if cell.output_lost:
         notes.append("Some output was too large and was lost.")
     text, dropped = cell.output.finish(cell.dropped_inside)
-    return CodeResult(status, text, dropped, tuple(cell.images), lost, " ".join(notes))
+    files = tuple(collected.files)
+    return CodeResult(status, text, dropped, tuple(cell.images), files, bool(gone), " ".join(notes))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,7 +70,7 @@ class Workshop:
         """Return how often agents of this model ran code."""
         return self._habits.setdefault(model, _Habit())
 
-    async def open(self, data: Path) -> Sandbox:
+    async def open(self, data: Path | Awaitable[Path]) -> Sandbox:
         """Open a sandbox, when there is a place for it."""
         await self._places.acquire()
         try:
@@ -108,7 +108,7 @@ class Bench:
                 self._warm[agent] = asyncio.create_task(self._open_after(earlier))
 
     async def _open(self) -> Sandbox:
-        return await self._workshop.open(await asyncio.shield(self._data))
+        return await self._workshop.open(asyncio.shield(self._data))
 
     async def _open_after(self, earlier: Sequence[asyncio.Task[Sandbox]]) -> Sandbox:
         if earlier:

@@ -5,24 +5,39 @@ from __future__ import annotations
 import asyncio
 import os
 import tempfile
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
 
 from labmates.sandboxes.bubblewrap import BubblewrapLauncher
+from labmates.sandboxes.container import ContainerLauncher
+from labmates.sandboxes.engine import connect
 from labmates.sandboxes.local import PlainLauncher
+from labmates.sandboxes.owners import OWNER_LABEL, SANDBOX_LABEL
+from labmates.sandboxes.process import Launcher
 from labmates.sandboxes.session import KernelBackend
 
-# A further back end joins every test of this folder by one line here and one in `make_backend`.
-BACKENDS = [pytest.param("bubblewrap", marks=pytest.mark.needs("bubblewrap")), pytest.param("unsafe-local")]
+# A further back end joins every test of this folder by one line here and one in `make_launcher`.
+ISOLATED = [
+    pytest.param("docker", marks=pytest.mark.needs("docker")),
+    pytest.param("bubblewrap", marks=pytest.mark.needs("bubblewrap")),
+]
+BACKENDS = [*ISOLATED, pytest.param("unsafe-local")]
+
+
+def make_launcher(name: str) -> Launcher:
+    if name == "docker":
+        return ContainerLauncher(connect())
+    return BubblewrapLauncher() if name == "bubblewrap" else PlainLauncher()
 
 
 def make_backend(name: str) -> KernelBackend:
-    return KernelBackend(name, BubblewrapLauncher() if name == "bubblewrap" else PlainLauncher())
+    return KernelBackend(name, make_launcher(name))
 
 
-def leftovers(owner: int | None = None) -> set[str]:
-    """Return what sessions of `owner`, by default this process, have left: processes and folders."""
+def leftovers(name: str, owner: int | None = None) -> set[str]:
+    """Return what sessions of `owner`, by default this process, have left: containers, processes and folders."""
     mark = f"-{owner or os.getpid()}-"
     found = {f"folder {path}" for path in Path(tempfile.gettempdir()).glob(f"labmates-sandbox-*{mark}*")}
     for path in Path("/proc").glob("[0-9]*/cmdline"):
@@ -32,21 +47,36 @@ def leftovers(owner: int | None = None) -> set[str]:
             continue
         if "labmates-sandbox-" in command and mark in command:
             found.add(f"process {path.parent.name} {command[:60]}")
-    return found
+    return found | (_containers(mark) if name == "docker" else set())
+
+
+def _containers(mark: str) -> set[str]:
+    client = connect()
+    try:
+        summaries = client.api.containers(all=True, filters={"label": SANDBOX_LABEL})
+    finally:
+        client.close()
+    return {
+        f"container {summary['State']} {summary['Id'][:12]}"
+        for summary in summaries
+        if mark in summary["Labels"].get(OWNER_LABEL, "")
+    }
 
 
 def descriptors() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
-async def wait_until_gone(owner: int | None = None, what: str = "") -> None:
-    """Wait until nothing (or nothing of the kind `what`) is left.
+async def wait_until_gone(
+    name: str, owner: int | None = None, what: str = "", spared: Collection[str] = frozenset()
+) -> None:
+    """Wait until nothing (or nothing of the kind `what`) is left but what is `spared`.
 
     A namespace is taken down a moment after its first process.
     """
     left: list[str] = []
     for _ in range(400):
-        left = [item for item in leftovers(owner) if item.startswith(what)]
+        left = [item for item in leftovers(name, owner) if item.startswith(what) and item not in spared]
         if not left:
             return
         await asyncio.sleep(0.025)

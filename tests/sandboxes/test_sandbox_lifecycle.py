@@ -15,22 +15,26 @@ import pytest
 
 from labmates.sandboxes import folders
 from labmates.sandboxes.base import SandboxError
+from labmates.sandboxes.engine import connect
+from labmates.sandboxes.leftovers import sweep_containers
 from tests.sandboxes.backends import BACKENDS, descriptors, leftovers, make_backend, wait_until_gone
 
-both = pytest.mark.parametrize("name", BACKENDS)
+every = pytest.mark.parametrize("name", BACKENDS)
 
 
-@both
+@every
 async def test_many_sessions_leave_no_process_folder_or_descriptor(name: str, data: Path) -> None:
     backend = make_backend(name)
     await (await backend.open(data)).close()  # what is made once, is made now
+    await backend.close()
     before = descriptors()
+    backend = make_backend(name)
     sessions = await asyncio.gather(*(backend.open(data) for _ in range(3)))
     assert [(await session.run("len(df)")).text for session in sessions] == ["3\n"] * 3
     await asyncio.gather(*(session.close() for session in sessions))
-    assert descriptors() == before
     await backend.close()
-    await wait_until_gone()
+    assert descriptors() == before
+    await wait_until_gone(name)
 
 
 async def test_closing_a_back_end_closes_its_sessions_and_may_be_done_twice(data: Path) -> None:
@@ -38,14 +42,14 @@ async def test_closing_a_back_end_closes_its_sessions_and_may_be_done_twice(data
     session = await backend.open(data)
     await backend.close()
     await backend.close()
-    await wait_until_gone()
+    await wait_until_gone("unsafe-local")
     with pytest.raises(SandboxError, match="closed"):
         await session.run("1")
     with pytest.raises(SandboxError, match="closed"):
         await backend.open(data)
 
 
-@both
+@every
 @pytest.mark.parametrize("seconds", [0.0, 0.05, 0.5])
 async def test_a_cancelled_open_leaves_nothing(name: str, seconds: float, data: Path) -> None:
     before = descriptors()
@@ -55,7 +59,8 @@ async def test_a_cancelled_open_leaves_nothing(name: str, seconds: float, data: 
     opening.cancel()
     with pytest.raises(asyncio.CancelledError):
         await opening
-    await wait_until_gone()
+    await wait_until_gone(name)
+    await backend.close()
     assert descriptors() <= before
 
 
@@ -66,7 +71,7 @@ async def test_closing_a_back_end_ends_an_open_that_is_under_way(data: Path) -> 
     await backend.close()
     with pytest.raises(SandboxError):
         await opening
-    await wait_until_gone()
+    await wait_until_gone("unsafe-local")
 
 
 async def test_a_close_that_is_cancelled_goes_on(data: Path) -> None:
@@ -76,7 +81,7 @@ async def test_a_close_that_is_cancelled_goes_on(data: Path) -> None:
     closing.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await closing
-    await wait_until_gone()
+    await wait_until_gone("unsafe-local")
 
 
 def test_an_event_loop_that_ends_takes_its_sessions_along(data: Path) -> None:
@@ -91,7 +96,7 @@ def test_an_event_loop_that_ends_takes_its_sessions_along(data: Path) -> None:
 
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(interrupted())
-    asyncio.run(wait_until_gone())
+    asyncio.run(wait_until_gone("unsafe-local"))
 
 
 async def test_a_data_set_that_is_no_table_is_a_sandbox_error_that_says_so(tmp_path: Path) -> None:
@@ -99,7 +104,7 @@ async def test_a_data_set_that_is_no_table_is_a_sandbox_error_that_says_so(tmp_p
     path.touch()
     with pytest.raises(SandboxError, match="EmptyDataError"):
         await make_backend("unsafe-local").open(path)
-    await wait_until_gone()
+    await wait_until_gone("unsafe-local")
 
 
 OWNER = """
@@ -116,19 +121,22 @@ asyncio.run(main())
 """
 
 
-@both
+@every
 def test_a_killed_owner_takes_its_kernels_along_and_its_folders_are_swept(name: str, data: Path) -> None:
     command = [sys.executable, "-c", OWNER, name, str(data)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=Path(folders.__file__).parents[2]) as owner:
         assert owner.stdout is not None
         assert owner.stdout.readline() == b"open\n"
-        assert any("process" in what for what in leftovers(owner.pid))
+        kind = "container running" if name == "docker" else "process"
+        assert any(what.startswith(kind) for what in leftovers(name, owner.pid))
         owner.send_signal(signal.SIGKILL)
         owner.wait()
-    asyncio.run(wait_until_gone(owner.pid, "process"))
-    assert any("folder" in what for what in leftovers(owner.pid))
+    asyncio.run(wait_until_gone(name, owner.pid, kind))
+    assert any("folder" in what for what in leftovers(name, owner.pid))
     folders.sweep_folders()
-    assert not leftovers(owner.pid)
+    if name == "docker":
+        sweep_containers(connect())
+    assert not leftovers(name, owner.pid)
 
 
 def test_sweeping_spares_the_folders_of_the_living_and_of_strangers(

@@ -50,6 +50,12 @@ class LabContext:
         return team.members(self.condition.team_size)
 
 
+def warm_up(bench: Bench, condition: ScienceCondition, team: Team) -> None:
+    """Start the sandboxes of a team's members while models still think: a start takes as long as several calls."""
+    if team.has_code:
+        bench.warm_up([role.id for role in team.members(condition.team_size)], condition.model_of(team.name))
+
+
 def team_of(lab: LabState) -> Team:
     """Return the team whose phase goes on."""
     return TEAMS[lab["agenda"][0]["team"]]

@@ -5,6 +5,7 @@ The loop can be taken up anywhere: what the record holds of it is told again, no
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeGuard, cast
 
@@ -22,7 +23,7 @@ from labmates.budgets.purse import Purse
 from labmates.models.errors import ContextOverflowError
 from labmates.models.reply import Reply, ToolCall
 from labmates.records.events import ChargeEvent, Event, PhaseEvent, ToolCallEvent
-from labmates.sandboxes.base import CodeResult
+from labmates.sandboxes.base import CodeResult, OutputFile
 from labmates.workflows.calls import Speaker
 from labmates.workflows.science.ask import fault_text, sent_back
 from labmates.workflows.science.briefs import answered_text, system_prompt, work_prompt
@@ -177,7 +178,7 @@ class _Worker:
             return await self.code.run(code)
 
         result = await RunnableLambda(run_code, name=f"{self.speaker.agent}: run_code").ainvoke(code)
-        text = "\n".join(part for part in (result.text, result.note) if part) or "[no output]"
+        text = "\n".join(part for part in (result.text, _kept(result.files), result.note) if part) or "[no output]"
         self.outputs.append(self.ctx.recorder.bodies.keep(text))
         return _Used(text, result.status == "ok", result)
 
@@ -203,6 +204,7 @@ class _Worker:
             status=code.status if code else "",
             state_lost=code.state_lost if code else False,
             images=[keep(image) for image in code.images] if code else [],
+            files={file.name: keep(file.content) for file in code.files} if code else {},
             seconds=round(code.seconds, 4) if code else 0.0,
         )
         self.ctx.recorder.emit(event, *([ChargeEvent(**where, amount=paid)] if paid else []))
@@ -215,6 +217,12 @@ class _Used:
     text: str
     ok: bool = True
     code: CodeResult | None = None
+
+
+def _kept(files: Sequence[OutputFile]) -> str:
+    """Tell the agent which files were taken over."""
+    names = ", ".join(f"out/{file.name} ({len(file.content):,} bytes)" for file in files)
+    return f"Files kept: {names}" if names else ""
 
 
 def _earlier_code(ctx: LabContext, phase: Phase, role: Role) -> list[str]:

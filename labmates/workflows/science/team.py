@@ -32,7 +32,7 @@ from labmates.workflows.science.briefs import (
     synthesis_prompt,
     system_prompt,
 )
-from labmates.workflows.science.context import LabContext, team_of
+from labmates.workflows.science.context import LabContext, team_of, warm_up
 from labmates.workflows.science.member import work
 from labmates.workflows.science.state import (
     Asked,
@@ -106,7 +106,7 @@ async def plan(state: TeamState, runtime: Runtime[LabContext]) -> Update:
         ctx, PhaseEvent(**_here(phase, "phase"), status="started", number=phase["number"], reason=phase["reason"])
     )
     for phase_ahead in state["agenda"][:2]:
-        _warm_up(ctx, TEAMS[phase_ahead["team"]])
+        warm_up(ctx.bench, ctx.condition, TEAMS[phase_ahead["team"]])
     purse = ctx.purse(state, team.name)
 
     def read(reply: Reply, last: bool) -> tuple[str, dict[str, str]]:
@@ -283,12 +283,6 @@ def read_artifact(reply: Reply, name: str, last: bool, limit: int) -> WriteArtif
     if not reply.text.strip():
         raise UnusableError(f"it has no call of write_artifact with the name `{name}` and a content.")
     return WriteArtifact(name=name, content=reply.text, description="")
-
-
-def _warm_up(ctx: LabContext, team: Team) -> None:
-    """Start the sandboxes of a team's members while models still think: a start takes as long as several calls."""
-    if team.has_code:
-        ctx.bench.warm_up([role.id for role in ctx.members(team)], ctx.condition.model_of(team.name))
 
 
 def emit_once(ctx: LabContext, event: Event) -> None:

@@ -1,0 +1,146 @@
+"""``labmates sandbox``: what agents' code runs in."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import click
+
+from labmates.cli.console import clean as printable
+from labmates.cli.console import err, out, print_json
+
+if TYPE_CHECKING:
+    from docker import DockerClient
+    from rich.console import Console
+
+    from labmates.sandboxes.doctor import Finding
+
+_STYLES = {"ok": "green", "note": "yellow", "problem": "bold red"}
+
+
+@click.group(epilog="Example: labmates sandbox doctor")
+def sandbox() -> None:
+    """Look after the sandboxes in which agents' code runs."""
+
+
+@sandbox.command(epilog="Examples: labmates sandbox build; without a registry: labmates sandbox build --base debian")
+@click.option(
+    "--base",
+    metavar="IMAGE",
+    help="What to build on: an image with Python 3.11 or newer; or 'debian', to make one from Debian's packages, "
+    "which needs the program mmdebstrap but no registry. By default what was built on before, else python:3.12-slim.",
+)
+@click.option("--force", is_flag=True, help="Build everything again, even if it is there.")
+def build(base: str | None, force: bool) -> int:
+    """Build the image of the Docker sandbox, unless it is there.
+
+    The first time takes some minutes, and a network for Python and its packages. After an update of labmates it mostly
+    takes seconds.
+    """
+    from labmates.sandboxes.engine import connect
+    from labmates.sandboxes.image.build import build_image
+    from labmates.sandboxes.image.names import image_tag
+
+    client = connect()
+    try:
+        with _steps() as tell:
+            image = build_image(client, base, tell, force=force)
+    finally:
+        client.close()
+    _print(out(), f"The image is ready: {image_tag()}, {image.attrs['Size'] / 1e6:.0f} MB")
+    return 0
+
+
+@sandbox.command(epilog="Example: labmates sandbox doctor")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+def doctor(as_json: bool) -> int:
+    """Check which sandboxes work here, and tell what to do about those that do not.
+
+    The exit code is 0 if at least one works that isolates code from this machine, else 1.
+    """
+    from labmates.sandboxes.doctor import examine, taken_by_auto, working
+
+    findings = []
+    for finding in examine():
+        findings.append(finding)
+        if not as_json:
+            _show(finding)
+    works, (auto, remark) = working(findings), taken_by_auto()
+    if as_json:
+        print_json({"works": works, "auto": auto, "remark": remark, "checks": [asdict(one) for one in findings]})
+    elif auto is not None:
+        _print(out(), f"\n--sandbox auto takes {auto}. {remark}".rstrip())
+    else:
+        _print(out(), f"\n--sandbox auto takes none for a model's code: {remark}")
+    return 0 if works else 1
+
+
+@sandbox.command(epilog="Example: labmates sandbox clean")
+@click.option("--images", is_flag=True, help="Remove all images of ours, and the packages downloaded for them.")
+@click.option("--all", "everything", is_flag=True, help="Remove the containers of runs that still go on, too.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+def clean(images: bool, everything: bool, as_json: bool) -> int:
+    """Remove what killed runs left behind, and images of other versions of labmates."""
+    from labmates.errors import UsageError
+    from labmates.sandboxes.engine import connect
+    from labmates.sandboxes.leftovers import clean as remove
+
+    client: DockerClient | None = None
+    try:
+        client = connect()
+    except UsageError as error:
+        if images or everything:
+            raise
+        _print(err(), f"Containers and images were left out: {error}")
+    try:
+        removed = remove(client, images=images, everything=everything)
+    finally:
+        if client is not None:
+            client.close()
+    if as_json:
+        print_json(asdict(removed))
+        return 0
+    for what, names in asdict(removed).items():
+        for name in names:
+            _print(out(), f"removed {what.removesuffix('s')} {name}")
+    if not any(asdict(removed).values()):
+        out().print("There was nothing to remove.")
+    return 0
+
+
+def _show(finding: Finding) -> None:
+    out().print(f"{finding.state:<8}", style=_STYLES[finding.state], end="")
+    _print(out(), f" {finding.name:<16} {finding.text}")
+    if finding.advice:
+        _print(out(), f"{'':<25} → {finding.advice}")
+
+
+def _print(console: Console, text: str) -> None:
+    """Print text that may hold anything: what stands between colons is no emoji."""
+    console.print(printable(text), markup=False, emoji=False)
+
+
+@contextlib.contextmanager
+def _steps() -> Iterator[Callable[[str], None]]:
+    """Show steps as they begin: with the time that each takes on a terminal, as plain lines elsewhere."""
+    if not err().is_terminal:
+        started = time.monotonic()
+        yield lambda line: _print(err(), f"{time.monotonic() - started:5.0f} s  {line}")
+        return
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    text = TextColumn("{task.description}", markup=False)
+    with Progress(SpinnerColumn(), TimeElapsedColumn(), text, console=err()) as progress:
+
+        def tell(line: str) -> None:
+            for task in progress.tasks:
+                progress.update(task.id, total=1, completed=1)
+            progress.add_task(printable(line), total=None)
+
+        yield tell
+        for task in progress.tasks:
+            progress.update(task.id, total=1, completed=1)

@@ -1,0 +1,197 @@
+"""Enclosures that are Docker containers: a user without rights, no network, nothing to write to but memory.
+
+A container's root is read-only; its private folders are temporary file systems with a size, and count as its memory.
+It sees two folders of this machine, read-only: one with its settings and the control socket, one with the data set.
+The sockets of kernels are made here and handed in as descriptors, so that nothing in the container can write to a
+folder of this machine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from labmates.sandboxes.base import SandboxError
+from labmates.sandboxes.engine import EngineError, docker_errors, explain_docker_error, remove_container
+from labmates.sandboxes.image.names import find_image, image_tag
+from labmates.sandboxes.leftovers import sweep_containers
+from labmates.sandboxes.owners import container_labels
+from labmates.sandboxes.process import Folders, Limits, kernel_environment
+
+if TYPE_CHECKING:
+    from docker import DockerClient
+    from docker.models.containers import Container
+
+_USER = "10001:10001"
+_HOME, _TMP, _DATA, _RUN = Path("/home/agent"), Path("/tmp"), Path("/data"), Path("/run/labmates")  # noqa: S108
+_FONTS = "/opt/labmates/fonts"
+_DATA_SHARE = 0.9  # of the memory, that one process may fill with data before the engine would have to kill it
+_LOG_LINES = 20
+_LOG = {"max-size": "1m", "max-file": "1", "compress": "false"}
+_AT_ONCE = 4  # requests to the engine
+_POLL_SECONDS = 0.25
+
+
+class ImageMissingError(EngineError):
+    """There is an engine, but not the image that sandboxes run."""
+
+
+class ContainerEnclosure:
+    """A started container.
+
+    Parameters
+    ----------
+    client
+        The engine.
+    container
+        The container.
+    gate
+        Bounds the requests to the engine.
+    """
+
+    replaces_kernels = True
+
+    def __init__(self, client: DockerClient, container: Container, gate: asyncio.Semaphore) -> None:
+        self._client = client
+        self._container = container
+        self._gate = gate
+        self._removal: asyncio.Task[None] | None = None
+
+    async def ended(self) -> str:
+        """Wait until it has ended and say how; see `labmates.sandboxes.process.Enclosure`."""
+        while True:
+            how: str | None = await self._ask(_ending, self._container)
+            if how is not None:
+                return how
+            await asyncio.sleep(_POLL_SECONDS)
+
+    async def stop(self) -> None:
+        """Remove the container, running or not."""
+        if self._removal is None:
+            self._removal = asyncio.create_task(self._ask(remove_container, self._client, self._container.id))
+        await asyncio.shield(self._removal)
+
+    async def _ask(self, request: Any, *arguments: Any) -> Any:
+        async with self._gate:
+            return await asyncio.to_thread(request, *arguments)
+
+
+class ContainerLauncher:
+    """Starts containers.
+
+    Parameters
+    ----------
+    client
+        The engine; closed with the launcher.
+    limits
+        What a session may use.
+
+    Raises
+    ------
+    ImageMissingError
+        If the image was not built.
+    """
+
+    def __init__(self, client: DockerClient, limits: Limits | None = None) -> None:
+        image = find_image(client)
+        if image is None:
+            raise ImageMissingError(
+                f"the sandbox's image {image_tag()} is not there; build it with: labmates sandbox build"
+            )
+        self._client = client
+        self._image = image.id  # not by name: somebody might build another one meanwhile
+        self._limits = limits or Limits()
+        self._gate = asyncio.Semaphore(_AT_ONCE)
+
+    def prepare(self) -> None:
+        """Remove what killed processes have left; see `labmates.sandboxes.process.Launcher`."""
+        sweep_containers(self._client)
+
+    def close(self) -> None:
+        """Close the connections to the engine."""
+        self._client.close()
+
+    async def launch(self, folders: Folders) -> ContainerEnclosure:
+        """Start an enclosure; see `labmates.sandboxes.process.Launcher`."""
+        async with self._gate:
+            starting = asyncio.create_task(asyncio.to_thread(self._start, folders))
+            try:
+                container = await asyncio.shield(starting)
+            except asyncio.CancelledError:
+                with contextlib.suppress(SandboxError):  # a request can't be taken back: wait for what comes of it
+                    await asyncio.to_thread(remove_container, self._client, (await starting).id)
+                raise
+        return ContainerEnclosure(self._client, container, self._gate)
+
+    def _start(self, folders: Folders) -> Container:
+        container = None
+        try:
+            folders.write_settings(self._settings(folders))
+            container = self._client.containers.create(self._image, **self._options(folders))
+            container.start()
+        except docker_errors() as error:
+            if container is not None:
+                remove_container(self._client, container.id)
+            raise SandboxError(f"a sandbox could not be started: {explain_docker_error(error)}") from error
+        return container
+
+    def _settings(self, folders: Folders) -> dict[str, Any]:
+        limits = self._limits
+        return {
+            "control": str(_RUN / folders.control.name),
+            "data": str(_DATA / "data.csv"),
+            "alone": True,
+            "memory": int(limits.memory * _DATA_SHARE),
+            "file_bytes": limits.scratch,
+            "open_files": limits.open_files,
+            "processes": None,  # the engine counts them
+            "fonts": _FONTS,
+        }
+
+    def _options(self, folders: Folders) -> dict[str, Any]:
+        from docker.types import LogConfig, Mount
+
+        limits = self._limits
+        scratch = f"rw,nosuid,nodev,size={limits.scratch},mode=1777"
+        return {
+            "command": [str(_RUN / "settings.json")],
+            "environment": kernel_environment(_HOME, _TMP),
+            "labels": container_labels("session"),
+            "mounts": [
+                Mount(str(inside), str(outside), type="bind", read_only=True)
+                for outside, inside in ((folders.run, _RUN), (folders.data, _DATA))
+            ],
+            "tmpfs": {str(_HOME): scratch, str(_TMP): scratch},
+            "user": _USER,
+            "working_dir": str(_HOME),
+            "hostname": "sandbox",
+            "network_mode": "none",
+            "ipc_mode": "private",
+            "read_only": True,
+            "cap_drop": ["ALL"],
+            "security_opt": ["no-new-privileges"],
+            "mem_limit": limits.memory,
+            "memswap_limit": limits.memory,
+            "shm_size": limits.shared_memory,
+            "nano_cpus": int(limits.processors * 1e9),
+            "pids_limit": limits.processes,
+            "init": True,  # collects orphans
+            "log_config": LogConfig(type="local", config=_LOG),
+        }
+
+
+def _ending(container: Container) -> str | None:
+    """Say how a container ended, or return None if it runs."""
+    try:
+        container.reload()
+        state = container.attrs["State"]
+        if state["Running"] or state["Status"] == "created":
+            return None
+        if state["OOMKilled"]:
+            return "out of memory"
+        wrote = container.logs(tail=_LOG_LINES).decode(errors="replace").strip()
+        return f"exit status {state['ExitCode']}. {state['Error']} {wrote}".rstrip()
+    except docker_errors() as error:
+        return explain_docker_error(error)

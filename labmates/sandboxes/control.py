@@ -1,0 +1,257 @@
+"""The host's end of a runner's control socket: starts kernels, sweeps up after them, and takes over their files.
+
+What arrives is not trusted: code in the sandbox can't reach the socket, but it might find a way.
+"""
+
+from __future__ import annotations
+
+import array
+import asyncio
+import contextlib
+import json
+import os
+import secrets
+import signal
+import socket
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from labmates.sandboxes.base import SandboxError
+from labmates.sandboxes.process import PORTS
+
+_PACKET_BYTES = 64 << 10
+_ANSWER_SECONDS = 5.0  # the runner does little; longer means that something keeps it from doing even that
+_COMPLAINT_CHARS = 1_500
+
+
+class Kernel:
+    """A kernel that was started, and may not be ready yet.
+
+    Attributes
+    ----------
+    number
+        Its number among those of its runner.
+    sockets
+        Path of its unix sockets on this side, up to the number of the channel (see `PORTS`).
+    key
+        Key that signs its messages.
+    exited
+        Is set as soon as it has ended.
+    ending
+        How it ended, in a few words for the agent.
+    complaint
+        What kept it from starting, if anything did.
+    """
+
+    def __init__(self, number: int, folder: Path) -> None:
+        self.number = number
+        self.sockets = str(folder / f"k{number}")
+        self.key = secrets.token_hex(16)
+        self.exited = asyncio.Event()
+        self.ending = "still running"
+        self.complaint = ""
+
+    def end(self, ending: str, complaint: str = "") -> None:
+        """Take note that it has ended."""
+        if not self.exited.is_set():
+            self.ending, self.complaint = ending, complaint[-_COMPLAINT_CHARS:]
+            self.exited.set()
+
+    @contextlib.contextmanager
+    def listeners(self) -> Iterator[dict[str, socket.socket]]:
+        """Make its sockets, which can be connected to before the kernel is there; the block hands them over."""
+        with contextlib.ExitStack() as stack:
+            listeners: dict[str, socket.socket] = {}
+            for channel, number in PORTS.items():
+                listeners[channel] = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+                listeners[channel].bind(f"{self.sockets}-{number}")
+                listeners[channel].listen(8)
+                listeners[channel].setblocking(False)
+            yield listeners
+
+
+class Control:
+    """A connected control socket.
+
+    Parameters
+    ----------
+    connection
+        The socket.
+    folder
+        Private folder for the sockets of kernels.
+    """
+
+    def __init__(self, connection: socket.socket, folder: Path) -> None:
+        self.lost = asyncio.Event()
+        self._connection = connection
+        self._folder = folder
+        self._kernel: Kernel | None = None
+        self._numbers = 0
+        self._failure = ""
+        self._answer: asyncio.Future[tuple[dict[str, Any], list[int]]] | None = None
+        connection.setblocking(False)
+        asyncio.get_running_loop().add_reader(connection, self._read)
+
+    async def start_kernel(self) -> Kernel:
+        """Replace the runner's kernel, and all its processes, with a new one.
+
+        Raises
+        ------
+        SandboxError
+            If the order can't be given.
+        """
+        self._numbers += 1
+        kernel = self._kernel = Kernel(self._numbers, self._folder)
+        try:
+            with kernel.listeners() as listeners:
+                order = {"do": "start", "number": kernel.number, "key": kernel.key}
+                await self._send(order, [listener.fileno() for listener in listeners.values()])
+        except OSError as error:
+            raise SandboxError(f"the Python kernel could not be started: {self._failure or error}") from error
+        return kernel
+
+    async def ask(self, order: dict[str, Any]) -> dict[str, Any]:
+        """Give an order and return the answer.
+
+        Raises
+        ------
+        SandboxError
+            If none comes: the runner is of no more use.
+        """
+        answer, descriptors = await self._ask(order)
+        for descriptor in descriptors:
+            os.close(descriptor)
+        return answer
+
+    async def open(self, name: str) -> int | None:
+        """Return a descriptor of a regular file in ``out/``, or None if there is no such file.
+
+        Raises
+        ------
+        SandboxError
+            If no answer comes.
+        """
+        _, descriptors = await self._ask({"do": "open", "name": name})
+        for descriptor in descriptors[1:]:
+            os.close(descriptor)
+        if descriptors and stat.S_ISREG(os.fstat(descriptors[0]).st_mode):
+            return descriptors[0]
+        for descriptor in descriptors[:1]:
+            os.close(descriptor)
+        return None
+
+    def close(self) -> None:
+        """Close the socket, upon which the runner ends."""
+        self._lose()
+
+    async def _ask(self, order: dict[str, Any]) -> tuple[dict[str, Any], list[int]]:
+        self._answer = asyncio.get_running_loop().create_future()
+        try:
+            await self._send(order)
+            async with asyncio.timeout(_ANSWER_SECONDS):
+                return await self._answer
+        except (OSError, TimeoutError) as error:
+            raise SandboxError(f"the sandbox does not answer: {error}") from error
+        finally:
+            self._answer = None
+
+    async def _send(self, order: dict[str, Any], descriptors: list[int] | None = None) -> None:
+        if self.lost.is_set():
+            raise OSError("it has ended")
+        async with asyncio.timeout(_ANSWER_SECONDS):
+            while True:
+                try:
+                    socket.send_fds(self._connection, [json.dumps(order).encode()], descriptors or [])
+                except BlockingIOError:
+                    await asyncio.sleep(0.01)
+                else:
+                    return
+
+    def _read(self) -> None:
+        try:
+            packet, ancillary, _flags, _from = self._connection.recvmsg(
+                _PACKET_BYTES, socket.CMSG_SPACE(4), socket.MSG_CMSG_CLOEXEC
+            )
+        except BlockingIOError:
+            return
+        except OSError:
+            packet, ancillary = b"", []
+        if not packet:
+            self._lose()
+            return
+        descriptors = _descriptors(ancillary)
+        try:
+            answer = json.loads(packet)
+            told = answer.get("is")
+        except (ValueError, AttributeError, RecursionError):
+            answer, told = {}, None
+        if told in ("exited", "failed"):
+            self._note_exit(answer)
+        elif self._answer is not None and not self._answer.done():
+            self._answer.set_result((answer, descriptors))
+            return
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+    def _note_exit(self, answer: dict[str, Any]) -> None:
+        kernel, text = self._kernel, str(answer.get("text", ""))
+        if answer["is"] == "failed":  # the runner itself, which ends now
+            self._failure = text
+        elif kernel is not None and answer.get("number") == kernel.number:
+            kernel.end(_ending(answer), text)
+
+    def _lose(self) -> None:
+        if self.lost.is_set():
+            return
+        asyncio.get_running_loop().remove_reader(self._connection)
+        self._connection.close()
+        self.lost.set()
+        if self._kernel is not None:
+            self._kernel.end("its sandbox has ended", self._failure)
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_exception(OSError("it has ended"))
+
+
+@contextlib.contextmanager
+def listening(path: Path) -> Iterator[socket.socket]:
+    """Make the socket at `path` for the block, in which one runner connects to it.
+
+    Raises
+    ------
+    SandboxError
+        If it can't be made.
+    """
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        try:
+            listener.bind(str(path))
+            path.chmod(0o777)  # the runner may have another user id; the folders above are private
+        except OSError as error:
+            raise SandboxError(f"no control socket for a sandbox can be made: {error}") from error
+        listener.listen(1)
+        listener.setblocking(False)
+        try:
+            yield listener
+        finally:
+            path.unlink(missing_ok=True)
+
+
+def _ending(answer: dict[str, Any]) -> str:
+    code = answer.get("code")
+    if answer.get("oom"):
+        return "out of memory"
+    if not isinstance(code, int):
+        return "for a reason that is not known"
+    if -code not in set(signal.Signals):
+        return f"exit status {code}"
+    name = signal.Signals(-code).name
+    return f"killed by {name}, perhaps for want of memory" if name == "SIGKILL" else f"killed by {name}"
+
+
+def _descriptors(ancillary: list[tuple[int, int, bytes]]) -> list[int]:
+    numbers = array.array("i")
+    for level, kind, data in ancillary:
+        if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+            numbers.frombytes(data[: len(data) - len(data) % numbers.itemsize])
+    return list(numbers)

@@ -1,0 +1,192 @@
+"""Which sandboxes work on this machine, and what to do about those that do not."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.metadata
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from labmates.errors import LabmatesError
+from labmates.sandboxes.choose import choose_backend
+from labmates.sandboxes.engine import connect, docker_errors, explain_docker_error
+from labmates.sandboxes.folders import orphaned_folders
+from labmates.sandboxes.image.names import BASE_LABEL, find_image, image_tag
+from labmates.sandboxes.leftovers import old_images, orphaned_containers
+from labmates.sandboxes.warmup import PACKAGES
+
+if TYPE_CHECKING:
+    from docker import DockerClient
+
+ISOLATED = ("docker", "bubblewrap")
+"""The sandboxes that keep code away from this machine, best first."""
+_BUILD_BYTES = 3 << 30  # for the image, what it is made from, and what is half-built meanwhile
+_LIMITS = {"MemoryLimit": "memory", "PidsLimit": "processes", "CpuCfsQuota": "processor time"}
+_BUILD = "labmates sandbox build (on a machine without a registry: labmates sandbox build --base debian)"
+_CLEAN = "labmates sandbox clean"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one check found.
+
+    Attributes
+    ----------
+    sandbox
+        The sandbox that it is about, one of `ISOLATED`; empty if it is about none alone.
+    name
+        What was checked.
+    state
+        With a ``problem``, that sandbox does not work; a ``note`` is good to know.
+    text
+        What was found.
+    advice
+        What to do about it; may be empty.
+    """
+
+    sandbox: str
+    name: str
+    state: Literal["ok", "note", "problem"]
+    text: str
+    advice: str = ""
+
+
+def examine() -> Iterator[Finding]:
+    """Do one check after the other."""
+    yield from _docker()
+    yield _bubblewrap()
+    yield _packages()
+    yield _folders()
+
+
+def working(findings: Iterable[Finding]) -> list[str]:
+    """Return the sandboxes that work, according to all findings."""
+    broken = {finding.sandbox for finding in findings if finding.state == "problem"}
+    return [name for name in ISOLATED if name not in broken]
+
+
+def taken_by_auto() -> tuple[str | None, str]:
+    """Return the sandbox that ``--sandbox auto`` takes for a model's code, or None, and a remark on that."""
+    try:
+        choice = choose_backend("auto", trusted_code=False)
+    except LabmatesError as error:
+        return None, str(error)
+    asyncio.run(choice.backend.close())
+    return choice.backend.name, choice.note or ""
+
+
+def _docker() -> Iterator[Finding]:
+    try:
+        client = connect()
+    except LabmatesError as error:
+        yield Finding("docker", "Docker engine", "problem", str(error))
+        return
+    try:
+        for check in _ENGINE_CHECKS:
+            yield check(client)
+    except LabmatesError as error:
+        yield Finding("docker", "Docker engine", "problem", str(error))
+    except docker_errors() as error:
+        yield Finding("docker", "Docker engine", "problem", explain_docker_error(error))
+    finally:
+        client.close()
+
+
+def _engine(client: DockerClient) -> Finding:
+    version, options = client.version(), client.info().get("SecurityOptions") or []
+    rootless = ", rootless" if any("rootless" in option for option in options) else ""
+    text = f"version {version['Version']} (API {version['ApiVersion']}), on this machine{rootless}"
+    return Finding("docker", "Docker engine", "ok", text)
+
+
+def _limits(client: DockerClient) -> Finding:
+    info = client.info()
+    missing = [what for name, what in _LIMITS.items() if info.get(name) is False]
+    if missing:
+        advice = (
+            "turn their control groups on (for memory, boot with cgroup_enable=memory; a rootless engine needs cgroup "
+            "v2 and systemd, see https://docs.docker.com/engine/security/rootless/)"
+        )
+        return Finding("docker", "limits", "problem", f"the engine can't limit {', '.join(missing)}", advice)
+    if info.get("SwapLimit") is False:
+        text = "the engine can't limit swap: a sandbox may use more than its memory where this machine has swap"
+        return Finding("docker", "limits", "note", text, "boot with swapaccount=1, or use cgroup v2")
+    return Finding("docker", "limits", "ok", "memory, swap, processes and processor time can be limited")
+
+
+def _image(client: DockerClient) -> Finding:
+    image = find_image(client)
+    if image is None:
+        return Finding("docker", "image", "problem", f"there is no image {image_tag()}", _BUILD)
+    size, base = image.attrs["Size"], image.labels.get(BASE_LABEL, "unknown")
+    return Finding("docker", "image", "ok", f"{image_tag()}, {size / 1e6:.0f} MB, based on {base}")
+
+
+def _old_images(client: DockerClient) -> Finding:
+    old = old_images(client)
+    if not old:
+        return Finding("docker", "old images", "ok", "none")
+    return Finding("docker", "old images", "note", f"{len(old)} of other versions: {', '.join(old)}", _CLEAN)
+
+
+def _disk(client: DockerClient) -> Finding:
+    root = str(client.info().get("DockerRootDir", ""))
+    try:
+        free = shutil.disk_usage(root).free
+    except OSError:
+        return Finding("docker", "disk", "note", f"the engine's folder {root} can't be looked at")
+    text = f"{free / 1e9:.1f} GB free for the engine in {root}"
+    if free >= _BUILD_BYTES:
+        return Finding("docker", "disk", "ok", text)
+    advice = f"building the image takes about 3 GB; make room with {_CLEAN} --images, or docker system prune"
+    return Finding("docker", "disk", "note", text, advice)
+
+
+def _containers(client: DockerClient) -> Finding:
+    found = list(orphaned_containers(client).values())
+    if not found:
+        return Finding("docker", "left containers", "ok", "none")
+    return Finding("docker", "left containers", "note", f"{len(found)} of killed runs: {', '.join(found)}", _CLEAN)
+
+
+_ENGINE_CHECKS: tuple[Callable[[DockerClient], Finding], ...] = (
+    _engine, _limits, _disk, _image, _old_images, _containers,
+)  # fmt: skip
+
+
+def _bubblewrap() -> Finding:
+    from labmates.sandboxes.bubblewrap import bubblewrap_works
+
+    why = bubblewrap_works()
+    if why is None:
+        return Finding("bubblewrap", "bubblewrap", "ok", "works")
+    advice = (
+        "install it (Debian and Ubuntu: apt-get install bubblewrap). Where it may not make namespaces (in a container, "
+        "or by a rule of AppArmor), use Docker"
+    )
+    return Finding("bubblewrap", "bubblewrap", "problem", f"does not work: {why}", advice)
+
+
+def _packages() -> Finding:
+    missing = [name for name in PACKAGES if not _is_installed(name)]
+    if missing:
+        text = f"missing for code on this machine: {', '.join(missing)}"
+        return Finding("bubblewrap", "packages", "problem", text, "pip install 'labmates[local]'")
+    return Finding("bubblewrap", "packages", "ok", "all there that code in bubblewrap relies on")
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def _folders() -> Finding:
+    found = orphaned_folders()
+    if not found:
+        return Finding("", "left folders", "ok", "none")
+    return Finding("", "left folders", "note", f"{len(found)} of killed runs: {', '.join(map(str, found))}", _CLEAN)

@@ -1,0 +1,103 @@
+"""What code writes to ``out/`` comes back as artifacts, within limits."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from labmates.sandboxes.base import OutputFile
+from labmates.sandboxes.control import Control
+
+FILE_BYTES = 8 << 20
+FILES_PER_CALL = 10
+SESSION_BYTES = 64 << 20
+_NAME = re.compile(r"[^\x00-\x1f\x7f-\x9f\ud800-\udfff/\\]{1,200}")
+
+
+@dataclass
+class Collected:
+    """The files that one call brought.
+
+    Attributes
+    ----------
+    files
+        New and changed files.
+    left_out
+        How many entries of ``out/`` the limits leave out: links, too many or too large files, odd names.
+    """
+
+    files: list[OutputFile] = field(default_factory=list)
+    left_out: int = 0
+
+
+class Collector:
+    """Takes over new and changed files of one session."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, str] = {}
+        self._left_out = 0
+        self._room = SESSION_BYTES
+
+    def forget(self) -> None:
+        """Take note that ``out/`` is a new one, with nothing in it."""
+        self._seen.clear()
+        self._left_out = 0
+
+    async def collect(self, control: Control) -> Collected:
+        """Return what is new in ``out/``.
+
+        Raises
+        ------
+        SandboxError
+            If the sandbox does not answer.
+        """
+        collected = Collected()
+        listing = await control.ask({"do": "list"})
+        for name, size, version in _entries(listing.get("files")):
+            if self._seen.get(name) == version:
+                continue
+            self._seen[name] = version
+            content = None
+            if _is_fine(name) and size <= min(FILE_BYTES, self._room) and len(collected.files) < FILES_PER_CALL:
+                content = await self._content(control, name)
+            if content is None:
+                collected.left_out += 1
+            else:
+                self._room -= len(content)
+                collected.files.append(OutputFile(name, content))
+        beyond = listing.get("left_out")
+        if isinstance(beyond, int) and beyond != self._left_out:
+            collected.left_out += max(0, beyond - self._left_out)
+            self._left_out = beyond
+        return collected
+
+    async def _content(self, control: Control, name: str) -> bytes | None:
+        descriptor = await control.open(name)
+        if descriptor is None:
+            return None
+        most = min(FILE_BYTES, self._room)
+        try:
+            content = await asyncio.to_thread(os.pread, descriptor, most + 1, 0)
+        except OSError:
+            return None
+        finally:
+            os.close(descriptor)
+        return content if len(content) <= most else None
+
+
+def _entries(listed: Any) -> list[tuple[str, int, str]]:
+    """Return name, size and version of the files that a runner lists, as far as they make sense."""
+    rows = listed if isinstance(listed, list) else []
+    return [
+        (row[0], row[1], row[2])
+        for row in rows
+        if isinstance(row, list) and len(row) == 3 and [type(value) for value in row] == [str, int, str]
+    ]
+
+
+def _is_fine(name: str) -> bool:
+    parts = name.split("/")
+    return len(name) <= 200 and all(_NAME.fullmatch(part) and part not in (".", "..") for part in parts)

@@ -1,0 +1,156 @@
+"""What an image is based on: an image with Python from a registry, or one made from Debian's packages."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Callable
+from typing import IO, TYPE_CHECKING, Any
+
+from labmates.errors import UsageError
+from labmates.sandboxes.base import SandboxError
+from labmates.sandboxes.engine import docker_errors, explain_docker_error, explain_docker_text
+from labmates.sandboxes.image.containers import run_once
+from labmates.sandboxes.image.names import BASE_IMAGE, KIND_LABEL, find_image
+from labmates.sandboxes.image.wheels import Target
+
+if TYPE_CHECKING:
+    from docker import DockerClient
+    from docker.models.images import Image
+
+DEFAULT_BASE = "python:3.12-slim"
+"""The base unless another one is asked for."""
+DEBIAN = "debian"
+"""Name for a base that is made on this machine, without a registry."""
+_SUITE = "trixie"
+_MMDEBSTRAP = (
+    "mmdebstrap", "--quiet", "--variant=minbase", "--include=python3,python3-venv",
+    *(f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in ("doc", "info", "locale", "man")),
+    "--aptopt=Acquire::Languages none", _SUITE, "-",
+)  # fmt: skip
+_OLDEST_PYTHON = (3, 11)
+_EXAMINE = (
+    "import json, platform, sys; "
+    "print(json.dumps([platform.python_version(), platform.machine(), *platform.libc_ver(), "
+    "sys.implementation.name]))"
+)
+_PULL_ADVICE = (
+    f"on a machine without a registry make the base from Debian's packages: labmates sandbox build --base {DEBIAN}"
+)
+_STOP_SECONDS = 20.0
+_ERROR_LINES = 8
+
+
+def get_base(client: DockerClient, name: str, tell: Callable[[str], None], *, renew: bool = False) -> Image:
+    """Return the base image called `name`, which is pulled or made unless it is there.
+
+    Parameters
+    ----------
+    name
+        Name of an image, or `DEBIAN`.
+    renew
+        Make `DEBIAN` anew even if it is there.
+
+    Raises
+    ------
+    UsageError
+        If the program that is needed to make one is not installed.
+    SandboxError
+        If it can't be had.
+    """
+    tag = f"{BASE_IMAGE}:{_SUITE}" if name == DEBIAN else name
+    image = find_image(client, tag)
+    if image is None or (name == DEBIAN and renew):
+        if name == DEBIAN:
+            _make_debian(client, tell)
+        else:
+            _pull(client, name, tell)
+        image = find_image(client, tag)
+    if image is None:
+        raise SandboxError(f"the base {name} was fetched, but the engine has it not")
+    return image
+
+
+def examine_base(client: DockerClient, image: Image) -> Target:
+    """Ask the Python of `image` what packages fit it.
+
+    Raises
+    ------
+    SandboxError
+        If it has no Python, or one that will not do.
+    """
+    code, text = run_once(client, image, ["python3", "-c", _EXAMINE])
+    if code != 0:
+        raise SandboxError(f"the base has no usable python3: {text[-300:].strip()}")
+    try:
+        version, machine, libc, libc_version, implementation = json.loads(text)
+        python = tuple(int(part) for part in version.split(".")[:2])
+    except (ValueError, AttributeError) as error:
+        raise SandboxError(f"the base's python3 gives no usable answer: {text[:300]!r}") from error
+    if implementation != "cpython" or python < _OLDEST_PYTHON:
+        raise SandboxError(f"the base has {implementation} {version}, but CPython 3.11 or newer is needed")
+    if libc != "glibc":
+        raise SandboxError("the base has another C library than glibc (Alpine?), for which few packages are made")
+    major, minor = (int(part) for part in libc_version.split(".")[:2])
+    return Target(version, machine, (major, minor))
+
+
+def _pull(client: DockerClient, name: str, tell: Callable[[str], None]) -> None:
+    tell(f"pulling {name}")
+    fault = ""
+    try:
+        for answer in client.api.pull(name, stream=True, decode=True):
+            fault = fault or str(answer.get("error", ""))
+    except docker_errors() as error:
+        fault = explain_docker_error(error)
+    if fault:
+        raise SandboxError(f"can't pull the base {name}: {' '.join(fault.split())}; {_PULL_ADVICE}")
+
+
+def _make_debian(client: DockerClient, tell: Callable[[str], None]) -> None:
+    if shutil.which(_MMDEBSTRAP[0]) is None:
+        raise UsageError(
+            f"making a base from Debian's packages needs the program {_MMDEBSTRAP[0]} (Debian and Ubuntu: "
+            f"sudo apt-get install {_MMDEBSTRAP[0]}); with a registry, leave --base out"
+        )
+    tell(f"making a base from the packages of Debian {_SUITE}, about 40 MB to download")
+    with tempfile.TemporaryFile() as archive:
+        _run_to_end(_MMDEBSTRAP, archive)
+        archive.seek(0)
+        _import(client, archive)
+
+
+def _run_to_end(command: tuple[str, ...], output: IO[bytes]) -> None:
+    """Run `command`, which is given time to clean up after itself if we are interrupted."""
+    with tempfile.TemporaryFile() as complaints:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=complaints)  # noqa: S603
+        try:
+            code = process.wait()
+        except BaseException:
+            process.send_signal(signal.SIGTERM)
+            try:
+                process.wait(_STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            raise
+        complaints.seek(0)
+        lines = complaints.read().decode(errors="replace").strip().splitlines()
+    if code != 0:
+        why = "\n".join(lines[-_ERROR_LINES:]) or f"exit status {code}"
+        raise SandboxError(f"{command[0]} failed (is there a network, and room on the disk?):\n{why}")
+
+
+def _import(client: DockerClient, archive: IO[bytes]) -> None:
+    changes = [f"LABEL {KIND_LABEL}=base"]
+    try:
+        said = client.api.import_image_from_data(archive, repository=BASE_IMAGE, tag=_SUITE, changes=changes)
+    except docker_errors() as error:
+        raise SandboxError(f"the engine did not take the base: {explain_docker_error(error)}") from error
+    answers: list[dict[str, Any]] = [json.loads(line) for line in said.splitlines() if line.strip()]
+    for answer in answers:
+        if "error" in answer:
+            raise SandboxError(f"the engine did not take the base: {explain_docker_text(str(answer['error']))}")

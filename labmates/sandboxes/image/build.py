@@ -1,0 +1,133 @@
+"""Building the image that sandboxes run."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from labmates.sandboxes.base import SandboxError
+from labmates.sandboxes.folders import cache_folder
+from labmates.sandboxes.image.base import DEFAULT_BASE, examine_base, get_base
+from labmates.sandboxes.image.containers import run_once
+from labmates.sandboxes.image.names import (
+    BASE_LABEL,
+    RECIPES,
+    RUNNER,
+    find_image,
+    image_tag,
+    packages_tag,
+)
+from labmates.sandboxes.image.recipe import Recipe, make_image
+from labmates.sandboxes.image.wheels import download_wheels, pinned_packages
+
+if TYPE_CHECKING:
+    from docker import DockerClient
+    from docker.models.images import Image
+
+_PYTHON = ("/opt/venv/bin/python", "-s", "-P", "-c")
+_UNPRIVILEGED = "import os; assert os.getuid() == os.getgid() == 10001, os.getuid(); "
+_TRY_PACKAGES = (
+    f"{_UNPRIVILEGED}import ipykernel.kernelapp, matplotlib.pyplot, numpy, pandas, scipy.stats, seaborn, "
+    "sklearn.ensemble, statsmodels.api"
+)
+_TRY_RUNNER = f"{_UNPRIVILEGED}import sys; sys.path.append('/opt/labmates'); import runner"
+
+
+def build_image(
+    client: DockerClient,
+    base: str | None = None,
+    tell: Callable[[str], None] = lambda _line: None,
+    *,
+    force: bool = False,
+) -> Image:
+    """Return the image that this version of labmates runs; it is built unless it is there.
+
+    The first time takes one to three minutes, and a network for the base and the packages; the build itself has none.
+    When only the runner has changed, it takes seconds.
+
+    Parameters
+    ----------
+    base
+        An image with Python 3.11 or newer, or ``"debian"`` to make one without a registry. By default whatever is
+        there is used, and otherwise `DEFAULT_BASE`.
+    tell
+        Is called with a line of text for each step.
+    force
+        Build everything again.
+
+    Raises
+    ------
+    UsageError
+        If a program is missing that is needed.
+    SandboxError
+        If something can't be fetched, or the build fails; half-built images are removed.
+    """
+    with _one_at_a_time(tell):
+        image = find_image(client)
+        if image is not None and not force and _fits(image, base):
+            return image
+        packages = find_image(client, packages_tag())
+        if packages is None or force or not _fits(packages, base):
+            packages = _build_packages(client, base or DEFAULT_BASE, tell, renew=force)
+        return _build_sandbox(client, packages, tell)
+
+
+def _fits(image: Image, base: str | None) -> bool:
+    return base is None or image.labels.get(BASE_LABEL) == base
+
+
+def _build_packages(client: DockerClient, base: str, tell: Callable[[str], None], *, renew: bool) -> Image:
+    image = get_base(client, base, tell, renew=renew)
+    target = examine_base(client, image)
+    wheels = download_wheels(target, tell)
+    recipe = Recipe(
+        tag=packages_tag(),
+        kind="packages",
+        base=base,
+        files={
+            "Dockerfile": RECIPES["packages"],
+            "requirements.txt": "\n".join(pinned_packages(target)).encode(),
+            **{f"wheels/{path.name}": path for path in wheels.iterdir()},
+        },
+        arguments={"BASE_IMAGE": str(image.id)},
+        check=lambda built: _try(client, built, _TRY_PACKAGES),
+    )
+    return make_image(client, recipe, tell)
+
+
+def _build_sandbox(client: DockerClient, packages: Image, tell: Callable[[str], None]) -> Image:
+    recipe = Recipe(
+        tag=image_tag(),
+        kind="sandbox",
+        base=packages.labels.get(BASE_LABEL, ""),
+        files={"Dockerfile": RECIPES["sandbox"], "runner.py": RUNNER},
+        arguments={"PACKAGES_IMAGE": packages_tag()},
+        check=lambda built: _try(client, built, _TRY_RUNNER),
+    )
+    return make_image(client, recipe, tell)
+
+
+def _try(client: DockerClient, image: Image, code: str) -> None:
+    status, text = run_once(client, image, [*_PYTHON, code])
+    if status != 0:
+        raise SandboxError(f"the image was built, but does not work:\n{text[-1_500:].strip()}")
+
+
+@contextlib.contextmanager
+def _one_at_a_time(tell: Callable[[str], None]) -> Iterator[None]:
+    """Wait until no other build of this user is going on: it may be making the same image."""
+    path = cache_folder("build.lock")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = path.open("w")
+    except OSError as error:
+        raise SandboxError(f"there is no place for a lock file in {path.parent}: {error}") from error
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            tell("waiting for another build to end")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,55 @@
+"""Containers that run one command for us, with no network, and are gone afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from labmates.sandboxes.base import SandboxError
+from labmates.sandboxes.engine import docker_errors, explain_docker_error, remove_container
+from labmates.sandboxes.owners import container_labels
+
+if TYPE_CHECKING:
+    from docker import DockerClient
+    from docker.models.images import Image
+
+_SECONDS = 120.0
+_MEMORY = 2 << 30
+
+
+def run_once(client: DockerClient, image: Image, command: Sequence[str]) -> tuple[int, str]:
+    """Run `command` in a read-only container of `image`.
+
+    Returns
+    -------
+    tuple of int and str
+        Its exit code, and what it wrote.
+
+    Raises
+    ------
+    SandboxError
+        If the container can't be run, or does not end in two minutes.
+    """
+    container = None
+    try:
+        container = client.containers.create(
+            image,
+            entrypoint=list(command),
+            command=[],
+            labels=container_labels("trial"),
+            network_mode="none",
+            read_only=True,
+            tmpfs={"/home/agent": "mode=1777", "/tmp": "mode=1777"},  # noqa: S108
+            mem_limit=_MEMORY,
+            cap_drop=["ALL"],
+            security_opt=["no-new-privileges"],
+            log_config={"type": "local"},
+        )
+        container.start()
+        code = int(container.wait(timeout=_SECONDS)["StatusCode"])
+        return code, container.logs().decode(errors="replace")
+    except docker_errors() as error:
+        raise SandboxError(f"a container to try the image can't be run: {explain_docker_error(error)}") from error
+    finally:
+        if container is not None:
+            remove_container(client, container.id)

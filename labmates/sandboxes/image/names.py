@@ -1,0 +1,74 @@
+"""What the sandbox's images are called: the tag is a hash of all that an image is made from."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from labmates.sandboxes.engine import EngineError, docker_errors, explain_docker_error
+
+if TYPE_CHECKING:
+    from docker import DockerClient
+    from docker.models.images import Image
+
+IMAGE = "labmates-sandbox"
+"""Repository of the images that sandboxes run."""
+PACKAGES_IMAGE = "labmates-sandbox-packages"
+"""Repository of the images that they are made from: everything but the runner."""
+BASE_IMAGE = "labmates-sandbox-base"
+"""Repository of the bases that are made on this machine."""
+REPOSITORIES = (IMAGE, PACKAGES_IMAGE, BASE_IMAGE)
+"""All repositories of ours."""
+KIND_LABEL = "labmates.image"
+"""Label of every image of ours: ``sandbox``, ``packages``, ``base``, or ``build`` for what is half-built."""
+BASE_LABEL = "labmates.base"
+"""Label that names what an image is based on."""
+VERSION_LABEL = "labmates.version"
+"""Label with the version of labmates that made an image."""
+
+FOLDER = Path(__file__).parent
+"""Where the recipes are."""
+REQUIREMENTS = FOLDER / "requirements.txt"
+"""The packages in the image."""
+RECIPES = {"packages": FOLDER / "Dockerfile", "sandbox": FOLDER / "runner.Dockerfile"}
+"""How the images are made, by the value of `KIND_LABEL`."""
+RUNNER = FOLDER.parent / "runner.py"
+"""What runs in the sandbox."""
+
+
+def packages_tag() -> str:
+    """Return the full name of the image with the packages that this version of labmates wants."""
+    return f"{PACKAGES_IMAGE}:{_hash([RECIPES['packages'], REQUIREMENTS])}"
+
+
+def image_tag() -> str:
+    """Return the full name of the image that this version of labmates runs, ``labmates-sandbox:HASH``."""
+    return f"{IMAGE}:{_hash([RECIPES['packages'], REQUIREMENTS, RECIPES['sandbox'], RUNNER])}"
+
+
+def find_image(client: DockerClient, tag: str | None = None) -> Image | None:
+    """Return the image called `tag`, by default the one that this version of labmates runs; None if it is not there.
+
+    Raises
+    ------
+    EngineError
+        If the engine does not tell.
+    """
+    from docker.errors import NotFound
+
+    try:
+        return client.images.get(tag or image_tag())
+    except NotFound:
+        return None
+    except docker_errors() as error:
+        raise EngineError(f"the engine does not tell which images there are: {explain_docker_error(error)}") from error
+
+
+def _hash(paths: Iterable[Path]) -> str:
+    digest = hashlib.sha256()
+    for path in paths:
+        content = path.read_bytes()
+        digest.update(f"{path.name} {len(content)}\n".encode() + content)
+    return digest.hexdigest()[:16]

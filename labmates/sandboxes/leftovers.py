@@ -1,0 +1,179 @@
+"""What killed processes left behind, and images of other versions: finding and removing it."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from labmates.sandboxes.base import SandboxError
+from labmates.sandboxes.engine import docker_errors, explain_docker_error, remove_container
+from labmates.sandboxes.folders import cache_folder, remove_folder, sweep_folders
+from labmates.sandboxes.image.names import KIND_LABEL, REPOSITORIES, image_tag, packages_tag
+from labmates.sandboxes.image.wheels import WHEELS
+from labmates.sandboxes.owners import OWNER_LABEL, SANDBOX_LABEL, owner_state
+
+if TYPE_CHECKING:
+    from docker import DockerClient
+
+_BUILD_SECONDS = 3600  # what a build left is left alone for as long as the build might still be going on
+
+
+@dataclass(frozen=True)
+class Removed:
+    """What was removed.
+
+    Attributes
+    ----------
+    containers
+        Names of containers.
+    folders
+        Paths of folders.
+    images
+        Names of images; the identifier of one that has no name.
+    """
+
+    containers: list[str] = field(default_factory=list)
+    folders: list[str] = field(default_factory=list)
+    images: list[str] = field(default_factory=list)
+
+
+def sweep_containers(client: DockerClient, *, everything: bool = False) -> list[str]:
+    """Remove the containers of processes that are no longer alive.
+
+    Quick: one request, and one more for each container that is removed.
+
+    Parameters
+    ----------
+    everything
+        Remove the containers of living processes too, and those of which we can't know.
+
+    Returns
+    -------
+    list of str
+        Names of the containers that were removed. One that the engine does not remove is left out.
+
+    Raises
+    ------
+    SandboxError
+        If the engine does not tell which containers there are.
+    """
+    return _remove_containers(client, orphaned_containers(client, everything=everything))
+
+
+def orphaned_containers(client: DockerClient, *, everything: bool = False) -> dict[str, str]:
+    """Return the identifiers and names of the containers that `sweep_containers` would remove."""
+    return {
+        one["Id"]: _name(one)
+        for one in _containers(client, SANDBOX_LABEL)
+        if everything or owner_state(one["Labels"].get(OWNER_LABEL, "")) == "dead"
+    }
+
+
+def old_images(client: DockerClient, *, everything: bool = False) -> dict[str, int]:
+    """Return the images of ours that this version of labmates does not run.
+
+    Parameters
+    ----------
+    everything
+        Return all images of ours, also those that it does run.
+
+    Returns
+    -------
+    dict of str to int
+        Sizes in bytes (which share much) by name, or by identifier for those that have no name; those that are made
+        from others come first.
+    """
+    kept = () if everything else (image_tag(), packages_tag())
+    found: dict[str, int] = {}
+    for image in sorted(_ask(client.api.images, filters={"label": KIND_LABEL}), key=_age):
+        kind = image["Labels"][KIND_LABEL]
+        tags = [tag for tag in image["RepoTags"] or () if tag != "<none>:<none>"]
+        if everything or (kind != "base" and (tags or kind != "build" or _age(image) > _BUILD_SECONDS)):
+            names = tags or [image["Id"]]
+            found.update({name: image["Size"] for name in names if name not in kept and _is_ours(name)})
+    return found
+
+
+def clean(client: DockerClient | None, *, images: bool = False, everything: bool = False) -> Removed:
+    """Remove what killed processes left, and images of other versions of labmates.
+
+    Parameters
+    ----------
+    client
+        The engine; None if there is none, so that only folders are removed.
+    images
+        Remove all images of ours and the packages that were downloaded for them, too.
+    everything
+        Remove the containers of living processes, too.
+
+    Raises
+    ------
+    SandboxError
+        If the engine does not tell what there is.
+    """
+    removed = Removed(folders=[str(folder) for folder in sweep_folders()])
+    if images:
+        wheels = cache_folder(WHEELS)
+        if wheels.is_dir():
+            remove_folder(wheels)
+            removed.folders.append(str(wheels))
+    if client is not None:
+        removed.containers.extend(sweep_containers(client, everything=everything))
+        removed.containers.extend(_remove_containers(client, _stopped_builds(client, everything=everything)))
+        removed.images.extend(_remove_images(client, old_images(client, everything=images)))
+    return removed
+
+
+def _stopped_builds(client: DockerClient, *, everything: bool) -> dict[str, str]:
+    return {
+        one["Id"]: _name(one)
+        for one in _containers(client, f"{KIND_LABEL}=build")
+        if everything or (one["State"] != "running" and _age(one) > _BUILD_SECONDS)
+    }
+
+
+def _remove_containers(client: DockerClient, found: dict[str, str]) -> list[str]:
+    removed = []
+    for container, name in found.items():
+        with contextlib.suppress(SandboxError):  # one that does not go must not keep the others
+            remove_container(client, container)
+            removed.append(name)
+    return removed
+
+
+def _remove_images(client: DockerClient, names: Iterable[str]) -> list[str]:
+    """Remove images; those that a container uses, or another image is made from, stay."""
+    removed = []
+    for name in names:
+        with contextlib.suppress(*docker_errors()):
+            client.api.remove_image(name)
+            removed.append(name)
+    return removed
+
+
+def _containers(client: DockerClient, label: str) -> list[dict[str, Any]]:
+    return _ask(client.api.containers, all=True, filters={"label": label})
+
+
+def _ask(request: Callable[..., list[dict[str, Any]]], **options: Any) -> list[dict[str, Any]]:
+    try:
+        return request(**options)
+    except docker_errors() as error:
+        raise SandboxError(f"the engine does not tell what there is: {explain_docker_error(error)}") from error
+
+
+def _name(container: dict[str, Any]) -> str:
+    names = container["Names"] or [container["Id"][:12]]
+    return str(names[0]).lstrip("/")
+
+
+def _age(thing: dict[str, Any]) -> float:
+    """Return the age of an image or a container, in seconds."""
+    return time.time() - float(thing["Created"])
+
+
+def _is_ours(name: str) -> bool:
+    return name.startswith("sha256:") or name.rpartition(":")[0] in REPOSITORIES

@@ -1,0 +1,67 @@
+"""Which process something belongs to, and whether that process is still alive."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Literal
+
+OwnerState = Literal["alive", "dead", "unknown"]
+"""Unknown is the owner that lives (or lived) where its process id means something else, or that we may not see."""
+
+SANDBOX_LABEL = "labmates.sandbox"
+"""Label of every container of ours; its value says what for."""
+OWNER_LABEL = "labmates.owner"
+"""Label that names a container's owner, in the format of `this_owner`."""
+
+
+def this_owner() -> str:
+    """Return what identifies this process on this machine: ``NAMESPACE-PID-STARTTIME``.
+
+    A process id alone may be given to another process later, and means something only within its namespace.
+    """
+    return f"{_pid_namespace()}-{os.getpid()}-{_start_time(os.getpid())}"
+
+
+def container_labels(what: str) -> dict[str, str]:
+    """Return the labels of a container that belongs to this process and serves for `what`, a word."""
+    return {SANDBOX_LABEL: what, OWNER_LABEL: this_owner()}
+
+
+def owner_state(owner: str) -> OwnerState:
+    """Tell whether the process that `owner` identifies, in the format of `this_owner`, is alive."""
+    namespace, _, process = owner.partition("-")
+    pid, _, started = process.partition("-")
+    if namespace != _pid_namespace() or not pid.isdecimal() or not started.isdecimal():
+        return "unknown"
+    now = _start_time(int(pid))
+    if now is not None:
+        return "alive" if now == started else "dead"
+    return "unknown" if _exists(int(pid)) else "dead"
+
+
+def _pid_namespace() -> str:
+    return "".join(filter(str.isdecimal, str(Path("/proc/self/ns/pid").readlink())))  # "pid:[4026531836]"
+
+
+def _start_time(pid: int) -> str | None:
+    """Return when process `pid` was started, in clock ticks since boot.
+
+    An empty text is returned if it has ended and only waits to be collected, and None if we can't see it.
+    """
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return "" if fields[0] in "ZX" else fields[19]
+
+
+def _exists(pid: int) -> bool:
+    """Tell whether there is a process `pid`: that of another user may be hidden from us in ``/proc``."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True

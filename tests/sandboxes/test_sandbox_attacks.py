@@ -1,0 +1,566 @@
+"""What code in an isolated sandbox must not be able to do, tried; every time the agent is told, and goes on."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+import labmates
+from labmates.sandboxes.session import KernelBackend, KernelSandbox
+from tests.sandboxes.backends import ISOLATED, make_backend
+from tests.sandboxes.memory import peak_memory, reset_peak_memory
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+REPOSITORY = Path(labmates.__file__).parent.parent
+SECRET = "sk-never-to-be-seen"
+
+
+@pytest.fixture(scope="module")
+def secret() -> Iterator[None]:
+    os.environ["OPENAI_API_KEY"] = SECRET
+    yield
+    del os.environ["OPENAI_API_KEY"]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=ISOLATED)
+async def isolated_backend(secret: None, request: pytest.FixtureRequest) -> AsyncIterator[KernelBackend]:
+    backend = make_backend(request.param)
+    yield backend
+    await backend.close()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def isolated(isolated_backend: KernelBackend, data: Path) -> KernelSandbox:
+    return await isolated_backend.open(data)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def neighbour(isolated_backend: KernelBackend, data: Path) -> KernelSandbox:
+    """Another agent's session, which must not notice anything."""
+    session = await isolated_backend.open(data)
+    await session.run(
+        "kept = 'of the neighbour'; open('note.txt', 'w').write(kept); open('/tmp/note', 'w').write(kept)"
+    )
+    return session
+
+
+async def works_as_before(session: KernelSandbox) -> None:
+    result = await session.run("print(kept, open('note.txt').read(), df.shape)")
+    assert result.text == "of the neighbour of the neighbour (3, 3)\n"
+
+
+# The network
+
+
+async def test_a_listener_on_this_machine_is_out_of_reach(isolated: KernelSandbox) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        socket.create_connection(("127.0.0.1", port), 5).close()  # it does listen
+        result = await isolated.run(f"import socket; socket.create_connection(('127.0.0.1', {port}), 2)")
+    assert "ConnectionRefusedError" in result.text
+
+
+async def test_there_is_no_network_but_loopback(isolated: KernelSandbox) -> None:
+    result = await isolated.run("import socket; [name for _, name in socket.if_nameindex()]")
+    assert result.text == "['lo']\n"
+
+
+@pytest.mark.parametrize("address", ["1.1.1.1", "172.17.0.1", "169.254.169.254", "10.0.0.1"])
+async def test_the_world_and_the_gateway_are_out_of_reach(isolated: KernelSandbox, address: str) -> None:
+    result = await isolated.run(f"import socket; socket.create_connection(('{address}', 80), 2)")
+    assert (result.status, "unreachable" in result.text) == ("error", True)
+
+
+async def test_names_are_not_looked_up(isolated: KernelSandbox) -> None:
+    assert "gaierror" in (await isolated.run("import socket; socket.getaddrinfo('pypi.org', 443)")).text
+
+
+async def test_no_interface_can_be_made(isolated: KernelSandbox) -> None:
+    result = await isolated.run("import socket; socket.socket(socket.AF_PACKET, socket.SOCK_RAW)")
+    assert result.status == "error"
+
+
+# Files and environment of this machine
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/etc/shadow", str(REPOSITORY / "labmates" / "__init__.py"), str(REPOSITORY / "pyproject.toml"),
+     str(Path.home() / ".bashrc"), "/var/run/docker.sock", "/run/docker.sock", "/proc/1/root/etc/shadow",
+     "/proc/kcore", "/dev/mem", "/dev/sda", "/dev/vda"],
+)  # fmt: skip
+async def test_files_of_this_machine_cannot_be_read(isolated: KernelSandbox, path: str) -> None:
+    code = f"import os\nos.listdir({path!r}) if os.path.isdir({path!r}) else open({path!r}, 'rb').read(64)"
+    assert (await isolated.run(code)).status == "error"
+
+
+async def test_the_engines_socket_is_nowhere(isolated: KernelSandbox) -> None:
+    code = """
+import os, stat
+found = []
+for folder, inner, names in os.walk('/'):
+    inner[:] = [] if folder in ('/proc', '/sys') else inner
+    for name in names:
+        try:
+            if stat.S_ISSOCK(os.lstat(os.path.join(folder, name)).st_mode):
+                found.append(os.path.join(folder, name))
+        except OSError:
+            pass
+found
+"""
+    assert (await isolated.run(code)).text == "[]\n"
+
+
+async def test_a_users_file_with_a_secret_is_not_there(isolated: KernelSandbox, tmp_path: Path) -> None:
+    path = tmp_path / "key"
+    path.write_text(SECRET)
+    path.chmod(0o644)
+    assert "FileNotFoundError" in (await isolated.run(f"open({str(path)!r})")).text
+
+
+async def test_our_environment_is_not_visible(isolated: KernelSandbox) -> None:
+    code = "from pathlib import Path\nimport os\nenvironments = [str(os.environ)]\n"
+    code += "for path in Path('/proc').glob('[0-9]*/environ'):\n"
+    code += "    try: environments.append(path.read_text())\n    except OSError: pass\n"
+    result = await isolated.run(f"{code}len(environments) > 1, any({SECRET[:8]!r} in text for text in environments)")
+    assert result.text == "(True, False)\n"
+
+
+async def test_our_own_package_cannot_be_imported(isolated: KernelSandbox) -> None:
+    assert "ModuleNotFoundError" in (await isolated.run("import labmates")).text
+
+
+# Writing
+
+
+async def test_only_the_private_folders_can_be_written(isolated: KernelSandbox) -> None:
+    code = """
+import os
+written = []
+for folder, inner, _ in os.walk('/'):
+    inner[:] = [] if folder.count('/') > 4 or folder in ('/proc', '/usr/share') else inner
+    try:
+        path = os.path.join(folder, 'probe')
+        with open(path, 'x'):
+            written.append(folder)
+        os.unlink(path)
+    except OSError:
+        pass
+print(*sorted({'/'.join(folder.split('/')[:3]) for folder in written}))
+"""
+    written = set((await isolated.run(code)).text.split())
+    assert written - {"/dev/mqueue"} == {"/dev/shm", "/home/agent", "/tmp"}  # queues hold less than a megabyte
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["open('/data/data.csv', 'a')", "import os; os.unlink('/data/data.csv')", "import os; os.chmod('/data', 0o777)",
+     "open('/run/labmates/settings.json', 'a')", "open('/opt/labmates/runner.py', 'a')",
+     "open('/proc/sys/kernel/core_pattern', 'w')", "open('/proc/sysrq-trigger', 'w')",
+     "import os; os.mknod('/tmp/disk', 0o60666, os.makedev(254, 0))",
+     "import ctypes, os\nif ctypes.CDLL(None, use_errno=True).mount(b'none', b'/tmp', b'tmpfs', 0, 0): raise OSError",
+     "import os; os.chroot('/tmp')", "import os; os.setuid(0)"],
+)  # fmt: skip
+async def test_what_is_not_private_cannot_be_changed(isolated: KernelSandbox, code: str) -> None:
+    assert (await isolated.run(code)).status == "error"
+
+
+async def test_the_disk_cannot_be_filled(isolated: KernelSandbox, neighbour: KernelSandbox) -> None:
+    code = """
+import os
+written = {}
+for folder in ('/tmp', '/home/agent', '/dev/shm'):
+    files = [open(f'{folder}/fill{number}', 'wb') for number in range(3)]
+    written[folder] = 0
+    for file in files:
+        try:
+            for _ in range(200):
+                written[folder] += os.write(file.fileno(), bytes(4 << 20))
+        except OSError as error:
+            last = error
+    for file in files:
+        file.close()
+        os.unlink(file.name)
+print({folder: size >> 20 for folder, size in written.items()}, last.strerror)
+"""
+    result = await isolated.run(code, timeout=120)
+    assert "'/tmp': 256, '/home/agent': 256, '/dev/shm': 64} No space left on device" in result.text.replace(
+        "255", "256"
+    )
+    await works_as_before(neighbour)
+
+
+async def test_a_session_with_full_folders_goes_on(isolated: KernelSandbox) -> None:
+    fill = "for folder in ('/tmp', '/home/agent', '/dev/shm'):\n    file = open(f'{folder}/fill', 'wb', buffering=0)\n"
+    fill += "    try:\n        while True: file.write(bytes(1 << 20))\n    except OSError: pass"
+    await isolated.run(fill, timeout=60)
+    assert (await isolated.run("print('still here')")).text == "still here\n"
+    await isolated.run("import os; os._exit(1)")
+    assert (await isolated.run("df.shape")).text == "(3, 3)\n"
+    await isolated.run("import os\nfor folder in ('/tmp', '/home/agent', '/dev/shm'): os.unlink(f'{folder}/fill')")
+
+
+# Rights
+
+
+async def test_there_are_no_rights_and_no_way_to_gain_any(isolated: KernelSandbox) -> None:
+    code = "lines = open('/proc/self/status').read().splitlines()\n"
+    code += "status = dict(line.split(':\\t') for line in lines if line.startswith(('Cap', 'NoNewPrivs')))\n"
+    result = await isolated.run(
+        f"{code}print(*(status[name] for name in ('CapPrm', 'CapEff', 'CapBnd', 'NoNewPrivs')))"
+    )
+    assert result.text == f"{'0' * 16} {'0' * 16} {'0' * 16} 1\n"
+
+
+async def test_code_does_not_run_as_root(isolated: KernelSandbox) -> None:
+    assert (await isolated.run("import os; os.getuid() >= 1000, os.getgid() >= 1000, os.getgroups()")).text.startswith(
+        "(True, True, "
+    )
+
+
+async def test_processes_outside_are_not_visible(isolated: KernelSandbox, neighbour: KernelSandbox) -> None:
+    code = "import os; [open(f'/proc/{name}/cmdline').read()[:40] for name in os.listdir('/proc') if name.isdigit()]"
+    result = await isolated.run(code)
+    assert result.text.count("runner.py") + result.text.count("python") <= 4
+    assert str(os.getpid()) not in (await isolated.run("import os; os.listdir('/proc')")).text
+
+
+async def test_the_runner_cannot_be_looked_into(isolated: KernelSandbox) -> None:
+    """It holds the control socket: with that, code could speak to this side as if it were the runner."""
+    code = """
+import ctypes, os
+parent = os.getppid()
+tried = {}
+for name in ('fd', 'mem', 'environ', 'maps'):
+    try:
+        path = f'/proc/{parent}/{name}'
+        tried[name] = os.listdir(path) if name == 'fd' else open(path, 'rb').read(1)
+    except OSError as error:
+        tried[name] = type(error).__name__
+libc = ctypes.CDLL(None, use_errno=True)
+tried['ptrace'] = libc.ptrace(16, parent, 0, 0)
+try:
+    pidfd = os.pidfd_open(parent)
+    tried['getfd'] = libc.syscall(438, pidfd, 4, 0)
+except OSError as error:
+    tried['getfd'] = -1
+print(tried)
+"""
+    refused = (
+        "'fd': 'PermissionError', 'mem': 'PermissionError', 'environ': 'PermissionError', 'maps': 'PermissionError'"
+    )
+    assert (await isolated.run(code)).text == f"{{{refused}, 'ptrace': -1, 'getfd': -1}}\n"
+
+
+async def test_nothing_answers_a_second_runner(isolated: KernelSandbox) -> None:
+    code = "import socket\nsocket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET).connect('/run/labmates/control')"
+    assert (await isolated.run(code)).status == "error"
+
+
+# Processes
+
+
+async def test_a_fork_bomb_ends_at_the_limit(isolated: KernelSandbox, neighbour: KernelSandbox) -> None:
+    code = "import os\nchildren = []\ntry:\n    while len(children) < 1000:\n"
+    code += "        children.append(os.posix_spawn('/usr/bin/sleep', ['sleep', '60'], {}))\nexcept OSError: pass\n"
+    code += "for child in children:\n    os.kill(child, 9); os.waitpid(child, 0)\n100 < len(children) < 256"
+    assert (await isolated.run(code)).text == "True\n"
+    await works_as_before(neighbour)
+
+
+@pytest.mark.parametrize(
+    "bomb",
+    ["import os\nwhile True:\n    try: os.fork()\n    except OSError: pass",
+     "import subprocess\nsubprocess.run(['sh', '-c', 'b() { b | b & }; b; sleep 60'])"],
+)  # fmt: skip
+async def test_a_fork_bomb_that_goes_on_is_ended(isolated: KernelSandbox, neighbour: KernelSandbox, bomb: str) -> None:
+    result = await isolated.run(bomb, timeout=2)
+    assert result.status in ("timeout", "died", "error")
+    assert (await isolated.run("df.shape")).text == "(3, 3)\n"
+    count = await isolated.run("import os; len([name for name in os.listdir('/proc') if name.isdigit()])")
+    assert int(count.text) <= 6
+    await works_as_before(neighbour)
+
+
+async def test_a_thread_bomb_is_an_error(isolated: KernelSandbox) -> None:
+    code = "import threading, time\nstop = threading.Event()\n"
+    code += "try:\n    for _ in range(2000): threading.Thread(target=stop.wait, daemon=True).start()\n"
+    code += "except RuntimeError as error: print(error)\nstop.set()"
+    assert "can't start new thread" in (await isolated.run(code)).text
+    assert (await isolated.run("1")).text == "1\n"
+
+
+DAEMON = """
+import os, sys, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork():
+        os._exit(0)
+    for descriptor in range(3, 64):
+        try: os.close(descriptor)
+        except OSError: pass
+    time.sleep(1000)
+os.wait()
+"""
+
+
+async def test_a_daemon_is_ended_with_the_next_kernel(isolated: KernelSandbox) -> None:
+    await isolated.run(DAEMON)
+    count = "import os; len([name for name in os.listdir('/proc') if name.isdigit()])"
+    before = int((await isolated.run(count)).text)
+    await isolated.run("os._exit(1)")
+    assert int((await isolated.run(count)).text) == before - 1
+
+
+async def test_processes_that_a_cut_off_call_has_left_are_ended(isolated: KernelSandbox) -> None:
+    await isolated.run("kept = 7")
+    code = "import subprocess\n"
+    code += "started = [subprocess.Popen(['sleep', '99'], start_new_session=True) for _ in range(20)]\n"
+    result = await isolated.run(f"{code}while True: pass", timeout=1)
+    assert (result.status, result.state_lost) == ("timeout", False)
+    states = "print(*{open(f'/proc/{one.pid}/stat').read().split()[2] for one in started})"
+    assert (await isolated.run(states)).text == "Z\n"  # ended; their parent has not looked yet
+    await isolated.run("for one in started: one.wait()")
+    assert (await isolated.run("kept")).text == "7\n"
+
+
+async def test_a_session_that_ends_takes_its_daemons_along(isolated_backend: KernelBackend, data: Path) -> None:
+    session = await isolated_backend.open(data)
+    mark = f"{os.getpid()}77"
+    await session.run(DAEMON.replace("time.sleep(1000)", f"os.execv('/usr/bin/sleep', ['sleep', '{mark}'])"))
+    assert mark in commands()
+    await session.close()
+    assert mark not in commands()
+
+
+def commands() -> str:
+    """Return the commands of all processes of this machine."""
+    paths = Path("/proc").glob("[0-9]*/cmdline")
+    return "\n".join(path.read_bytes().decode(errors="replace") for path in paths if path.exists())
+
+
+async def test_orphans_are_collected(isolated: KernelSandbox) -> None:
+    code = "import os, time\nfor _ in range(40):\n    if os.fork() == 0:\n        if os.fork(): os._exit(0)\n"
+    code += "        time.sleep(0.05); os._exit(0)\n    os.wait()\ntime.sleep(0.5)\n"
+    code += "sum(' Z ' in open(f'/proc/{name}/stat').read() for name in os.listdir('/proc') if name.isdigit())"
+    assert (await isolated.run(code)).text.splitlines()[-1] == "0"
+
+
+KILLERS = [
+    "import os, signal; os.kill(os.getpid(), signal.SIGKILL)",
+    "import os, signal; os.kill(-1, signal.SIGKILL)",
+    "import os, signal; os.kill(os.getppid(), signal.SIGKILL)",
+    "import os, signal; os.killpg(0, signal.SIGKILL)",
+    "import os; os.abort()",
+    "import ctypes; ctypes.string_at(0)",
+    "get_ipython().kernel.do_shutdown(False); import os; os._exit(0)",
+]
+
+
+@pytest.mark.parametrize("code", KILLERS)
+async def test_whatever_ends_the_kernel_the_agent_is_told_and_has_df_again(
+    isolated: KernelSandbox, neighbour: KernelSandbox, code: str
+) -> None:
+    await isolated.run("kept = 1; df = None")
+    result = await isolated.run(code, timeout=30)
+    assert (result.status, result.state_lost) == ("died", True)
+    assert "Python ended" in result.note
+    assert "are gone" in result.note
+    assert (await isolated.run("df.shape")).text == "(3, 3)\n"
+    await works_as_before(neighbour)
+
+
+@pytest.mark.parametrize("code", ["quit()", "import os; os.kill(os.getppid(), 9); import time; time.sleep(0.2)"])
+async def test_a_kernel_that_ends_after_its_call_is_noticed(isolated: KernelSandbox, code: str) -> None:
+    await isolated.run("kept = 1")
+    first = await isolated.run(code)
+    if first.status == "ok" and isolated._kernel is not None:
+        await isolated._kernel.exited.wait()
+        second = await isolated.run("kept")
+        assert (second.status, second.state_lost) == ("died", True)
+        assert "was not run" in second.note
+    assert (await isolated.run("df.shape")).text == "(3, 3)\n"
+
+
+@pytest.mark.parametrize("stopped", ["os.getppid()", "os.getpid()", "-1"])
+async def test_stopping_processes_does_not_hold_us_up(
+    isolated: KernelSandbox, neighbour: KernelSandbox, stopped: str
+) -> None:
+    result = await isolated.run(f"import os, signal; os.kill({stopped}, signal.SIGSTOP)", timeout=2)
+    assert (result.status, result.state_lost) in (("died", True), ("timeout", True))
+    assert (await isolated.run("df.shape")).text == "(3, 3)\n"
+    await works_as_before(neighbour)
+
+
+STUBBORN = [
+    "np.linalg.svd(np.random.default_rng(0).normal(size=(6000, 6000)))",
+    "sum(range(10**13))",
+    "import time\nwhile True:\n    try: time.sleep(0.01)\n    except BaseException: pass",
+    "import signal, time\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: time.sleep(0.01)",
+]
+
+
+@pytest.mark.usefixtures("short_waits")
+@pytest.mark.parametrize("code", STUBBORN)
+async def test_code_that_ignores_interrupts_is_ended(
+    isolated: KernelSandbox, neighbour: KernelSandbox, code: str
+) -> None:
+    result = await isolated.run(code, timeout=0.5)
+    assert (result.status, result.state_lost) == ("timeout", True)
+    assert "did not react to the interrupt" in result.note
+    assert (await isolated.run("df.shape")).text == "(3, 3)\n"
+    await works_as_before(neighbour)
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["import time; time.sleep(99)", "while True: pass", "import subprocess; subprocess.run(['sleep', '99'])",
+     "!sleep 99", "import threading; threading.Event().wait()", "import queue; queue.Queue().get()"],
+)  # fmt: skip
+async def test_code_that_can_be_interrupted_keeps_its_variables(isolated: KernelSandbox, code: str) -> None:
+    await isolated.run("kept = 7")
+    result = await isolated.run(code, timeout=0.5)
+    assert (result.status, result.state_lost) == ("timeout", False)
+    assert (await isolated.run("kept")).text == "7\n"
+
+
+# Memory
+
+
+async def test_an_allocation_beyond_the_limit_is_an_error_and_the_neighbour_is_unharmed(
+    isolated: KernelSandbox, neighbour: KernelSandbox
+) -> None:
+    await isolated.run("kept = 7")
+    result = await isolated.run("x = np.ones(400_000_000)")
+    assert "MemoryError" in result.text
+    assert (await isolated.run("kept")).text == "7\n"
+    await works_as_before(neighbour)
+
+
+# Output
+
+
+async def test_a_gigabyte_of_output_does_not_reach_us(isolated: KernelSandbox) -> None:
+    before = reset_peak_memory()
+    result = await isolated.run("for _ in range(1024): print('z' * (1 << 20))", timeout=120)
+    assert peak_memory() - before < 60 << 20
+    assert result.dropped_chars > 10**9
+    assert len(result.text) < 8_200
+
+
+async def test_output_of_a_child_is_cut_too(isolated: KernelSandbox) -> None:
+    before = reset_peak_memory()
+    result = await isolated.run("import subprocess; subprocess.run('yes | head -c 300000000', shell=True)", timeout=120)
+    assert peak_memory() - before < 60 << 20
+    assert len(result.text) < 8_200
+
+
+FORGERIES = [
+    # The kernel's own way to send, replaced: whatever it says is at most wrong for its own agent.
+    "k = get_ipython().kernel\nk.session.send = lambda *a, **k: None\nprint('x')",
+    "k = get_ipython().kernel\nk.session.key = b'other'\nprint('x')",
+    "import builtins, sys\nsys.stdout = None\nbuiltins.print = None",
+    "k = get_ipython().kernel\nfor _ in range(50): "
+    "k.iopub_thread.send_multipart([b'<IDS|MSG>', b'', b'{', b'[', b'', b'\\xff'])",
+    "import json\nk = get_ipython().kernel\n"
+    "k.session.send(k.iopub_socket, 'display_data', {'data': {'image/png': 'bm90IGEgcG5n'}, 'metadata': {}})",
+    "import __main__\nk = get_ipython().kernel\nk.shell.run_cell = None\nk.do_execute = None",
+    "get_ipython().events.callbacks.clear()\nprint('y' * 30_000_000)",
+]
+
+
+@pytest.mark.usefixtures("short_waits")
+@pytest.mark.parametrize("code", FORGERIES)
+async def test_a_kernel_whose_functions_are_replaced_harms_only_itself(
+    isolated: KernelSandbox, neighbour: KernelSandbox, code: str
+) -> None:
+    before = reset_peak_memory()
+    result = await isolated.run(code, timeout=2)
+    assert peak_memory() - before < 120 << 20
+    assert len(result.text) < 8_200
+    assert all(image.startswith(b"\x89PNG") for image in result.images)
+    await isolated.run("import os; os._exit(1)", timeout=1)
+    assert (await isolated.run("df.shape", timeout=10)).text == "(3, 3)\n"
+    await works_as_before(neighbour)
+
+
+async def test_a_pickle_is_never_opened(isolated: KernelSandbox, tmp_path: Path) -> None:
+    """What code returns is text, pictures and bytes: whoever opens the bytes knows where they come from."""
+    target = tmp_path / "ran"
+    code = f"""
+import os, pickle
+class Bomb:
+    def __reduce__(self):
+        return os.system, ('touch {target}',)
+bomb = pickle.dumps(Bomb())
+open('out/bomb.pkl', 'wb').write(bomb)
+from IPython.display import display
+display({{'application/x-python-pickle': bomb.hex(), 'text/plain': repr(bomb)}}, raw=True)
+Bomb()
+"""
+    result = await isolated.run(code)
+    assert [file.name for file in result.files] == ["bomb.pkl"]
+    assert not target.exists()
+
+
+async def test_links_in_out_lead_nowhere(isolated: KernelSandbox) -> None:
+    code = """
+import os
+os.makedirs('out/inner', exist_ok=True)
+os.symlink('/etc/passwd', 'out/link')
+os.symlink('/proc/self/environ', 'out/inner/link')
+os.symlink('/', 'out/root')
+os.symlink('/home/agent/out', 'out/loop')
+os.mkfifo('out/pipe')
+open('out/plain.txt', 'w').write('plain')
+"""
+    result = await isolated.run(code)
+    assert [(file.name, file.content) for file in result.files] == [("plain.txt", b"plain")]
+    assert "left out" in result.note
+    await isolated.run("import shutil; shutil.rmtree('out')")
+    result = await isolated.run("os.symlink('/data', 'out')")
+    assert result.files == ()
+    await isolated.run("os.unlink('out'); os.mkdir('out')")
+
+
+async def test_a_file_that_changes_while_it_is_read_is_only_a_file(isolated: KernelSandbox) -> None:
+    code = """
+import os, threading
+def swap():
+    while not os.path.exists('stop'):
+        for source in ('/data/data.csv', '/etc/passwd'):
+            try:
+                os.symlink(source, 'out/new'); os.replace('out/new', 'out/swapped')
+                open('out/new2', 'w').write('mine'); os.replace('out/new2', 'out/swapped')
+            except OSError: pass
+threading.Thread(target=swap, daemon=True).start()
+"""
+    await isolated.run(code)
+    contents = {
+        file.content for _ in range(60) for file in (await isolated.run("pass")).files if file.name == "swapped"
+    }
+    await isolated.run("open('stop', 'w').close()")
+    assert contents <= {b"mine", b""}
+    await isolated.run("import os; os._exit(1)")
+
+
+async def test_attacks_at_the_same_time_leave_the_neighbour_alone(
+    isolated: KernelSandbox, neighbour: KernelSandbox
+) -> None:
+    threads = threading.active_count()
+    for code in ("import os; os.kill(-1, 9)", "x = ['x' * 10_000_000 for _ in range(1000)]", "open('/tmp/note')"):
+        await isolated.run(code, timeout=5)
+    await works_as_before(neighbour)
+    assert threading.active_count() <= threads + 8
+
+
+async def test_folders_of_two_sessions_are_their_own(isolated: KernelSandbox, neighbour: KernelSandbox) -> None:
+    assert "FileNotFoundError" in (await isolated.run("open('/tmp/note')")).text
+    assert (await neighbour.run("open('/tmp/note').read()")).text == "'of the neighbour'\n"

@@ -1,0 +1,273 @@
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from docker import DockerClient
+from docker.models.images import Image
+
+from labmates._version import __version__
+from labmates.sandboxes.base import SandboxError
+from labmates.sandboxes.engine import connect
+from labmates.sandboxes.image import build, names
+from labmates.sandboxes.image.build import build_image
+from labmates.sandboxes.image.containers import run_once
+from labmates.sandboxes.image.names import BASE_LABEL, KIND_LABEL, VERSION_LABEL, find_image, image_tag, packages_tag
+from labmates.sandboxes.image.recipe import Recipe, make_image
+from labmates.sandboxes.image.wheels import Target, pinned_packages
+from tests.support.docker_engine import fake_engine
+
+TEST_TAG = f"labmates-test:{os.getpid()}"
+
+
+@pytest.fixture
+def client() -> Iterator[DockerClient]:
+    client = connect()
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def image(client: DockerClient) -> Image:
+    found = find_image(client)
+    assert found is not None
+    return found
+
+
+@pytest.fixture
+def lines() -> list[str]:
+    return []
+
+
+def recipe(dockerfile: str, check: object = None, **files: bytes) -> Recipe:
+    def passes(image: Image) -> None:
+        if check is not None:
+            raise SandboxError(str(check))
+
+    return Recipe(TEST_TAG, "sandbox", "test", {"Dockerfile": dockerfile.encode(), **files}, passes)
+
+
+def inside(client: DockerClient, image: Image, code: str) -> str:
+    status, text = run_once(client, image, ["/opt/venv/bin/python", "-c", code])
+    assert status == 0, text
+    return text.strip()
+
+
+# The image itself
+
+
+@pytest.mark.needs("docker")
+def test_the_image_is_labelled_and_not_too_large(image: Image) -> None:
+    assert image.labels[KIND_LABEL] == "sandbox"
+    assert image.labels[VERSION_LABEL] == __version__
+    assert image.labels[BASE_LABEL]
+    assert image.attrs["Size"] < 650e6
+
+
+@pytest.mark.needs("docker")
+def test_the_image_runs_the_runner_as_nobody(image: Image) -> None:
+    config = image.attrs["Config"]
+    assert config["User"] == "10001:10001"
+    assert config["Entrypoint"] == ["/opt/venv/bin/python", "-s", "-P", "/opt/labmates/runner.py"]
+    assert config["Cmd"] == ["/run/labmates/settings.json"]
+
+
+@pytest.mark.needs("docker")
+def test_the_image_holds_the_pinned_packages_compiled_and_nothing_of_ours_but_the_runner(
+    client: DockerClient, image: Image
+) -> None:
+    code = """
+import importlib.metadata as m, json, pathlib, platform, sys
+site = pathlib.Path(m.distribution("numpy").locate_file(""))
+sources = [p for name in ("pandas", "IPython", "tornado") for p in (site / name).rglob("*.py")]
+compiled = [p for p in sources if (p.parent / "__pycache__" / f"{p.stem}.{sys.implementation.cache_tag}.pyc").exists()]
+print(json.dumps({
+    "packages": sorted(f"{d.name.lower()}=={d.version}" for d in m.distributions()),
+    "compiled": len(compiled) / len(sources),
+    "tests": [str(p) for p in (site / "scipy").rglob("tests")],
+    "ours": sorted(str(p) for p in pathlib.Path("/opt/labmates").iterdir()),
+    "python": platform.python_version(),
+    "fonts": len(list(pathlib.Path("/opt/labmates/fonts").glob("fontlist-*.json"))),
+}))
+"""
+    found = json.loads(inside(client, image, code))
+    wanted = {name.lower() for name in pinned_packages(Target(found["python"], "x86_64", (2, 41)))}
+    assert {name.replace("_", "-") for name in found["packages"]} == wanted - {
+        name for name in wanted if name.startswith("debugpy==")
+    }
+    assert found["compiled"] > 0.99
+    assert found["tests"] == []
+    assert found["ours"] == ["/opt/labmates/fonts", "/opt/labmates/runner.py"]
+    assert found["fonts"] == 1
+
+
+@pytest.mark.needs("docker")
+def test_nothing_in_the_image_gives_more_rights_or_a_shell(client: DockerClient, image: Image) -> None:
+    code = """
+import os, pwd
+raised = [os.path.join(top, name) for top, _, names in os.walk("/usr") for name in names
+          if os.lstat(os.path.join(top, name)).st_mode & 0o6000]
+print(os.getuid(), os.getgid(), pwd.getpwuid(10001).pw_shell, raised, oct(os.stat("/home/agent").st_mode & 0o7777))
+"""
+    assert inside(client, image, code) == "10001 10001 /usr/sbin/nologin [] 0o1777"
+
+
+@pytest.mark.needs("docker")
+def test_an_image_that_is_there_is_not_built_again(client: DockerClient, image: Image, lines: list[str]) -> None:
+    assert build_image(client, None, lines.append) == image
+    assert build_image(client, image.labels[BASE_LABEL], lines.append) == image
+    assert lines == []
+
+
+@pytest.mark.needs("docker")
+def test_another_runner_is_only_a_new_layer(
+    client: DockerClient, image: Image, lines: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runner = tmp_path / "runner.py"
+    runner.write_bytes(names.RUNNER.read_bytes() + b"\n# changed\n")
+    monkeypatch.setattr(names, "RUNNER", runner)
+    monkeypatch.setattr(build, "RUNNER", runner)
+    before = image_tag()
+    made = build_image(client, None, lines.append)
+    try:
+        assert made.tags == [before]
+        assert made != image
+        assert made.attrs["RootFS"]["Layers"][:-1] == image.attrs["RootFS"]["Layers"][:-1]
+        assert not any("RUN" in line or "download" in line for line in lines)
+        assert inside(client, made, "print(open('/opt/labmates/runner.py').readlines()[-1])") == "# changed"
+    finally:
+        client.images.remove(made.id, force=True)
+
+
+@pytest.mark.needs("docker")
+def test_a_runner_that_can_not_be_imported_never_becomes_the_image(
+    client: DockerClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runner = tmp_path / "runner.py"
+    runner.write_text("import no_such_module\n")
+    monkeypatch.setattr(names, "RUNNER", runner)
+    monkeypatch.setattr(build, "RUNNER", runner)
+    with pytest.raises(SandboxError, match="no_such_module"):
+        build_image(client)
+    assert find_image(client) is None
+
+
+# Its name
+
+
+def test_the_name_changes_with_every_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = {(image_tag(), packages_tag())}
+    inputs = {"RUNNER": names.RUNNER, "REQUIREMENTS": names.REQUIREMENTS}
+    for name, path in inputs.items():
+        copy = tmp_path / path.name
+        copy.write_bytes(path.read_bytes() + b"\n")
+        monkeypatch.setattr(names, name, copy)
+        seen.add((image_tag(), packages_tag()))
+    for kind, path in list(names.RECIPES.items()):
+        copy = tmp_path / path.name
+        copy.write_bytes(path.read_bytes() + b"\n")
+        monkeypatch.setitem(names.RECIPES, kind, copy)
+        seen.add((image_tag(), packages_tag()))
+    assert len({image for image, _ in seen}) == 5
+    assert len({packages for _, packages in seen}) == 3  # neither the runner nor its recipe
+
+
+# One build
+
+
+@pytest.mark.needs("docker")
+def test_a_build_tells_its_steps_and_leaves_nothing_but_the_image(client: DockerClient, lines: list[str]) -> None:
+    dockerfile = f"""
+FROM {packages_tag()} AS one
+LABEL test={os.getpid()}
+RUN echo {os.getpid()} > /tmp/made
+FROM scratch
+LABEL test={os.getpid()}
+COPY --from=one /tmp/made /
+"""
+    made = make_image(client, recipe(dockerfile), lines.append)
+    try:
+        assert made.tags == [TEST_TAG]
+        assert lines[0] == f"step 1 of 9: FROM {packages_tag()} AS one"
+        assert lines[2] == f"step 3 of 9: RUN echo {os.getpid()} > /tmp/made"
+        assert [one["Id"] for one in client.api.images(filters={"label": f"test={os.getpid()}"})] == [made.id]
+    finally:
+        client.images.remove(TEST_TAG)
+    assert find_image(client, TEST_TAG) is None
+
+
+@pytest.mark.needs("docker")
+@pytest.mark.parametrize(
+    ("dockerfile", "check", "told"),
+    [
+        ("RUN echo first words >&2; mkdir /made; exit 3", None, "first words"),
+        ("RUN python3 -c 'import socket; socket.create_connection((\"192.0.2.1\", 80))'", None, "unreachable"),
+        ("COPY nowhere /", None, "nowhere"),
+        ("RUN mkdir /tmp/made", "not good", "not good"),
+        ("NONSENSE", None, "NONSENSE"),
+    ],
+)
+def test_a_failed_build_shows_why_and_leaves_nothing(
+    dockerfile: str, check: str | None, told: str, client: DockerClient, lines: list[str]
+) -> None:
+    mark = f"LABEL test={os.getpid()}\n"
+    with pytest.raises(SandboxError, match=told):
+        make_image(client, recipe(f"FROM {packages_tag()}\n{mark}{dockerfile}\n", check), lines.append)
+    assert client.api.images(all=True, filters={"label": f"test={os.getpid()}"}) == []
+    assert client.api.containers(all=True, filters={"label": f"test={os.getpid()}"}) == []
+    assert find_image(client, packages_tag()) is not None
+
+
+@pytest.mark.needs("docker")
+def test_an_interrupted_build_leaves_nothing(client: DockerClient) -> None:
+    code = f"""
+from labmates.sandboxes.engine import connect
+from labmates.sandboxes.image.recipe import Recipe, make_image
+dockerfile = b"FROM {packages_tag()}\\nLABEL test=interrupt-{os.getpid()}\\nRUN sleep 300\\n"
+def tell(line):
+    print(line, flush=True)
+make_image(connect(), Recipe("{TEST_TAG}", "sandbox", "test", {{"Dockerfile": dockerfile}}, print), tell)
+"""
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        while b"RUN sleep" not in (line := process.stdout.readline()):
+            assert line, process.communicate()[1].decode()
+        process.send_signal(signal.SIGINT)
+        _, complaint = process.communicate(timeout=60)
+    assert b"KeyboardInterrupt" in complaint
+    labelled = {"label": f"test=interrupt-{os.getpid()}"}
+    for _ in range(80):  # the engine ends what it was doing a moment later
+        left = client.api.containers(all=True, filters=labelled) + client.api.images(all=True, filters=labelled)
+        if not left:
+            break
+        time.sleep(0.125)
+    assert left == []
+
+
+def test_an_engine_that_breaks_off_or_fails_within_a_build_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Path(tempfile.mkdtemp(prefix="lm-"))
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{folder}/e")
+    with fake_engine(folder / "e") as engine:
+        engine.answers["GET /images/json"] = 200, "[]"
+        client = connect()
+        for answer, told in (
+            ((200, [{"stream": "Step 1/2 : FROM x\n"}]), "without an image"),
+            ((200, [{"stream": "busy\n"}, {"error": "write: no space left on device"}]), "disk is full.*\n.*\nbusy"),
+            ((500, {"message": "no space left on device"}), "disk is full"),
+        ):
+            engine.answers["POST /build"] = answer
+            with pytest.raises(SandboxError, match=told):
+                make_image(client, recipe("FROM x\n"), lambda line: None)
+        client.close()
+    shutil.rmtree(folder)
