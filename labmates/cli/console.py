@@ -19,7 +19,7 @@ def out() -> Console:
     """Return the console of standard output."""
     from rich.console import Console
 
-    return Console(highlight=False, soft_wrap=not sys.stdout.isatty())
+    return Console(highlight=False, emoji=False, soft_wrap=not sys.stdout.isatty())
 
 
 @cache
@@ -27,7 +27,7 @@ def err() -> Console:
     """Return the console of standard error."""
     from rich.console import Console
 
-    return Console(stderr=True, highlight=False, soft_wrap=not sys.stderr.isatty())
+    return Console(stderr=True, highlight=False, emoji=False, soft_wrap=not sys.stderr.isatty())
 
 
 def print_json(data: dict[str, Any]) -> None:

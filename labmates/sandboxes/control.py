@@ -112,15 +112,15 @@ class Control:
             raise SandboxError(f"the Python kernel could not be started: {self._failure or error}") from error
         return kernel
 
-    async def ask(self, order: dict[str, Any]) -> dict[str, Any]:
-        """Give an order and return the answer.
+    async def ask(self, order: dict[str, Any], seconds: float = _ANSWER_SECONDS) -> dict[str, Any]:
+        """Give an order and return the answer, for which to wait so many `seconds`.
 
         Raises
         ------
         SandboxError
             If none comes: the runner is of no more use.
         """
-        answer, descriptors = await self._ask(order)
+        answer, descriptors = await self._ask(order, seconds)
         for descriptor in descriptors:
             os.close(descriptor)
         return answer
@@ -133,7 +133,7 @@ class Control:
         SandboxError
             If no answer comes.
         """
-        _, descriptors = await self._ask({"do": "open", "name": name})
+        _, descriptors = await self._ask({"do": "open", "name": name}, _ANSWER_SECONDS)
         for descriptor in descriptors[1:]:
             os.close(descriptor)
         if descriptors and stat.S_ISREG(os.fstat(descriptors[0]).st_mode):
@@ -146,14 +146,15 @@ class Control:
         """Close the socket, upon which the runner ends."""
         self._lose()
 
-    async def _ask(self, order: dict[str, Any]) -> tuple[dict[str, Any], list[int]]:
+    async def _ask(self, order: dict[str, Any], seconds: float) -> tuple[dict[str, Any], list[int]]:
         self._answer = asyncio.get_running_loop().create_future()
         try:
             await self._send(order)
-            async with asyncio.timeout(_ANSWER_SECONDS):
+            async with asyncio.timeout(seconds):
                 return await self._answer
-        except (OSError, TimeoutError) as error:
-            raise SandboxError(f"the sandbox does not answer: {error}") from error
+        except OSError as error:
+            why = self._failure or str(error) or f"nothing within {seconds:g} s"
+            raise SandboxError(f"the sandbox does not answer: {why}") from error
         finally:
             self._answer = None
 

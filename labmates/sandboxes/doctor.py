@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import importlib.metadata
+import itertools
 import shutil
+import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from labmates.errors import LabmatesError
@@ -14,7 +18,7 @@ from labmates.sandboxes.choose import choose_backend
 from labmates.sandboxes.engine import connect, docker_errors, explain_docker_error
 from labmates.sandboxes.folders import orphaned_folders
 from labmates.sandboxes.image.names import BASE_LABEL, find_image, image_tag
-from labmates.sandboxes.leftovers import old_images, orphaned_containers
+from labmates.sandboxes.leftovers import old_images, orphaned_containers, stopped_builds
 from labmates.sandboxes.warmup import PACKAGES
 
 if TYPE_CHECKING:
@@ -54,11 +58,13 @@ class Finding:
 
 
 def examine() -> Iterator[Finding]:
-    """Do one check after the other."""
-    yield from _docker()
-    yield _bubblewrap()
-    yield _packages()
-    yield _folders()
+    """Do one check after the other; what seems to work is tried at last."""
+    findings = []
+    for finding in itertools.chain(_docker(), (check() for check in (_bubblewrap, _packages, _folders))):
+        findings.append(finding)
+        yield finding
+    for name in working(findings):
+        yield _trial(name)
 
 
 def working(findings: Iterable[Finding]) -> list[str]:
@@ -128,7 +134,8 @@ def _old_images(client: DockerClient) -> Finding:
     old = old_images(client)
     if not old:
         return Finding("docker", "old images", "ok", "none")
-    return Finding("docker", "old images", "note", f"{len(old)} of other versions: {', '.join(old)}", _CLEAN)
+    names = ", ".join(name[:19] if name.startswith("sha256:") else name for name in old)
+    return Finding("docker", "old images", "note", f"{len(old)} that this version does not use: {names}", _CLEAN)
 
 
 def _disk(client: DockerClient) -> Finding:
@@ -145,15 +152,42 @@ def _disk(client: DockerClient) -> Finding:
 
 
 def _containers(client: DockerClient) -> Finding:
-    found = list(orphaned_containers(client).values())
+    found = {**orphaned_containers(client), **stopped_builds(client)}
     if not found:
         return Finding("docker", "left containers", "ok", "none")
-    return Finding("docker", "left containers", "note", f"{len(found)} of killed runs: {', '.join(found)}", _CLEAN)
+    text = f"{len(found)} of killed runs and builds: {', '.join(found.values())}"
+    return Finding("docker", "left containers", "note", text, _CLEAN)
 
 
+# In this order; each check may take for granted that the engine answers.
 _ENGINE_CHECKS: tuple[Callable[[DockerClient], Finding], ...] = (
     _engine, _limits, _disk, _image, _old_images, _containers,
 )  # fmt: skip
+
+
+def _trial(name: str) -> Finding:
+    """Let a sandbox do a sum."""
+
+    async def summed(data: Path) -> str:
+        backend = choose_backend(name, trusted_code=False).backend
+        try:
+            return (await (await backend.open(data)).run("df['a'].sum()")).text.strip()
+        finally:
+            await backend.close()
+
+    start = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        data = Path(folder) / "data.csv"
+        data.write_text("a\n1\n2\n")
+        try:
+            answer = asyncio.run(summed(data))
+        except LabmatesError as error:
+            return Finding(name, f"{name} trial", "problem", str(error))
+    if answer not in ("3", "np.int64(3)"):
+        return Finding(name, f"{name} trial", "problem", f"1 + 2 is {answer!r} there")
+    return Finding(
+        name, f"{name} trial", "ok", f"runs; the first answer came after {time.perf_counter() - start:.1f} s"
+    )
 
 
 def _bubblewrap() -> Finding:

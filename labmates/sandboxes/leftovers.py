@@ -91,7 +91,7 @@ def old_images(client: DockerClient, *, everything: bool = False) -> dict[str, i
     for image in sorted(_ask(client.api.images, filters={"label": KIND_LABEL}), key=_age):
         kind = image["Labels"][KIND_LABEL]
         tags = [tag for tag in image["RepoTags"] or () if tag != "<none>:<none>"]
-        if everything or (kind != "base" and (tags or kind != "build" or _age(image) > _BUILD_SECONDS)):
+        if everything or (kind != "base" if tags else kind != "build" or _age(image) > _BUILD_SECONDS):
             names = tags or [image["Id"]]
             found.update({name: image["Size"] for name in names if name not in kept and _is_ours(name)})
     return found
@@ -122,12 +122,13 @@ def clean(client: DockerClient | None, *, images: bool = False, everything: bool
             removed.folders.append(str(wheels))
     if client is not None:
         removed.containers.extend(sweep_containers(client, everything=everything))
-        removed.containers.extend(_remove_containers(client, _stopped_builds(client, everything=everything)))
+        removed.containers.extend(_remove_containers(client, stopped_builds(client, everything=everything)))
         removed.images.extend(_remove_images(client, old_images(client, everything=images)))
     return removed
 
 
-def _stopped_builds(client: DockerClient, *, everything: bool) -> dict[str, str]:
+def stopped_builds(client: DockerClient, *, everything: bool = False) -> dict[str, str]:
+    """Return the identifiers and names of containers that builds left, by default only if none can still need them."""
     return {
         one["Id"]: _name(one)
         for one in _containers(client, f"{KIND_LABEL}=build")

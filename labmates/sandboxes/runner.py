@@ -5,9 +5,12 @@ SETTINGS is a JSON file (see `main`). What is limited here is limited out of pol
 cost its session; against hostile code the limits of the other side of the sockets count.
 
 The process that starts is no kernel: it imports what every kernel needs, and then takes orders on its control socket.
-Each kernel is a fork of it, so that a kernel that was lost is replaced in a fraction of a second. Orders and answers
-are JSON objects, one a packet, with file descriptors beside them:
+Each kernel is a fork of it, so that a kernel that was lost is replaced in a fraction of a second. While no kernel was
+asked for, it imports what agents' code is most likely to need, which takes seconds that nobody waits for.
 
+Orders and answers are JSON objects, one a packet, with file descriptors beside them:
+
+- ``{"do": "load"}``: read the data set. Answer: ``{"is": "loaded", "text": TEXT}``; TEXT says what is wrong with it.
 - ``{"do": "start", "number": N, "key": KEY}`` with the listening sockets of the channels: end all other processes and
   fork kernel N. Answered when it has ended: ``{"is": "exited", "number": N, "code": C, "oom": BOOL, "text": TEXT}``,
   where TEXT says why it could not start.
@@ -21,6 +24,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import gc
+import importlib
 import json
 import os
 import resource
@@ -62,6 +66,15 @@ _NAME_CHARS = 200
 _DEPTH = 3  # folders below one another in `out/`
 _ENTRIES = 2_000  # entries of `out/` that are looked at
 _SWEEPS = 200
+_IDLE_MILLISECONDS = 300
+_LIKELY = (
+    "matplotlib.pyplot",
+    "scipy.stats",
+    "sklearn.ensemble",
+    "sklearn.model_selection",
+    "statsmodels.api",
+    "seaborn",
+)
 _OOM_COUNTERS = ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control")
 
 
@@ -124,6 +137,7 @@ class Nursery:
         import pandas as pd
 
         self._names = {"np": np, "pd": pd}
+        self._likely = list(_LIKELY)
         self._ooms = oom_kills()
 
     def serve(self) -> NoReturn:
@@ -138,7 +152,11 @@ class Nursery:
         poll.register(self._control, select.POLLIN)
         poll.register(bell, select.POLLIN)
         while True:
-            ready = dict(poll.poll())
+            idle = self._likely and not self._number
+            ready = dict(poll.poll(_IDLE_MILLISECONDS if idle else None))
+            if not ready:
+                with contextlib.suppress(ImportError):
+                    importlib.import_module(self._likely.pop(0))
             if bell in ready:
                 os.read(bell, 4096)
                 self._reap()
@@ -150,6 +168,8 @@ class Nursery:
 
     def _obey(self, order: dict[str, Any], descriptors: list[int]) -> None:
         match order["do"]:
+            case "load":
+                tell(self._control, {"is": "loaded", "text": self._load()})
             case "start":
                 self._start(order["number"], order["key"], descriptors)
             case "sweep":
@@ -164,15 +184,20 @@ class Nursery:
                 if opened is not None:
                     os.close(opened)
 
+    def _load(self) -> str:
+        read = self._names["pd"].read_csv
+        try:
+            self._df = read(self._settings["data"], float_precision="round_trip", low_memory=False)
+        except BaseException as error:
+            return encodable(f"{type(error).__name__}: {error}")[:_MESSAGE_CHARS]
+        return ""
+
     def _start(self, number: int, key: str, listeners: list[int]) -> None:
         self._sweep(spared=0)
         self._number = number
         try:
-            if self._df is None:
-                read = self._names["pd"].read_csv
-                self._df = read(self._settings["data"], float_precision="round_trip", low_memory=False)
-                gc.collect()
-                gc.freeze()
+            gc.collect()
+            gc.freeze()
             self._complaints, complain = os.pipe()
             self._kernel = os.fork()
         except BaseException:

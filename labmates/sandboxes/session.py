@@ -57,6 +57,7 @@ class KernelSandbox:
         self._folder: Path | None = None
         self._places = 0
         self._place: _Place | None = None
+        self._is_fresh = False  # no kernel was started yet in the place
         self._kernel: Kernel | None = None
         self._client: KernelClient | None = None
         self._collector = Collector()
@@ -74,7 +75,7 @@ class KernelSandbox:
         self._folder = new_folder()
         data = self._make_folder(self._folder / "data")
         async with running(self._copy(data)) as copying:
-            await self._start_kernel(copying)
+            await self._find_place(copying)
 
     async def run(self, code: str, timeout: float = 30.0) -> CodeResult:
         """Run `code`; see `labmates.sandboxes.base.Sandbox.run`."""
@@ -110,6 +111,8 @@ class KernelSandbox:
             raise SandboxError(f"the data file can't be copied: {error}") from error
 
     async def _run(self, code: str, timeout: float) -> CodeResult:
+        if self._is_fresh:
+            await self._start_first()
         kernel, client = self._kernel, self._client
         if kernel is None or client is None or kernel.exited.is_set():
             why = "an earlier call was cut off" if kernel is None else await self._why(kernel)
@@ -154,12 +157,21 @@ class KernelSandbox:
         self._drop_kernel()
         if self._place is not None and self._place.enclosure.replaces_kernels and not self._place.control.lost.is_set():
             with contextlib.suppress(SandboxError):
-                await self._try_kernel(self._place, _RESTART_SECONDS)
+                await self._try_kernel(_RESTART_SECONDS)
                 return True
-        await self._start_kernel()
+        await self._find_place()
+        await self._start_first()
         return False
 
-    async def _start_kernel(self, data: asyncio.Task[None] | None = None) -> None:
+    async def _start_first(self) -> None:
+        """Start the first kernel in a place: as late as can be, so that it has all that the runner has imported."""
+        try:
+            await self._try_kernel(START_SECONDS)
+        except SandboxError:
+            await self._find_place()
+            await self._try_kernel(START_SECONDS)
+
+    async def _find_place(self, data: asyncio.Task[None] | None = None) -> None:
         try:
             await self._try_place(data)
         except SandboxError:
@@ -178,7 +190,8 @@ class KernelSandbox:
                 await data
             if self._closing is not None:
                 raise SandboxError("the session was closed")
-            await self._try_kernel(self._place, START_SECONDS)
+            await self._load(self._place.control)
+            self._is_fresh = True
         except BaseException:
             await self._leave_place()
             raise
@@ -197,9 +210,19 @@ class KernelSandbox:
                 raise
         return _Place(enclosure, Control(connection, private), folders)
 
-    async def _try_kernel(self, place: _Place, timeout: float) -> None:
+    @staticmethod
+    async def _load(control: Control) -> None:
+        """Have the runner read the data set."""
+        wrong = (await control.ask({"do": "load"}, START_SECONDS)).get("text")
+        if wrong:
+            raise SandboxError(f"the data set can't be read: {wrong}")
+
+    async def _try_kernel(self, timeout: float) -> None:
+        self._is_fresh = False
+        if self._place is None:
+            raise SandboxError("the session is closed")
         try:
-            self._kernel = await place.control.start_kernel()
+            self._kernel = await self._place.control.start_kernel()
             self._client = KernelClient(self._kernel)
             await self._client.wait_until_ready(timeout)
         except BaseException:

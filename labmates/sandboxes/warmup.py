@@ -20,7 +20,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from labmates.sandboxes.folders import remove_folder
+from labmates.sandboxes.folders import cache_folder, remove_folder
 from labmates.sandboxes.interpreter import FLAGS, this_interpreter
 
 PACKAGES = (
@@ -61,16 +61,11 @@ def warm_up() -> Warmup:
 
 @cache
 def _prepared() -> Warmup:
-    folder = _cache_root() / _fingerprint()
+    folder = cache_folder("kernel") / _fingerprint()
     if not folder.is_dir() and not _prepare(folder):
         return Warmup()
     bytecode, fonts = folder / "bytecode", folder / "matplotlib"
     return Warmup(bytecode if bytecode.is_dir() else None, fonts if fonts.is_dir() else None)
-
-
-def _cache_root() -> Path:
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111 - never fails
-    return Path(home) / "labmates" / "kernel"
 
 
 def _fingerprint() -> str:

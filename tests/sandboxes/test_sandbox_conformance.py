@@ -308,6 +308,21 @@ os.chdir(start)
     await sandbox.run("import subprocess; subprocess.run(['rm', '-rf', 'out']); os.mkdir('out')", timeout=60)
 
 
+async def test_a_session_that_waits_has_imported_what_code_is_likely_to_need(
+    backend: KernelBackend, data: Path
+) -> None:
+    for seconds in (1.5, 6, 24):  # it takes as long as the machine needs
+        session = await backend.open(data)
+        await asyncio.sleep(seconds)
+        imported = (await session.run("import sys; 'matplotlib.pyplot' in sys.modules")).text == "True\n"
+        figure = await session.run("import matplotlib.pyplot as plt; plt.plot([1, 2]); plt.show()")
+        await session.close()
+        assert [image[:4] for image in figure.images] == [b"\x89PNG"]
+        if imported:
+            return
+    raise AssertionError("nothing was imported")
+
+
 async def test_data_that_is_still_under_way_is_waited_for(backend: KernelBackend, data: Path) -> None:
     async def later() -> Path:
         await asyncio.sleep(0.2)

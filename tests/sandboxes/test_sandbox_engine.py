@@ -30,9 +30,9 @@ def folder() -> Iterator[Path]:
 
 
 @pytest.fixture
-def fake(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeEngine]:
-    monkeypatch.setenv("DOCKER_HOST", f"unix://{folder}/e")
-    with fake_engine(folder / "e") as engine:
+def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeEngine]:
+    with fake_engine() as engine:
+        monkeypatch.setenv("DOCKER_HOST", engine.host)
         yield engine
 
 

@@ -1,30 +1,31 @@
 from __future__ import annotations
 
+import fcntl
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from docker import DockerClient
 from docker.models.images import Image
 
-from labmates._version import __version__
 from labmates.sandboxes.base import SandboxError
 from labmates.sandboxes.engine import connect
+from labmates.sandboxes.folders import cache_folder
 from labmates.sandboxes.image import build, names
 from labmates.sandboxes.image.build import build_image
 from labmates.sandboxes.image.containers import run_once
 from labmates.sandboxes.image.names import BASE_LABEL, KIND_LABEL, VERSION_LABEL, find_image, image_tag, packages_tag
 from labmates.sandboxes.image.recipe import Recipe, make_image
 from labmates.sandboxes.image.wheels import Target, pinned_packages
-from tests.support.docker_engine import fake_engine
+from tests.support.docker_engine import FakeEngine, fake_engine
 
 TEST_TAG = f"labmates-test:{os.getpid()}"
 
@@ -41,6 +42,13 @@ def image(client: DockerClient) -> Image:
     found = find_image(client)
     assert found is not None
     return found
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeEngine]:
+    with fake_engine() as engine:
+        monkeypatch.setenv("DOCKER_HOST", engine.host)
+        yield engine
 
 
 @pytest.fixture
@@ -68,7 +76,7 @@ def inside(client: DockerClient, image: Image, code: str) -> str:
 @pytest.mark.needs("docker")
 def test_the_image_is_labelled_and_not_too_large(image: Image) -> None:
     assert image.labels[KIND_LABEL] == "sandbox"
-    assert image.labels[VERSION_LABEL] == __version__
+    assert image.labels[VERSION_LABEL]
     assert image.labels[BASE_LABEL]
     assert image.attrs["Size"] < 650e6
 
@@ -159,6 +167,33 @@ def test_a_runner_that_can_not_be_imported_never_becomes_the_image(
     with pytest.raises(SandboxError, match="no_such_module"):
         build_image(client)
     assert find_image(client) is None
+
+
+@pytest.mark.needs("docker")
+def test_two_builds_wait_for_each_other(
+    client: DockerClient, image: Image, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    cache_folder("").mkdir(parents=True)
+    lock = cache_folder("build.lock").open("w")
+    monkeypatch.setattr(build, "_present", lambda *_: image if lock.closed else None)
+    waits = threading.Event()
+    with ThreadPoolExecutor() as pool, lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        second = pool.submit(build_image, client, None, lambda line: waits.set())
+        assert waits.wait(10)
+        lock.close()
+        assert second.result(10) is image
+
+
+def test_a_base_that_was_built_on_before_is_the_usual_one(fake: FakeEngine) -> None:
+    client = connect()
+    fake.answers["GET /images/json"] = 200, "[]"
+    assert build._usual_base(client) == "python:3.12-slim"
+    images = [{"Labels": {BASE_LABEL: base}, "Created": time} for base, time in (("mine:1", 5), ("debian", 7))]
+    fake.answers["GET /images/json"] = 200, json.dumps(images)
+    assert build._usual_base(client) == "debian"
+    client.close()
 
 
 # Its name
@@ -253,21 +288,15 @@ make_image(connect(), Recipe("{TEST_TAG}", "sandbox", "test", {{"Dockerfile": do
     assert left == []
 
 
-def test_an_engine_that_breaks_off_or_fails_within_a_build_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = Path(tempfile.mkdtemp(prefix="lm-"))
-    monkeypatch.setenv("DOCKER_HOST", f"unix://{folder}/e")
-    with fake_engine(folder / "e") as engine:
-        engine.answers["GET /images/json"] = 200, "[]"
-        client = connect()
-        for answer, told in (
-            ((200, [{"stream": "Step 1/2 : FROM x\n"}]), "without an image"),
-            ((200, [{"stream": "busy\n"}, {"error": "write: no space left on device"}]), "disk is full.*\n.*\nbusy"),
-            ((500, {"message": "no space left on device"}), "disk is full"),
-        ):
-            engine.answers["POST /build"] = answer
-            with pytest.raises(SandboxError, match=told):
-                make_image(client, recipe("FROM x\n"), lambda line: None)
-        client.close()
-    shutil.rmtree(folder)
+def test_an_engine_that_breaks_off_or_fails_within_a_build_is_told(fake: FakeEngine) -> None:
+    fake.answers["GET /images/json"] = 200, "[]"
+    client = connect()
+    for answer, told in (
+        ((200, [{"stream": "Step 1/2 : FROM x\n"}]), "without an image"),
+        ((200, [{"stream": "busy\n"}, {"error": "write: no space left on device"}]), "disk is full.*\n.*\nbusy"),
+        ((500, {"message": "no space left on device"}), "disk is full"),
+    ):
+        fake.answers["POST /build"] = answer
+        with pytest.raises(SandboxError, match=told):
+            make_image(client, recipe("FROM x\n"), lambda line: None)
+    client.close()

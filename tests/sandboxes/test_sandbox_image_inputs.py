@@ -101,10 +101,9 @@ def test_packages_for_another_python_are_downloaded_once(index: Path, lines: lis
     assert [line.split()[0] for line in lines] == ["downloading", "taking"]
 
 
-@pytest.mark.parametrize("target", [Target("3.13.5", "x86_64", (2, 31)), Target("3.14.0", "x86_64", (2, 41))])
-def test_packages_that_can_not_be_had_are_told_and_leave_nothing(target: Target, index: Path) -> None:
+def test_packages_that_can_not_be_had_are_told_and_leave_nothing(index: Path) -> None:
     with pytest.raises(SandboxError, match=r"(?s)can't be downloaded.*thing==1.0"):
-        download_wheels(target, lambda line: None)
+        download_wheels(Target("3.13.5", "x86_64", (2, 31)), lambda line: None)
     assert list((index.parent / "cache/labmates/wheels").iterdir()) == []
 
 
@@ -161,9 +160,8 @@ def test_a_base_that_will_not_do_says_why(answer: tuple[int, str], told: str, mo
 def test_a_base_that_can_not_be_pulled_is_told_with_the_way_without_a_registry(
     monkeypatch: pytest.MonkeyPatch, lines: list[str]
 ) -> None:
-    folder = Path(tempfile.mkdtemp(prefix="lm-"))
-    monkeypatch.setenv("DOCKER_HOST", f"unix://{folder}/e")
-    with fake_engine(folder / "e") as engine:
+    with fake_engine() as engine:
+        monkeypatch.setenv("DOCKER_HOST", engine.host)
         client = connect()
         engine.answers["GET /images/far:1/json"] = 404, {"message": "No such image: far:1"}
         for answer in (
@@ -171,10 +169,9 @@ def test_a_base_that_can_not_be_pulled_is_told_with_the_way_without_a_registry(
             (200, [{"status": "Pulling"}, {"error": "dial tcp: no such host"}]),
         ):
             engine.answers["POST /images/create"] = answer
-            with pytest.raises(SandboxError, match=r"(?s)far:1.*no such host.*--base debian"):
+            with pytest.raises(SandboxError, match=r"far:1.*no such host.*--base debian"):
                 get_base(client, "far:1", lines.append)
         client.close()
-    shutil.rmtree(folder)
 
 
 @pytest.mark.needs("docker")

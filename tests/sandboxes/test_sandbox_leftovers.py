@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from labmates.sandboxes.base import SandboxError
 from labmates.sandboxes.engine import connect, remove_container
-from labmates.sandboxes.folders import cache_folder, new_folder, remove_folder, sweep_folders
+from labmates.sandboxes.folders import cache_folder, new_folder, sweep_folders
 from labmates.sandboxes.image.names import KIND_LABEL, image_tag, packages_tag
 from labmates.sandboxes.leftovers import Removed, clean, old_images, orphaned_containers, sweep_containers
 from labmates.sandboxes.owners import OWNER_LABEL, SANDBOX_LABEL, container_labels, owner_state, this_owner
@@ -44,11 +44,9 @@ def client() -> Iterator[DockerClient]:
 
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeEngine]:
-    folder = Path(tempfile.mkdtemp(prefix="lm-"))
-    monkeypatch.setenv("DOCKER_HOST", f"unix://{folder}/e")
-    with fake_engine(folder / "e") as engine:
+    with fake_engine() as engine:
+        monkeypatch.setenv("DOCKER_HOST", engine.host)
         yield engine
-    remove_folder(folder)
 
 
 def make_container(client: DockerClient, labels: dict[str, str], *, running: bool = False) -> str:
@@ -183,6 +181,7 @@ def images_answer(now: float) -> list[dict[str, Any]]:
         (None, "sandbox", HOUR / 2),
         (["<none>:<none>"], "build", HOUR / 2),
         ([], "build", 2 * HOUR),
+        ([], "base", 6 * HOUR),
     ]
     return [
         {"Id": f"sha256:{number}", "RepoTags": tags, "Labels": {KIND_LABEL: kind}, "Created": now - age, "Size": 1}
@@ -193,13 +192,15 @@ def images_answer(now: float) -> list[dict[str, Any]]:
 def test_images_of_other_versions_are_old_but_never_those_that_are_run(fake: FakeEngine) -> None:
     fake.answers["GET /images/json"] = 200, json.dumps(images_answer(time.time()))
     client = connect()
-    assert list(old_images(client)) == ["sha256:5", "sha256:7", "labmates-sandbox:old", "labmates-sandbox-packages:old"]
+    assert list(old_images(client)) == [
+        "sha256:5", "sha256:7", "labmates-sandbox:old", "labmates-sandbox-packages:old", "sha256:8",
+    ]  # fmt: skip
     everything = list(old_images(client, everything=True))
     assert set(everything) == {
         "sha256:5", "sha256:6", "sha256:7", "labmates-sandbox:old", "labmates-sandbox-packages:old", image_tag(),
-        packages_tag(), "labmates-sandbox-base:trixie",
+        packages_tag(), "labmates-sandbox-base:trixie", "sha256:8",
     }  # fmt: skip
-    assert everything[-1] == "labmates-sandbox-base:trixie"
+    assert everything[-2:] == ["labmates-sandbox-base:trixie", "sha256:8"]  # those below others come last
     client.close()
 
 

@@ -141,7 +141,10 @@ def _run_to_end(command: tuple[str, ...], output: IO[bytes]) -> None:
         lines = complaints.read().decode(errors="replace").strip().splitlines()
     if code != 0:
         why = "\n".join(lines[-_ERROR_LINES:]) or f"exit status {code}"
-        raise SandboxError(f"{command[0]} failed (is there a network, and room on the disk?):\n{why}")
+        raise SandboxError(
+            f"{command[0]} failed (is there a network, room on the disk and, if this is not Debian, its package "
+            f"debian-archive-keyring?):\n{why}"
+        )
 
 
 def _import(client: DockerClient, archive: IO[bytes]) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from labmates.sandboxes.base import SandboxError
+from labmates.sandboxes.engine import docker_errors, explain_docker_error
 from labmates.sandboxes.folders import cache_folder
 from labmates.sandboxes.image.base import DEFAULT_BASE, examine_base, get_base
 from labmates.sandboxes.image.containers import run_once
@@ -50,8 +51,8 @@ def build_image(
     Parameters
     ----------
     base
-        An image with Python 3.11 or newer, or ``"debian"`` to make one without a registry. By default whatever is
-        there is used, and otherwise `DEFAULT_BASE`.
+        An image with Python 3.11 or newer, or ``"debian"`` to make one without a registry. By default what an image
+        was built on before, and otherwise `DEFAULT_BASE`.
     tell
         Is called with a line of text for each step.
     force
@@ -64,18 +65,31 @@ def build_image(
     SandboxError
         If something can't be fetched, or the build fails; half-built images are removed.
     """
+    if not force and (image := _present(client, image_tag(), base)) is not None:
+        return image
     with _one_at_a_time(tell):
-        image = find_image(client)
-        if image is not None and not force and _fits(image, base):
+        if not force and (image := _present(client, image_tag(), base)) is not None:
             return image
-        packages = find_image(client, packages_tag())
-        if packages is None or force or not _fits(packages, base):
-            packages = _build_packages(client, base or DEFAULT_BASE, tell, renew=force)
+        packages = None if force else _present(client, packages_tag(), base)
+        if packages is None:
+            packages = _build_packages(client, base or _usual_base(client), tell, renew=force)
         return _build_sandbox(client, packages, tell)
 
 
-def _fits(image: Image, base: str | None) -> bool:
-    return base is None or image.labels.get(BASE_LABEL) == base
+def _present(client: DockerClient, tag: str, base: str | None) -> Image | None:
+    """Return the image called `tag` if it is there and based on `base`, or on anything if that is None."""
+    image = find_image(client, tag)
+    return image if image is not None and base in (None, image.labels.get(BASE_LABEL)) else None
+
+
+def _usual_base(client: DockerClient) -> str:
+    """Return what the newest image of ours was based on: without a registry, that can be had again."""
+    try:
+        found = client.api.images(filters={"label": BASE_LABEL})
+    except docker_errors() as error:
+        raise SandboxError(f"the engine does not tell which images there are: {explain_docker_error(error)}") from error
+    newest = max(found, key=lambda image: image["Created"], default=None)
+    return DEFAULT_BASE if newest is None else str(newest["Labels"][BASE_LABEL])
 
 
 def _build_packages(client: DockerClient, base: str, tell: Callable[[str], None], *, renew: bool) -> Image:

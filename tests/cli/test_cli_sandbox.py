@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from labmates.sandboxes.image.names import image_tag
+from tests.cli.conftest import Labmates
+from tests.support.docker_engine import FakeEngine, fake_engine
+
+NOWHERE = {"DOCKER_HOST": "unix:///nowhere/docker.sock"}
+INFO = {"MemoryLimit": True, "SwapLimit": False, "PidsLimit": False, "CpuCfsQuota": True, "DockerRootDir": "/"}
+
+
+@pytest.fixture
+def fake() -> Iterator[FakeEngine]:
+    """An engine that has nothing."""
+    with fake_engine() as engine:
+        for what in ("images", "containers"):
+            engine.answers[f"GET /{what}/json"] = 200, "[]"
+        engine.answers["GET /info"] = 200, INFO
+        engine.answers[f"GET /images/{image_tag()}/json"] = 404, {"message": f"No such image: {image_tag()}"}
+        yield engine
+
+
+@pytest.mark.parametrize("verb", ["build", "doctor", "clean"])
+def test_every_verb_has_help_with_an_example(verb: str, labmates: Labmates) -> None:
+    done = labmates("sandbox", verb, "--help")
+    assert done.code == 0
+    assert f"labmates sandbox {verb}" in done.out
+    assert "Example" in done.out
+
+
+def test_the_help_is_quick_since_nothing_heavy_is_imported() -> None:
+    code = (
+        "import sys; from labmates.cli.main import run_command; run_command(['sandbox', '--help'])\n"
+        "print({'docker', 'requests', 'zmq', 'pandas', 'rich'} & set(sys.modules), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr.strip() == "set()"
+
+
+@pytest.mark.needs("docker")
+@pytest.mark.needs("bubblewrap")
+def test_the_doctor_finds_what_works_here(labmates: Labmates) -> None:
+    done = labmates("sandbox", "doctor")
+    assert done.code == 0
+    for name in ("Docker engine", "limits", "disk", "image", "left containers", "bubblewrap", "packages"):
+        assert name in done.out
+    assert "problem" not in done.out
+    assert image_tag() in done.out
+    assert "--sandbox auto takes" in done.out
+
+
+@pytest.mark.needs("bubblewrap")
+def test_without_an_engine_the_doctor_says_what_to_do_and_bubblewrap_is_enough(labmates: Labmates) -> None:
+    done = labmates("sandbox", "doctor", "--json", **NOWHERE)
+    [told] = done.records
+    assert done.code == 0
+    assert (told["works"], told["auto"]) == (["bubblewrap"], "bubblewrap")
+    engine = told["checks"][0]
+    assert (engine["name"], engine["state"]) == ("Docker engine", "problem")
+    assert "/nowhere/docker.sock" in engine["text"]
+
+
+def test_where_nothing_isolates_the_doctor_exits_with_1(labmates: Labmates, tmp_path: Path) -> None:
+    fake = tmp_path / "bwrap"
+    fake.write_text("#!/bin/sh\necho 'No permissions to create new namespace' >&2; exit 1\n")
+    fake.chmod(0o755)
+    done = labmates("sandbox", "doctor", **NOWHERE, PATH=f"{tmp_path}:/usr/bin:/bin")
+    assert done.code == 1
+    assert "No permissions to create new namespace" in done.out
+    assert "--sandbox auto takes none" in done.out
+
+
+def test_the_doctor_tells_of_a_missing_image_and_missing_limits(labmates: Labmates, fake: FakeEngine) -> None:
+    done = labmates("sandbox", "doctor", "--json", DOCKER_HOST=fake.host)
+    checks = {check["name"]: check for check in done.records[0]["checks"]}
+    assert "docker" not in done.records[0]["works"]
+    assert checks["image"]["state"] == "problem"
+    assert "labmates sandbox build" in checks["image"]["advice"]
+    assert checks["limits"]["state"] == "problem"
+    assert "processes" in checks["limits"]["text"]
+    assert checks["disk"]["state"] in ("ok", "note")
+
+
+def test_the_doctor_goes_on_when_the_engine_fails_while_it_is_asked(labmates: Labmates, fake: FakeEngine) -> None:
+    fake.answers["GET /info"] = 500, {"message": "something broke"}
+    done = labmates("sandbox", "doctor", DOCKER_HOST=fake.host)
+    assert "something broke" in done.out
+    assert "bubblewrap" in done.out
+
+
+def test_old_images_and_left_containers_are_told_with_what_removes_them(labmates: Labmates, fake: FakeEngine) -> None:
+    own = {"labmates.sandbox": "session", "labmates.owner": "0-1-1"}
+    left = [{"Id": "c" * 64, "Names": ["/leaked"], "Labels": own, "State": "running", "Created": 0}]
+    kind = {"labmates.image": "sandbox"}
+    old = [{"Id": "i", "RepoTags": ["labmates-sandbox:old"], "Labels": kind, "Size": 5, "Created": 0}]
+    fake.answers["GET /containers/json"] = lambda query: (
+        (200, json.dumps(left if "labmates.sandbox" in query["filters"] else []))
+    )
+    fake.answers["GET /images/json"] = 200, json.dumps(old)
+    fake.answers["DELETE /images/labmates-sandbox:old"] = 200, "[]"
+    fake.answers[f"DELETE /containers/{'c' * 64}"] = 204, ""
+    host = fake.host
+    told = labmates("sandbox", "doctor", DOCKER_HOST=host).out
+    assert "labmates-sandbox:old" in told
+    assert "labmates sandbox clean" in told
+    done = labmates("sandbox", "clean", DOCKER_HOST=host)
+    assert done.code == 0
+    assert "removed image labmates-sandbox:old" in done.out
+    assert "leaked" not in done.out  # its owner may live, in another namespace
+    [removed] = labmates("sandbox", "clean", "--all", "--json", DOCKER_HOST=host).records
+    assert removed["containers"] == ["leaked"]
+
+
+def test_cleaning_without_an_engine_says_what_was_left_out(labmates: Labmates) -> None:
+    done = labmates("sandbox", "clean", **NOWHERE)
+    assert done.code == 0
+    assert "Containers and images were left out" in done.err
+    for option in ("--images", "--all"):
+        assert labmates("sandbox", "clean", option, **NOWHERE).code == 2
+
+
+@pytest.mark.needs("docker")
+def test_building_what_is_there_does_nothing(labmates: Labmates) -> None:
+    done = labmates("sandbox", "build")
+    assert (done.code, done.err) == (0, "")
+    assert image_tag() in done.out
+
+
+@pytest.mark.parametrize(
+    ("host", "told"),
+    [
+        ("unix:///nowhere/docker.sock", "/nowhere/docker.sock"),
+        ("tcp://127.0.0.1:9", "only a Linux engine on this machine"),
+    ],
+)
+def test_building_without_an_engine_that_will_do_exits_with_2(host: str, told: str, labmates: Labmates) -> None:
+    done = labmates("sandbox", "build", DOCKER_HOST=host)
+    assert done.code == 2
+    assert told in done.err
+
+
+def test_a_build_that_fails_shows_each_step_and_exits_with_1(
+    labmates: Labmates, fake: FakeEngine, tmp_path: Path
+) -> None:
+    fake.answers["POST /images/create"] = 500, {"message": "dial tcp: lookup registry: no such host"}
+    host = fake.host
+    done = labmates("sandbox", "build", DOCKER_HOST=host, XDG_CACHE_HOME=str(tmp_path))
+    assert done.code == 1
+    assert "pulling python:3.12-slim" in done.err
+    assert "no such host" in done.err
+    assert "labmates sandbox build --base debian" in done.err
+    assert "\x1b" not in done.err
+
+
+def test_an_unknown_verb_or_option_exits_with_2(labmates: Labmates) -> None:
+    for arguments in (["dig"], ["build", "--bsae", "x"], ["doctor", "now"]):
+        assert labmates("sandbox", *arguments).code == 2
