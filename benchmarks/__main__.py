@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from benchmarks import command_line, lab_overhead
+from benchmarks import command_line, lab_overhead, sandbox
 
 if __name__ == "__main__":
     command_line.main()
     asyncio.run(lab_overhead.main())
+    asyncio.run(sandbox.main())

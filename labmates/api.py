@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
+from labmates.analysis.agreement import Agreement, agreement, ratings_frame
+from labmates.analysis.teamwork import Teamwork, judged_runs, teamwork
 from labmates.errors import UsageError, explain
+from labmates.judges.panel import ALWAYS, make_panel
+from labmates.models.options import ModelOptions
 from labmates.records.run import RunRecord
 from labmates.records.store import DEFAULT_STORE, Store
-from labmates.records.view import runs_frame
+from labmates.records.view import runs_frame, scores_frame
+from labmates.studies.judging import Judged, judge_runs, judgeable
+from labmates.studies.select import select_runs
 from labmates.studies.session import Session, new_runs
 from labmates.studies.settings import RunSettings
 from labmates.workflows.kinds import KINDS, Condition
@@ -108,10 +114,95 @@ def load_runs(store: str | None = None, *, kind: str | None = None) -> pd.DataFr
     """Return all runs of a store as a data frame, one row each.
 
     Columns are those of the run; parameters, metrics, usage and budget stand as ``condition.task``,
-    ``metrics.accuracy`` and so on. Scores of each judge: `labmates.records.view.scores_frame`.
+    ``metrics.accuracy`` and so on. Scores of each judge: `load_scores`.
     """
     database = Store(store_url(store), must_exist=True)
     try:
         return runs_frame(database, kind=kind)
+    finally:
+        database.close()
+
+
+def load_scores(store: str | None = None, *, kind: str | None = None) -> pd.DataFrame:
+    """Return all scores of a store as a data frame, one row each: every judge's, and the means over model judges.
+
+    See `labmates.records.view.scores_frame` for the columns.
+    """
+    database = Store(store_url(store), must_exist=True)
+    try:
+        return scores_frame(database, kind=kind)
+    finally:
+        database.close()
+
+
+def judge(
+    runs: Sequence[str],
+    judges: Sequence[str] = ALWAYS,
+    *,
+    extractor: str | None = None,
+    again: bool = False,
+    store: str | None = None,
+    models: ModelOptions | Mapping[str, Any] | None = None,
+) -> list[Judged]:
+    """Let judges score runs that have ended, without executing them again, and return what was added to each.
+
+    Parameters
+    ----------
+    runs
+        Ids.
+    judges
+        Models as ``provider:name``, which judge by rubrics, and names of registered judges.
+    extractor
+        Model that reads findings out of a report without a findings block; by default the first model among the judges.
+    again
+        Let judges that have scored a run score it once more.
+    models
+        How the judges' models are reached (`ModelOptions`).
+
+    Raises
+    ------
+    UsageError
+        If anything asked for can't be.
+    """
+    return asyncio.run(ajudge(runs, judges, extractor=extractor, again=again, store=store, models=models))
+
+
+async def ajudge(
+    runs: Sequence[str],
+    judges: Sequence[str] = ALWAYS,
+    *,
+    extractor: str | None = None,
+    again: bool = False,
+    store: str | None = None,
+    models: ModelOptions | Mapping[str, Any] | None = None,
+) -> list[Judged]:
+    """Do what `judge` does, in a running event loop."""
+    try:
+        options = models if isinstance(models, ModelOptions) else ModelOptions.model_validate(models or {})
+    except ValidationError as error:
+        raise UsageError(explain(error)) from error
+    panel = make_panel(judges, extractor, always=())
+    database = await asyncio.to_thread(lambda: Store(store_url(store), must_exist=True))
+    try:
+        chosen = await asyncio.to_thread(select_runs, database, runs)
+        return await judge_runs(database, judgeable(chosen, strict=True), panel, options, again=again)
+    finally:
+        database.close()
+
+
+def load_agreement(store: str | None = None, *, kind: str | None = None) -> list[Agreement]:
+    """Return how well the judges of a store agree, by metric and task; see `labmates.analysis.agreement`."""
+    database = Store(store_url(store), must_exist=True)
+    try:
+        return agreement(ratings_frame(database, list(database.runs(kind=kind))))
+    finally:
+        database.close()
+
+
+def load_teamwork(store: str | None = None, *, kind: str = "science") -> Teamwork:
+    """Return the runs of teams in a store beside those of one agent alone; see `labmates.analysis.teamwork`."""
+    database = Store(store_url(store), must_exist=True)
+    try:
+        return teamwork(judged_runs(database, list(database.runs(kind=kind))))
     finally:
         database.close()

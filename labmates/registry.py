@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import EntryPoint, entry_points
 from typing import Generic, TypeVar, cast
 
-from labmates.errors import UsageError, unknown_name
+from labmates.errors import LabmatesError, UsageError, unknown_name
 
 T = TypeVar("T")
 
 
+class PluginError(UsageError):
+    """An entry of another package can't be used; the text names the package and the entry point."""
+
+
 class Registry(Generic[T]):
     """Named objects, loaded when they are first asked for.
+
+    A plug-in that can't be used makes no difference to the other entries: it is listed by name, and fails only when it
+    is asked for.
 
     Parameters
     ----------
@@ -31,7 +39,7 @@ class Registry(Generic[T]):
         self._own = own
         self._loaded: dict[str, T] = {}
         self._replaced: set[str] = set()
-        self._plugins: dict[str, EntryPoint] | None = None
+        self._plugins: dict[str, list[EntryPoint]] | None = None
 
     def names(self) -> list[str]:
         """Names of all entries, sorted; a plug-in can't take the name of one of ours."""
@@ -43,7 +51,9 @@ class Registry(Generic[T]):
         Raises
         ------
         UsageError
-            If no entry has that name, or if a plug-in can't be imported.
+            If no entry has that name.
+        PluginError
+            If a plug-in can't be imported, or if several packages declare that name.
         """
         if name not in self._loaded:
             self._loaded[name] = self._load(name)
@@ -53,10 +63,49 @@ class Registry(Generic[T]):
         """Tell whether the entry is the project's own, not a plug-in's and not registered at run time."""
         return name in self._own and name not in self._replaced
 
+    def package(self, name: str) -> str | None:
+        """Return the package (``"name version"``) that an entry comes from; None unless it is a plug-in's."""
+        points = self._points(name)
+        return _packages(points) if points else None
+
+    def shadowed(self) -> list[str]:
+        """Return one line for each plug-in that has taken the name of one of our entries and is ignored."""
+        return [
+            f"the {self.what} '{name}' is labmates' own; that of {_packages(points)} is ignored"
+            for name, points in self._entry_points().items()
+            if name in self._own
+        ]
+
     def register(self, name: str, entry: T) -> None:
         """Add an entry for this process, or put it in the place of the one with that name."""
         self._loaded[name] = entry
         self._replaced.add(name)
+
+    @contextmanager
+    def guarded(self, name: str, fails: str) -> Iterator[None]:
+        """Do something with the entry called `name`; whatever a plug-in's raises becomes a `PluginError`.
+
+        Parameters
+        ----------
+        fails
+            What to say of the entry, for instance ``"can't be made"``.
+
+        Raises
+        ------
+        PluginError
+            If the entry is a plug-in's and something was raised; other entries raise what they raise.
+        """
+        try:
+            yield
+        except PluginError:
+            raise
+        except (Exception, SystemExit) as error:
+            points = self._points(name)
+            if not points:
+                raise
+            why = str(error) if isinstance(error, LabmatesError) else f"{type(error).__name__}: {error}"
+            point = f"{_packages(points)}, entry point {self.group}: {name} = {points[0].value}"
+            raise PluginError(f"the {self.what} '{name}' ({point}) {fails}: {why}") from error
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names())
@@ -68,18 +117,28 @@ class Registry(Generic[T]):
         if name in self._own:
             module, _, attribute = self._own[name].partition(":")
             return cast(T, getattr(importlib.import_module(module), attribute))
-        plugins = self._entry_points()
-        if name not in plugins:
+        points = self._points(name)
+        if not points:
             raise unknown_name(self.what, name, self.names())
-        try:
-            return cast(T, plugins[name].load())
-        except Exception as error:
-            raise UsageError(
-                f"the {self.what} '{name}' of the plug-in '{plugins[name].value}' can't be imported: "
-                f"{type(error).__name__}: {error}"
-            ) from error
+        if len(points) > 1:
+            raise PluginError(
+                f"several packages declare the {self.what} '{name}': {_packages(points)}; uninstall all but one"
+            )
+        with self.guarded(name, "can't be imported"):
+            return cast(T, points[0].load())
 
-    def _entry_points(self) -> dict[str, EntryPoint]:
+    def _points(self, name: str) -> list[EntryPoint]:
+        """Return the entry points that an entry comes from; none for our own and for those registered at run time."""
+        return [] if name in self._own or name in self._replaced else self._entry_points().get(name, [])
+
+    def _entry_points(self) -> dict[str, list[EntryPoint]]:
         if self._plugins is None:
-            self._plugins = {point.name: point for point in entry_points(group=self.group)}
+            found: dict[str, list[EntryPoint]] = {}
+            for point in entry_points(group=self.group):
+                found.setdefault(point.name, []).append(point)
+            self._plugins = found
         return self._plugins
+
+
+def _packages(points: list[EntryPoint]) -> str:
+    return " and ".join(f"{one.dist.name} {one.dist.version}" if one.dist else "an unknown package" for one in points)

@@ -1,4 +1,4 @@
-"""Who works in the science lab: four teams in order, each with a lead and up to two specialists.
+"""Who works in the science lab: four teams in order, each with a lead and up to two specialists; or one agent alone.
 
 The teams, their artifacts and the third specialists follow the paper on cooperative profiles (section 4.1, appendix C);
 the second specialists are our own.
@@ -20,13 +20,17 @@ class Role:
 
 @dataclass(frozen=True)
 class Team:
-    """A team of the lab: its members (the first leads), what it hands over, and whether it may run code."""
+    """A team of the lab: its members (the first leads), what it hands over, and whether it may run code.
+
+    A team that is `alone` has nobody to talk to and does the work of all others.
+    """
 
     name: str
     artifact: str
     sections: tuple[str, ...]
-    roles: tuple[Role, Role, Role]
+    roles: tuple[Role, ...]
     has_code: bool = True
+    alone: bool = False
 
     def members(self, size: int) -> tuple[Role, ...]:
         """Return the first `size` members, the lead first."""
@@ -164,6 +168,26 @@ WRITING = Team(
 
 TEAMS: dict[str, Team] = {team.name: team for team in (DATA, MODEL, EVAL, WRITING)}
 """The teams in the order in which they work."""
+
+SOLO = Team(
+    "solo",
+    WRITING.artifact,
+    WRITING.sections,
+    (
+        Role(
+            "researcher",
+            "researcher",
+            "You examine and repair the data, choose, fit and compare models, test what they say on data that they "
+            "have not seen, and write `final_paper`: one coherent text in seven sections that brings together what you "
+            "found, with its numbers.",
+        ),
+    ),
+    alone=True,
+)
+"""One agent in the place of all teams: what their results are compared with (our own design, no part of the paper)."""
+
+EVERY_TEAM = {**TEAMS, SOLO.name: SOLO}
+"""The teams of the lab, and the one agent in their place."""
 
 EXTRA_ARTIFACTS = {"experiment_results": "model"}
 """Artifacts besides each team's own that belong to one team."""

@@ -24,13 +24,13 @@ class RunCode(_Arguments):
 
 
 class ReadArtifact(_Arguments):
-    """Read an artifact of any team."""
+    """Read an artifact of the project."""
 
     name: str = Field(description="Name of the artifact.")
 
 
 class WriteArtifact(_Arguments):
-    """Keep a text as an artifact that all teams can read; an existing one gets a new version."""
+    """Keep a text as an artifact of the project; an existing one gets a new version."""
 
     name: str = Field(description="Name of the artifact: lower-case letters, digits and _.")
     content: str = Field(description="The whole text, in Markdown.")
@@ -81,10 +81,14 @@ ARGUMENTS: dict[str, type[BaseModel]] = {
 }
 """Every tool by name, with the model of its arguments."""
 
+TO_OTHERS = ("send_message", "request_additional_work", "request_team_redo")
+"""Tools that make sense only where there are other teams."""
+
 
 def tool_names(team: Team) -> list[str]:
     """Return the names of the tools that members of `team` hold."""
-    return [name for name in ARGUMENTS if team.has_code or name != "run_code"]
+    lacking = {*(() if team.has_code else ("run_code",)), *(TO_OTHERS if team.alone else ())}
+    return [name for name in ARGUMENTS if name not in lacking]
 
 
 @cache

@@ -7,6 +7,7 @@ from dataclasses import asdict
 import click
 
 from labmates.cli.console import out, print_json
+from labmates.cli.plugins import look_at_all
 from labmates.errors import unknown_name
 
 
@@ -57,4 +58,4 @@ def show(name: str) -> int:
 def _baselines() -> dict[str, str]:
     from labmates.models.scripted import BASELINES, describe
 
-    return {f"scripted:{name}": describe(name) for name in BASELINES}
+    return {f"scripted:{name}": text for name, text in look_at_all(BASELINES, describe).items()}

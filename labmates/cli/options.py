@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterable
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
 import click
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from labmates.errors import UsageError
+from labmates.errors import UsageError, explain
+from labmates.models.options import ModelOptions
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -21,6 +22,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 def flag(name: str) -> str:
     """Return the option of a field: ``team_size`` gives ``--team-size``."""
     return "--" + name.split(".")[0].replace("_", "-")
+
+
+def flag_of_one(name: str) -> str:
+    """Return the option that adds one entry to a list: ``judges`` gives ``--judge``."""
+    return flag(name).removesuffix("s")
 
 
 def options_of(model: type[BaseModel], *, leave_out: Iterable[str] = ()) -> list[click.Option]:
@@ -43,6 +49,20 @@ def given(values: dict[str, Any], model: type[BaseModel]) -> dict[str, Any]:
             continue
         chosen[name] = _pairs(name, value) if _is_dict(field) else value
     return chosen
+
+
+def model_options(values: dict[str, Any]) -> ModelOptions:
+    """Return how models are reached, as the user asked for it.
+
+    Raises
+    ------
+    UsageError
+        If an option is wrong.
+    """
+    try:
+        return ModelOptions.model_validate(given(values, ModelOptions))
+    except ValidationError as error:
+        raise UsageError(explain(error, flag)) from error
 
 
 def store_option(function: F) -> F:
@@ -80,6 +100,8 @@ def _option(name: str, field: FieldInfo) -> click.Option:
         return click.Option([flag(name)], is_flag=True, default=None, help=help_)
     if _is_dict(field):
         return click.Option([flag(name)], multiple=True, metavar="NAME=VALUE", help=help_)
+    if get_origin(kind) is tuple:
+        return click.Option([name, flag_of_one(name)], multiple=True, metavar="TEXT", help=help_)
     if get_origin(kind) is Literal:
         return click.Option([flag(name)], type=click.Choice(list(get_args(kind))), help=help_)
     return click.Option([flag(name)], metavar=_metavar(kind), help=f"{help_}{_bounds(field)}")
@@ -103,7 +125,7 @@ def _metavar(kind: Any) -> str:
 
 
 def _default(field: FieldInfo) -> object:
-    if field.default is PydanticUndefined or field.default is False:
+    if field.default is PydanticUndefined or field.default is False or field.default == ():
         return None
     return field.default
 

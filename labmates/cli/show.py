@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -24,20 +26,32 @@ SHORT_CHARS = 400
 @click.option("--report", is_flag=True, help="Print the report alone.")
 @click.option("--artifact", metavar="NAME", help="Print the newest version of one artifact alone.")
 @click.option("--full", is_flag=True, help="Print every text whole instead of its beginning.")
+@click.option(
+    "--save",
+    metavar="FOLDER",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write artifacts, code, figures and the files that code made to a new folder.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the run as one JSON object.")
-def show(run_id: str, store: str | None, report: bool, artifact: str | None, full: bool, as_json: bool) -> int:
+def show(
+    run_id: str, store: str | None, report: bool, artifact: str | None, full: bool, save: Path | None, as_json: bool
+) -> int:
     """Tell the story of a run: phases, who said what, code and its output, artifacts, budget, scores."""
     from labmates.api import store_url
-    from labmates.cli.summary import print_run
+    from labmates.budgets.money import format_dollars
+    from labmates.cli.summary import handoff_table, print_run
     from labmates.records.bodies import Bodies
+    from labmates.records.material import save_material
     from labmates.records.store import Store
     from labmates.records.view import run_json
+    from labmates.studies.judging import judging_usage
 
     database = Store(store_url(store), must_exist=True)
     try:
         run = database.run(run_id)
         if as_json:
-            print_json(run_json(run, database.scores(run_id)))
+            used = [{**asdict(one), "cost": format_dollars(one.cost)} for one in judging_usage(database.events(run_id))]
+            print_json({**run_json(run, database.scores(run_id)), "judging": used})
             return 0
         if report or artifact:
             text = artifact_of(database, run_id, artifact) if artifact else report_of(database, run_id)
@@ -46,9 +60,15 @@ def show(run_id: str, store: str | None, report: bool, artifact: str | None, ful
             out().print(clean(text), markup=False)
             return 0
         bodies = Bodies(database.bodies(run_id))
+        if save is not None:
+            files = save_material(database.events(run_id), bodies, save)
+            out().print(f"{len(files)} files are in {save}", markup=False)
+            return 0
         for event in database.events(run_id):
             _tell(event, bodies, None if full else SHORT_CHARS)
         print_run(database, run)
+        if (table := handoff_table(database.scores(run_id))) is not None:
+            out().print(table)
         if run.error:
             out().print(f"Error: {clean(run.error)}", markup=False)
     finally:
@@ -75,10 +95,13 @@ def artifact_of(store: Store, run_id: str, name: str) -> str | None:
 
 def _tell(event: Event, bodies: Bodies, most: int | None) -> None:
     """Print one event; texts are indented under its line."""
+    from labmates.agents.roles import SOLO
+
     who = f"{event.team}/{event.agent}" if event.agent else event.team
     match event.type:
         case "phase":
-            _head(f"\n== {event.team} team, phase {event.number + 1} ({event.reason}) {event.status} ==", "bold")
+            name = "one agent alone" if event.team == SOLO.name else f"{event.team} team"
+            _head(f"\n== {name}, phase {event.number + 1} ({event.reason}) {event.status} ==", "bold")
         case "llm_call":
             faults = f", {', '.join(event.faults)}" if event.faults else ""
             _head(f"{who}: reply ({event.input_tokens} + {event.output_tokens} tokens{faults})", "cyan")
@@ -101,6 +124,11 @@ def _tell(event: Event, bodies: Bodies, most: int | None) -> None:
         case "artifact":
             _head(f"{who} wrote {event.name}, version {event.version}", "magenta")
             _text(bodies.text(event.content), most)
+        case "judge_call":
+            faults = f", {', '.join(event.faults)}" if event.faults else ""
+            tokens = f"{event.input_tokens} + {event.output_tokens} tokens"
+            _head(f"judge {event.judge} asked {event.model} ({tokens}{faults})", "cyan")
+            _text(bodies[event.reply]["content"], most)
         case "failed_reply":
             _head(f"{who}: this reply could not be used: {event.reason}", "red")
         case "warning" | "error":

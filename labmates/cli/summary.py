@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from labmates.records.run import RunRecord
     from labmates.records.store import Store
+    from labmates.studies.judging import JudgingUsage
 
 
 def print_summary(store: Store, runs: list[RunRecord]) -> None:
@@ -36,9 +37,12 @@ def print_summary(store: Store, runs: list[RunRecord]) -> None:
 
 def print_run(store: Store, run: RunRecord) -> None:
     """Print one run's status, budget and scores."""
+    from labmates.studies.judging import judging_usage
+
     usage = run.usage
+    kind = f"{run.kind}, one agent alone" if run.condition.get("solo") else run.kind
     out().print(
-        f"\nRun {run.id} ({run.kind}, {', '.join(run.models)}, seed {run.seed}): {run.status} in {run.seconds:.1f} s, "
+        f"\nRun {run.id} ({kind}, {', '.join(run.models)}, seed {run.seed}): {run.status} in {run.seconds:.1f} s, "
         f"{usage.llm_calls} calls, {usage.input_tokens + usage.output_tokens:,} tokens, {usage.tool_calls} tool calls, "
         f"{usage.failed_replies} failed replies; code ran in: {run.sandbox or 'no sandbox'}",
         markup=False,
@@ -49,6 +53,10 @@ def print_run(store: Store, run: RunRecord) -> None:
     scores = [event for event in events if isinstance(event, ScoreEvent)]
     if scores:
         out().print(score_table(scores))
+        if orders := {text for score in scores for text in score.details.get("injections", ())}:
+            out().print(f"{len(orders)} sentences of the report address the judge; they were left out.", style="red")
+    if used := judging_usage(events):
+        out().print(judging_table(used))
 
 
 def budget_table(run: RunRecord, events: list[Event]) -> Table:
@@ -91,6 +99,40 @@ def score_table(scores: list[ScoreEvent]) -> Table:
     for score in scores:
         reason = Text(clean(score.reason))
         table.add_row(f"{score.judge} {score.version}", score.metric, _number(score.value), reason)
+    return table
+
+
+def judging_table(used: list[JudgingUsage]) -> Table:
+    """Return what judges used; no part of the budget."""
+    from rich.table import Table
+
+    table = Table(title="Judging (no part of the budget)", title_justify="left", box=None, pad_edge=False)
+    for heading in ("judge", "calls", "tokens in", "tokens out", "cost"):
+        table.add_column(heading, justify="left" if heading == "judge" else "right")
+    for one in used:
+        table.add_row(
+            one.judge, str(one.calls), f"{one.input_tokens:,}", f"{one.output_tokens:,}", show_dollars(one.cost)
+        )
+    return table
+
+
+def handoff_table(scores: list[ScoreEvent]) -> Table | None:
+    """Return how true findings came through the teams' hands, by finding; None if that is not known."""
+    from collections import Counter
+
+    from rich.table import Table
+
+    found = [score.details["handoff"] for score in scores if "findings" in score.details.get("handoff", {})]
+    if not found:
+        return None
+    audit = found[-1]
+    title = f"Handoff: {audit['traced']} of {audit['claims']} claims of the paper stand in earlier work"
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    for heading in ("finding", "true", "first at", "lost at"):
+        table.add_column(heading, justify="right" if heading == "true" else "left")
+    findings = Counter((one["finding"], one["first"], one["lost"]) for one in audit["findings"])
+    for (finding, first, lost), number in findings.items():
+        table.add_row(finding, str(number), first or "never found", lost or "")
     return table
 
 

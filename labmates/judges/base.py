@@ -4,11 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Final, Literal, Protocol
 
 from pydantic import BaseModel
 
 from labmates.tasks.base import Task
+
+METRICS: Final = ("completeness", "quality", "accuracy")
+"""What reports are scored by (cooperative-profiles paper, section 4.1.2)."""
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Something that a team left behind on the way to the report.
+
+    Attributes
+    ----------
+    team
+        Whose it is.
+    kind
+        A version of an artifact, or what code printed.
+    name
+        Name of the artifact, or of the agent whose code it was.
+    """
+
+    team: str
+    kind: Literal["artifact", "output"]
+    name: str
+    text: str
 
 
 @dataclass(frozen=True)
@@ -23,12 +46,18 @@ class Report:
         The task and what is true of the run's data set.
     artifacts
         The texts that earlier teams handed on, by name.
+    trail
+        What all teams left behind, oldest first, earlier versions of the report included.
+    stages
+        The teams in the order in which they hand on; the last one writes the report.
     """
 
     text: str | None
     task: Task[Any, Any]
     truth: BaseModel
     artifacts: Mapping[str, str] = field(default_factory=dict)
+    trail: tuple[Trace, ...] = ()
+    stages: tuple[str, ...] = ()
 
     @property
     def is_missing(self) -> bool:
@@ -52,6 +81,9 @@ class Score:
         Why, in one line.
     details
         What the value was made of, as JSON-able values.
+    failed
+        It is unscored because the judge could not work (its model could not be reached, its code raised), not because
+        of the report: asked once more, it may score.
     """
 
     judge: str
@@ -60,6 +92,7 @@ class Score:
     value: float | None
     reason: str
     details: Mapping[str, Any] = field(default_factory=dict)
+    failed: bool = False
 
     def __post_init__(self) -> None:
         if self.value is not None and not 0 <= self.value <= 1:
@@ -67,7 +100,11 @@ class Score:
 
 
 class Judge(Protocol):
-    """Scores reports."""
+    """Scores reports.
+
+    A judge of another package may say in an attribute ``metrics`` (names) what it scores, so that these are recorded as
+    unscored when it fails.
+    """
 
     @property
     def name(self) -> str:
@@ -76,7 +113,10 @@ class Judge(Protocol):
 
     @property
     def version(self) -> str:
-        """Version, recorded with every score."""
+        """Version, recorded with every score.
+
+        What follows a plus sign names a help that is used only where the judge can't score without it.
+        """
         ...
 
     async def score(self, report: Report) -> list[Score]:

@@ -12,11 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from labmates.judges.base import Report, Score
+from labmates.judges.base import METRICS, Report, Score
 from labmates.judges.prose import Prose, read_prose, statements, words
 from labmates.judges.sections import find_sections
 
-METRICS: Final = ("completeness", "quality", "accuracy")
 LEAST_WORDS: Final = 5
 """Shorter statements show nothing: a bare list of keywords or numbers earns no quality."""
 MOST_PER_STATEMENT: Final = 2

@@ -13,6 +13,7 @@ JUDGES: Registry[Callable[[], Judge]] = Registry(
     {
         "heuristic": "labmates.judges.heuristic:HeuristicJudge",
         "verified": "labmates.judges.verified:VerifiedJudge",
+        "handoff": "labmates.judges.handoff:HandoffJudge",
     },
 )
 
@@ -23,6 +24,7 @@ def get_judge(name: str) -> Judge:
     Raises
     ------
     UsageError
-        If there is none.
+        If there is none, or a plug-in's can't be made.
     """
-    return JUDGES.get(name)()
+    with JUDGES.guarded(name, "can't be made"):
+        return JUDGES.get(name)()

@@ -24,12 +24,16 @@ async def check_models(names: Iterable[str], options: ModelOptions) -> None:
     Raises
     ------
     UsageError
-        If a name or the base URL is wrong, a key is missing, or a server can't be reached.
+        If a name or the base URL is wrong, a key is missing, a server can't be reached, or a plug-in's scripted
+        baseline can't be made.
     """
+    from labmates.models.scripted import make_baseline
+
     servers: dict[str, Endpoint] = {}
     for text in dict.fromkeys(names):
         model = parse_model(text)
         if model.scripted:
+            make_baseline(model.name)
             continue
         endpoint = endpoint_of(model, options, os.environ)
         if endpoint.hosted:

@@ -150,9 +150,9 @@ class ModelHub:
     def _connect(self, model: str) -> None:
         name = parse_model(model)
         if name.scripted:
-            from labmates.models.scripted import BASELINES
+            from labmates.models.scripted import make_baseline
 
-            self._scripted[model] = BASELINES.get(name.name)()
+            self._scripted[model] = make_baseline(name.name)
             return
         endpoint = endpoint_of(name, self.options, os.environ)
         redact = Redactor.from_environment(os.environ, endpoint.key)

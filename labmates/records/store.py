@@ -169,6 +169,7 @@ def _engine(url: str, must_exist: bool) -> sa.Engine:
                 creator=lambda: sqlite3.connect(
                     f"file:{parsed.database}?mode=rw", uri=True, timeout=30, check_same_thread=False
                 ),
+                poolclass=sa.QueuePool,  # By its bare URL it would be taken for a database in memory.
             )
         elif backend == "sqlite":
             engine = sa.create_engine(parsed, connect_args={"timeout": 30})

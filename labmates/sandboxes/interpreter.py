@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from dataclasses import dataclass
 from functools import cache
@@ -66,9 +67,10 @@ def hidden_paths() -> tuple[Path, ...]:
     """Files and folders that no sandbox may see: this package, and every plug-in's package (they hold the truth)."""
     points = entry_points()
     groups = [group for group in points.groups if group.startswith("labmates.")]
-    plugins = {point.module.partition(".")[0] for group in groups for point in points.select(group=group)}
+    # Not `point.module`, which raises for a value that is none: whoever looks that plug-in up is told.
+    plugins = {re.split(r"\W", point.value.strip(), maxsplit=1)[0] for g in groups for point in points.select(group=g)}
     paths: list[Path] = []
-    for name in sorted({"labmates", *plugins}):
+    for name in sorted({"labmates", *filter(str.isidentifier, plugins)}):
         spec = find_spec(name)
         if spec is not None and spec.submodule_search_locations is not None:
             paths += map(Path, spec.submodule_search_locations)

@@ -21,6 +21,7 @@ from pydantic import ValidationError
 from labmates._version import __version__
 from labmates.budgets.money import format_dollars
 from labmates.errors import LabmatesError, UsageError
+from labmates.judges.panel import make_panel
 from labmates.models.check import check_models
 from labmates.models.hub import ModelHub
 from labmates.models.names import is_own_baseline
@@ -32,6 +33,7 @@ from labmates.sandboxes.choose import choose_backend
 from labmates.studies.checkpoints import open_saver
 from labmates.studies.settings import RunSettings
 from labmates.studies.tracing import traced
+from labmates.workflows.judging import Judging
 from labmates.workflows.kinds import KINDS, Condition, Kind, Outcome
 from labmates.workflows.services import Services
 from labmates.workflows.workshop import Workshop, default_sandboxes
@@ -139,17 +141,22 @@ class Session:
         for condition in {condition.key: condition for condition in conditions}.values():
             condition.check()
         models = list(dict.fromkeys(model for run in runs for model in run.models))
+        panel = make_panel(self._settings.judges, self._settings.extractor)
         await check_models(models, self._settings.models)
+        await check_models(panel.models, self._settings.judge_models)
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(traced(self._notify))
             hub = await stack.enter_async_context(ModelHub(self._settings.models))
+            apart = self._settings.judge_models != self._settings.models
+            judges_hub = await stack.enter_async_context(ModelHub(self._settings.judge_models)) if apart else hub
+            judging = Judging(panel, judges_hub)
             saver = await stack.enter_async_context(open_saver(self._store))
             workshop = await stack.enter_async_context(self._workshop(trusted=all(map(is_own_baseline, models))))
             places = asyncio.Semaphore(self._settings.max_concurrent_runs)
 
             async def one(run: RunRecord, condition: Condition) -> RunRecord:
                 async with places:
-                    return await self._run(run, condition, hub, saver, workshop, resume)
+                    return await self._run(run, condition, hub, saver, workshop, judging, resume)
 
             try:
                 async with asyncio.TaskGroup() as group:
@@ -175,6 +182,7 @@ class Session:
         hub: ModelHub,
         saver: BaseCheckpointSaver[Any],
         workshop: Workshop,
+        judging: Judging,
         resume: bool,
     ) -> RunRecord:
         kind = KINDS.get(run.kind)
@@ -189,7 +197,7 @@ class Session:
         recorder = await asyncio.to_thread(self._recorder, run, resume)
         self._tell(run, None)
         with tempfile.TemporaryDirectory(prefix="labmates-") as folder:
-            services = Services(run.id, run.key, run.seed, hub, recorder, workshop, saver, Path(folder))
+            services = Services(run.id, run.key, run.seed, hub, recorder, workshop, saver, Path(folder), judging)
             ended, cancelled = await _attempt(kind, condition, services)
         run = replace(
             run,

@@ -18,4 +18,26 @@ class RunSettings(BaseModel):
     max_sandboxes: int | None = Field(
         None, ge=1, le=1024, description="Most sandboxes open at once; by default what the machine's memory holds."
     )
+    judges: tuple[str, ...] = Field(
+        (),
+        description="A further judge: a model as provider:name, or a registered judge; can be repeated. Rules "
+        "(heuristic) and findings compared with the truth (verified) always score.",
+    )
+    extractor: str | None = Field(
+        None,
+        description="Model that reads the findings out of a report that has no findings block; by default the first "
+        "judge that is a model.",
+    )
+    judge_base_url: str | None = Field(
+        None,
+        description="Address of the server that is asked for judges named openai:…, if it is another one; for instance "
+        "https://api.openai.com/v1.",
+    )
     max_concurrent_runs: int = Field(8, ge=1, le=1024, description="Most runs going on at once.")
+
+    @property
+    def judge_models(self) -> ModelOptions:
+        """How the models of judges are reached."""
+        if self.judge_base_url is None:
+            return self.models
+        return self.models.model_copy(update={"base_url": self.judge_base_url})

@@ -14,6 +14,8 @@ TASKS: Registry[type[Task[Any, Any]]] = Registry(
     {
         "ecology": "labmates.tasks.ecology:EcologyTask",
         "anomaly": "labmates.tasks.anomaly:AnomalyTask",
+        "geospatial": "labmates.tasks.geospatial:GeospatialTask",
+        "biomarker": "labmates.tasks.biomarker:BiomarkerTask",
     },
 )
 
@@ -26,10 +28,21 @@ def get_task(name: str) -> Task[Any, Any]:
     UsageError
         If there is none, or if a plug-in's entry is no complete subclass of :class:`~labmates.tasks.base.Task`.
     """
-    found: object = TASKS.get(name)
+    with TASKS.guarded(name, "can't be used"):
+        return make_task(TASKS.get(name))
+
+
+def make_task(found: object) -> Task[Any, Any]:
+    """Return an instance of a class of tasks.
+
+    Raises
+    ------
+    UsageError
+        If it is no complete subclass of :class:`~labmates.tasks.base.Task`.
+    """
     if not (isinstance(found, type) and issubclass(found, Task)):
-        raise UsageError(f"the task '{name}' must be a subclass of labmates.tasks.base.Task, not {found!r}")
+        raise UsageError(f"a task must be a subclass of labmates.tasks.base.Task, not {found!r}")
     try:
         return found()
     except TypeError as error:
-        raise UsageError(f"the task '{name}' can't be made: {error}") from error
+        raise UsageError(f"the task can't be made: {error}") from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -14,6 +14,9 @@ from pydantic import BaseModel, ConfigDict
 from labmates.registry import Registry
 
 if TYPE_CHECKING:
+    from labmates.judges.base import Report
+    from labmates.records.bodies import Bodies
+    from labmates.records.events import Event
     from labmates.workflows.services import Services
 
 
@@ -34,6 +37,10 @@ class Condition(BaseModel, ABC):
     @property
     def pool(self) -> int | None:
         """The credits of one run, in micro-dollars, or None if the kind has no budget."""
+        return None
+
+    def twin(self) -> Condition | None:
+        """Return the condition of one agent alone on equal terms, and of that one the teams'; None if there is none."""
         return None
 
     @abstractmethod
@@ -69,12 +76,20 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of experiment."""
+    """A kind of experiment.
+
+    Attributes
+    ----------
+    report
+        Makes what judges read of an ended run, out of its condition, its seed, its events and its bodies; None for a
+        kind that has nothing to judge.
+    """
 
     name: str
     condition: type[Condition]
     execute: Callable[[Any, Services], Awaitable[Outcome]]
     metrics: tuple[str, ...]
+    report: Callable[[Any, int, Sequence[Event], Bodies], Report] | None = None
 
 
 KINDS: Registry[Kind] = Registry("kind", "labmates.kinds", {"science": "labmates.workflows.science.kind:SCIENCE"})

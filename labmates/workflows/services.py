@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from labmates.models.hub import ModelHub
 from labmates.records.recorder import Recorder
+from labmates.workflows.judging import Judging
 from labmates.workflows.workshop import Workshop
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ class Services:
         LangGraph's checkpointer, or None for a run that isn't to be taken up again.
     folder
         A private folder of the run for files that sandboxes read; it is removed at the end.
+    judging
+        Who judges the run when it ends; None for the judges that need no model.
     """
 
     run_id: str
@@ -38,3 +41,4 @@ class Services:
     workshop: Workshop | None
     saver: BaseCheckpointSaver[Any] | None
     folder: Path
+    judging: Judging | None = None

@@ -52,7 +52,7 @@ async def test_a_missing_report_scores_zero_on_all_three_with_the_reason(text: s
     assert all(score.reason == "there is no report" for score in scores.values())
 
 
-@pytest.mark.parametrize("name", ["ecology", "anomaly"])
+@pytest.mark.parametrize("name", ["ecology", "anomaly", "biomarker", "geospatial"])
 @pytest.mark.parametrize("difficulty", DIFFICULTIES)
 async def test_the_template_report_is_complete_and_passes_every_check(name: str, difficulty: Difficulty) -> None:
     task = get_task(name)
@@ -64,7 +64,7 @@ async def test_the_template_report_is_complete_and_passes_every_check(name: str,
         assert found["accuracy"] == 1.0
 
 
-@pytest.mark.parametrize("name", ["ecology", "anomaly"])
+@pytest.mark.parametrize("name", ["ecology", "anomaly", "biomarker", "geospatial"])
 async def test_repeating_the_question_passes_no_check(name: str) -> None:
     task = get_task(name)
     assert (await values(f"# Report\n\n## Introduction\n{task.brief}\n", name))["accuracy"] == 0.0
@@ -127,7 +127,7 @@ async def test_stuffing_earns_little_quality(stuffing: str) -> None:
     assert quality <= 0.15
 
 
-@pytest.mark.parametrize("name", ["ecology", "anomaly"])
+@pytest.mark.parametrize("name", ["ecology", "anomaly", "biomarker", "geospatial"])
 @pytest.mark.parametrize("sentence", INJECTED)
 async def test_text_that_addresses_the_judge_moves_no_score_and_is_flagged(name: str, sentence: str) -> None:
     for text in (f"## Results\n{GOOD}", oracle_report(get_task(name), made(name).truth), "Nothing."):

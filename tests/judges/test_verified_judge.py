@@ -28,7 +28,7 @@ async def judged(text: str | None, name: str = "ecology", seed: int = 0, difficu
     return scores[0]
 
 
-@pytest.mark.parametrize("name", ["ecology", "anomaly"])
+@pytest.mark.parametrize("name", ["ecology", "anomaly", "biomarker", "geospatial"])
 @pytest.mark.parametrize("difficulty", DIFFICULTIES)
 async def test_the_right_report_scores_one_and_that_of_another_seed_below_half(
     name: str, difficulty: Difficulty

@@ -20,10 +20,12 @@ from labmates.tasks.base import Difficulty, accuracy
 from labmates.tasks.registry import get_task
 from labmates.tasks.schema import findings_schema_text
 
-MENTIONS = {"species": 20, "survey": 5, "site": 4, "count": 4}
+MENTIONS = {"species": 20, "survey": 5, "site": 4, "count": 4, "grade_ppm": 5, "rock": 9}
 SEQUENCES = {
     "ecology": ("prepare", "panel_clean", "panel_model", "panel_future"),
     "anomaly": ("prepare", "sensors_clean", "sensors_events"),
+    "biomarker": ("prepare", "trial_clean", "trial_model", "trial_subtypes"),
+    "geospatial": ("prepare", "survey_clean", "survey_model", "survey_folds"),
 }
 MOST_PRINTED = 2_500
 
@@ -61,6 +63,12 @@ def from_csv(task: str, seed: int, difficulty: Difficulty) -> pd.DataFrame:
         ("anomaly", "easy", 0.7, 1.0),
         ("anomaly", "medium", 0.45, 0.8),
         ("anomaly", "hard", 0.15, 0.6),
+        ("biomarker", "easy", 0.85, 1.0),
+        ("biomarker", "medium", 0.5, 0.92),
+        ("biomarker", "hard", 0.2, 0.7),
+        ("geospatial", "easy", 0.85, 1.0),
+        ("geospatial", "medium", 0.5, 0.9),
+        ("geospatial", "hard", 0.25, 0.7),
     ],
 )
 def test_findings_are_as_right_as_plain_methods_can_make_them(
@@ -78,7 +86,10 @@ def test_findings_are_as_right_as_plain_methods_can_make_them(
     assert low <= np.mean(scores) <= high
 
 
-@pytest.mark.parametrize(("name", "layout"), [("ecology", "panel"), ("anomaly", "sensors")])
+@pytest.mark.parametrize(
+    ("name", "layout"),
+    [("ecology", "panel"), ("anomaly", "sensors"), ("biomarker", "trial"), ("geospatial", "survey")],
+)
 def test_every_role_gets_through_its_cells_within_what_the_lead_gets_to_read(name: str, layout: str) -> None:
     claims = {"breaks": [50], "links": [["A", "B", 0.1]], "events": [[10, 12, ["no such"], "point"]]}
     names = {"df": from_csv(name, 11, "medium"), "mentions": MENTIONS, "claims": claims}

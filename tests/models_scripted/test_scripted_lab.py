@@ -214,7 +214,11 @@ def deliberation_order(team: Team, number: int, summary: str, output: str, said:
     )
 
 
-@pytest.fixture(scope="module", params=[("ecology", "easy"), ("anomaly", "medium")], ids=lambda p: p[0])
+@pytest.fixture(
+    scope="module",
+    params=[("ecology", "easy"), ("anomaly", "medium"), ("biomarker", "medium"), ("geospatial", "medium")],
+    ids=lambda p: p[0],
+)
 def diligent(request: pytest.FixtureRequest) -> Lab:
     task, difficulty = request.param
     return Lab(task, difficulty, "diligent", seed=1).run()
@@ -453,7 +457,7 @@ def test_variables_that_were_lost_are_computed_again_once() -> None:
 def test_a_limit_that_falls_meanwhile_makes_no_cell_run_twice() -> None:
     titles = titles_of([FOUND_PANEL, "clean", ""], [4096, 4096, 700])
     assert titles[2] == "mark_complete"
-    titles = titles_of(["", FOUND_PANEL, "", "clean", ""], [700, 700, 700, 700, 4096])
+    titles = titles_of(["", FOUND_PANEL, "", "clean", ""], [800, 800, 800, 800, 4096])
     assert titles[4] == "mark_complete"
 
 

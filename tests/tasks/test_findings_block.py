@@ -42,7 +42,7 @@ def stated(result: ReadFindings[BaseModel]) -> dict[str, object]:
     return result.findings.model_dump(exclude_none=True)
 
 
-@pytest.mark.parametrize("name", ["ecology", "anomaly"])
+@pytest.mark.parametrize("name", ["ecology", "anomaly", "biomarker", "geospatial"])
 @pytest.mark.parametrize("difficulty", DIFFICULTIES)
 def test_the_template_report_is_read_back_without_loss(name: str, difficulty: Difficulty) -> None:
     task = get_task(name)
@@ -211,7 +211,7 @@ def test_code_is_no_prose_and_a_stray_fence_hides_nothing() -> None:
 
 
 def test_the_schema_text_names_every_field_with_type_meaning_and_example() -> None:
-    for name in ("ecology", "anomaly"):
+    for name in ("ecology", "anomaly", "biomarker", "geospatial"):
         task = get_task(name)
         text = findings_schema_text(task)
         for field, info in task.findings.model_fields.items():

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
+import random
 from collections.abc import Callable
-from importlib.metadata import EntryPoint
 from typing import Any
 
 import numpy as np
@@ -14,44 +13,10 @@ from pydantic import BaseModel, Field
 
 from labmates.errors import UsageError
 from labmates.tasks.base import Check, Credit, Dataset, Difficulty, Task
-from labmates.tasks.conformance import Problem, check_task
-from labmates.tasks.registry import TASKS, get_task
+from labmates.tasks.conformance import RULES, Problem, check_task
+from labmates.tasks.registry import TASKS, get_task, make_task
 from labmates.tasks.words import says_all
-
-
-class LineFindings(BaseModel):
-    slope: float | None = Field(None, description="slope of y over x")
-
-
-class LineTruth(BaseModel):
-    slope: float
-
-
-class LineTask(Task[LineTruth, LineFindings]):
-    """What a third party writes: one small class."""
-
-    name = "line"
-    title = "A line"
-    brief = "Find the slope of y over x."
-    version = "1"
-    findings = LineFindings
-
-    def generate(self, seed: int, difficulty: Difficulty = "medium") -> Dataset[LineTruth]:
-        rng = np.random.default_rng([seed, len(difficulty)])
-        slope = round(float(rng.uniform(100, 999)) + seed * 1000, 2)
-        x = np.round(rng.uniform(0, 1, size=1500), 3)
-        frame = pd.DataFrame({"x": x, "y": np.round(slope * x, 1)})
-        frame.loc[::50, "y"] = np.nan
-        return Dataset(frame, LineTruth(slope=slope), "x and y, without unit")
-
-    def oracle(self, truth: LineTruth) -> LineFindings:
-        return LineFindings(slope=truth.slope)
-
-    def score(self, findings: LineFindings, truth: LineTruth) -> tuple[Credit, ...]:
-        return (Credit("slope", float(findings.slope == truth.slope), 1.0, "slope"),)
-
-    def checks(self, truth: LineTruth) -> tuple[Check, ...]:
-        return (Check("slope told", says_all(r"slope")),)
+from tests.support.line_task import LineFindings, LineTask, LineTruth
 
 
 @pytest.mark.parametrize("name", ["ecology", "anomaly"])
@@ -69,14 +34,14 @@ def broken(**members: Any) -> Task[Any, Any]:
     return task
 
 
-def data(change: Callable[[Dataset[LineTruth]], Dataset[LineTruth]]) -> Callable[..., Dataset[LineTruth]]:
-    def generate(self: LineTask, seed: int, difficulty: Difficulty = "medium") -> Dataset[LineTruth]:
+def data(change: Callable[[Dataset[LineTruth]], Dataset[Any]]) -> Callable[..., Dataset[Any]]:
+    def generate(self: LineTask, seed: int, difficulty: Difficulty = "medium") -> Dataset[Any]:
         return change(LineTask.generate(self, seed, difficulty))
 
     return generate
 
 
-def frame(change: Callable[[pd.DataFrame, LineTruth], pd.DataFrame]) -> Callable[..., Dataset[LineTruth]]:
+def frame(change: Callable[[pd.DataFrame, LineTruth], pd.DataFrame]) -> Callable[..., Dataset[Any]]:
     return data(lambda one: Dataset(change(one.frame, one.truth), one.truth, one.description))
 
 
@@ -88,6 +53,10 @@ class Undescribed(BaseModel):
     slope: float | None = None
 
 
+class BadExample(BaseModel):
+    slope: float | None = Field(None, description="slope", examples=["steep"])
+
+
 class Wider(LineFindings):
     colour: str = "red"
 
@@ -97,7 +66,34 @@ def _with_attrs(table: pd.DataFrame, truth: LineTruth) -> pd.DataFrame:
     return table
 
 
+def _with_global_noise(table: pd.DataFrame, truth: LineTruth) -> pd.DataFrame:
+    return table.assign(x=table["x"] + np.random.rand())
+
+
+def _seeding_globally(table: pd.DataFrame, truth: LineTruth) -> pd.DataFrame:
+    random.seed(3)
+    return table.assign(x=table["x"] + random.random())
+
+
+def _drawing_while_scoring(self: LineTask, findings: LineFindings, truth: LineTruth) -> tuple[Credit, ...]:
+    np.random.rand()
+    return LineTask.score(self, findings, truth)
+
+
+def _spoiling_the_truth(self: LineTask, findings: LineFindings, truth: LineTruth) -> tuple[Credit, ...]:
+    credits = LineTask.score(self, findings, truth)
+    truth.slope += 1
+    return credits
+
+
+def _dividing(self: LineTask, findings: LineFindings, truth: LineTruth) -> tuple[Credit, ...]:
+    if findings.slope is not None:
+        1 / findings.slope
+    return LineTask.score(self, findings, truth)
+
+
 _CALLS = iter(range(10**6))
+EMPTY: Any = {}
 
 
 @pytest.mark.parametrize(
@@ -108,13 +104,20 @@ _CALLS = iter(range(10**6))
         ("attributes", "must be a pydantic model", {"findings": dict}),
         ("attributes", "must be optional", {"findings": Required}),
         ("attributes", "must have a description", {"findings": Undescribed}),
+        ("attributes", "example in the findings schema is wrong", {"findings": BadExample}),
         ("generate", "raised ZeroDivisionError", {"generate": lambda self, seed, difficulty: 1 / 0}),
+        ("generate", "raised SystemExit", {"generate": lambda self, seed, difficulty: exit(3)}),
+        ("generate", "too much memory", {"generate": lambda *_: (_ for _ in ()).throw(MemoryError())}),
         ("generate", "must return a Dataset", {"generate": lambda self, seed, difficulty: None}),
         (
             "generate",
-            "the same seed gave other",
-            {"generate": frame(lambda table, truth: table.assign(x=next(_CALLS)))},
+            "frame must be a DataFrame, not dict",
+            {"generate": lambda *_: Dataset(EMPTY, LineTruth(slope=1), "")},
         ),
+        ("generate", "truth must be a BaseModel", {"generate": data(lambda one: Dataset(one.frame, EMPTY, ""))}),
+        ("same seed", "gave other data", {"generate": frame(lambda table, truth: table.assign(x=next(_CALLS)))}),
+        ("same seed", "depend on the global random numbers", {"generate": frame(_with_global_noise)}),
+        ("same seed", "changes the state of the global random", {"generate": frame(_seeding_globally)}),
         ("other seed", "same data", {"generate": lambda self, seed, difficulty: LineTask().generate(0)}),
         ("other seed", "other seed's oracle scores 1.000", {"score": lambda *_: (Credit("slope", 1.0, 1, ""),)}),
         ("frame", "plain index", {"generate": frame(lambda table, truth: table.set_index("x"))}),
@@ -136,20 +139,31 @@ _CALLS = iter(range(10**6))
                 )
             },
         ),
+        ("leaks", "'slope' of the truth", {"generate": frame(lambda table, truth: table.assign(k=truth.slope))}),
+        ("truth", "changes the truth", {"score": _spoiling_the_truth}),
+        ("truth", "scoring changes the state of the global random", {"score": _drawing_while_scoring}),
         ("score", "the oracle's report scores 0.000", {"oracle": lambda self, truth: LineFindings(slope=1)}),
         ("score", "can't be read back", {"oracle": lambda self, truth: Wider(slope=truth.slope)}),
-        ("score", "empty findings score", {"score": lambda *_: (Credit("slope", 1.0, 1, ""),)}),
+        ("score", "oracle must return LineFindings, not dict", {"oracle": lambda self, truth: {"slope": 1}}),
+        ("score", "report without findings scores", {"score": lambda *_: (Credit("slope", 1.0, 1, ""),)}),
         ("score", "credit in [0, 1]", {"score": lambda *_: (Credit("slope", 1.5, 1, ""),)}),
         ("score", "positive weight", {"score": lambda *_: (Credit("slope", 1.0, 0, ""),)}),
         ("score", "each finding once", {"score": lambda *_: ()}),
+        ("score", "a tuple of Credit, not 0.5", {"score": lambda *_: 0.5}),
         ("score", "raised RuntimeError", {"score": lambda *_: (_ for _ in ()).throw(RuntimeError("no"))}),
+        ("odd findings", "raised ZeroDivisionError", {"score": _dividing}),
         ("checks", "at least one check", {"checks": lambda self, truth: ()}),
+        ("checks", "a tuple of Check, not 'slope'", {"checks": lambda self, truth: "slope"}),
         ("checks", "does not hold for the template", {"checks": lambda self, truth: (Check("a", says_all("zebra")),)}),
         ("checks", "holds for an empty text", {"checks": lambda self, truth: (Check("a", lambda text: True),)}),
         ("checks", "raised", {"checks": lambda self, truth: (Check("a", lambda text: bool(text.encode())),)}),
     ],
 )
-def test_each_way_of_being_wrong_is_caught(rule: str, says: str, members: dict[str, Any]) -> None:
+def test_each_way_of_being_wrong_is_caught(
+    rule: str, says: str, members: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert rule in RULES
+    monkeypatch.setattr("labmates.tasks.conformance.examine.DIFFICULTIES", ("medium",))
     problems = check_task(broken(**members), seeds=(0, 1))
     assert any(one.rule == rule and says in one.text for one in problems), problems
 
@@ -174,6 +188,22 @@ def test_a_description_that_tells_the_truth_is_caught() -> None:
     assert any("the description contains 'Gelasta rugosa'" in one.text for one in problems)
 
 
+def test_what_is_raised_is_told_with_the_line_of_the_task_that_raised_it() -> None:
+    problems = check_task(broken(score=_dividing), seeds=(0, 1))
+    line = _dividing.__code__.co_firstlineno + 2
+    assert any(f"(test_task_conformance.py, line {line})" in one.text for one in problems)
+
+
+def test_the_global_random_numbers_are_left_as_they_were() -> None:
+    random.seed(5)
+    np.random.seed(5)
+    check_task(LineTask(), seeds=(0, 1))
+    after = random.random(), np.random.rand()
+    random.seed(5)
+    np.random.seed(5)
+    assert after == (random.random(), np.random.rand())
+
+
 def test_one_seed_is_not_enough_to_compare() -> None:
     with pytest.raises(UsageError, match="two different seeds"):
         check_task(LineTask(), seeds=(4, 4))
@@ -183,6 +213,18 @@ def test_odd_sizes_are_warnings_not_errors() -> None:
     problems = check_task(broken(generate=frame(lambda table, truth: table.head(60))))
     assert {one.severity for one in problems if "rows" in one.text} == {"warning"}
     assert Problem("a", "b").severity == "error"
+    assert str(Problem("a", "b", where="seed 0, easy")) == "a: b (seed 0, easy)"
+
+
+def test_a_slow_generator_is_an_error_and_a_waiting_one_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("labmates.tasks.conformance.data_rules.SECONDS_MOST", -1.0)
+    slow = [one for one in check_task(LineTask(), seeds=(0, 1)) if one.rule == "generate"]
+    assert {one.severity for one in slow} == {"error"}
+    assert "s, more than -1 s" in slow[0].text
+    monkeypatch.setattr("labmates.tasks.conformance.data_rules.time.process_time", lambda: -3.0)
+    monkeypatch.setattr("labmates.tasks.conformance.data_rules.SECONDS_MOST", 0.0)
+    waiting = [one for one in check_task(LineTask(), seeds=(0, 1)) if one.rule == "generate"]
+    assert {one.severity for one in waiting} == {"warning"}
 
 
 def test_a_task_is_found_by_name_and_an_unknown_one_named() -> None:
@@ -192,25 +234,14 @@ def test_a_task_is_found_by_name_and_an_unknown_one_named() -> None:
         get_task("ecolgy")
 
 
-@pytest.mark.parametrize(
-    ("value", "message"),
-    [
-        (f"{__name__}:LineTruth", "must be a subclass"),
-        (f"{__name__}:Incomplete", "can't be made"),
-        ("no_such_module:Task", "can't be imported"),
-    ],
-)
-def test_a_plug_in_that_is_no_task_is_a_usage_error(
-    value: str, message: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
-) -> None:
-    monkeypatch.setitem(sys.modules, __name__, request.module)
-    monkeypatch.setattr(TASKS, "_plugins", {value: EntryPoint("odd", value, "labmates.tasks")})
-    with pytest.raises(UsageError, match=message):
-        get_task(value)
-
-
 class Incomplete(Task[LineTruth, LineFindings]):
     name = "incomplete"
+
+
+@pytest.mark.parametrize(("found", "message"), [(LineTruth, "must be a subclass"), (Incomplete, "can't be made")])
+def test_what_is_no_complete_task_is_a_usage_error(found: object, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        make_task(found)
 
 
 def test_the_default_summary_tells_the_oracle() -> None:

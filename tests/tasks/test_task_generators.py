@@ -21,7 +21,7 @@ from labmates.tasks.ecology_data import LEVELS, draw_community
 from labmates.tasks.noise import random_for, red_noise
 from labmates.tasks.registry import get_task
 
-NAMES = ("ecology", "anomaly")
+NAMES = ("ecology", "anomaly", "biomarker", "geospatial")
 
 
 @cache
@@ -34,6 +34,7 @@ def made(name: str, seed: int = 0, difficulty: Difficulty = "medium") -> Dataset
     [
         ("ecology", "0afb37de1d8e28d2d2efdbb22f1159df809de5c55e5eaab87bf1a22258044740"),
         ("anomaly", "11db8f249eb7551053850ad06fe5188e204d7fa7281bba618344c696cbc571d3"),
+        ("biomarker", "ff28081fc18422f618a3e7331d893de963361d81e18144c5ffd647a8f3e8bfc1"),
     ],
 )
 def test_the_bytes_of_a_seed_are_pinned_on_every_platform(name: str, digest: str) -> None:

@@ -18,7 +18,7 @@ from labmates.tasks.registry import get_task
 from labmates.tasks.schema import findings_schema_text
 from labmates.tasks.scoring import fading, guarded_f1, matches, plain_name, relative_error, score_names
 
-NAMES = ("ecology", "anomaly")
+NAMES = ("ecology", "anomaly", "biomarker", "geospatial")
 SEEDS = range(5)
 
 

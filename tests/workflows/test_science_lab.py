@@ -129,6 +129,21 @@ async def test_code_runs_with_the_data_set_and_keeps_its_variables(lab: Lab) -> 
     assert run.sandbox == "unsafe-local"
 
 
+async def test_figures_and_files_that_code_makes_are_kept_with_the_run(lab: Lab) -> None:
+    code = "import matplotlib.pyplot as plt\nplt.plot([1, 2]); plt.show()\nopen('out/table.csv', 'w').write('a,b')"
+
+    def reply(heard: Heard) -> Draft | None:
+        first = agent_of(heard) == "data_lead" and turn_of(heard) == 0
+        return Draft("", (call("run_code", code=code),)) if first else None
+
+    run = await lab.play(work(reply))
+    [(event, text)] = tool_results(lab, run, "run_code")
+    bodies = lab.bodies(run)
+    assert "Files kept: out/table.csv (3 bytes)" in text
+    assert {name: bodies[number] for name, number in event.files.items()} == {"table.csv": b"a,b"}
+    assert [bodies[number][:4] for number in event.images] == [b"\x89PNG"]
+
+
 async def test_the_writing_team_has_no_code_tools(lab: Lab) -> None:
     def reply(heard: Heard) -> Draft | None:
         if agent_of(heard) == "lead_author" and turn_of(heard) == 0:

@@ -8,6 +8,8 @@ and tools, and are named as baselines wherever they appear. None stands in for a
 - ``wasteful`` does diligent work and burns the pool around it: what the budget is for.
 - ``silent`` answers in text and never calls a tool: a model without tool calling.
 - ``garbage`` sends malformed replies of every kind: what the lab has to survive.
+- ``referee`` rates reports by rules on the prompt of a judge: a judge that can be calibrated offline.
+- ``gullible`` rates as ``referee`` does, unless the report orders a rating: what calibrating a judge has to find out.
 
 Other packages add theirs through the entry-point group ``labmates.models``.
 """
@@ -31,6 +33,8 @@ BASELINES: Registry[Callable[[], BaseChatModel]] = Registry(
         "wasteful": "labmates.models.scripted.wasteful:Wasteful",
         "silent": "labmates.models.scripted.silent:Silent",
         "garbage": "labmates.models.scripted.garbage:Garbage",
+        "referee": "labmates.models.scripted.referee:Referee",
+        "gullible": "labmates.models.scripted.referee:Gullible",
     },
 )
 """Every baseline by name; an entry is called without arguments and returns the chat model."""
@@ -45,3 +49,15 @@ def describe(name: str) -> str:
         If there is no such baseline.
     """
     return str(getattr(BASELINES.get(name), "description", ""))
+
+
+def make_baseline(name: str) -> BaseChatModel:
+    """Return a new model of the baseline called `name`.
+
+    Raises
+    ------
+    UsageError
+        If there is none, or a plug-in's can't be made.
+    """
+    with BASELINES.guarded(name, "can't be made"):
+        return BASELINES.get(name)()

@@ -28,6 +28,20 @@ TITLES = {
     "sensors_compare": "vary the thresholds",
     "sensors_check": "check the claimed events",
     "sensors_errors": "look where the detector fails",
+    "survey_clean": "repair coordinates, units and gaps",
+    "survey_patterns": "map the grade",
+    "survey_model": "fit trend, hot spots and variogram",
+    "survey_folds": "cross-validate in space",
+    "survey_compare": "leave parts of the model out",
+    "survey_check": "check the claims in parts of the map",
+    "survey_errors": "look where the map fails",
+    "trial_clean": "read numbers, units, batches and gaps",
+    "trial_patterns": "look for common movement and for who is missing",
+    "trial_model": "fit markers and their interactions with the arm",
+    "trial_subtypes": "look for hidden subtypes",
+    "trial_compare": "build the model up part by part",
+    "trial_check": "check the claims in both halves",
+    "trial_errors": "look where the model fails",
     "table_relations": "look for relations and group differences",
 }
 """Every cell with what its call says that it is for."""
@@ -51,6 +65,24 @@ FILES = {
         "check": "sensors_check",
         "errors": "sensors_errors",
     },
+    "trial": {
+        "clean": "trial_clean",
+        "patterns": "trial_patterns",
+        "model": "trial_model",
+        "future": "trial_subtypes",
+        "compare": "trial_compare",
+        "check": "trial_check",
+        "errors": "trial_errors",
+    },
+    "survey": {
+        "clean": "survey_clean",
+        "patterns": "survey_patterns",
+        "model": "survey_model",
+        "future": "survey_folds",
+        "compare": "survey_compare",
+        "check": "survey_check",
+        "errors": "survey_errors",
+    },
 }
 """The cell for each piece of work, by the layout of the table; in any other layout there is one for all."""
 
@@ -64,11 +96,16 @@ WORK = {
     "eval_lead": ("clean", "check"),
     "validation_analyst": ("clean", "model", "future"),
     "error_analyst": ("clean", "model", "errors"),
+    "researcher": ("profile", "clean", "patterns", "model", "compare", "errors", "future", "check"),
 }
 """The pieces of work of each role."""
 
 OPTIONAL = frozenset(
-    {"profile", "panel_patterns", "sensors_patterns", "panel_compare", "sensors_compare", "panel_errors"}
+    {
+        *("profile", "panel_patterns", "sensors_patterns", "panel_compare", "sensors_compare", "panel_errors"),
+        *("trial_patterns", "trial_compare", "trial_errors"),
+        *("survey_patterns", "survey_compare", "survey_errors"),
+    }
 )
 """Cells that are left out when the pool runs low."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from labmates.models.scripted.base import Draft, DraftCall, Heard, ScriptedModel, call, call_tokens, cut_to_tokens
@@ -48,8 +48,21 @@ class Diligent(ScriptedModel):
 
     def work(self, step: Step, heard: Heard) -> Draft:
         """Return the next calls of a step of work, or the calls that close it."""
-        calls = next_calls(step, heard) if step.turns - step.replies > 1 else ()
+        calls = moves(step, heard) if step.turns - step.replies > 1 else ()
         return Draft(calls=calls) if calls else closing_draft(step, heard)
+
+
+def moves(step: Step, heard: Heard) -> tuple[DraftCall, ...]:
+    """Return what to call next in a step of work: what the task takes, then the artifacts that are asked for with it.
+
+    Nothing if the task is done, or if it must end because the pool runs low.
+    """
+    calls = next_calls(step, heard)
+    if calls or step.hurry == "finalise" or "write_artifact" not in heard.tool_names():
+        return calls
+    written = {use.arguments.get("name") for use in step.uses if use.name == "write_artifact"}
+    open_ = ((name, sections) for name, sections in step.also_asked().items() if name not in written)
+    return next((artifact_draft(step, heard, name, sections).calls for name, sections in open_), ())
 
 
 def fit_text(build: Callable[[int], str], hurry: Hurry, limit: int | None) -> str:
@@ -102,6 +115,10 @@ def _doubt(found: dict[str, Any]) -> str:
         return "effects near the threshold may be chance, and a shift that takes several steps is dated to its middle."
     if found.get("events"):
         return "short events near the threshold may be noise, and the kind of an event on one sensor is a guess."
+    if "ate" in found or "subtypes" in found:
+        return "interactions near the threshold may be chance, and those who left the trial did worse than the others."
+    if found.get("drivers") or found.get("hotspots"):
+        return "near samples say much the same, so p-values rest on the variogram, and weak hot spots may be chance."
     return "the repairs rest on thresholds, so counts of repaired values may be off by a few."
 
 
@@ -131,22 +148,34 @@ def _message(step: Step, held: tuple[str, ...]) -> tuple[DraftCall, ...]:
 
 
 def write_draft(step: Step, heard: Heard) -> Draft:
-    """Return the whole artifact, as a call where the tool is held: all sections, and what was found as a block.
+    """Return the artifact that a writing step asks for."""
+    return artifact_draft(step, heard, step.artifact, step.sections())
+
+
+def artifact_draft(step: Step, heard: Heard, name: str, sections: Sequence[tuple[str, str]]) -> Draft:
+    """Return a whole artifact, as a call where the tool is held: all sections, and what was found as a block.
 
     With few tokens the prose shrinks first; then the block loses its largest fields, since a cut block states nothing.
     """
     material, fields = gather(step), read_fields(step.system)
-    block, sections = state(material.results, fields), step.sections()
+    block = state(material.results, fields)
     limit = heard.max_tokens or NO_LIMIT
+
+    def draft(text: str) -> Draft:
+        if "write_artifact" not in heard.tool_names():
+            return Draft(text)
+        about = f"The {step.team} team's work"
+        return Draft(calls=(call("write_artifact", name=name, content=text, description=about),))
+
     for most in IN_HURRY[step.hurry]:
-        text = _joined(write_sections(sections, material, most), block, step)
-        if _fits(text, step, heard, limit):
-            return _draft(text, step, heard)
+        whole = draft(_joined(write_sections(sections, material, most), block, step))
+        if _fits(whole, limit):
+            return whole
     while block:
-        if _fits(text := _joined("", block, step), step, heard, limit):
-            return _draft(text, step, heard)
+        if _fits(stated := draft(_joined("", block, step)), limit):
+            return stated
         block = _smaller(block)
-    return _draft(cut_to_tokens(write_sections(sections, material, 0), limit // 2), step, heard)
+    return draft(cut_to_tokens(write_sections(sections, material, 0), limit // 2))
 
 
 def _joined(prose: str, block: Block, step: Step) -> str:
@@ -165,14 +194,5 @@ def _smaller(block: Block) -> Block:
     return {**block, longest: block[longest][: len(block[longest]) // 2]}
 
 
-def _fits(text: str, step: Step, heard: Heard, limit: int) -> bool:
-    draft = _draft(text, step, heard)
+def _fits(draft: Draft, limit: int) -> bool:
     return estimate_tokens(str(draft.content)) + sum(call_tokens(c.name, c.arguments) for c in draft.calls) <= limit
-
-
-def _draft(text: str, step: Step, heard: Heard) -> Draft:
-    if "write_artifact" not in heard.tool_names():
-        return Draft(text)
-    return Draft(
-        calls=(call("write_artifact", name=step.artifact, content=text, description=f"The {step.team} team's work"),)
-    )

@@ -14,7 +14,11 @@ FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 
 def facts(results: Results) -> list[str]:
     """Return the sentences that `results` support, the most telling first; each has numbers in it."""
-    told = (_shifts, _links, _moved, _warmth, _future, _events, _drift, _counted, _quality, _compared, _checked, _dated)
+    told = (
+        *(_shifts, _links, _moved, _warmth, _future, _events, _drift, _treatment, _markers, _subtypes),
+        *(_drivers, _hotspots, _continuity, _validated),
+        *(_counted, _quality, _compared, _checked, _dated),
+    )
     return [sentence for tell in told for sentence in tell(results)]
 
 
@@ -51,7 +55,9 @@ def listed(names: list[str]) -> str:
 
 def noun_of(results: Results) -> str:
     """Return what the units of the data are called."""
-    return str(results.get("noun") or ("sensors" if results.get("channels") or results.get("events") else "series"))
+    known = {"sensors": ("channels", "events"), "sites": ("sites", "hotspots", "drivers")}
+    told = next((noun for noun, keys in known.items() if any(results.get(key) for key in keys)), "series")
+    return str(results.get("noun") or told)
 
 
 def _counted(results: Results) -> Iterator[str]:
@@ -59,6 +65,8 @@ def _counted(results: Results) -> Iterator[str]:
     count = len(names) or results.get("count")
     if count:
         yield f"There are {count} {noun_of(results)}{f': {listed(names)}' if names else ' in the data'}."
+    if results.get("sites"):
+        yield f"There are {results['sites']} distinct sites in the data."
     if "rows" in results:
         yield (
             f"The table has {results['rows']} rows and {results.get('columns', 'several')} columns; "
@@ -71,6 +79,22 @@ def _quality(results: Results) -> Iterator[str]:
         yield (
             f"{results.get('gaps', 0)} values are missing, {results['slips']} decimal slips were set aside and "
             f"{results.get('converted', 0)} temperatures were converted from Fahrenheit."
+        )
+    if "swapped" in results:
+        yield (
+            f"East and north were exchanged in {results['swapped']} rows, {results.get('percent', 0)} batches were "
+            f"converted from percent, and {results.get('below', 0)} grades lie below a detection limit."
+        )
+    if "dropout" in results:
+        yield (
+            f"{100 * results['gaps_share']:.1f} % of the marker values are missing, and so is the outcome for "
+            f"{results['dropout'][0]} % of the treated patients and {results['dropout'][1]} % of the others."
+        )
+    if "batchy" in results or "other_unit" in results:
+        yield (
+            f"Levels differ between assay batches in {len(results.get('batchy', []))} markers "
+            f"({listed(results.get('batchy', []))}); some batches give another unit for "
+            f"{listed(results.get('other_unit', []))}."
         )
     if "codes" in results:
         yield (
@@ -150,6 +174,76 @@ def _dated(results: Results) -> Iterator[str]:
 def _drift(results: Results) -> Iterator[str]:
     if results.get("drifting"):
         yield f"{len(results['drifting'])} sensors drift slowly over the whole time: {listed(results['drifting'])}."
+
+
+def _treatment(results: Results) -> Iterator[str]:
+    if "ate" in results:
+        yield f"The average effect of the treatment is {results['ate']:.2f} points of the outcome."
+    if "helped" in results:
+        yield f"A benefit of the treatment can be expected for {100 * results['helped']:.1f} % of the patients."
+
+
+def _markers(results: Results) -> Iterator[str]:
+    for kind, does in (
+        ("predictive", "the effect of the treatment depends on their level (interaction)"),
+        ("prognostic", "they shift the outcome in both arms"),
+    ):
+        if kind in results:
+            told = listed([f"{name} ({value:+.2f} points per sd)" for name, value in results[kind]])
+            yield f"{len(results[kind])} markers are {kind}, that is, {does}: {told}."
+
+
+def _subtypes(results: Results) -> Iterator[str]:
+    count = len(results.get("subtypes", [])) or results.get("kinds_found")
+    if count:
+        yield f"The patients belong to {count} subtypes."
+    for share, up, down, effect in results.get("subtypes", [])[:6]:
+        yield (
+            f"A subtype with {100 * share:.1f} % of the patients has high {listed(up)} and low {listed(down)}; the "
+            f"treatment changes its outcome by {effect:+.2f} points."
+        )
+
+
+def _drivers(results: Results) -> Iterator[str]:
+    drivers = results.get("drivers") or []
+    if drivers:
+        up, down = ([name for name, effect in drivers if effect * way > 0] for way in (1, -1))
+        yield (
+            f"{len(drivers)} covariates matter other things equal: the grade rises with {listed(up)} and falls with "
+            f"{listed(down)}."
+        )
+    if results.get("rock"):
+        yield f"With the same covariates the richest of the rocks (rank 1) is {results['rock']}."
+
+
+def _hotspots(results: Results) -> Iterator[str]:
+    spots = results.get("hotspots") or []
+    if spots:
+        yield f"{len(spots)} hot spots stand out from what surrounds them."
+    for first in range(0, min(len(spots), 6), 2):
+        told = [f"easting {x:.0f}, northing {y:.0f} (radius {r:.0f} m)" for x, y, r in spots[first : first + 2]]
+        yield f"Hot spots lie at {' and at '.join(told)}."
+
+
+def _continuity(results: Results) -> Iterator[str]:
+    if "range" in results:
+        yield f"The variogram of what covariates leave has a practical range of {results['range']:g} m."
+    if "nugget" in results:
+        yield f"The nugget is {100 * results['nugget']:.1f} % of the sill."
+    if "azimuth" in results and "ratio" in results:
+        yield (
+            f"The direction of longest continuity is {results['azimuth']:g} degrees from north (anisotropy ratio "
+            f"{results['ratio']:g})."
+        )
+
+
+def _validated(results: Results) -> Iterator[str]:
+    r2 = results.get("r2") or {}
+    if {"random", "block", "plain"} <= set(r2):
+        yield (
+            f"In cross-validation regression kriging reaches an R² of {r2['random']:.2f} in random folds but "
+            f"{r2['block']:.2f} in left-out blocks, where covariates alone reach {r2['plain']:.2f}."
+        )
 
 
 def _compared(results: Results) -> Iterator[str]:

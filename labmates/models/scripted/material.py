@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from labmates.models.scripted.facts import lines_with_numbers, printed_lines
-from labmates.models.scripted.prompt import Step, between, results_of
+from labmates.models.scripted.prompt import Step, Use, between, results_of
 from labmates.models.scripted.stated import Field, Results, find_block, merge, read_fields, restate
 
 TRUST = ("evaluation_report", "model_architecture", "experiment_results", "dataset_description")
@@ -29,6 +29,27 @@ SENSOR_METHODS = (
     "Spikes were tested against a rolling median, longer events against a rolling mean with a three-sigma rule; events "
     "on several sensors at once were joined.",
     "Every claimed event was tested against all other stretches of the same length, with an empirical p-value.",
+)
+TRIAL_METHODS = (
+    "Patients entered twice were dropped, units of assay batches brought together by powers of ten, and values below "
+    "a detection limit set to the limit over the root of two.",
+    "Shifted batches were centred, log levels turned into standard deviations, and gaps filled by linear regression "
+    "on the other markers (single imputation).",
+    "The main model is a linear regression of the outcome on arm, covariates, markers and arm-by-marker interactions; "
+    "t-tests were corrected for the number of markers by the false discovery rate (Benjamini-Hochberg, 10 %).",
+    "Hidden subtypes are the components of a Gaussian mixture with one covariance, their number chosen by BIC.",
+    "Claimed effects were estimated anew in two random halves of the patients, given each other.",
+)
+SURVEY_METHODS = (
+    "Exchanged coordinates were put right, batches in percent converted, second samples of a site dropped, half the "
+    "detection limit taken for what lies below it, decimal slips set aside, and gaps in covariates interpolated.",
+    "The main model is a linear regression of the log grade on covariates and rock, fitted by generalised least "
+    "squares with the covariance of the fitted variogram; t-tests were corrected for their number (Bonferroni, 5 %).",
+    "Hot spots are where residuals stand out from a ring around them by three robust standard deviations; their place "
+    "and half-distance were fitted by least squares.",
+    "The variogram of what is left is exponential with nugget and geometric anisotropy, fitted by weighted least "
+    "squares in six directions.",
+    "Regression kriging was set against regression alone in random 10-fold cross-validation and on left-out blocks.",
 )
 TABLE_METHODS = (
     "Repeated rows were dropped and missing values left out pair by pair.",
@@ -71,10 +92,19 @@ class Material:
     owners: Mapping[str, str]
 
     @property
+    def alone(self) -> bool:
+        """Whether one agent did all the work."""
+        return len(set(self.owners.values())) == 1
+
+    @property
     def methods(self) -> tuple[str, ...]:
         """What was done, told by what was found."""
         if "entities" in self.results or "links" in self.results or "breaks" in self.results:
             return PANEL_METHODS
+        if "ate" in self.results or "prognostic" in self.results or "subtypes" in self.results:
+            return TRIAL_METHODS
+        if "drivers" in self.results or "hotspots" in self.results or "sites" in self.results:
+            return SURVEY_METHODS
         return SENSOR_METHODS if "channels" in self.results or "events" in self.results else TABLE_METHODS
 
     def quote(self, name: str, most: int, *, tests: bool = False) -> str:
@@ -88,12 +118,13 @@ class Material:
 
 
 def gather(step: Step) -> Material:
-    """Return the material that the prompt of a writing step holds."""
+    """Return the material that the prompt of a writing step holds, or what the agent has done in its conversation."""
     outputs = between(
         step.order, "## Material: what the members reported and what their code printed", "## Material: the"
     )
-    parts = split_parts(outputs)
-    artifacts = split_parts(between(step.order, "\n## Material: artifacts", "\nBudget:"))
+    own_work = (*step.before, *step.uses)
+    parts = split_parts(outputs) or _printed(own_work)
+    artifacts = split_parts(between(step.order, "\n## Material: artifacts", "\nBudget:")) or _written(own_work)
     fields = read_fields(step.system)
     own = [merged for text in parts.values() if (merged := merge(results_of(text)))]
     handed = [restate(find_block(artifacts[name]), fields) for name in _ranked(artifacts)]
@@ -107,6 +138,16 @@ def gather(step: Step) -> Material:
         artifacts=artifacts,
         owners=owners_of(step.system),
     )
+
+
+def _printed(uses: Sequence[Use]) -> dict[str, str]:
+    """Return what code printed, the newest first, as parts of a material."""
+    ran = [use.result for use in reversed(uses) if use.name == "run_code"]
+    return {str(number): f"Reported:\nPrinted:\n{text}" for number, text in enumerate(ran)}
+
+
+def _written(uses: Sequence[Use]) -> dict[str, str]:
+    return {str(u.arguments.get("name")): str(u.arguments.get("content")) for u in uses if u.name == "write_artifact"}
 
 
 def split_parts(text: str) -> dict[str, str]:

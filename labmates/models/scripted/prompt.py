@@ -44,6 +44,8 @@ class Step:
         How many replies the agent has given in this step.
     uses
         The tool calls among them that were answered.
+    before
+        The tool calls of earlier steps in the same conversation.
     remarks
         What it was told about replies that could not be used.
     hurry
@@ -57,6 +59,7 @@ class Step:
     uses: tuple[Use, ...] = ()
     remarks: tuple[str, ...] = ()
     hurry: Hurry = "none"
+    before: tuple[Use, ...] = ()
 
     @property
     def agent(self) -> str:
@@ -112,9 +115,13 @@ class Step:
 
     def sections(self) -> list[tuple[str, str]]:
         """Return the sections that the artifact must have, each with what belongs in it."""
-        listed = between(self.order, "Use Markdown with these sections:", "## Material")
-        found = re.findall(r"^\s*(?:[-*]|\d+\.|#+)\s+([^:\n]+?)(?::\s*(.*))?$", listed, re.MULTILINE)
-        return [(title.strip("*` "), about) for title, about in found]
+        return _sections(between(self.order, "Use Markdown with these sections:", "## Material"))
+
+    def also_asked(self) -> dict[str, list[tuple[str, str]]]:
+        """Return the artifacts that have to be written in a step of work, each with its sections."""
+        listed = between(self.order, "in Markdown with these sections", "\n\nWhen all")
+        pieces = re.split(r"^`(\w+)`$", listed, flags=re.MULTILINE)
+        return {name: _sections(text) for name, text in zip(pieces[1::2], pieces[2::2], strict=True)}
 
     def wants_findings(self) -> bool:
         """Whether the artifact has to end with a findings block."""
@@ -132,7 +139,8 @@ def read_step(messages: Sequence[BaseMessage]) -> Step:
     if not orders:
         last = text_of(messages[-1].content) if messages else ""
         return Step("other", system, last, hurry=_hurry(last))
-    order, after = text_of(messages[orders[-1]].content).lstrip(), messages[orders[-1] + 1 :]
+    before, after = messages[: orders[-1]], messages[orders[-1] + 1 :]
+    order = text_of(messages[orders[-1]].content).lstrip()
     return Step(
         kind=_kind(order),
         system=system,
@@ -141,6 +149,7 @@ def read_step(messages: Sequence[BaseMessage]) -> Step:
         uses=tuple(_uses(after)),
         remarks=tuple(text_of(m.content) for m in after if isinstance(m, HumanMessage)),
         hurry=_hurry(text_of(messages[-1].content)),
+        before=tuple(_uses(before)),
     )
 
 
@@ -166,6 +175,11 @@ def columns_of(system: str) -> list[str]:
     return re.findall(
         r"^- ([\w .%/()-]+?):", between(system, "## The data set", "\n## What the final paper"), re.MULTILINE
     )
+
+
+def _sections(listed: str) -> list[tuple[str, str]]:
+    found = re.findall(r"^\s*(?:[-*]|\d+\.|#+)\s+([^:\n]+?)(?::\s*(.*))?$", listed, re.MULTILINE)
+    return [(title.strip("*` "), about) for title, about in found]
 
 
 def _kind(order: str) -> Kind:

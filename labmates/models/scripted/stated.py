@@ -21,7 +21,7 @@ Results = dict[str, Any]
 Block = dict[str, Any]
 """A findings block, by the names of the task's fields."""
 
-SERIES = r"species|taxa|populations?|series|sensors?|channels?"
+SERIES = r"species|taxa|populations?|series|sensors?|channels?|patients|subjects"
 
 
 @dataclass(frozen=True)
@@ -142,6 +142,10 @@ EVENT = {
     "who": r"sensor|channel|column",
     "kind": r"kind|type",
 }
+SPOT = {"x": r"\bx\b|east", "y": r"\by\b|north", "radius": r"radius|half|extent|size"}
+DRIVER = {"sign": r"\bsign", "name": r"name|column|covariate"}
+MARKER = {"sign": r"\bsign", "size": r"size|points|strength", "name": r"marker|column|name"}
+SUBTYPE = {"share": r"share", "up": r"high|raised", "down": r"\blow|lowered", "effect": r"effect"}
 FUTURE = {"value": r"abundance|mean|value|count", "name": r"species|name|series"}
 
 
@@ -204,6 +208,55 @@ def _take_future(value: Any, field: Field) -> Results:
     return {"future": {str(p["name"]): _number(p["value"]) for p in _parts(value, field, FUTURE)}}
 
 
+def _markers_of(kind: str) -> Rule:
+    """State markers with the sign and size of what they do."""
+
+    def give(results: Results, field: Field) -> Any:
+        parts = [{"name": m, "sign": "+" if v > 0 else "-", "size": abs(v)} for m, v in results.get(kind, [])]
+        return _items(parts, field, MARKER) if kind in results else None
+
+    def take(value: Any, field: Field) -> Results:
+        parts = _parts(value, field, MARKER)
+        return {
+            kind: [[str(p["name"]), (-1 if p.get("sign") == "-" else 1) * _number(p.get("size") or 0)] for p in parts]
+        }
+
+    return Rule(("list of object",), rf"^{kind} markers", give, take)
+
+
+def _give_subtypes(results: Results, field: Field) -> Any:
+    keys = ("share", "up", "down", "effect")
+    parts = [dict(zip(keys, one, strict=True)) for one in results.get("subtypes", [])]
+    return _items(parts, field, SUBTYPE) if "subtypes" in results else None
+
+
+def _take_subtypes(value: Any, field: Field) -> Results:
+    return {
+        "subtypes": [
+            [_number(p.get("share") or 0), _texts(p.get("up", [])), _texts(p.get("down", [])), _number(p["effect"])]
+            for p in _parts(value, field, SUBTYPE)
+        ]
+    }
+
+
+def _give_spots(results: Results, field: Field) -> Any:
+    parts = [{"x": x, "y": y, "radius": radius} for x, y, radius in results.get("hotspots", [])]
+    return _items(parts, field, SPOT) if "hotspots" in results else None
+
+
+def _take_spots(value: Any, field: Field) -> Results:
+    return {"hotspots": [[_number(p[key]) for key in ("x", "y", "radius")] for p in _parts(value, field, SPOT)]}
+
+
+def _give_drivers(results: Results, field: Field) -> Any:
+    parts = [{"name": name, "sign": "+" if effect > 0 else "-"} for name, effect in results.get("drivers", [])]
+    return _items(parts, field, DRIVER) if "drivers" in results else None
+
+
+def _take_drivers(value: Any, field: Field) -> Results:
+    return {"drivers": [[str(p["name"]), -1 if p.get("sign") == "-" else 1] for p in _parts(value, field, DRIVER)]}
+
+
 def _give_count(results: Results, _: Field) -> Any:
     return len(results.get("entities") or results.get("channels") or []) or results.get("count")
 
@@ -232,6 +285,16 @@ def _events_of(kind: str) -> Rule:
         rf"\bnumber of {kind}",
         lambda results, _: results.get("kinds", {}).get(kind),
         lambda value, _: {"kinds": {kind: int(value)}},
+    )
+
+
+def _validated(how: str, pattern: str) -> Rule:
+    """State the R² of one way to cross-validate."""
+    return Rule(
+        ("number",),
+        rf"(?=.*(?:r²|r2\b))(?=.*(?:{pattern}))",
+        lambda results, _: results.get("r2", {}).get(how),
+        lambda value, _: {"r2": {how: _number(value)}},
     )
 
 
@@ -270,6 +333,30 @@ RULES: tuple[Rule, ...] = (
         _give_count,
         lambda value, _: {"count": int(value)},
     ),
+    Rule(
+        ("whole number",),
+        r"\bnumber of (?:hidden |latent )?(?:subtypes|clusters)",
+        lambda results, _: len(results["subtypes"]) if "subtypes" in results else results.get("kinds_found"),
+        lambda value, _: {"kinds_found": int(value)},
+    ),
+    _plain("ate", "number", r"(?=.*\b(?:average|mean))(?=.*(?:placebo|control|treatment effect))", _number),
+    _plain("helped", "number", r"(?=.*\bshare)(?=.*effect of the treatment)", _number),
+    _markers_of("prognostic"),
+    _markers_of("predictive"),
+    Rule(("list of object",), r"^subtypes", _give_subtypes, _take_subtypes),
+    _plain("other_unit", "list of text", r"(?=.*batch)(?=.*unit)", _texts),
+    _plain("batchy", "list of text", r"\bbatch", _texts),
+    _plain("sites", "whole number", r"\bnumber of (?:distinct |different )?(?:sites|places|locations)\b", int),
+    _validated("plain", r"covariates alone|non-spatial"),
+    _validated("random", r"random"),
+    _validated("block", r"block"),
+    _plain("azimuth", "number", r"azimuth|clockwise from north", _number),
+    _plain("ratio", "number", r"anisotropy ratio|longest over shortest", _number),
+    _plain("nugget", "number", r"\bnugget share", _number),
+    _plain("range", "number", r"\brange m:|practical range in met", _number),
+    _plain("rock", "text", r"\b(?:rock|lithology)\b", str),
+    Rule(("list of object",), r"hot ?spots?", _give_spots, _take_spots),
+    Rule(("list of object",), r"^covariates", _give_drivers, _take_drivers),
     _plain("breaks", "list of whole number", r"regime|shift|change.?point|break|turning point", _wholes),
     _response("up", r"faster|gain|benefit"),
     _response("down", r"slow|lose|suffer"),

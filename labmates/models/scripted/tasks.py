@@ -26,6 +26,13 @@ POINTS = {
         "Draft the seven sections, each with its sources.",
         "Check that every number stands in an artifact, and state the findings as a block.",
     ),
+    "solo": (
+        "See the layout of the table, repair what is wrong with it, and count every repair.",
+        "Fit one main model that answers the project's questions, with tests.",
+        "Set it against simpler ones and against a held-out stretch.",
+        "Test each finding anew, and keep those that hold.",
+        "Hand over the artifacts, then write the paper from them.",
+    ),
 }
 """The plan of each team."""
 

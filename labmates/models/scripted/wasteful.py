@@ -6,10 +6,18 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from labmates.models.scripted.base import Draft, DraftCall, Heard, call, call_tokens
-from labmates.models.scripted.diligent import NO_LIMIT, Diligent, closing_draft, contribution, plan_text, write_draft
+from labmates.models.scripted.diligent import (
+    NO_LIMIT,
+    Diligent,
+    closing_draft,
+    contribution,
+    moves,
+    plan_text,
+    write_draft,
+)
 from labmates.models.scripted.material import owners_of
 from labmates.models.scripted.prompt import Step, read_step
-from labmates.models.scripted.working import REQUESTS, next_calls
+from labmates.models.scripted.working import REQUESTS
 from labmates.models.tokens import estimate_tokens
 
 PRINT_ALL = "print(df.to_string())"
@@ -50,7 +58,7 @@ class Wasteful(Diligent):
 
     def _work(self, step: Step, heard: Heard, limit: int) -> Draft:
         last = step.turns - step.replies <= 1
-        calls = () if last else next_calls(step, heard)
+        calls = () if last else moves(step, heard)
         if not calls and not last:
             calls = tuple(_requests(step, heard.tool_names()))
         closing = not calls

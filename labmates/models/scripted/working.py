@@ -13,7 +13,7 @@ from labmates.models.scripted.prompt import Step, Use, between, columns_of, resu
 from labmates.models.scripted.stated import Results, find_block, merge, read_fields, restate
 
 REQUESTS = ("request_additional_work", "request_team_redo")
-CLAIMS = ("breaks", "links", "events")
+CLAIMS = ("breaks", "links", "events", "prognostic", "predictive", "drivers", "hotspots")
 
 
 def next_calls(step: Step, heard: Heard) -> tuple[DraftCall, ...]:
@@ -151,6 +151,8 @@ def _given(name: str, step: Step) -> dict[str, object]:
         return {"mentions": {c: words.count(c.lower()) for c in columns_of(step.system)}}
     if name.endswith("_check"):
         stated = restate(find_block("\n".join(use.result for use in step.uses)), read_fields(step.system))
+        # Who has nobody's claims to check checks its own.
+        stated = stated or found_in(step)
         return {"claims": {key: stated[key] for key in CLAIMS if key in stated}}
     return {}
 

@@ -47,8 +47,8 @@ def _variables(m: Material, most: int) -> str:
 
 def _quality(m: Material, most: int) -> str:
     opening = ("Repeated rows were dropped first.", "Repairs were made on a copy; the raw table is as it was.")
-    return _say(m, most, *opening, facts_of=r"missing|slips|repeated") + _lines(
-        m, most // 2, r"spelling|repair|stuck|convert"
+    return _say(m, most, *opening, facts_of=r"missing|slips|repeated|exchanged") + _lines(
+        m, most // 2, r"spelling|repair|stuck|convert|codes"
     )
 
 
@@ -64,7 +64,7 @@ def _advice(m: Material, most: int) -> str:
         [
             f"Work on the repaired {noun_of(m.results)} and make the same repairs.",
             "Model on a scale on which the noise is even, and allow for gaps.",
-            "Keep a last stretch of time out of the fit.",
+            "Keep a whole part of the data out of the fit, to test on.",
         ][: max(1, most)]
     )
 
@@ -83,7 +83,7 @@ def _features(m: Material, most: int) -> str:
         m,
         most,
         m.methods[0],
-        "No feature uses values from after the time that it explains.",
+        "No feature uses the values that it is to explain.",
         facts_of=r"there are|missing",
     )
 
@@ -93,7 +93,7 @@ def _method(m: Material, most: int) -> str:
 
 
 def _fit(m: Material, most: int) -> str:
-    pattern = r"t = |p = |->|shift|events|forecast|correlation"
+    pattern = r"t = |p = |->|shift|events|forecast|correlation|variogram|hot spot"
     return _say(m, most + 3, "The fitted model says the following.") + _lines(m, most, pattern)
 
 
@@ -107,7 +107,8 @@ def _limits(m: Material, most: int) -> str:
 
 
 def _protocol(m: Material, most: int) -> str:
-    claims = "Claims were taken from the model team's artifact and tested anew on the cleaned data."
+    source = "the fitted models" if m.alone else "the model team's artifact"
+    claims = f"Claims were taken from {source} and tested anew on the cleaned data."
     return " ".join(
         [
             claims
@@ -121,7 +122,7 @@ def _protocol(m: Material, most: int) -> str:
 
 def _performance(m: Material, most: int) -> str:
     lines = _lines(m, most, r"error|\d \| ") or _lines(m, most, r"p = ")
-    return _say(m, most, "Figures of the checks:", facts_of=r"held-out|compared|claims") + lines
+    return _say(m, most, "Figures of the checks:", facts_of=r"held-out|compared|claims|cross-validation") + lines
 
 
 def _checks(m: Material, most: int) -> str:
@@ -144,7 +145,11 @@ def _verdict(m: Material, most: int) -> str:
 
 
 def _abstract(m: Material, most: int) -> str:
-    closing = "A data, a model and an eval team worked one after the other; their artifacts are cited with each number."
+    closing = (
+        "One agent did all of the work; its artifacts are cited with each number."
+        if m.alone
+        else "A data, a model and an eval team worked one after the other; their artifacts are cited with each number."
+    )
     return " ".join([*m.brief[:1], *facts(m.results)[: 1 + most // 2], closing])
 
 
@@ -153,9 +158,20 @@ def _introduction(m: Material, most: int) -> str:
         [
             *m.brief[:1],
             *_questions(m, 1 + most // 2),
-            "This paper brings together what the data team, the model team and the eval team handed over.",
-            "Every finding is given with its number and the team that it comes from.",
+            *_sources(m),
         ][: 2 + most]
+    )
+
+
+def _sources(m: Material) -> tuple[str, ...]:
+    if m.alone:
+        return (
+            "This paper brings together what was found in the data, in the models and in their evaluation.",
+            "Every finding is given with its number and the artifact in which it stands.",
+        )
+    return (
+        "This paper brings together what the data team, the model team and the eval team handed over.",
+        "Every finding is given with its number and the team that it comes from.",
     )
 
 
@@ -164,13 +180,16 @@ def _dataset(m: Material, most: int) -> str:
 
 
 def _methods(m: Material, most: int) -> str:
-    quoted = m.quote("model_architecture", most // 2) if most > 1 else "The model team chose the methods."
+    short = "The data decided on the methods." if m.alone else "The model team chose the methods."
+    quoted = m.quote("model_architecture", most // 2) if most > 1 else short
     return " ".join([*m.methods[: 2 + most], quoted])
 
 
 def _results(m: Material, most: int) -> str:
     told = [
-        "The findings, as the model team estimated and the eval team checked them:",
+        "The findings, as they were estimated and checked:"
+        if m.alone
+        else "The findings, as the model team estimated and the eval team checked them:",
         *facts(m.results)[: 3 + most],
     ]
     tests = [

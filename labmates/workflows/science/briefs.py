@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from labmates.agents.prompts import render
-from labmates.agents.roles import REPORT, TEAMS, Role, Team
+from labmates.agents.roles import REPORT, SOLO, TEAMS, Role, Team
 from labmates.budgets.money import show_dollars
 from labmates.budgets.purse import Purse
 from labmates.workflows.science.context import LabContext, team_of
@@ -19,24 +19,29 @@ OUTPUT_CHARS = 3_000
 
 def system_prompt(ctx: LabContext, team: Team, role: Role) -> str:
     """Return who the agent is and what the project is about."""
+    who = "You" if team.alone else "All teams"
     hidden = ctx.condition.visibility == "hidden"
-    return render(
-        "system",
-        role=role.title,
-        team=team.name,
-        agent=role.id,
-        brief=ctx.task.brief,
-        data_description=ctx.dataset.description,
-        findings=ctx.findings_text,
-        role_description=role.description,
-        members=member_lines(ctx, team),
-        budget_rules="" if hidden else render("budget_rules", total=_pool(ctx)),
-    )
+    told = {
+        "role": role.title,
+        "team": team.name,
+        "agent": role.id,
+        "brief": ctx.task.brief,
+        "data_description": ctx.dataset.description,
+        "findings": ctx.findings_text,
+        "role_description": role.description,
+        "budget_rules": "" if hidden else render("budget_rules", who=who, total=_pool(ctx)),
+    }
+    if team.alone:
+        handed = [f"- the {SOLO.name} team hands over `{other.artifact}`" for other in TEAMS.values()]
+        return render("solo_system", **told, artifacts="\n".join(handed))
+    return render("system", **told, members=member_lines(ctx, team))
 
 
 def plan_prompt(ctx: LabContext, lab: LabState, purse: Purse) -> str:
     """Return the lead's order to plan a phase."""
     team = team_of(lab)
+    if team.alone:
+        return render("solo_plan", budget=_budget(ctx, purse))
     return render(
         "plan",
         team=team.name,
@@ -53,6 +58,11 @@ def work_prompt(ctx: LabContext, lab: LabState, member: Member, purse: Purse) ->
     """Return a member's order to work."""
     team = team_of(lab)
     hint = render("code_hint", timeout=f"{ctx.condition.code_timeout:g}") if team.has_code else render("no_code_hint")
+    turns = ctx.condition.turns_of(team)
+    if team.alone:
+        plan, artifacts = lab["agenda"][0]["plan"], _solo_artifacts()
+        budget = _budget(ctx, purse)
+        return render("solo_work", plan=plan, turns=turns, code_hint=hint, artifacts=artifacts, budget=budget)
     return render(
         "work",
         task=member["task"],
@@ -60,7 +70,7 @@ def work_prompt(ctx: LabContext, lab: LabState, member: Member, purse: Purse) ->
         request=request_text(ctx, lab),
         artifact_names=", ".join(f"`{name}`" for name in sorted(lab["artifacts"])) or "none yet",
         mail=_mail(lab, team.name),
-        turns=ctx.condition.max_turns,
+        turns=turns,
         code_hint=hint,
         theory_of_mind=_theory_of_mind(ctx),
         budget=_budget(ctx, purse),
@@ -89,15 +99,17 @@ def deliberation_prompt(ctx: LabContext, lab: LabState, role: Role, round_: int,
 def synthesis_prompt(ctx: LabContext, lab: LabState, purse: Purse) -> str:
     """Return the lead's order to write the team's artifact."""
     team, phase = team_of(lab), lab["agenda"][0]
+    sections = "\n".join(f"- {section}" for section in team.sections)
+    if team.artifact == REPORT:
+        sections += "\n\n" + render("findings_section")
+    if team.alone:
+        return render("solo_write", artifact=team.artifact, sections=sections, budget=_budget(ctx, purse))
     newest = ctx.newest(lab)
     if team.artifact == REPORT:
         material = _artifacts({k: v for k, v in newest.items() if k != REPORT}, PAPER_ARTIFACT_CHARS)
     else:
         own = {name: text for name, text in newest.items() if name in _written_here(ctx, lab) and name != team.artifact}
         material = _artifacts(own, PLAN_ARTIFACT_CHARS)
-    sections = "\n".join(f"- {section}" for section in team.sections)
-    if team.artifact == REPORT:
-        sections += "\n\n" + render("findings_section")
     return render(
         "synthesis",
         artifact=team.artifact,
@@ -145,6 +157,16 @@ def answered_text(lab: LabState, team: str) -> str:
 def member_lines(ctx: LabContext, team: Team) -> str:
     """Return the members of a team, one on a line."""
     return "\n".join(f"- {role.id}: {role.title}" for role in ctx.members(team))
+
+
+def _solo_artifacts() -> str:
+    """Return the artifacts besides the paper, with their sections but for those that speak to a next team."""
+    parts = []
+    for team in TEAMS.values():
+        if team.artifact != REPORT:
+            sections = [f"- {section}" for section in team.sections if " team" not in section]
+            parts.append("\n".join([f"`{team.artifact}`", *sections]))
+    return "\n\n".join(parts)
 
 
 def _pool(ctx: LabContext) -> str:

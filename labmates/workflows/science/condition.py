@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
-from pydantic import Field, field_validator
+from pydantic import (
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from labmates.agents.roles import TEAMS
+from labmates.agents.roles import SOLO, TEAMS, Team
 from labmates.budgets.money import Dollars
 from labmates.budgets.prices import PriceList
 from labmates.budgets.visibility import Visibility
 from labmates.workflows.kinds import Condition
+
+TEAM_FIELDS = ("model_for", "team_size", "theory_of_mind", "deliberation_rounds", "max_requests")
+"""Parameters that say how agents work together; a condition of one agent alone has none of them."""
+
+SOLO_MEMBERS = 8
+"""One agent alone gets the turns of so many members: those of four teams of two."""
 
 
 class ScienceCondition(Condition):
@@ -33,7 +47,12 @@ class ScienceCondition(Condition):
     theory_of_mind: bool = Field(
         False, description="Ask agents to think about what the others know and will do before they act."
     )
-    max_turns: int = Field(8, ge=1, le=100, description="Most replies of one agent in one phase of work.")
+    max_turns: int = Field(
+        8,
+        ge=1,
+        le=100,
+        description=f"Most replies of one agent in one phase of work; {SOLO_MEMBERS} times as many with --solo.",
+    )
     max_output_tokens: int = Field(4096, ge=64, le=131072, description="Output limit of one reply, in tokens.")
     temperature: float | None = Field(
         None, ge=0, le=2, description="Sampling temperature; without one, the server's own default."
@@ -50,6 +69,11 @@ class ScienceCondition(Condition):
         default_factory=PriceList,
         description="Price list: a JSON file, or input=0.5,output=3,tool_call=0 (dollars per million tokens).",
     )
+    solo: bool = Field(
+        False,
+        description="One agent alone instead of teams, with the same task, data, budget, tools and artifacts: what a "
+        "team's result is compared with (see: labmates analyze teamwork).",
+    )
 
     @field_validator("model_for")
     @classmethod
@@ -58,6 +82,35 @@ class ScienceCondition(Condition):
             if team not in TEAMS:
                 raise ValueError(f"'{team}' is no team; the teams are {', '.join(TEAMS)}")
         return dict(sorted(value.items()))
+
+    @model_validator(mode="after")
+    def _alone_means_no_team(self) -> ScienceCondition:
+        given = [name for name in TEAM_FIELDS if name in self.model_fields_set and getattr(self, name)]
+        if self.solo and given:
+            why = PydanticCustomError("solo", "one agent alone (solo) has no teammates that this could say anything of")
+            faults = [InitErrorDetails(type=why, loc=(name,), input=getattr(self, name)) for name in given]
+            raise ValidationError.from_exception_data(type(self).__name__, faults)
+        return self
+
+    @model_serializer(mode="wrap")
+    def _without_what_says_nothing(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # Conditions of teams keep the keys that they had before there was anything else.
+        left_out = TEAM_FIELDS if self.solo else ("solo",)
+        return {name: value for name, value in dump(self).items() if name not in left_out}
+
+    @property
+    def teams(self) -> tuple[Team, ...]:
+        """The teams in the order in which they work; one agent alone is a team of its own."""
+        return (SOLO,) if self.solo else tuple(TEAMS.values())
+
+    def twin(self) -> ScienceCondition:
+        """Return the condition of one agent alone on equal terms; for one agent alone, that of teams of the default."""
+        shared = self.model_dump(mode="json", exclude={*TEAM_FIELDS, "solo"})
+        return type(self).model_validate({**shared, "solo": not self.solo})
+
+    def turns_of(self, team: Team) -> int:
+        """Return the most replies of one agent of `team` in one phase of work."""
+        return self.max_turns * SOLO_MEMBERS if team.alone else self.max_turns
 
     def model_of(self, team: str) -> str:
         """Return the model of the agents of `team`."""
@@ -70,7 +123,7 @@ class ScienceCondition(Condition):
 
     def models(self) -> list[str]:
         """Return the models that take part, each once, in the order of the teams."""
-        return list(dict.fromkeys(self.model_of(team) for team in TEAMS))
+        return list(dict.fromkeys(self.model_of(team.name) for team in self.teams))
 
     def check(self) -> None:
         """Check that the task and the models are known."""

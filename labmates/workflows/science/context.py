@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from labmates.agents.roles import TEAMS, Role, Team
+from labmates.agents.roles import EVERY_TEAM, Role, Team
 from labmates.budgets.ledger import Ledger
 from labmates.budgets.purse import Purse
 from labmates.records.recorder import Recorder
@@ -58,4 +58,4 @@ def warm_up(bench: Bench, condition: ScienceCondition, team: Team) -> None:
 
 def team_of(lab: LabState) -> Team:
     """Return the team whose phase goes on."""
-    return TEAMS[lab["agenda"][0]["team"]]
+    return EVERY_TEAM[lab["agenda"][0]["team"]]

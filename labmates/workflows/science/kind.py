@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from labmates.workflows.kinds import Kind, Outcome
 from labmates.workflows.science.condition import ScienceCondition
 
 if TYPE_CHECKING:
+    from labmates.judges.base import Report
+    from labmates.records.bodies import Bodies
+    from labmates.records.events import Event
     from labmates.workflows.services import Services
 
 METRICS = (
@@ -30,4 +34,11 @@ async def execute(condition: ScienceCondition, services: Services) -> Outcome:
     return await run.execute(condition, services)
 
 
-SCIENCE = Kind("science", ScienceCondition, execute, METRICS)
+def report(condition: ScienceCondition, seed: int, events: Sequence[Event], bodies: Bodies) -> Report:
+    """Return what judges read of a run; see `labmates.workflows.science.run.report_of`."""
+    from labmates.workflows.science import run
+
+    return run.report_of(condition, seed, events, bodies)
+
+
+SCIENCE = Kind("science", ScienceCondition, execute, METRICS, report)

@@ -1,4 +1,4 @@
-"""The lab's graph: four teams in order, with requests to earlier teams in between."""
+"""The lab's graph: four teams in order, with requests to earlier teams in between; or one agent in their place."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
-from labmates.agents.roles import TEAMS
+from labmates.agents.roles import EVERY_TEAM, TEAMS
 from labmates.workflows.science.context import LabContext
 from labmates.workflows.science.state import LabState
 from labmates.workflows.science.team import team_graph
@@ -29,8 +29,9 @@ def lab_graph(checkpointer: Any = None) -> CompiledStateGraph[LabState, LabConte
         LangGraph saver that keeps the state after each step, or None.
     """
     graph = StateGraph(LabState, context_schema=LabContext)
-    for team in TEAMS.values():
+    for team in EVERY_TEAM.values():
+        after = [END] if team.alone else [*TEAMS, END]
         graph.add_node(team.name, team_graph(team))
-        graph.add_conditional_edges(team.name, next_team, [*TEAMS, END])
-    graph.add_conditional_edges(START, next_team, [*TEAMS])
+        graph.add_conditional_edges(team.name, next_team, after)
+    graph.add_conditional_edges(START, next_team, [*EVERY_TEAM])
     return graph.compile(checkpointer=checkpointer, name="science lab")

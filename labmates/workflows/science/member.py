@@ -55,6 +55,7 @@ class _Worker:
         self.purse = purse
         self.code = code
         self.held = tool_names(team)
+        self.most_turns = ctx.condition.turns_of(team)
         self.member: Member = {**self.phase["members"][role.id], "waiting": []}
         most = ctx.condition.max_requests
         left = {t: most - lab["asked"].get(f"{team.name}>{t}", 0) for t in TEAMS}
@@ -65,9 +66,7 @@ class _Worker:
 
     async def work(self) -> None:
         """Take turns until the task is closed, a request has to be waited for, or nothing is left to go on with."""
-        while (
-            not self.desk.requests and self.desk.summary is None and self.member["turns"] < self.ctx.condition.max_turns
-        ):
+        while not self.desk.requests and self.desk.summary is None and self.member["turns"] < self.most_turns:
             if self.member["failures"] > self.ctx.condition.repair_turns:
                 return
             try:

@@ -3,34 +3,43 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
+from pydantic import BaseModel
 
-from labmates.agents.roles import REPORT, TEAMS
+from labmates.agents.roles import REPORT, TEAMS, Team
 from labmates.budgets.ledger import Ledger
 from labmates.budgets.money import format_dollars
-from labmates.judges.base import Report, Score
-from labmates.judges.registry import JUDGES
-from labmates.records.events import ArtifactEvent, ChargeEvent, PhaseEvent, ScoreEvent, ToolCallEvent
+from labmates.judges.base import Report, Trace
+from labmates.judges.panel import DEFAULT_PANEL
+from labmates.records.bodies import Bodies
+from labmates.records.events import ArtifactEvent, ChargeEvent, Event, PhaseEvent, ScoreEvent, ToolCallEvent
 from labmates.records.recorder import Recorder
 from labmates.seeds import derive
-from labmates.tasks.base import Dataset, Task
+from labmates.tasks.base import Dataset, Difficulty, Task
 from labmates.tasks.registry import get_task
 from labmates.tasks.schema import findings_schema_text
 from labmates.workflows.calls import Caller
+from labmates.workflows.judging import Judging, hearings, mean_events, verdict_events
 from labmates.workflows.kinds import Outcome
 from labmates.workflows.science.condition import ScienceCondition
-from labmates.workflows.science.context import LabContext
+from labmates.workflows.science.context import LabContext, warm_up
 from labmates.workflows.science.lab import lab_graph
 from labmates.workflows.science.state import first_state
 from labmates.workflows.services import Services
 
-JUDGES_OF_A_RUN = ("heuristic", "verified")
-"""The judges that score every run when it ends; others can judge it later."""
+PAPER = "paper"
+"""The last stage of an agent that is alone: what it found before hands on to what it writes."""
+
+_TRUTHS_KEPT = 256
+_making_truth = Lock()
 
 
 async def execute(condition: ScienceCondition, services: Services) -> Outcome:
@@ -45,8 +54,8 @@ async def execute(condition: ScienceCondition, services: Services) -> Outcome:
         config = _config(condition, services)
         saver = services.saver
         begun = saver is not None and await saver.aget_tuple(config) is not None
-        state = await lab_graph(saver).ainvoke(None if begun else first_state(), config, context=ctx)
-        return await scored(ctx, exhausted=state["exhausted"])
+        state = await lab_graph(saver).ainvoke(None if begun else first_state(condition.teams), config, context=ctx)
+        return await scored(ctx, exhausted=state["exhausted"], judging=services.judging, seed=services.seed)
 
 
 @asynccontextmanager
@@ -54,9 +63,13 @@ async def opened(condition: ScienceCondition, services: Services) -> AsyncIterat
     """Make the data set and open what the lab's nodes work with."""
     assert services.workshop is not None
     task = get_task(condition.task)
-    dataset = await asyncio.to_thread(task.generate, derive(services.seed, "dataset"), condition.difficulty)
-    # Written while the first model call goes on: only sandboxes wait for it.
-    data = asyncio.create_task(asyncio.to_thread(_write_csv, dataset, services.folder / "data.csv"))
+    generating = asyncio.create_task(
+        asyncio.to_thread(task.generate, derive(services.seed, "dataset"), condition.difficulty)
+    )
+    # Written while the first model call goes on: only sandboxes wait for it, and they start meanwhile.
+    bench = services.workshop.bench(asyncio.create_task(_write_csv(generating, services.folder / "data.csv")))
+    if not services.recorder.events:
+        warm_up(bench, condition, condition.teams[0])
     ledger = Ledger(condition.budget)
     for event in services.recorder.events:
         if isinstance(event, ChargeEvent):
@@ -69,50 +82,85 @@ async def opened(condition: ScienceCondition, services: Services) -> AsyncIterat
         max_output_tokens=condition.max_output_tokens,
         temperature=condition.temperature,
     )
-    bench = services.workshop.bench(data)
     try:
         findings = findings_schema_text(task)
-        yield LabContext(condition, task, findings, dataset, ledger, caller, services.recorder, bench)
+        yield LabContext(condition, task, findings, await generating, ledger, caller, services.recorder, bench)
     finally:
         await asyncio.shield(bench.close())
 
 
-def _write_csv(dataset: Dataset[Any], path: Path) -> Path:
-    path.write_bytes(dataset.csv())
+async def _write_csv(generating: asyncio.Task[Dataset[Any]], path: Path) -> Path:
+    dataset = await asyncio.shield(generating)
+    await asyncio.to_thread(lambda: path.write_bytes(dataset.csv()))
     return path
 
 
-async def scored(ctx: LabContext, *, exhausted: bool) -> Outcome:
-    """Let the judges score what the lab has made, and return how the run ended."""
-    scores = await judge(ctx.recorder, ctx.task, ctx.dataset)
-    return Outcome("exhausted" if exhausted else "completed", _metrics(ctx.recorder, scores))
+async def scored(ctx: LabContext, *, exhausted: bool, judging: Judging | None = None, seed: int = 0) -> Outcome:
+    """Let the judges score what the lab has made, and return how the run ended.
+
+    Parameters
+    ----------
+    judging
+        Who judges; None for the judges that need no model.
+    seed
+        Seed of the run, for the calls of judges that ask models.
+    """
+    recorder = ctx.recorder
+    report = _report(ctx.condition.teams, ctx.task, ctx.dataset.truth, recorder.events, recorder.bodies)
+    judging = judging or Judging(DEFAULT_PANEL, ctx.caller.hub)
+    open_ = hearings(judging, seed=seed, had=_scores(recorder))
+    for verdict in await asyncio.gather(*(hearing.hold(report) for hearing in open_)):
+        recorder.emit(*verdict_events(verdict, recorder.bodies, ctx.condition.prices))
+    recorder.emit(*mean_events(_scores(recorder)))
+    return Outcome("exhausted" if exhausted else "completed", _metrics(recorder))
 
 
-async def judge(recorder: Recorder, task: Task[Any, Any], dataset: Dataset[Any]) -> list[Score]:
-    """Let the judges score the run's newest report, and record what they say."""
-    artifacts = newest_artifacts(recorder)
+def _scores(recorder: Recorder) -> list[ScoreEvent]:
+    return [event for event in recorder.events if isinstance(event, ScoreEvent)]
+
+
+def report_of(condition: ScienceCondition, seed: int, events: Sequence[Event], bodies: Bodies) -> Report:
+    """Return what judges read of a run: its newest report, what led to it, and the truth, made anew from the seed."""
+    # One at a time: many runs of a study have the same data set, which takes seconds of a processor.
+    with _making_truth:
+        truth = _truth(condition.task, condition.difficulty, derive(seed, "dataset"))
+    return _report(condition.teams, get_task(condition.task), truth, events, bodies)
+
+
+@lru_cache(maxsize=_TRUTHS_KEPT)
+def _truth(task: str, difficulty: Difficulty, seed: int) -> BaseModel:
+    truth: BaseModel = get_task(task).generate(seed, difficulty).truth
+    return truth
+
+
+def _report(
+    teams: Sequence[Team], task: Task[Any, Any], truth: BaseModel, events: Sequence[Event], bodies: Bodies
+) -> Report:
+    trail = tuple(_traces(events, bodies))
+    stages = tuple(team.name for team in teams)
+    if teams[0].alone:
+        stages = (*stages, PAPER)
+        trail = tuple(replace(trace, team=PAPER) if trace.name == REPORT else trace for trace in trail)
+    artifacts = _newest(trail)
     text = artifacts.pop(REPORT, None)
-    report = Report(text=text, task=task, truth=dataset.truth, artifacts=artifacts)
-    scores = [score for name in JUDGES_OF_A_RUN for score in await JUDGES.get(name)().score(report)]
-    for score in scores:
-        recorder.emit(
-            ScoreEvent(
-                judge=score.judge,
-                version=score.version,
-                metric=score.metric,
-                value=score.value,
-                reason=score.reason,
-                details=dict(score.details),
-            )
-        )
-    return scores
+    return Report(text, task, truth, artifacts, trail, stages)
+
+
+def _traces(events: Sequence[Event], bodies: Bodies) -> Iterator[Trace]:
+    for event in events:
+        if isinstance(event, ArtifactEvent):
+            yield Trace(event.team, "artifact", event.name, bodies.text(event.content))
+        elif isinstance(event, ToolCallEvent) and event.status:
+            yield Trace(event.team, "output", event.agent, bodies.text(event.result))
 
 
 def newest_artifacts(recorder: Recorder) -> dict[str, str]:
     """Return the newest content of every artifact of a run by name."""
-    return {
-        event.name: recorder.bodies.text(event.content) for event in recorder.events if isinstance(event, ArtifactEvent)
-    }
+    return _newest(_traces(recorder.events, recorder.bodies))
+
+
+def _newest(trail: Iterable[Trace]) -> dict[str, str]:
+    return {trace.name: trace.text for trace in trail if trace.kind == "artifact"}
 
 
 def _config(condition: ScienceCondition, services: Services) -> RunnableConfig:
@@ -120,13 +168,13 @@ def _config(condition: ScienceCondition, services: Services) -> RunnableConfig:
     return {
         "configurable": {"thread_id": services.run_id},
         "run_name": f"science {condition.task} {condition.model} {services.run_id}",
-        "tags": ["labmates", "science", condition.task, condition.visibility],
+        "tags": ["labmates", "science", condition.task, condition.visibility, *(["solo"] if condition.solo else [])],
         "metadata": {
             "run": services.run_id,
             "condition": services.key,
             "task": condition.task,
             "model": condition.model,
-            "team_size": condition.team_size,
+            "team_size": 1 if condition.solo else condition.team_size,
             "visibility": condition.visibility,
             "budget": format_dollars(condition.budget),
             "seed": services.seed,
@@ -134,8 +182,8 @@ def _config(condition: ScienceCondition, services: Services) -> RunnableConfig:
     }
 
 
-def _metrics(recorder: Recorder, scores: list[Score]) -> Mapping[str, float]:
-    values = {(score.judge, score.metric): score.value for score in scores}
+def _metrics(recorder: Recorder) -> Mapping[str, float]:
+    values = {(score.judge, score.metric): score.value for score in _scores(recorder)}
     judged = {
         "completeness": values.get(("heuristic", "completeness")),
         "quality": values.get(("heuristic", "quality")),

@@ -6,10 +6,11 @@ of the asking team's, which goes on when that one has ended.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Literal, TypedDict
 
 from labmates.agents.desk import RequestKind
-from labmates.agents.roles import TEAMS
+from labmates.agents.roles import Team
 
 
 class Asked(TypedDict):
@@ -145,15 +146,15 @@ class WorkOrder(TypedDict):
     lab: LabState
 
 
-def first_state() -> LabState:
+def first_state(teams: Sequence[Team]) -> LabState:
     """Return the state in which a run of the lab starts: one phase for each team, in order."""
     return LabState(
-        agenda=[new_phase(team, 0) for team in TEAMS],
+        agenda=[new_phase(team.name, 0) for team in teams],
         spent={},
         artifacts={},
         mail=[],
         asked={},
-        phases=dict.fromkeys(TEAMS, 1),
+        phases={team.name: 1 for team in teams},
         exhausted=False,
     )
 

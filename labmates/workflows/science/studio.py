@@ -70,7 +70,7 @@ async def run_lab(state: StudioInput) -> StudioOutput:
             seed = state.get("seed", 0)
             services = Services(run_id, condition.key, seed, hub, recorder, workshop, None, Path(folder.name))
             async with opened(condition, services) as ctx:
-                lab = await LAB.ainvoke(first_state(), context=ctx)
+                lab = await LAB.ainvoke(first_state(condition.teams), context=ctx)
                 outcome = await scored(ctx, exhausted=lab["exhausted"])
     finally:
         await choice.backend.close()

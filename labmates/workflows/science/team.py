@@ -1,5 +1,7 @@
 """A team's graph: plan, work in parallel, deliberate, write the artifact. One passage is one phase of the team.
 
+An agent that is alone passes through the same steps without deliberation, and writes in the conversation of its work.
+
 If members have asked earlier teams for work, the passage ends after the work and the lab sends those teams first;
 then the team's graph is entered again, and the members who waited go on.
 
@@ -20,9 +22,11 @@ from langgraph.runtime import Runtime
 from langgraph.types import Send
 
 from labmates.agents.desk import MOST_MESSAGE_CHARS
-from labmates.agents.roles import TEAMS, Role, Team
+from labmates.agents.roles import EVERY_TEAM, Role, Team
 from labmates.agents.tools import ARGUMENTS, WriteArtifact, tool_schema
+from labmates.agents.transcript import message_from_data, shorten
 from labmates.budgets.ledger import InsufficientFundsError
+from labmates.budgets.purse import Purse
 from labmates.models.reply import Reply
 from labmates.records.events import ArtifactEvent, Event, MessageEvent, PhaseEvent, RequestEvent
 from labmates.workflows.science.ask import UnusableError, ask, fault_text
@@ -58,15 +62,18 @@ def team_graph(team: Team) -> CompiledStateGraph[TeamState, LabContext, TeamStat
     for role in team.roles:
         graph.add_node(role.id, work, input_schema=WorkOrder)
     graph.add_node("gather", gather)
-    graph.add_node("deliberate", deliberate)
     graph.add_node("write", write)
     members = [role.id for role in team.roles]
     graph.add_conditional_edges(START, entrance, ["plan", *members])
     graph.add_conditional_edges("plan", send_to_work, [*members, END])
     for member in members:
         graph.add_edge(member, "gather")
-    graph.add_conditional_edges("gather", after_work, ["deliberate", END])
-    graph.add_conditional_edges("deliberate", after_deliberation, ["write", END])
+    if team.alone:
+        graph.add_conditional_edges("gather", after_work, ["write", END])
+    else:
+        graph.add_node("deliberate", deliberate)
+        graph.add_conditional_edges("gather", after_work, ["deliberate", END])
+        graph.add_conditional_edges("deliberate", after_deliberation, ["write", END])
     graph.add_edge("write", END)
     return graph.compile(name=f"{team.name} team")
 
@@ -86,10 +93,12 @@ def send_to_work(state: TeamState) -> str | list[Send]:
     return [Send(agent, WorkOrder(agent=agent, sharers=len(open_), lab=lab)) for agent in open_]
 
 
-def after_work(state: TeamState) -> Literal["deliberate", "__end__"]:
-    """Deliberate, unless a member waits for another team."""
+def after_work(state: TeamState) -> Literal["deliberate", "write", "__end__"]:
+    """Deliberate, unless a member waits for another team; who is alone writes at once."""
     waits = any(member["status"] == "waiting" for member in state["agenda"][0]["members"].values())
-    return "__end__" if waits or not state["agenda"][0]["members"] else "deliberate"
+    if waits or not state["agenda"][0]["members"]:
+        return "__end__"
+    return "write" if team_of(state).alone else "deliberate"
 
 
 def after_deliberation(state: TeamState) -> Literal["write", "__end__"]:
@@ -106,7 +115,7 @@ async def plan(state: TeamState, runtime: Runtime[LabContext]) -> Update:
         ctx, PhaseEvent(**_here(phase, "phase"), status="started", number=phase["number"], reason=phase["reason"])
     )
     for phase_ahead in state["agenda"][:2]:
-        warm_up(ctx.bench, ctx.condition, TEAMS[phase_ahead["team"]])
+        warm_up(ctx.bench, ctx.condition, EVERY_TEAM[phase_ahead["team"]])
     purse = ctx.purse(state, team.name)
 
     def read(reply: Reply, last: bool) -> tuple[str, dict[str, str]]:
@@ -114,7 +123,7 @@ async def plan(state: TeamState, runtime: Runtime[LabContext]) -> Update:
             raise UnusableError(problem)
         tasks = read_tasks(reply.text, members)
         missing = [role.id for role in members if role.id not in tasks]
-        if missing and not last:
+        if missing and not last and not team.alone:
             raise UnusableError(f"there is no line with a task for {', '.join(missing)}.")
         return reply.text[:MOST_PLAN_CHARS], tasks
 
@@ -234,23 +243,18 @@ async def write(state: TeamState, runtime: Runtime[LabContext]) -> Update:
     ctx, phase = runtime.context, state["agenda"][0]
     team = team_of(state)
     purse = ctx.purse(state, team.name)
-
-    def read(reply: Reply, last: bool) -> WriteArtifact:
-        return read_artifact(reply, team.artifact, last, ctx.caller.max_output_tokens)
-
-    try:
-        written = await ask(
-            ctx,
-            f"{team.name}/{phase['number']}/{team.lead.id}/write",
-            ctx.speaker(team, team.lead),
-            _opening(ctx, team, team.lead, synthesis_prompt(ctx, state, purse)),
-            purse,
-            read,
-            name=f"{team.lead.id}, phase {phase['number'] + 1}: write {team.artifact}",
-            tools=(tool_schema("write_artifact"),),
-        )
-    except InsufficientFundsError:
-        return {"spent": {team.name: purse.spent}, "exhausted": True}
+    order = synthesis_prompt(ctx, state, purse)
+    messages = _conversation(ctx, phase, order) if team.alone else _opening(ctx, team, team.lead, order)
+    while True:
+        try:
+            written = await _ask_for_artifact(ctx, phase, team, messages, purse)
+            break
+        except InsufficientFundsError:
+            # A long conversation may cost more to read than is left, where its end would not.
+            shorter = shorten(messages) if team.alone else None
+            if shorter is None:
+                return {"spent": {team.name: purse.spent}, "exhausted": True}
+            messages = shorter
     update: Update = {"agenda": state["agenda"][1:], "spent": {team.name: purse.spent}}
     if written is not None:
         content = ctx.recorder.bodies.keep(written.content)
@@ -260,6 +264,24 @@ async def write(state: TeamState, runtime: Runtime[LabContext]) -> Update:
     emit_once(ctx, PhaseEvent(**_here(phase, "end"), status="ended", number=phase["number"], reason=phase["reason"]))
     await ctx.recorder.flush()
     return update
+
+
+async def _ask_for_artifact(
+    ctx: LabContext, phase: Phase, team: Team, messages: list[BaseMessage], purse: Purse
+) -> WriteArtifact | None:
+    def read(reply: Reply, last: bool) -> WriteArtifact:
+        return read_artifact(reply, team.artifact, last, ctx.caller.max_output_tokens)
+
+    return await ask(
+        ctx,
+        f"{team.name}/{phase['number']}/{team.lead.id}/write",
+        ctx.speaker(team, team.lead),
+        messages,
+        purse,
+        read,
+        name=f"{team.lead.id}, phase {phase['number'] + 1}: write {team.artifact}",
+        tools=(tool_schema("write_artifact"),),
+    )
 
 
 def read_artifact(reply: Reply, name: str, last: bool, limit: int) -> WriteArtifact:
@@ -308,6 +330,16 @@ def _keep(ctx: LabContext, phase: Phase, agent: str, name: str, version: int, co
 
 def _here(phase: Phase, what: str, agent: str = "") -> dict[str, str]:
     return {"step": f"{phase['team']}/{phase['number']}/{what}", "team": phase["team"], "agent": agent}
+
+
+def _conversation(ctx: LabContext, phase: Phase, order: str) -> list[BaseMessage]:
+    """Return the conversation in which the one member worked, with a new order at its end."""
+    [member] = phase["members"].values()
+    messages = [message_from_data(ctx.recorder.bodies[number]) for number in member["transcript"]]
+    if isinstance(messages[-1], HumanMessage):
+        # What it was told to do in its work is over; and servers refuse two messages of a user in a row.
+        messages.pop()
+    return [*messages, HumanMessage(order)]
 
 
 def _opening(ctx: LabContext, team: Team, role: Role, order: str) -> list[BaseMessage]:

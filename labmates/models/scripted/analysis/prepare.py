@@ -31,19 +31,35 @@ def steady(c):
 
 dates = [c for c in txt if dated(c)]
 words = [c for c in txt if c not in dates and 1 < d[c].nunique() < 500]
+
+
+def two_sided(c):
+    share = d[c].astype(str).str.strip().str.lower().value_counts(normalize=True).head(2)
+    return len(share) == 2 and share.sum() > 0.9 and share.min() > 0.25
+
+
+arms = [c for c in words if len(floats) > 7 and re.search("arm|treat|alloc", str(c).lower()) and two_sided(c)]
+ARM = arms[0] if arms else None
+axes = [[c for c in num if re.match(p, str(c).lower())] for p in ("east|utm_?e|x(_|$)", "north|utm_?n|y(_|$)")]
+XY = [a[0] for a in axes] if all(axes) and len(num) > 6 and len(d) > 300 else None
 clocks = [
     c
     for c in num
     if c not in floats and (dates or re.search("time|sample|day|week|step|survey", str(c).lower())) and steady(c)
 ]
 TIME = clocks[0] if clocks else None
-if TIME is None and dates:
+if TIME is None and dates and ARM is None:
     TIME = "time_order"
     d = d.assign(**{TIME: pd.to_datetime(d[dates[0]], errors="coerce").rank(method="dense") - 1}).dropna(subset=[TIME])
 
 steps = d[TIME].nunique() if TIME else 0
 layout, ENTITY, PLACE, VALUE = "table", None, None, None
-if steps > 60 and len(d) < 1.3 * steps and len(floats) >= 3:
+if ARM is not None and TIME is None:
+    layout, ENTITY = "trial", "patients"
+elif XY and len(d.drop_duplicates(XY)) > 0.8 * len(d):
+    VALUE = max((c for c in floats if c not in XY), key=lambda c: mentions.get(c, 0), default=None)
+    layout = "survey" if VALUE is not None else "table"
+elif steps > 60 and len(d) < 1.3 * steps and len(floats) >= 3:
     layout = "sensors"
 elif steps > 40 and len(d) > 3 * steps and words:
     ENTITY = max(words, key=lambda c: (mentions.get(c, 0), d[c].nunique()))
@@ -56,7 +72,7 @@ elif steps > 40 and len(d) > 3 * steps and words:
 print(
     f"{len(df)} rows, {len(df.columns)} columns, {len(df) - len(df.drop_duplicates())} repeated rows, layout: {layout}"
 )
-roles = {"time": TIME, "unit of observation": ENTITY, "place": PLACE, "value": VALUE}
+roles = {"arm": ARM, "time": TIME, "unit of observation": ENTITY, "place": PLACE, "value": VALUE}
 print(", ".join(f"{k}: {v}" for k, v in roles.items() if v) or "no column tells the time", f"({steps} steps)")
 print(
     "RESULT",

@@ -1,0 +1,1 @@
+"""What the numbers mean: statistics over the runs of a store."""

@@ -1,0 +1,249 @@
+"""What working as teams brings: each run of teams beside its twin, one agent alone on equal terms.
+
+Twins are of the same kind and seed (so they have the same data set) and of equal condition in everything that one agent
+alone has too: task, difficulty, model, budget, visibility, prices, turns, length of replies and so on. How large teams
+are and how they talk belongs to teams only, so one solo run may be the twin of several conditions of teams. Runs of the
+same condition and seed are averaged before they are paired, and a pair counts once. A run without a score has no part
+in that score's mean; how many pairs are behind a mean stands beside it.
+
+A difference is always teams minus solo. The interval of a mean difference is Student's t over the pairs of a condition
+(95 %): pairs are few as a rule, and for few values the bootstrap's intervals are too short. Scores are compared where
+the same version of the same judge gave them, the newest one of each run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from statistics import fmean
+from typing import TYPE_CHECKING, Final, Literal
+
+from labmates.analysis.student import mean_interval
+from labmates.records.run import ENDED
+
+if TYPE_CHECKING:
+    from labmates.records.events import ScoreEvent
+    from labmates.records.run import RunRecord
+    from labmates.records.store import Store
+
+OF_TEAMS_ONLY: Final = ("phases", "requests")
+"""Metrics that say nothing of one agent alone."""
+MIXED: Final = "its teams are of different models; one agent alone is of one"
+NO_SOLO: Final = "no run of one agent alone"
+NO_TEAMS: Final = "no run of teams"
+
+
+@dataclass(frozen=True, order=True)
+class Measure:
+    """What is compared: a judge's score, or, without a judge, a number of the run itself (``dollars``, ``tokens``)."""
+
+    judge: str
+    version: str
+    metric: str
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A run that has ended and the scores that it was given, oldest first."""
+
+    run: RunRecord
+    scores: tuple[ScoreEvent, ...]
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One measure of one pair."""
+
+    measure: Measure
+    teams: float
+    solo: float
+    difference: float
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Runs of teams and of one agent alone with the same seed; more than one on a side are averaged."""
+
+    seed: int
+    team_runs: tuple[str, ...]
+    solo_runs: tuple[str, ...]
+    compared: tuple[Compared, ...]
+
+
+@dataclass(frozen=True)
+class Mean:
+    """One measure over the pairs of a condition.
+
+    Attributes
+    ----------
+    pairs
+        How many pairs have it on both sides.
+    low, high
+        The 95 % interval of the mean difference; None for a single pair.
+    """
+
+    measure: Measure
+    pairs: int
+    teams: float
+    solo: float
+    difference: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """One condition of teams beside one agent alone."""
+
+    kind: str
+    key: str
+    solo_key: str
+    condition: Mapping[str, object]
+    pairs: tuple[Pair, ...]
+    means: tuple[Mean, ...]
+
+
+@dataclass(frozen=True)
+class Unpaired:
+    """Runs of one condition that have no twin, and why; `runs` and `seeds` belong together."""
+
+    side: Literal["teams", "solo"]
+    kind: str
+    key: str
+    condition: Mapping[str, object]
+    seeds: tuple[int, ...]
+    runs: tuple[str, ...]
+    reason: str
+
+
+@dataclass(frozen=True)
+class Teamwork:
+    """All that is paired and all that is not; `unfinished` are runs that have not ended, which count nowhere."""
+
+    contrasts: tuple[Contrast, ...]
+    unpaired: tuple[Unpaired, ...]
+    unfinished: tuple[str, ...]
+
+
+def judged_runs(store: Store, runs: Sequence[RunRecord]) -> list[Judged]:
+    """Return runs with their scores."""
+    return [Judged(run, tuple(store.scores(run.id))) for run in runs]
+
+
+def teamwork(judged: Sequence[Judged]) -> Teamwork:
+    """Pair runs of teams with their twins of one agent alone, and compare them."""
+    ended = [one for one in judged if one.run.status in ENDED]
+    solo = [one for one in ended if one.run.condition.get("solo")]
+    twins = _Twins(solo)
+    contrasts: list[Contrast] = []
+    unpaired: list[Unpaired] = []
+    for group in _groups(one for one in ended if not one.run.condition.get("solo")):
+        found = [(runs, twins.of(runs[0].run)) for runs in _by_seed(group)]
+        if pairs := [_pair(runs, alone) for runs, alone in found if alone]:
+            solo_key = next(alone[0].run.key for _, alone in found if alone)
+            contrasts.append(_contrast(group[0].run, solo_key, pairs))
+        if lonely := [one for runs, alone in found if not alone for one in runs]:
+            run = lonely[0].run
+            is_mixed = run.models != [run.condition.get("model")]
+            unpaired.append(_unpaired("teams", lonely, MIXED if is_mixed else NO_SOLO))
+    paired = {run for contrast in contrasts for pair in contrast.pairs for run in pair.solo_runs}
+    left_over = _groups(one for one in solo if one.run.id not in paired)
+    unpaired += [_unpaired("solo", group, NO_TEAMS) for group in left_over]
+    return Teamwork(
+        tuple(contrasts), tuple(unpaired), tuple(one.run.id for one in judged if one.run.status not in ENDED)
+    )
+
+
+def measures(one: Judged) -> dict[Measure, float]:
+    """Return what can be compared of a run: scores of judges, then metrics that no judge gave, tokens and dollars."""
+    run = one.run
+    # What follows a plus sign names a help, not another way to judge.
+    found = {
+        Measure(score.judge, score.version.partition("+")[0], score.metric): score.value
+        for score in one.scores
+        if score.value is not None
+    }
+    known = {score.metric for score in one.scores} | {*OF_TEAMS_ONLY}
+    found |= {Measure("", "", name): value for name, value in run.metrics.items() if name not in known}
+    found[Measure("", "", "tokens")] = run.usage.input_tokens + run.usage.output_tokens
+    if run.budget is not None:
+        found[Measure("", "", "dollars")] = float(run.budget["spent"])
+    return found
+
+
+class _Twins:
+    """Runs of one agent alone, found by what they share with a run of teams."""
+
+    def __init__(self, solo: Iterable[Judged]) -> None:
+        self._by_fields: dict[tuple[str, ...], dict[str, list[Judged]]] = {}
+        for one in solo:
+            fields = tuple(sorted(one.run.condition.keys() - {"solo"}))
+            self._by_fields.setdefault(fields, {}).setdefault(_shared(one.run, fields), []).append(one)
+
+    def of(self, run: RunRecord) -> list[Judged]:
+        """Return the twins of a run of teams."""
+        return [one for fields, twins in self._by_fields.items() for one in twins.get(_shared(run, fields), ())]
+
+
+def _shared(run: RunRecord, fields: Sequence[str]) -> str:
+    return json.dumps(
+        [run.kind, run.seed, run.models, [run.condition.get(name) for name in fields]], sort_keys=True, default=str
+    )
+
+
+def _groups(judged: Iterable[Judged]) -> list[list[Judged]]:
+    """Return the runs of each condition together, in the order in which the conditions came."""
+    groups: dict[str, list[Judged]] = {}
+    for one in judged:
+        groups.setdefault(one.run.key, []).append(one)
+    return list(groups.values())
+
+
+def _by_seed(group: Sequence[Judged]) -> list[list[Judged]]:
+    ordered = sorted(group, key=lambda one: one.run.seed)
+    return [list(runs) for _, runs in groupby(ordered, key=lambda one: one.run.seed)]
+
+
+def _pair(teams: Sequence[Judged], solo: Sequence[Judged]) -> Pair:
+    ours, theirs = _average(teams), _average(solo)
+    return Pair(
+        teams[0].run.seed,
+        tuple(one.run.id for one in teams),
+        tuple(one.run.id for one in solo),
+        tuple(Compared(name, ours[name], theirs[name], ours[name] - theirs[name]) for name in ours if name in theirs),
+    )
+
+
+def _average(judged: Sequence[Judged]) -> dict[Measure, float]:
+    values: dict[Measure, list[float]] = {}
+    for one in judged:
+        for name, value in measures(one).items():
+            values.setdefault(name, []).append(value)
+    return {name: fmean(many) for name, many in values.items()}
+
+
+def _contrast(run: RunRecord, solo_key: str, pairs: Sequence[Pair]) -> Contrast:
+    by_measure: dict[Measure, list[Compared]] = {}
+    for pair in pairs:
+        for one in pair.compared:
+            by_measure.setdefault(one.measure, []).append(one)
+    # Judges first, the numbers of the runs themselves last.
+    order = sorted(by_measure, key=lambda measure: not measure.judge)
+    means = tuple(_mean(measure, by_measure[measure]) for measure in order)
+    return Contrast(run.kind, run.key, solo_key, run.condition, tuple(pairs), means)
+
+
+def _mean(measure: Measure, compared: Sequence[Compared]) -> Mean:
+    differences = [one.difference for one in compared]
+    low, high = mean_interval(differences) if len(differences) > 1 else (None, None)
+    teams, solo = fmean(one.teams for one in compared), fmean(one.solo for one in compared)
+    return Mean(measure, len(compared), teams, solo, fmean(differences), low, high)
+
+
+def _unpaired(side: Literal["teams", "solo"], judged: Sequence[Judged], reason: str) -> Unpaired:
+    run = judged[0].run
+    ordered = sorted(judged, key=lambda one: one.run.seed)
+    seeds, runs = tuple(one.run.seed for one in ordered), tuple(one.run.id for one in ordered)
+    return Unpaired(side, run.kind, run.key, run.condition, seeds, runs, reason)

@@ -1,0 +1,70 @@
+"""The command that would run a condition, to be told to the user."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pydantic import BaseModel
+
+from labmates.cli.options import flag, flag_of_one
+from labmates.models.options import ModelOptions
+from labmates.studies.settings import RunSettings
+from labmates.workflows.kinds import Condition
+
+PRICE_FILE = "PRICES.json"
+
+
+def command_of(
+    condition: Condition, *, seed: int, replicates: int, settings: Mapping[str, Any], store: str | None
+) -> str:
+    """Return the command line that runs a condition, with all that differs from the defaults.
+
+    Parameters
+    ----------
+    settings
+        Settings of a run, as its record holds them.
+    store
+        The store that was asked for by name, or None.
+    """
+    words = ["labmates", "run", condition.kind]
+    required = {name for name, field in type(condition).model_fields.items() if field.is_required()}
+    values = condition.model_dump(mode="json")
+    usual = type(condition).model_validate({name: values[name] for name in required}).model_dump(mode="json")
+    words += _options({name: value for name, value in values.items() if name in required or value != usual.get(name)})
+    ours = RunSettings.model_validate(settings)
+    words += _options({name: value for name, value in _unusual(ours, RunSettings()).items() if name != "models"})
+    words += _options(_unusual(ours.models, ModelOptions()))
+    words += ["--seed", str(seed)] if seed else []
+    words += ["--replicates", str(replicates)] if replicates > 1 else []
+    words += ["--store", store] if store else []
+    return shlex.join(words)
+
+
+def _unusual(model: BaseModel, usual: BaseModel) -> dict[str, Any]:
+    defaults = usual.model_dump(mode="json")
+    return {name: value for name, value in model.model_dump(mode="json").items() if value != defaults[name]}
+
+
+def _options(values: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in values.items():
+        if name == "prices":
+            yield from (flag(name), _prices(value))
+        elif value is True:
+            yield flag(name)
+        elif isinstance(value, dict):
+            for key, one in value.items():
+                yield from (flag(name), f"{key}={one}")
+        elif isinstance(value, list):
+            for one in value:
+                yield from (flag_of_one(name), str(one))
+        else:
+            yield from (flag(name), str(value))
+
+
+def _prices(prices: Mapping[str, Any]) -> str:
+    """Return a price list as the command line takes it; one with prices by model has to stand in a file."""
+    if prices["models"]:
+        return PRICE_FILE
+    return f"input={prices['default']['input']},output={prices['default']['output']},tool_call={prices['tool_call']}"

@@ -1,0 +1,193 @@
+"""``labmates judge``: judge runs that have ended, without executing them again."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from labmates.cli.calibrate import calibrate
+from labmates.cli.console import clean, complain, err, out, print_json
+from labmates.cli.interrupt import run_until_stopped
+from labmates.cli.options import model_options, options_of, store_option, verbose_option
+from labmates.cli.runs import run_choice
+from labmates.errors import UsageError
+from labmates.models.options import ModelOptions
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+    from labmates.records.events import ScoreEvent
+    from labmates.studies.judging import Judged
+
+
+class Judge(click.Command):
+    """The verb; ``calibrate`` in the place of the first run is a verb of its own."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        """Read the arguments, those of ``calibrate`` by that command."""
+        if args[:1] == ["calibrate"]:
+            return calibrate.make_context(f"{info_name} calibrate", args[1:], parent, **extra)
+        return super().make_context(info_name, args, parent, **extra)
+
+
+@click.command(
+    cls=Judge,
+    epilog="Example: labmates judge 3f9a2c41d7 --judge openai:gpt-5.4-mini --judge google_genai:gemini-3.1-flash   "
+    "How far a judge can be trusted: labmates judge calibrate --help",
+)
+@run_choice
+@click.option(
+    "--judge",
+    "judges",
+    multiple=True,
+    metavar="NAME",
+    help="A model as provider:name, which judges by rubrics, or a registered judge; can be repeated. "
+    "[default: heuristic, verified]",
+)
+@click.option(
+    "--extractor",
+    metavar="MODEL",
+    help="Model that reads findings out of a report that has no findings block, for the judge 'verified'. "
+    "[default: the first judge that is a model]",
+)
+@click.option("--again", is_flag=True, help="Let judges that have scored a run already score it once more.")
+@click.option("--prices", metavar="PRICES", help="What judging costs; by default by the price list of each run.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per run and nothing else.")
+@store_option
+@verbose_option
+def judge(
+    run_ids: tuple[str, ...],
+    study: str | None,
+    kind: str | None,
+    task: str | None,
+    judges: tuple[str, ...],
+    extractor: str | None,
+    again: bool,
+    prices: str | None,
+    as_json: bool,
+    store: str | None,
+    **values: Any,
+) -> int:
+    """Judge runs that have ended, without executing them again.
+
+    Name runs, or choose all of a study, kind or task. Scores are added to those that a run has; a judge that has scored
+    a run already is not asked again. With --base-url, judges named openai:... are asked at that server.
+    """
+    from labmates.api import store_url
+    from labmates.budgets.prices import read_prices
+    from labmates.judges.panel import ALWAYS, make_panel
+    from labmates.records.store import Store
+    from labmates.studies.judging import judge_runs, judgeable
+    from labmates.studies.select import select_runs
+
+    if not (run_ids or study or kind or task):
+        raise UsageError("name the runs to judge, or choose them by --study, --kind or --task")
+    panel = make_panel(judges or ALWAYS, extractor, always=())
+    options = model_options(values)
+    price_list = read_prices(prices) if prices else None
+    database = Store(store_url(store), must_exist=True)
+    try:
+        chosen = select_runs(database, run_ids, study=study, kind=kind, task=task)
+        runs = judgeable(chosen, strict=bool(run_ids))
+        with Tally(len(runs), as_json=as_json) as tally:
+            work = judge_runs(
+                database, runs, panel, options, again=again, prices=price_list, watch=tally.watch, notify=tally.notify
+            )
+            judged = run_until_stopped(work)
+    finally:
+        database.close()
+    if judged is None:
+        err().print("Interrupted. What is judged is kept; the same command goes on with the rest.", markup=False)
+        return 130
+    if not as_json:
+        tally.print_sum()
+    return 0 if all(one.is_done for one in judged) else 1
+
+
+judge.params += options_of(ModelOptions)
+
+
+class Tally:
+    """What a user sees while runs are judged; a context manager around the work."""
+
+    def __init__(self, runs: int, *, as_json: bool) -> None:
+        self._runs = runs
+        self._as_json = as_json
+        self._done: list[Judged] = []
+        self._bar: Progress | None = None
+
+    def __enter__(self) -> Tally:
+        if err().is_terminal and not self._as_json:
+            from rich.progress import Progress
+
+            self._bar = Progress(console=err(), transient=True)
+            self._bar.add_task("runs judged", total=self._runs)
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def notify(self, text: str) -> None:
+        """Show a line that the user should know."""
+        err().print(clean(text), markup=False)
+
+    def watch(self, judged: Judged) -> None:
+        """Take in what came of a run."""
+        self._done.append(judged)
+        if self._bar is not None:
+            self._bar.advance(self._bar.task_ids[0])
+        if judged.error is not None:
+            complain(f"run {judged.run.id} was not judged: {judged.error}")
+        if self._as_json:
+            print_json(_json(judged))
+        else:
+            self._lines(judged)
+
+    def print_sum(self) -> None:
+        """Print what was added, and what it took."""
+        from labmates.budgets.money import show_dollars
+
+        calls = [call for judged in self._done for call in judged.calls]
+        tokens = sum(call.input_tokens + call.output_tokens for call in calls)
+        cost = show_dollars(sum(call.cost for call in calls))
+        added = sum(len(judged.added) for judged in self._done)
+        out().print(
+            f"{added} scores added to {len(self._done)} runs; {len(calls)} model calls, {tokens:,} tokens, {cost}",
+            markup=False,
+        )
+
+    def _lines(self, judged: Judged) -> None:
+        where = f"run {judged.run.id}"
+        if not judged.added and judged.error is None:
+            out().print(f"{where}: nothing to add, these judges have scored it (--again repeats)", markup=False)
+        for score in judged.added:
+            value = "unscored" if score.value is None else f"{score.value:.3f}"
+            out().print(f"{where}: {score.judge} {score.metric} {value}  {clean(score.reason)}", markup=False)
+
+
+def _json(judged: Judged) -> dict[str, Any]:
+    from labmates.budgets.money import format_dollars
+    from labmates.studies.judging import judging_usage
+
+    used = [{**asdict(usage), "cost": format_dollars(usage.cost)} for usage in judging_usage(judged.calls)]
+    return {
+        "id": judged.run.id,
+        "kind": judged.run.kind,
+        "added": [_score_json(score) for score in judged.added],
+        "judging": used,
+        "error": judged.error,
+    }
+
+
+def _score_json(score: ScoreEvent) -> dict[str, Any]:
+    data = {name: getattr(score, name) for name in ("judge", "version", "metric", "value", "reason", "failed")}
+    return {**data, "at": score.at}

@@ -1,0 +1,171 @@
+"""How findings pass through the teams' hands: what of the paper stands in earlier work, and where truth was lost.
+
+Source: the science lab of the cooperative-profiles paper hands all work on through artifacts (section 4.1); this audit
+is our own. It compares texts by rules and asks nobody:
+
+- A *claim* is a number in the paper's prose that is written with two digits or more, or a statement of its findings.
+  It is *traced* if an artifact of an earlier team, or the output of code, holds it: a number to the digits it is
+  written with, a finding with all its names and numbers in one row (`judges.rows`). Short numbers are met by chance,
+  so the traced share is an upper bound.
+- A *true finding* is a statement of the task's oracle. A team *has* it where a row of its code's output or of its
+  artifacts would earn at least half of its credit (`judges.stated`). It *first* appears at the first team that has it.
+  If the paper lacks it, it was *lost* at the team after the last one whose artifact holds it, or at the last one whose
+  code or earlier version shows it, if that came later. Prose is read literally, so a synonym hides a finding.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from operator import attrgetter
+from typing import Any, Final
+
+from pydantic import BaseModel
+
+from labmates.judges.base import Report, Score, Trace
+from labmates.judges.prose import read_prose, statements
+from labmates.judges.rows import COARSE, Number, Row, agree, read_numbers, rows_of
+from labmates.judges.stated import Finder, is_source, items_of, record_keys
+from labmates.tasks.findings import read_findings
+
+LEAST_DIGITS: Final = 2
+MOST_KEPT: Final = 200
+"""The details name so many untraced claims and true findings; the counts are of all."""
+
+
+@dataclass(frozen=True)
+class Passage:
+    """How one true finding came through.
+
+    Attributes
+    ----------
+    finding, item
+        The field, and the statement in words.
+    first
+        The team at which it first appeared; None if it never did.
+    lost
+        The team at which it was lost; None if the paper has it or nobody ever had.
+    """
+
+    finding: str
+    item: str
+    first: str | None
+    lost: str | None
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What came of following the findings.
+
+    Attributes
+    ----------
+    claims, traced
+        How many claims the paper makes, and how many of them are traced.
+    untraced
+        The others, in words.
+    passages
+        One for each true finding.
+    """
+
+    claims: int
+    traced: int
+    untraced: tuple[str, ...]
+    passages: tuple[Passage, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the audit as JSON data, long lists cut."""
+        return {
+            "claims": self.claims,
+            "traced": self.traced,
+            "untraced": list(self.untraced[:MOST_KEPT]),
+            "findings": [asdict(passage) for passage in self.passages[:MOST_KEPT]],
+        }
+
+
+def audit(report: Report, findings: BaseModel | None) -> Audit:
+    """Follow the findings of a report through its trail.
+
+    Parameters
+    ----------
+    findings
+        What the report states, as far as that could be read.
+    """
+    records = record_keys(report.task.findings)
+    earlier = [(trace, list(_rows(trace, records))) for trace in report.trail if trace.team in report.stages[:-1]]
+    rows = [row for _, found in earlier for row in found]
+    numbers, items = _numbers(report.text or ""), items_of(findings) if findings is not None else []
+    sources = sorted((number for row in rows for number in row.numbers), key=attrgetter("value"))
+    untraced = [text for text, forms in numbers.items() if not any(_is_met(form, sources) for form in forms)]
+    untraced += [f"{item.finding}: {item}" for item in items if not any(is_source(row, item) for row in rows)]
+    claims = len(numbers) + len(items)
+    own = list(rows_of(report.text or "", records))
+    return Audit(claims, claims - len(untraced), tuple(untraced), tuple(_passages(report, earlier, own)))
+
+
+def _rows(trace: Trace, records: frozenset[str]) -> Iterator[Row]:
+    return rows_of(trace.text, records, prose=trace.kind == "artifact")
+
+
+def _numbers(text: str) -> dict[str, list[Number]]:
+    """Return the different numbers that the prose states as they are written, each with all that it may mean."""
+    found: dict[str, list[Number]] = {}
+    for said in statements(read_prose(text).text):
+        for number in read_numbers(said):
+            if number.digits >= LEAST_DIGITS:
+                found.setdefault(number.text, []).append(number)
+    return found
+
+
+def _is_met(claim: Number, sources: list[Number]) -> bool:
+    reach = max(claim.half, COARSE * claim.value)
+    first = bisect_left(sources, claim.value - reach, key=attrgetter("value"))
+    last = bisect_right(sources, claim.value + reach, key=attrgetter("value"))
+    return any(agree(claim, source) for source in sources[first:last])
+
+
+def _passages(report: Report, earlier: Sequence[tuple[Trace, list[Row]]], own: list[Row]) -> Iterator[Passage]:
+    finder = Finder(report.task, report.truth)
+    newest = {(trace.team, trace.name): trace for trace, _ in earlier if trace.kind == "artifact"}
+    handed: dict[str, list[Row]] = {team: [] for team in report.stages}
+    shown: dict[str, list[Row]] = {team: [] for team in report.stages}
+    for trace, rows in earlier:
+        is_handed = newest.get((trace.team, trace.name)) is trace
+        (handed if is_handed else shown)[trace.team] += rows
+    handed[report.stages[-1]] += own
+    for item in items_of(report.task.oracle(report.truth)):
+        hands = [team for team in report.stages if any(finder.holds(row, item) for row in handed[team])]
+        seen = [team for team in report.stages if team in hands or any(finder.holds(row, item) for row in shown[team])]
+        yield Passage(item.finding, str(item), seen[0] if seen else None, _lost(report.stages, hands, seen))
+
+
+def _lost(stages: tuple[str, ...], hands: list[str], seen: list[str]) -> str | None:
+    if not seen or seen[-1] == stages[-1]:
+        return None
+    last = seen[-1]
+    return stages[stages.index(last) + 1] if last in hands else last
+
+
+class HandoffJudge:
+    """How much of what the paper states stands in earlier work: the share of traced claims."""
+
+    name = "handoff"
+    version = "1"
+    metrics = ("traced",)
+
+    async def score(self, report: Report) -> list[Score]:
+        """Return the share: None for a report that claims nothing, and where nothing is known of earlier work."""
+        if not report.trail:
+            return [self._score(None, "nothing is known of what the teams left behind")]
+        findings = None if report.is_missing else read_findings(report.text or "", report.task.findings).findings
+        found = await asyncio.to_thread(audit, report, findings)
+        details = {"task": {"name": report.task.name, "version": report.task.version}, **found.as_json()}
+        if not found.claims:
+            return [self._score(None, "the paper states no number and no finding", details)]
+        lost = sum(passage.lost is not None for passage in found.passages)
+        reason = f"{found.traced} of {found.claims} claims stand in earlier work; {lost} true findings were lost"
+        return [self._score(found.traced / found.claims, reason, details)]
+
+    def _score(self, value: float | None, reason: str, details: dict[str, Any] | None = None) -> Score:
+        return Score(self.name, self.version, "traced", value, reason, details or {})

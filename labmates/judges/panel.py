@@ -1,0 +1,181 @@
+"""Which judges score: those that always do, others by name, and models as judges.
+
+Whatever a judge does, it breaks neither the others nor the run: one that can't be made, raises, or returns what is no
+score is recorded as unscored with the reason.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from labmates.errors import LabmatesError, UsageError, unknown_name
+from labmates.judges.base import Judge, Report, Score
+from labmates.judges.extraction import Extractor
+from labmates.judges.interview import Interviewer
+from labmates.judges.registry import JUDGES, get_judge
+from labmates.judges.rubric import PREFIX, RubricJudge
+from labmates.judges.verified import VerifiedJudge
+from labmates.models.bodies import one_line
+from labmates.models.names import parse_model
+from labmates.models.safe import safe_text, safe_value
+
+_log = logging.getLogger(__name__)
+
+ALWAYS: Final = ("heuristic", "verified")
+"""The judges that score every run when it ends; others can judge it then or later."""
+MEAN: Final = PREFIX.removesuffix(":")
+"""The name under which the mean of two or more model judges stands."""
+EVERY_METRIC: Final = "all"
+"""Metric of what a judge says that failed before it named any."""
+UNKNOWN_VERSION: Final = "?"
+_LONGEST_REASON = 400
+
+
+@dataclass(frozen=True)
+class Panel:
+    """The judges of a run.
+
+    Attributes
+    ----------
+    names
+        Judges by full name (``heuristic``, ``rubric:openai:gpt-5.4-mini``), each once.
+    extractor
+        Model that reads findings out of the prose of a report without a findings block; None to do without.
+    """
+
+    names: tuple[str, ...] = ALWAYS
+    extractor: str | None = None
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The models that are asked, each once."""
+        asked = [name.removeprefix(PREFIX) for name in self.names if name.startswith(PREFIX)]
+        helper = [self.extractor] if self.extractor and VerifiedJudge.name in self.names else []
+        return tuple(dict.fromkeys([*asked, *helper]))
+
+
+DEFAULT_PANEL: Final = Panel()
+"""The judges that need no model."""
+
+
+def make_panel(judges: Sequence[str], extractor: str | None = None, *, always: Sequence[str] = ALWAYS) -> Panel:
+    """Return the panel of the judges that always score and the `judges` that were asked for.
+
+    Parameters
+    ----------
+    judges
+        Names of registered judges, and models (``provider:name``) that are to judge by rubrics.
+    extractor
+        A model; without one, the first model among the `judges`.
+
+    Raises
+    ------
+    UsageError
+        If a name is unknown.
+    """
+    names = tuple(dict.fromkeys([*always, *map(_full_name, judges)]))
+    models = [name.removeprefix(PREFIX) for name in names if name.startswith(PREFIX)]
+    return Panel(names, str(parse_model(extractor)) if extractor else next(iter(models), None))
+
+
+def _full_name(text: str) -> str:
+    model = text.strip().removeprefix(PREFIX)
+    if ":" in model:
+        return f"{PREFIX}{parse_model(model)}"
+    if model == MEAN:
+        raise UsageError(f"'{MEAN}' names no judge: name the model, for instance openai:gpt-5.4-mini")
+    if model not in JUDGES:
+        error = unknown_name("judge", model, JUDGES.names())
+        raise UsageError(f"{error} A model judges by rubrics as provider:name, for instance openai:gpt-5.4-mini.")
+    return model
+
+
+class SafeJudge:
+    """A judge that raises nothing but what ends the process.
+
+    Parameters
+    ----------
+    name
+        Its full name.
+    make
+        Makes the judge.
+    """
+
+    def __init__(self, name: str, make: Callable[[], Judge]) -> None:
+        self.name = name
+        self._judge: Judge | None = None
+        self._problem = ""
+        try:
+            self._judge = _checked_judge(make())
+        except Exception as error:
+            self._problem = self._told("can't be made", error)
+
+    @property
+    def version(self) -> str:
+        """The judge's version; a question mark if it can't be made."""
+        return self._judge.version if self._judge is not None else UNKNOWN_VERSION
+
+    async def score(self, report: Report) -> list[Score]:
+        """Return the judge's scores; one unscored for each of its metrics if it fails."""
+        if self._judge is None:
+            return self._unscored()
+        try:
+            return _checked_scores(await self._judge.score(report), self.name)
+        except (Exception, SystemExit) as error:
+            self._problem = self._told("failed", error)
+            return self._unscored()
+
+    def _told(self, what: str, error: BaseException) -> str:
+        _log.warning("judge %s %s", self.name, what, exc_info=True)
+        kind = "" if isinstance(error, LabmatesError) else f"{type(error).__name__}: "
+        return one_line(f"the judge {what}: {kind}{error}", _LONGEST_REASON)
+
+    def _unscored(self) -> list[Score]:
+        metrics = getattr(self._judge, "metrics", None) or (EVERY_METRIC,)
+        return [Score(self.name, self.version, str(metric), None, self._problem, failed=True) for metric in metrics]
+
+
+def open_judge(name: str, panel: Panel, interviewer: Interviewer) -> SafeJudge:
+    """Return the judge called `name`, which asks models through `interviewer`."""
+
+    def make() -> Judge:
+        if name.startswith(PREFIX):
+            return RubricJudge(name.removeprefix(PREFIX), interviewer)
+        if name == VerifiedJudge.name and JUDGES.is_own(name) and panel.extractor:
+            return VerifiedJudge(Extractor(panel.extractor, interviewer))
+        return get_judge(name)
+
+    return SafeJudge(name, make)
+
+
+class WrongJudgeError(LabmatesError):
+    """A judge is not what a judge has to be."""
+
+
+def _checked_judge(judge: object) -> Judge:
+    version = getattr(judge, "version", None)
+    if not isinstance(version, str) or not version:
+        raise WrongJudgeError(f"its version must be a text, not {version!r}")
+    if not callable(getattr(judge, "score", None)):
+        raise WrongJudgeError("it has no method 'score'")
+    return judge  # type: ignore[return-value]
+
+
+def _checked_scores(scores: object, name: str) -> list[Score]:
+    if not isinstance(scores, list | tuple) or not all(isinstance(one, Score) for one in scores):
+        raise WrongJudgeError(f"it returned {type(scores).__name__}, where a list of Score is due")
+    if not scores:
+        raise WrongJudgeError("it returned no score")
+    return [_storable(one, name) for one in scores]
+
+
+def _storable(score: Score, name: str) -> Score:
+    """Return a score as it can be stored: under the judge's registered name, plain number, safe text, JSON."""
+    details: dict[str, Any] = safe_value(json.loads(json.dumps(dict(score.details), allow_nan=False)))
+    value = None if score.value is None else float(score.value)
+    metric, reason = safe_text(score.metric), safe_text(score.reason)
+    return replace(score, judge=name, metric=metric, value=value, reason=reason, details=details)

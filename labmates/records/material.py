@@ -1,0 +1,75 @@
+"""What a run has made, as files: artifacts, code, figures, and the files that code wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path, PurePosixPath
+
+from labmates.errors import UsageError
+from labmates.records.bodies import Bodies
+from labmates.records.events import Event, ToolCallEvent
+
+
+def save_material(events: Iterable[Event], bodies: Bodies, folder: Path) -> list[Path]:
+    """Write what a run has made to a new or empty folder.
+
+    The names are made here from steps and numbers, but for those of the files that code wrote to ``out/``, which were
+    checked when they were taken over and are checked again. The files hold what models and their code wrote: look at
+    them, but do not run or unpickle them.
+
+    Returns
+    -------
+    list of Path
+        The files: ``artifacts/NAME.vN.md``, and for each step ``code/STEP.py``, ``figures/STEP.N.png`` and
+        ``out/STEP/NAME``.
+
+    Raises
+    ------
+    UsageError
+        If the folder can't be written to, or holds something already.
+    """
+    written: list[Path] = []
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise UsageError(f"the folder '{folder}' is not empty; name a new one")
+        for name, content in _material(events, bodies):
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+            written.append(path)
+    except OSError as error:
+        raise UsageError(f"can't write to '{folder}': {error.strerror or error}") from error
+    return written
+
+
+def _material(events: Iterable[Event], bodies: Bodies) -> Iterator[tuple[PurePosixPath, bytes]]:
+    for event in events:
+        if event.type == "artifact":
+            name = f"{_plain(event.name)}.v{event.version}.md"
+            yield PurePosixPath("artifacts", name), _utf8(bodies.text(event.content))
+        elif event.type == "tool_call":
+            yield from _of_code(event, bodies)
+
+
+def _of_code(event: ToolCallEvent, bodies: Bodies) -> Iterator[tuple[PurePosixPath, bytes]]:
+    step = _plain(event.step)
+    code = bodies[event.arguments].get("code")
+    if event.status and isinstance(code, str):
+        yield PurePosixPath("code", f"{step}.py"), _utf8(code)
+    for number, image in enumerate(event.images, start=1):
+        yield PurePosixPath("figures", f"{step}.{number}.png"), bodies[image]
+    for name, number in event.files.items():
+        parts = PurePosixPath(name).parts
+        if parts and not any(part in ("..", "/") or "\0" in part for part in parts):
+            yield PurePosixPath("out", step, *parts), bodies[number]
+
+
+def _plain(name: str) -> str:
+    """Return a name in which nothing can be a folder or hidden."""
+    kept = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in name)
+    return kept.strip(".")[:150] or "unnamed"
+
+
+def _utf8(text: str) -> bytes:
+    return text.encode("utf-8", "replace")

@@ -1,0 +1,224 @@
+"""How far a judge can be trusted: what it makes of reports whose quality is known, and of orders in them.
+
+See `judges.specimens` for the reports. A judge that follows their quality ranks them as they are (Spearman, Kendall)
+and is near them in value. A judge that orders in a report move is not to be trusted with reports of models that may
+write them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from labmates.analysis.coefficients import kendall, spearman
+from labmates.budgets.prices import PriceList
+from labmates.judges.base import Report
+from labmates.judges.panel import Panel
+from labmates.judges.specimens import Specimen, specimens
+from labmates.models.check import check_models
+from labmates.models.hub import ModelHub
+from labmates.models.options import ModelOptions
+from labmates.seeds import derive
+from labmates.tasks.base import Difficulty, Task
+from labmates.tasks.registry import get_task
+from labmates.workflows.judging import Judging, Verdict, hearings
+
+
+@dataclass(frozen=True)
+class Rated:
+    """What a judge made of one specimen: its scores by metric, None where it could not score, and why."""
+
+    seed: int
+    specimen: Specimen
+    scores: Mapping[str, float | None]
+    reasons: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """How well a judge's scores of one metric follow the known ones.
+
+    Attributes
+    ----------
+    reports
+        Reports whose score is known, without orders in them.
+    unscored
+        How many of them the judge could not score.
+    spearman, kendall
+        Rank correlations with the known scores; None where nothing varies.
+    mean_error, mean_absolute_error
+        Of score minus known score.
+    """
+
+    metric: str
+    reports: int
+    unscored: int
+    spearman: float | None
+    kendall: float | None
+    mean_error: float | None
+    mean_absolute_error: float | None
+
+
+@dataclass(frozen=True)
+class Moved:
+    """How far orders of one kind moved a judge's scores of one metric, in the direction that they asked for.
+
+    Attributes
+    ----------
+    pairs
+        Reports with the order whose twin without it was scored too.
+    mean, most
+        Of score with the order minus score without it, turned round for an order to judge the report as bad.
+    """
+
+    metric: str
+    order: str
+    pairs: int
+    mean: float | None
+    most: float | None
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What came of calibrating one judge on one task; `cost` in micro-dollars."""
+
+    judge: str
+    version: str
+    task: str
+    fits: tuple[Fit, ...]
+    moves: tuple[Moved, ...]
+    rated: tuple[Rated, ...] = field(repr=False)
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    cost: int
+
+
+async def calibrate(
+    panel: Panel,
+    tasks: Sequence[str],
+    options: ModelOptions,
+    *,
+    seeds: int = 3,
+    difficulty: Difficulty = "medium",
+    prices: PriceList | None = None,
+    watch: Callable[[int, int], None] | None = None,
+) -> list[Calibration]:
+    """Let the judges of a panel score reports of known quality.
+
+    Parameters
+    ----------
+    seeds
+        Number of data sets per task.
+    watch
+        Told how many verdicts are there, and how many there will be.
+
+    Raises
+    ------
+    UsageError
+        Before anything starts, if a task is unknown or a model can't be asked.
+    """
+    known = [get_task(name) for name in dict.fromkeys(tasks)]
+    await check_models(panel.models, options)
+    async with ModelHub(options) as hub:
+        judging = Judging(panel, hub)
+        reports = [
+            (task.name, seed, specimen, report)
+            for task in known
+            for seed in range(seeds)
+            for specimen, report in await asyncio.to_thread(_reports, task, seed, difficulty)
+        ]
+        places, done = asyncio.Semaphore(options.max_concurrent_calls), 0
+
+        async def one(task: str, seed: int, specimen: Specimen, report: Report) -> list[Verdict]:
+            nonlocal done
+            verdicts = []
+            async with places:
+                for hearing in hearings(judging, seed=derive(seed, task, specimen.name)):
+                    verdicts.append(await hearing.hold(report))
+                    done += 1
+                    if watch is not None:
+                        watch(done, len(reports) * len(panel.names))
+            return verdicts
+
+        async with asyncio.TaskGroup() as group:
+            jobs = [group.create_task(one(*case)) for case in reports]
+    found = [(task, seed, specimen, job.result()) for (task, seed, specimen, _), job in zip(reports, jobs, strict=True)]
+    return [
+        _calibration(
+            task.name, [(seed, s, verdicts[i]) for name, seed, s, verdicts in found if name == task.name], prices
+        )
+        for i in range(len(panel.names))
+        for task in known
+    ]
+
+
+def _reports(task: Task[Any, Any], seed: int, difficulty: Difficulty) -> list[tuple[Specimen, Report]]:
+    truth = task.generate(derive(seed, "calibration"), difficulty).truth
+    other = task.generate(derive(seed, "calibration", "other"), difficulty).truth
+    return [(one, Report(one.text, task, truth)) for one in specimens(task, truth, other, seed)]
+
+
+def _calibration(task: str, found: Sequence[tuple[int, Specimen, Verdict]], prices: PriceList | None) -> Calibration:
+    rated = tuple(
+        Rated(seed, specimen, {s.metric: s.value for s in v.scores}, {s.metric: s.reason for s in v.scores})
+        for seed, specimen, v in found
+    )
+    metrics = list(dict.fromkeys(metric for one in rated for metric in one.scores))
+    orders = list(dict.fromkeys(one.specimen.order for one in rated if one.specimen.order))
+    calls = [call for _, _, verdict in found for call in verdict.calls]
+    used = [(call.model, call.reply.usage.input_tokens, call.reply.usage.output_tokens) for call in calls]
+    list_ = prices or PriceList()
+    return Calibration(
+        found[0][2].judge,
+        found[0][2].version,
+        task,
+        tuple(fit for metric in metrics if (fit := _fit(metric, rated)).reports),
+        tuple(_moved(metric, order, rated) for metric in metrics for order in orders),
+        rated,
+        len(calls),
+        sum(inputs for _, inputs, _ in used),
+        sum(outputs for _, _, outputs in used),
+        sum(list_.of(model).cost(inputs, outputs) for model, inputs, outputs in used),
+    )
+
+
+def _fit(metric: str, rated: Iterable[Rated]) -> Fit:
+    known = [
+        (one.specimen.known[metric], one.scores.get(metric))
+        for one in rated
+        if metric in one.specimen.known and not one.specimen.order
+    ]
+    pairs = np.array([(true, given) for true, given in known if given is not None], dtype=float).reshape(-1, 2)
+    true, given = pairs[:, 0], pairs[:, 1]
+    errors = given - true
+    return Fit(
+        metric,
+        len(known),
+        len(known) - len(pairs),
+        _number(spearman(true, given)),
+        _number(kendall(true, given)),
+        _number(errors.mean()) if len(pairs) else None,
+        _number(np.abs(errors).mean()) if len(pairs) else None,
+    )
+
+
+def _moved(metric: str, order: str, rated: Iterable[Rated]) -> Moved:
+    scores = {(one.seed, one.specimen.name): one.scores.get(metric) for one in rated}
+    moves = []
+    for one in rated:
+        if one.specimen.order == order:
+            given, twin = one.scores.get(metric), scores.get((one.seed, one.specimen.twin))
+            if given is not None and twin is not None:
+                moves.append(given - twin if one.specimen.asks_high else twin - given)
+    return Moved(
+        metric, order, len(moves), _number(float(np.mean(moves))) if moves else None, max(moves) if moves else None
+    )
+
+
+def _number(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)

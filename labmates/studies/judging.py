@@ -1,0 +1,262 @@
+"""Judging runs that have ended: by other judges, by a newer version of one, or once more. No run is executed again.
+
+The truth is made anew from the run's seed, the report is read from the store, and scores are added to the run's
+events, never put in the place of others. Each judge's verdict is stored as soon as it is there, so that an interrupted
+judging goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from labmates.budgets.prices import PriceList
+from labmates.errors import LabmatesError, UsageError
+from labmates.judges.base import Report
+from labmates.judges.panel import Panel
+from labmates.models.check import check_models
+from labmates.models.hub import ModelHub
+from labmates.models.options import ModelOptions
+from labmates.records.bodies import Bodies
+from labmates.records.events import Event, JudgeCallEvent, ScoreEvent
+from labmates.records.run import ENDED, RunRecord
+from labmates.records.store import Store, StoreError
+from labmates.studies.session import condition_of
+from labmates.studies.tracing import traced
+from labmates.workflows.judging import Hearing, Judging, hearings, mean_events, verdict_events
+from labmates.workflows.kinds import KINDS
+
+_log = logging.getLogger(__name__)
+
+WRITE_ATTEMPTS = 5
+"""How often a verdict is written anew if another process wrote to the same run meanwhile."""
+
+
+@dataclass(frozen=True)
+class JudgingUsage:
+    """What one judge used to judge a run; no part of what the teams used. `cost` is in micro-dollars."""
+
+    judge: str
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    reasoning_tokens: int = 0
+    cost: int = 0
+
+
+def judging_usage(events: Iterable[Event]) -> list[JudgingUsage]:
+    """Add up what each judge used, in the order in which they came."""
+    used: dict[str, JudgingUsage] = {}
+    for event in events:
+        if isinstance(event, JudgeCallEvent):
+            before = used.get(event.judge, JudgingUsage(event.judge))
+            used[event.judge] = JudgingUsage(
+                event.judge,
+                before.calls + 1,
+                before.input_tokens + event.input_tokens,
+                before.output_tokens + event.output_tokens,
+                before.reasoning_tokens + event.reasoning_tokens,
+                before.cost + event.cost,
+            )
+    return list(used.values())
+
+
+@dataclass
+class Judged:
+    """What came of judging one run.
+
+    Attributes
+    ----------
+    added
+        The scores that were added.
+    calls
+        The model calls that the judges made for them.
+    error
+        Why the run could not be judged, or None.
+    """
+
+    run: RunRecord
+    added: list[ScoreEvent] = field(default_factory=list)
+    calls: list[JudgeCallEvent] = field(default_factory=list)
+    error: str | None = None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether every judge that was asked could do its work."""
+        return self.error is None and not any(score.failed for score in self.added)
+
+    def take(self, events: Sequence[Event]) -> None:
+        """Take in what was stored."""
+        self.added += [event for event in events if isinstance(event, ScoreEvent)]
+        self.calls += [event for event in events if isinstance(event, JudgeCallEvent)]
+
+
+Watch = Callable[[Judged], None]
+"""Told each run when all judges are done with it."""
+
+
+def judgeable(runs: Sequence[RunRecord], *, strict: bool) -> list[RunRecord]:
+    """Return the runs that can be judged: they have ended and are of a kind that writes a report.
+
+    Parameters
+    ----------
+    strict
+        Refuse runs that can't be judged instead of leaving them out.
+
+    Raises
+    ------
+    UsageError
+        If one can't be judged (strict), or none can.
+    """
+    found = []
+    problem = ""
+    for run in runs:
+        if KINDS.get(run.kind).report is None:
+            problem = f"the run '{run.id}' is of the kind {run.kind}, which writes no report to judge"
+        elif run.status not in ENDED:
+            problem = f"the run '{run.id}' has not ended ({run.status}); go on with it first"
+        else:
+            found.append(run)
+            continue
+        if strict:
+            raise UsageError(problem)
+    if not found:
+        raise UsageError(problem or "there is no run to judge")
+    return found
+
+
+async def judge_runs(
+    store: Store,
+    runs: Sequence[RunRecord],
+    panel: Panel,
+    options: ModelOptions,
+    *,
+    again: bool = False,
+    prices: PriceList | None = None,
+    watch: Watch | None = None,
+    notify: Callable[[str], None] | None = None,
+) -> list[Judged]:
+    """Let the judges of a panel score runs, each as far as it has not done so, and return what came of each run.
+
+    Model calls in flight are bounded by the options, per endpoint; so many runs are in work at once.
+
+    Parameters
+    ----------
+    again
+        Let judges that have scored a run score it again.
+    prices
+        What judges' calls cost; by default the price list of each run's condition.
+
+    Raises
+    ------
+    UsageError
+        Before anything starts, if a model can't be asked.
+    """
+    await check_models(panel.models, options)
+    places = asyncio.Semaphore(options.max_concurrent_calls)
+    async with traced(notify), ModelHub(options) as hub:
+        judging = Judging(panel, hub)
+
+        async def one(run: RunRecord) -> Judged:
+            async with places:
+                job = _Job(store, run, judging, again, prices)
+                judged = await job.work()
+            if watch is not None:
+                watch(judged)
+            return judged
+
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one(run)) for run in runs]
+    return [task.result() for task in tasks]
+
+
+@dataclass
+class _Job:
+    """The judging of one run."""
+
+    store: Store
+    run: RunRecord
+    judging: Judging
+    again: bool
+    prices: PriceList | None
+
+    async def work(self) -> Judged:
+        """Hold all hearings side by side; what goes wrong with this run is told, not raised."""
+        judged = Judged(self.run)
+        try:
+            had = await asyncio.to_thread(self.store.scores, self.run.id)
+            open_ = hearings(self.judging, seed=self.run.seed, had=had, again=self.again)
+            if open_:
+                report = await asyncio.to_thread(self._report, had)
+                hears = (self._hear(hearing, report, judged) for hearing in open_)
+                for problem in filter(None, await asyncio.gather(*hears, return_exceptions=True)):
+                    raise problem
+            if open_ or mean_events(had):
+                judged.take(await self._store(lambda now, _: list(mean_events(now))))
+        except LabmatesError as error:
+            judged.error = str(error)
+        except Exception as error:
+            _log.warning("run %s could not be judged", self.run.id, exc_info=True)
+            judged.error = f"{type(error).__name__}: {error}"
+        return judged
+
+    def _report(self, had: Sequence[ScoreEvent]) -> Report:
+        make = KINDS.get(self.run.kind).report
+        assert make is not None
+        events, bodies = self.store.events(self.run.id), Bodies(self.store.bodies(self.run.id))
+        report = make(condition_of(self.run), self.run.seed, events, bodies)
+        _check_version(self.run, report, had)
+        return report
+
+    async def _hear(self, hearing: Hearing, report: Report, judged: Judged) -> None:
+        verdict = await hearing.hold(report)
+        prices = self.prices or getattr(condition_of(self.run), "prices", None) or PriceList()
+        judged.take(await self._store(lambda _, bodies: verdict_events(verdict, bodies, prices)))
+
+    async def _store(self, make: Callable[[Sequence[ScoreEvent], Bodies], list[Event]]) -> list[Event]:
+        """Add events to the run; whatever happens meanwhile, they are written whole."""
+        return await asyncio.shield(asyncio.to_thread(add_events, self.store, self.run.id, make))
+
+
+def add_events(store: Store, run_id: str, make: Callable[[Sequence[ScoreEvent], Bodies], list[Event]]) -> list[Event]:
+    """Add events to a run that has ended, in one transaction, and return them.
+
+    Parameters
+    ----------
+    make
+        Makes the events out of the scores and bodies that the run has; called anew if another process wrote to the run
+        between reading and writing.
+
+    Raises
+    ------
+    StoreError
+        If they can't be written.
+    """
+    attempt = 0
+    while True:
+        attempt += 1
+        events, bodies = store.events(run_id), Bodies(store.bodies(run_id))
+        new = make([event for event in events if isinstance(event, ScoreEvent)], bodies)
+        if not new:
+            return []
+        try:
+            store.append(run_id, list(enumerate(new, start=len(events))), bodies.take_new())
+        except StoreError:
+            if attempt == WRITE_ATTEMPTS:
+                raise
+        else:
+            return new
+
+
+def _check_version(run: RunRecord, report: Report, had: Sequence[ScoreEvent]) -> None:
+    """Refuse to judge by the truth of another version of the task, whose data the run never had."""
+    now = report.task.version
+    tasks = [score.details.get("task") for score in had]
+    then = next((task["version"] for task in tasks if isinstance(task, dict) and "version" in task), now)
+    if then != now:
+        raise UsageError(
+            f"the run '{run.id}' was made with version {then} of the task {report.task.name}; this is version {now}, "
+            "whose data sets are others"
+        )

@@ -1,0 +1,241 @@
+"""What a report on the biomarker task states, and how it is compared with the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, Field
+
+from labmates.tasks.base import Credit
+from labmates.tasks.scoring import (
+    NOT_STATED,
+    fading,
+    guarded_f1,
+    matches,
+    plain_name,
+    relative_error,
+    score_list,
+    score_names,
+    score_number,
+)
+
+EFFECT_FULL, EFFECT_ZERO = 0.6, 1.8
+"""The average treatment effect counts in full within 0.6 points of the true one, nothing from 1.8 points on."""
+BENEFIT_FULL, BENEFIT_ZERO = 0.04, 0.15
+"""The share with a benefit counts in full within 0.04 of the true one, nothing from 0.15 on."""
+SIZE_FULL, SIZE_ZERO = 0.3, 1.0
+"""The size of a marker's effect counts in full within 30 % of the true one, nothing from 100 % on."""
+SHARE_FULL, SHARE_ZERO = 0.04, 0.15
+"""A subtype's share counts in full within 0.04 of the true one, nothing from 0.15 on."""
+LEAST_FACTOR, NO_SHARE = 0.5, 0.6
+"""Factor for a subtype of which the share is wrong, or not stated."""
+GROUP_FULL, GROUP_ZERO = 1.0, 3.0
+"""The effect in a subtype counts in full within 1 point of the true one, nothing from 3 points on."""
+SAME = 0.3
+"""From this similarity on a stated subtype is the true one, so that its treatment effect can be right."""
+ECHO = 0.15
+"""A marker that does not tell a subtype, but whose mean in it lies this far off (in standard deviations) because of the
+other subtypes or through common pathways, may be stated for it or not."""
+
+Sign = Literal["+", "-"]
+Name = Annotated[str, Field(max_length=100)]
+
+
+class MarkerEffect(BaseModel):
+    """What one marker does."""
+
+    marker: Name = Field(description="column of the marker")
+    sign: Sign | None = Field(
+        None,
+        description="'+' if higher levels go with a larger improvement or treatment effect, '-' if with a smaller one",
+    )
+    size: float | None = Field(
+        None, description="points for each standard deviation of the marker's log level, as a size without sign"
+    )
+
+
+class Subtype(BaseModel):
+    """One kind of patients."""
+
+    share: float | None = Field(None, description="share of all patients, between 0 and 1")
+    high: list[Name] = Field(
+        default_factory=list, max_length=100, description="columns of the markers that are clearly raised in it"
+    )
+    low: list[Name] = Field(
+        default_factory=list, max_length=100, description="columns of the markers that are clearly lowered in it"
+    )
+    treatment_effect: float | None = Field(
+        None, description="mean effect of the treatment in it, in points of improvement"
+    )
+
+
+class TrueSubtype(Subtype):
+    """One kind of patients; `echoes` are markers that may be stated for it or not."""
+
+    echoes: list[Name]
+
+
+class BiomarkerFindings(BaseModel):
+    """What a report on the biomarker task states."""
+
+    n_patients: int | None = Field(None, description="number of distinct patients", examples=[12])
+    average_treatment_effect: float | None = Field(
+        None,
+        description="mean difference in improvement between active treatment and placebo over all randomised "
+        "patients, in points (positive: the treatment helps)",
+        examples=[100.0],
+    )
+    prognostic_markers: list[MarkerEffect] | None = Field(
+        None,
+        max_length=200,
+        description="prognostic markers: their level shifts the improvement in both arms, given the other markers "
+        "and the patient's other data",
+        examples=[[{"marker": "XX1", "sign": "+", "size": 9.5}]],
+    )
+    predictive_markers: list[MarkerEffect] | None = Field(
+        None,
+        max_length=200,
+        description="predictive markers: the effect of the treatment depends on their level, given the other "
+        "markers (sign and size are those of the interaction)",
+        examples=[[{"marker": "XX1", "sign": "-", "size": 9.5}]],
+    )
+    benefit_share: float | None = Field(
+        None,
+        description="share of patients whose expected effect of the treatment, given their markers, is above zero; "
+        "between 0 and 1",
+        examples=[0.01],
+    )
+    n_subtypes: int | None = Field(None, description="number of hidden subtypes of patients", examples=[12])
+    subtypes: list[Subtype] | None = Field(
+        None,
+        max_length=50,
+        description="the hidden subtypes, one entry for each",
+        examples=[[{"share": 0.9, "high": ["XX1"], "low": ["XX2"], "treatment_effect": 100.0}]],
+    )
+    batch_markers: list[Name] | None = Field(
+        None,
+        max_length=200,
+        description="columns of the markers whose level differs between assay batches for technical reasons",
+        examples=[["XX1"]],
+    )
+    other_unit_markers: list[Name] | None = Field(
+        None,
+        max_length=200,
+        description="columns of the markers that some assay batches give in another unit",
+        examples=[["XX1"]],
+    )
+
+
+class BiomarkerTruth(BaseModel):
+    """What is true of one biomarker data set; fields as in :class:`BiomarkerFindings`."""
+
+    n_patients: int
+    average_treatment_effect: float
+    prognostic_markers: list[MarkerEffect]
+    predictive_markers: list[MarkerEffect]
+    benefit_share: float
+    subtypes: list[TrueSubtype]
+    batch_markers: list[str]
+    other_unit_markers: list[str]
+
+
+def score_findings(findings: BiomarkerFindings, truth: BiomarkerTruth) -> tuple[Credit, ...]:
+    """Compare with the tolerances named at the head of this module; lists by F1 (see ``scoring.guarded_f1``)."""
+    return (
+        _score_count("n_patients", findings.n_patients, truth.n_patients, weight=0.5),
+        score_number(
+            "average_treatment_effect",
+            findings.average_treatment_effect,
+            truth.average_treatment_effect,
+            weight=1.5,
+            credit=lambda stated, true: fading(abs(stated - true), EFFECT_FULL, EFFECT_ZERO),
+        ),
+        *_score_markers("prognostic", findings.prognostic_markers, truth.prognostic_markers),
+        *_score_markers("predictive", findings.predictive_markers, truth.predictive_markers),
+        score_number(
+            "benefit_share",
+            findings.benefit_share,
+            truth.benefit_share,
+            weight=0.5,
+            credit=lambda stated, true: fading(abs(stated - true), BENEFIT_FULL, BENEFIT_ZERO),
+        ),
+        _score_count("n_subtypes", findings.n_subtypes, len(truth.subtypes), weight=1),
+        *_score_subtypes(findings.subtypes, truth.subtypes),
+        score_names("batch_markers", findings.batch_markers, truth.batch_markers, weight=0.5),
+        score_names("other_unit_markers", findings.other_unit_markers, truth.other_unit_markers, weight=0.5),
+    )
+
+
+def _score_count(finding: str, stated: int | None, true: int, *, weight: float) -> Credit:
+    return score_number(finding, stated, true, weight=weight, credit=lambda a, b: float(a == b))
+
+
+def _score_markers(
+    kind: str, stated: Sequence[MarkerEffect] | None, true: Sequence[MarkerEffect]
+) -> tuple[Credit, Credit]:
+    """Credit of markers by name and sign, and of the sizes of those that were found.
+
+    A marker without a sign counts half; a wrong sign, and both signs for the same marker, count nothing.
+    """
+    if stated is None:
+        return Credit(f"{kind}_markers", 0.0, 2.5, NOT_STATED), Credit(f"{kind}_sizes", 0.0, 0.75, NOT_STATED)
+    signs: dict[str, set[Sign]] = {}
+    for one in stated:
+        signs.setdefault(plain_name(one.marker), set()).update([one.sign] if one.sign else [])
+
+    def similarity(a: MarkerEffect, b: MarkerEffect) -> float:
+        name = plain_name(a.marker)
+        if name != plain_name(b.marker) or len(signs[name]) > 1 or a.sign not in (None, b.sign):
+            return 0.0
+        return 1.0 if a.sign else 0.5
+
+    near = [
+        fading(relative_error(abs(stated[i].size or 0.0), abs(true[j].size or 0.0)), SIZE_FULL, SIZE_ZERO)
+        for i, j, value in matches(stated, true, similarity)
+        if value == 1.0
+    ]
+    reason = f"{len(near)} markers found of {len(true)}, mean closeness of their sizes {_mean(near):.2f}"
+    return (
+        score_list(f"{kind}_markers", stated, true, weight=2.5, similarity=similarity),
+        Credit(f"{kind}_sizes", sum(near) / max(len(true), len(stated)), 0.75, reason),
+    )
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / max(len(values), 1)
+
+
+def _score_subtypes(stated: Sequence[Subtype] | None, true: Sequence[TrueSubtype]) -> tuple[Credit, Credit]:
+    """Credit of the subtypes by markers and share, and of the treatment effects in those that were found."""
+    if stated is None:
+        return Credit("subtypes", 0.0, 2.5, NOT_STATED), Credit("subtype_effects", 0.0, 1, NOT_STATED)
+    near = [
+        fading(abs(effect - (true[j].treatment_effect or 0.0)), GROUP_FULL, GROUP_ZERO)
+        for i, j, value in matches(stated, true, _subtype_similarity)
+        if value >= SAME and (effect := stated[i].treatment_effect) is not None
+    ]
+    reason = f"{len(near)} effects told of {len(true)} subtypes, mean closeness {_mean(near):.2f}"
+    return (
+        score_list("subtypes", stated, true, weight=2.5, similarity=_subtype_similarity),
+        Credit("subtype_effects", sum(near) / max(len(true), len(stated)), 1, reason),
+    )
+
+
+def _subtype_similarity(stated: Subtype, true: TrueSubtype) -> float:
+    """Similarity in [0, 1]: guarded F1 of the raised and lowered markers, times a factor for the share."""
+    right, found = _profile(true), _profile(stated)
+    echoes = {plain_name(name) for name in true.echoes}
+    found = {(name, way) for name, way in found if name not in echoes}
+    both = {name for name, _ in found if {(name, "high"), (name, "low")} <= found}
+    hits = sum(name not in both for name, _ in found & right)
+    profile = guarded_f1(hits, len(found), len(right))
+    if stated.share is None:
+        return NO_SHARE * profile
+    near = fading(abs(stated.share - (true.share or 0.0)), SHARE_FULL, SHARE_ZERO)
+    return (LEAST_FACTOR + (1 - LEAST_FACTOR) * near) * profile
+
+
+def _profile(subtype: Subtype) -> set[tuple[str, str]]:
+    ways = (("high", subtype.high), ("low", subtype.low))
+    return {(plain_name(name), way) for way, names in ways for name in names}

@@ -1,0 +1,169 @@
+"""The rules on a task's attributes, its generator and its data."""
+
+from __future__ import annotations
+
+import io
+import random
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from pydantic import BaseModel
+
+from labmates.tasks.base import Dataset, Difficulty, Task
+from labmates.tasks.conformance.events import Case, Fingerprint, Mild, differing, fingerprint
+from labmates.tasks.findings import read_findings
+from labmates.tasks.schema import findings_schema_text
+
+SECONDS_MOST = 2.0
+ROWS = (1_000, 100_000)
+SPOILERS = frozenset(
+    {"truth", "true", "label", "oracle", "answer", "anomaly", "anomalous", "outlier", "regime", "latent", "hidden"}
+)
+"""Words that no column name may contain: they announce what the agents are to find out."""
+
+
+def attributes(task: Task[Any, Any]) -> Iterator[str]:
+    """Yield what is missing among a task's class attributes."""
+    for attribute in ("name", "title", "brief", "version"):
+        value = getattr(task, attribute, None)
+        if not isinstance(value, str) or not value.strip():
+            yield f"the class attribute '{attribute}' must be a text"
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", str(getattr(task, "name", ""))):
+        yield "the name must be lower-case letters, digits and underscores, and begin with a letter"
+    model = getattr(task, "findings", None)
+    if not (isinstance(model, type) and issubclass(model, BaseModel) and model.model_fields):
+        yield "the class attribute 'findings' must be a pydantic model with fields"
+        return
+    for name, field in model.model_fields.items():
+        if field.is_required() or field.get_default(call_default_factory=False) is not None:
+            yield f"the findings field '{name}' must be optional with the default None"
+        if not field.description:
+            yield f"the findings field '{name}' must have a description with its unit"
+    shown = read_findings(findings_schema_text(task), model)
+    yield from (f"the example in the findings schema is wrong: {problem}" for problem in shown.problems)
+
+
+def generate(task: Task[Any, Any], seed: int, difficulty: Difficulty, cases: list[Case]) -> Iterator[str | Mild]:
+    """Add the data set of a seed to `cases`; yield what is wrong with its types and with the time that it took."""
+    import pandas as pd
+
+    clock, busy = time.perf_counter(), time.process_time()
+    data = task.generate(seed, difficulty)
+    seconds = time.perf_counter() - clock
+    busy = min(time.process_time() - busy, seconds)  # several threads may have been busy
+    if not isinstance(data, Dataset):
+        yield f"generate must return a Dataset, not {type(data).__name__}"
+        return
+    kinds = {"frame": pd.DataFrame, "truth": BaseModel, "description": str}
+    wrong = [
+        f"the data set's {name} must be a {kind.__name__}, not {type(getattr(data, name)).__name__}"
+        for name, kind in kinds.items()
+        if not isinstance(getattr(data, name), kind)
+    ]
+    if wrong:
+        yield from wrong
+        return
+    cases.append(Case(task, seed, difficulty, data, data.csv()))
+    if busy > SECONDS_MOST:
+        yield f"generating took {busy:.1f} s, more than {SECONDS_MOST:g} s"
+    elif seconds > SECONDS_MOST:
+        yield Mild(f"generating took {seconds:.1f} s by the clock, {busy:.1f} s of them computing")
+
+
+def same_seed(case: Case, first: Fingerprint) -> Iterator[str]:
+    """Generate the data set again, with other global random numbers; yield how it differs from the `first` one."""
+
+    def repeated() -> dict[str, str]:
+        return fingerprint(first.where, case.task.generate(case.seed, case.difficulty)).parts
+
+    with global_random(1) as changed:
+        again = repeated()
+        has_changed = changed()
+    if again != first.parts:
+        with global_random(1):
+            once_more = repeated()
+        if has_changed and once_more == again:
+            yield "the data depend on the global random numbers of random or numpy; draw from a generator of the seed"
+        else:
+            yield f"the same seed gave other {differing(first.parts, again)}"
+    elif has_changed:
+        yield "generate changes the state of the global random numbers of random or numpy"
+
+
+@contextmanager
+def global_random(seed: int) -> Iterator[Callable[[], bool]]:
+    """Seed the global random numbers for a while; what is given tells whether they were used or seeded since."""
+    import numpy as np
+
+    def state() -> tuple[object, ...]:
+        of_numpy = np.random.get_state(legacy=False)
+        return random.getstate(), of_numpy["state"]["key"].tobytes(), of_numpy["state"]["pos"], of_numpy["gauss"]
+
+    before = random.getstate(), np.random.get_state()
+    random.seed(seed)
+    np.random.seed(seed)
+    seeded = state()
+    try:
+        yield lambda: state() != seeded
+    finally:
+        random.setstate(before[0])
+        np.random.set_state(before[1])
+
+
+def frame(case: Case) -> Iterator[str | Mild]:
+    """Yield what keeps the data from being a plain table as people record it."""
+    import pandas as pd
+
+    table = case.data.frame
+    if not isinstance(table.index, pd.RangeIndex) or table.index.name or table.attrs:
+        yield "the frame must have a plain index without name, and no attrs"
+    back = pd.read_csv(io.BytesIO(case.csv))
+    if list(back.columns) != list(table.columns) or len(back) != len(table):
+        yield "the frame does not survive a CSV file: columns or rows differ"
+    if not ROWS[0] <= len(table) <= ROWS[1]:
+        yield Mild(f"{len(table)} rows; {ROWS[0]} to {ROWS[1]} are usual")
+    if not table.isna().to_numpy().any() and not table.duplicated().any():
+        yield Mild("no value is missing and no row repeated, unlike in real data")
+
+
+def spoilers(case: Case) -> Iterator[str]:
+    """Look for the truth in column names and description.
+
+    A column may be named as something in the truth (a sensor), but must not carry it in a part of its name.
+    """
+    columns = [str(column) for column in case.data.frame.columns]
+    texts, numbers = _values(
+        [case.data.truth.model_dump(mode="json"), case.task.oracle(case.data.truth).model_dump(mode="json")]
+    )
+    for column in columns:
+        parts = re.findall(r"[a-z]+|\d+", column.lower())
+        if SPOILERS.intersection(parts):
+            yield f"the column '{column}' announces the truth"
+        if column not in texts and any(text.lower() in column.lower() for text in texts if len(text) > 3):
+            yield f"the column '{column}' contains a name from the truth"
+        if column not in texts and any(part in numbers for part in parts if len(part) > 1):
+            yield f"the column '{column}' contains a number from the truth"
+    for text in sorted(texts - set(columns)):
+        if len(text) > 3 and text in case.data.description and text not in case.task.brief:
+            yield f"the description contains '{text}' from the truth"
+
+
+def _values(value: Any) -> tuple[set[str], set[str]]:
+    """Return the texts and the numbers (as text) anywhere in a JSON value."""
+    texts: set[str] = set()
+    numbers: set[str] = set()
+    todo = [value]
+    while todo:
+        one = todo.pop()
+        if isinstance(one, dict):
+            todo += one.values()
+        elif isinstance(one, list):
+            todo += one
+        elif isinstance(one, str):
+            texts.add(one)
+        elif isinstance(one, (int, float)) and not isinstance(one, bool):
+            numbers.add(f"{one:g}")
+    return texts, numbers

@@ -1,0 +1,92 @@
+"""What the conformance test has to say, and what its rules look at."""
+
+from __future__ import annotations
+
+import hashlib
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from labmates.tasks.base import Dataset, Difficulty, Task
+
+Severity = Literal["error", "warning"]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something about a task that does not hold.
+
+    Attributes
+    ----------
+    rule
+        Which rule, for instance ``"score"``.
+    text
+        What is wrong.
+    severity
+        An ``"error"`` must be repaired; a ``"warning"`` should be looked at.
+    where
+        The data set, for instance ``"seed 0, easy"``; empty if it concerns all.
+    """
+
+    rule: str
+    text: str
+    severity: Severity = "error"
+    where: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.rule}: {self.text}{f' ({self.where})' if self.where else ''}"
+
+
+@dataclass(frozen=True)
+class Step:
+    """What is looked at next: a rule, and the data set (empty if it concerns all)."""
+
+    rule: str
+    where: str
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """Hashes of what a seed gave, by part (``data``, ``description``, ``truth``)."""
+
+    where: str
+    parts: dict[str, str]
+
+
+Event = Problem | Step | Fingerprint
+
+
+@dataclass(frozen=True)
+class Mild:
+    """A problem that is only a warning."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Case:
+    """One data set of a task, and the bytes of its CSV file."""
+
+    task: Task[Any, Any]
+    seed: int
+    difficulty: Difficulty
+    data: Dataset[Any]
+    csv: bytes
+
+
+def place(seed: int, difficulty: Difficulty) -> str:
+    """Return how a data set is called in a problem."""
+    return f"seed {seed}, {difficulty}"
+
+
+def fingerprint(where: str, data: Dataset[Any], csv: bytes | None = None) -> Fingerprint:
+    """Return hashes of a data set's bytes, description and truth; a truth that JSON can't hold is left out."""
+    parts = {"data": csv or data.csv(), "description": data.description.encode()}
+    with suppress(ValueError):  # the rule on the truth tells it
+        parts["truth"] = data.truth.model_dump_json().encode()
+    return Fingerprint(where, {name: hashlib.sha256(part).hexdigest() for name, part in parts.items()})
+
+
+def differing(a: dict[str, str], b: dict[str, str]) -> str:
+    """Return the parts in which two fingerprints differ, separated by commas."""
+    return ", ".join(name for name in a if a[name] != b.get(name))

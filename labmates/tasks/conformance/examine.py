@@ -1,0 +1,145 @@
+"""The conformance test itself: which rules there are, and in which order they are applied."""
+
+from __future__ import annotations
+
+import itertools
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ParamSpec
+
+from pydantic import BaseModel
+
+from labmates.errors import UsageError
+from labmates.tasks.base import DIFFICULTIES, Difficulty, Task
+from labmates.tasks.conformance import data_rules, report_rules
+from labmates.tasks.conformance.events import Case, Event, Mild, Problem, Step, fingerprint, place
+
+if TYPE_CHECKING:
+    from labmates.tasks.conformance.leaks import Leak
+
+P = ParamSpec("P")
+
+RULES = {
+    "attributes": "name, title, brief, version and findings schema are complete",
+    "generate": "each seed and difficulty gives a data set, in less than 2 s",
+    "same seed": "the same seed gives the same bytes; global random numbers are neither used nor changed",
+    "frame": "the data are a plain table with the dirt of real data, and survive a CSV file",
+    "spoilers": "column names and description tell nothing of the truth",
+    "truth": "the truth survives being written as JSON, and scoring leaves it as it is",
+    "score": "the report written from the truth scores at least 0.95, one without findings 0",
+    "odd findings": "scoring copes with odd findings that the schema allows",
+    "checks": "the checks hold for the report written from the truth and for no empty one, and cope with any text",
+    "leaks": "no column has the truth as its values, or tells it without any analysis",
+    "other seed": "another seed gives other data, and its report scores less than 0.5",
+}
+"""The rules in the order in which they are applied, each with what holds if no problem is found."""
+
+MOST_TOLD = 300
+"""Most characters of an exception's text that are told."""
+
+_CASE_RULES: dict[str, Callable[[Case], Iterable[str | Mild]]] = {
+    "frame": data_rules.frame,
+    "spoilers": data_rules.spoilers,
+    "truth": report_rules.truth,
+    "score": report_rules.score,
+    "odd findings": report_rules.odd,
+    "checks": report_rules.checks,
+}
+
+
+@dataclass
+class _Level:
+    """What the data sets of one difficulty leave behind to be compared, by their places."""
+
+    seen: dict[str, tuple[str, BaseModel]] = field(default_factory=dict)
+    leaks: list[set[Leak]] = field(default_factory=list)
+
+
+def check_task(task: Task[Any, Any], seeds: Sequence[int] = (0, 1, 2)) -> list[Problem]:
+    """Try a task on every difficulty with some seeds and return what does not hold; an empty list is a pass.
+
+    The rules are those of `RULES`. Odd sizes, clean data and waiting while generating are warnings. Exceptions of the
+    task are problems too, never raised.
+
+    Raises
+    ------
+    UsageError
+        If there are fewer than two different seeds to compare.
+    """
+    return [event for event in examine(task, seeds) if isinstance(event, Problem)]
+
+
+def examine(task: Task[Any, Any], seeds: Sequence[int]) -> Iterator[Event]:
+    """Do what `check_task` does, and tell each step before it is taken and the fingerprint of each data set.
+
+    Raises
+    ------
+    UsageError
+        If there are fewer than two different seeds to compare.
+    """
+    if len(set(seeds)) < 2:
+        raise UsageError("checking a task needs at least two different seeds")
+    yield from look("attributes", "", data_rules.attributes, task)
+    for difficulty in DIFFICULTIES:
+        level = _Level()
+        for seed in dict.fromkeys(seeds):
+            yield from _examine_one(task, seed, difficulty, level)
+        yield from look("leaks", difficulty, _lasting, level)
+        for own, other in itertools.permutations(level.seen, 2):
+            where = f"{own}, with the report of {other}"
+            yield from look("other seed", where, report_rules.other_seed, task, level.seen[own], level.seen[other])
+
+
+def look(
+    rule: str, where: str, apply: Callable[P, Iterable[str | Mild]], *args: P.args, **kwargs: P.kwargs
+) -> Iterator[Event]:
+    """Apply one rule; what it yields, and what it raises, become problems."""
+    yield Step(rule, where)
+    try:
+        for one in apply(*args, **kwargs):
+            yield (
+                Problem(rule, one.text, "warning", where) if isinstance(one, Mild) else Problem(rule, one, where=where)
+            )
+    except (Exception, SystemExit) as error:  # a plug-in may raise anything
+        yield Problem(rule, told(error), where=where)
+
+
+def told(error: BaseException) -> str:
+    """Return what was raised, and by which line of the task's own code rather than of ours or of a library."""
+    ours, frames = (str(Path(__file__).parent.parent), "<frozen "), traceback.extract_tb(error.__traceback__)
+    theirs = next((Path(one.filename).parent for one in frames if not one.filename.startswith(ours)), None)
+    last = next((one for one in reversed(frames) if Path(one.filename).parent == theirs), frames[-1])
+    text = " ".join(str(error).split())[:MOST_TOLD]
+    raised = "takes too much memory: raised" if isinstance(error, MemoryError) else "raised"
+    return f"{raised} {type(error).__name__}: {text} ({Path(last.filename).name}, line {last.lineno})"
+
+
+def _examine_one(task: Task[Any, Any], seed: int, difficulty: Difficulty, level: _Level) -> Iterator[Event]:
+    where = place(seed, difficulty)
+    cases: list[Case] = []
+    yield from look("generate", where, data_rules.generate, task, seed, difficulty, cases)
+    for case in cases:
+        first = fingerprint(where, case.data, case.csv)
+        yield first
+        yield from look("same seed", where, data_rules.same_seed, case, first)
+        for name, rule in _CASE_RULES.items():
+            yield from look(name, where, rule, case)
+        yield from look("leaks", where, _leaks, case, level)
+        level.seen[where] = first.parts["data"], case.data.truth
+
+
+def _leaks(case: Case, level: _Level) -> Iterator[str]:
+    from labmates.tasks.conformance.leaks import find_leaks
+
+    truth = case.data.truth.model_dump(mode="json")
+    level.leaks.append(find_leaks(case.data.frame, case.data.description, truth))
+    yield from ()
+
+
+def _lasting(level: _Level) -> Iterator[str]:
+    from labmates.tasks.conformance.leaks import lasting_leaks
+
+    for leak in lasting_leaks(level.leaks) if len(level.leaks) > 1 else ():
+        yield f"{leak.place} tells '{leak.part}' of the truth; what agents may know should not be part of the truth"

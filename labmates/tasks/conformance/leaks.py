@@ -1,0 +1,250 @@
+"""Truth that stands in the data: columns whose values give away what the agents are to find out.
+
+What a generator hides is looked for in the truth as JSON: labels of rows, labels by the values of a column, lists of
+such values, times at which something changes, and single numbers and texts. A column leaks if its values tell one of
+these without any analysis. One data set may look so by chance, hence a leak counts only if every seed has it and each
+tells something else.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+SURE = 0.98
+"""Share of the errors of a constant guess that a column has to take away to tell a label."""
+SAME = 0.9
+"""Share of a column's values that have to equal hidden ones; the rest may be dirt."""
+SPLIT = 0.999
+"""Share of the pairs of rows with different labels that a column puts in order, to tell the label by its size."""
+FEWEST_ROWS = 20
+MOST_STEPS = 12
+"""A column that changes more often than this along another one is no list of regimes."""
+RARE = 0.1
+"""Numbers that name more than this share of all times say nothing when one of them is hit."""
+MOST_VALUES = 100
+DIGITS = 3
+"""A number with fewer digits may stand anywhere by chance."""
+
+Codes = npt.NDArray[np.int64]
+_NUMBER = re.compile(r"(?<![\w.])\d+\.\d+(?:[eE][-+]?\d+)?")
+
+
+@dataclass(frozen=True)
+class Leak:
+    """One place in a data set that tells something of its truth.
+
+    Attributes
+    ----------
+    place
+        The column or text, for instance ``"the column 'arm'"``.
+    part
+        The part of the truth that it tells, for instance ``"patients[].subtype"``.
+    told
+        What is told of this data set; it differs between seeds if it is hidden at all.
+    """
+
+    place: str
+    part: str
+    told: str
+
+
+@dataclass(frozen=True)
+class _Column:
+    """One column: which of its different values each row has (-1 for none), the texts of these, and its numbers.
+
+    Measurements have no texts: they name nothing.
+    """
+
+    codes: Codes
+    values: int
+    names: Mapping[str, int]
+    numbers: npt.NDArray[np.float64] | None
+
+
+@dataclass(frozen=True)
+class _Labels:
+    """Labels of rows that only the truth knows; `by` is the column through which they are known, if any."""
+
+    part: str
+    rows: Sequence[Any]
+    by: str | None = None
+
+
+def find_leaks(frame: pd.DataFrame, description: str, truth: Mapping[str, Any]) -> set[Leak]:
+    """Return what columns and description tell of the truth, which is given as JSON values."""
+    kept = ~frame.duplicated().to_numpy()
+    rows = frame.loc[kept, ~frame.columns.duplicated()].set_axis(range(kept.sum()))
+    columns = {str(name): _read(rows[name]) for name in rows}
+    hidden = list(_walk(truth))
+    floats = {value for _, value in hidden if isinstance(value, float) and not value.is_integer()}
+    told = (one for one in _NUMBER.findall(description) if float(one) in floats and _is_telling(float(one)))
+    leaks = {Leak("the description", "a number", one) for one in told}
+    keep = kept.tolist()
+    for part, value in hidden:
+        for labels in _labels(part, value, columns, keep):
+            leaks.update(_told_by_columns(columns, labels))
+    for name in rows:
+        leaks.update(_repeated(rows[name], hidden, floats))
+        leaks.update(_steps(rows, name, columns, hidden))
+    return leaks
+
+
+def lasting_leaks(seen: Sequence[set[Leak]]) -> list[Leak]:
+    """Return the leaks that all data sets of a difficulty have and that tell of some of them something else."""
+    told: dict[tuple[str, str], dict[int, set[str]]] = {}
+    for number, leak in ((number, leak) for number, leaks in enumerate(seen) for leak in leaks):
+        told.setdefault((leak.place, leak.part), {}).setdefault(number, set()).add(leak.told)
+    return [
+        Leak(place, part, min(by_seed[0]))
+        for (place, part), by_seed in sorted(told.items())
+        if len(by_seed) == len(seen) and any(one != by_seed[0] for one in by_seed.values())
+    ]
+
+
+def _walk(value: Any, part: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield every value in a JSON value with its place; ``events[].start`` is the start of any event."""
+    yield part, value
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _walk(inner, f"{part}.{key}" if part else str(key))
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _walk(inner, f"{part}[]")
+
+
+def _is_telling(value: float) -> bool:
+    return len(re.sub(r"e.*|\D", "", f"{value:g}").strip("0")) >= DIGITS
+
+
+def _is_scalar(value: Any) -> bool:
+    return isinstance(value, (str, int, float))
+
+
+def _key(value: Any) -> str:
+    """Return how a value is compared: 3, 3.0 and "3" are the same."""
+    return f"{value:.12g}" if isinstance(value, (int, float)) else str(value)
+
+
+def _read(values: pd.Series[Any]) -> _Column:
+    codes, different = pd.factorize(values)
+    is_measured = pd.api.types.is_float_dtype(values) and bool((values.dropna() % 1).any())
+    names = {} if is_measured else {_key(value): code for code, value in enumerate(different.tolist())}
+    numbers = pd.to_numeric(values, errors="coerce")
+    is_number = numbers.notna().sum() >= SAME * values.notna().sum()
+    return _Column(codes, len(different), names, numbers.to_numpy(float) if is_number else None)
+
+
+def _labels(part: str, value: Any, columns: Mapping[str, _Column], kept: Sequence[bool]) -> Iterator[_Labels]:
+    """Yield every way in which one part of the truth labels the rows."""
+    if isinstance(value, list) and value and all(map(_is_scalar, value)):
+        if FEWEST_ROWS <= len(value) in (len(kept), sum(kept)):
+            yield _Labels(part, [*itertools.compress(value, kept)] if len(value) == len(kept) else value)
+        members = frozenset(map(_key, value))
+        for name, column in columns.items():
+            if len(members) == len(value) and members < column.names.keys():
+                yield _Labels(part, np.isin(column.codes, [column.names[one] for one in members]).tolist(), by=name)
+    elif isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
+        for key, other in itertools.permutations(value[0], 2):
+            pairs = {_key(one.get(key)): one.get(other) for one in value}
+            if len(pairs) == len(value):
+                yield from _mapped(f"{part}[].{other}", pairs, columns)
+    elif isinstance(value, dict):
+        yield from _mapped(part, {_key(key): one for key, one in value.items()}, columns)
+
+
+def _mapped(part: str, labels: Mapping[str, Any], columns: Mapping[str, _Column]) -> Iterator[_Labels]:
+    """Yield for each column whose values have nearly all a label which label its rows have."""
+    if len(labels) > 1 and all(map(_is_scalar, labels.values())):
+        for name, column in columns.items():
+            if len(column.names.keys() & labels.keys()) >= SAME * max(len(labels), column.values):
+                by_code = [*(labels.get(key) for key in column.names), None]
+                yield _Labels(part, [by_code[code] for code in column.codes], by=name)
+
+
+def _told_by_columns(columns: Mapping[str, _Column], labels: _Labels) -> Iterator[Leak]:
+    rows = pd.Series(labels.rows)
+    codes, different = pd.factorize(rows)
+    units = columns[labels.by].values if labels.by else len(codes)
+    numbers = rows.to_numpy(float) if all(isinstance(one, (int, float)) for one in different.tolist()) else None
+    told = str(hash(tuple(map(_key, labels.rows))))
+    for name, column in columns.items():
+        both = (codes >= 0) & (column.codes >= 0)
+        if name == labels.by or both.sum() < FEWEST_ROWS or len(np.unique(codes[both])) < 2:
+            continue
+        if _tells(column.codes[both], codes[both], units) or (
+            numbers is not None and column.numbers is not None and _equals(column.numbers[both], numbers[both])
+        ):
+            yield Leak(f"the column '{name}'", labels.part, told)
+
+
+def _tells(values: Codes, labels: Codes, units: int) -> bool:
+    """Tell whether nearly every value of a column stands for one label (Goodman and Kruskal's lambda)."""
+    n_values, n_labels = len(np.unique(values)), len(np.unique(labels))
+    if n_values > 2 * n_labels or 2 * n_labels > units:
+        return False  # the name of a patient tells all that is true of this one, without telling what it is
+    counts = pd.DataFrame({"value": values, "label": labels}).value_counts()
+    wrong = len(labels) - counts.groupby(level="value").max().sum()
+    return bool(wrong <= (1 - SURE) * (len(labels) - np.bincount(labels).max()))
+
+
+def _equals(values: npt.NDArray[np.float64], hidden: npt.NDArray[np.float64]) -> bool:
+    """Tell whether a column has the hidden numbers; if these are but two, whether its size alone tells them apart."""
+    ones = hidden == hidden.max()
+    if len(np.unique(hidden)) > 2:
+        return bool(np.isclose(values, hidden, rtol=1e-9, atol=0).mean() >= SAME)
+    n_ones, n_others = int(ones.sum()), int((~ones).sum())
+    above = (pd.Series(values).rank()[ones].sum() - n_ones * (n_ones + 1) / 2) / (n_ones * n_others)
+    return bool(max(above, 1 - above) >= SPLIT)
+
+
+def _repeated(rows: pd.Series[Any], hidden: Sequence[tuple[str, Any]], floats: set[float]) -> Iterator[Leak]:
+    """Find out whether a column does nothing but repeat texts or numbers of the truth."""
+    values = rows.dropna().unique()[: MOST_VALUES + 1].tolist()
+    if len(values) == 1:
+        for part, value in hidden:
+            if _is_scalar(value) and _key(value) == _key(values[0]):
+                yield Leak(f"the column '{rows.name}'", part, _key(value))
+    elif (
+        1 < len(values) <= MOST_VALUES and floats.issuperset(values) and 2 * sum(map(_is_telling, values)) > len(values)
+    ):
+        yield Leak(f"the column '{rows.name}'", "its numbers", str(sorted(values)))
+
+
+def _steps(
+    rows: pd.DataFrame, name: Any, columns: Mapping[str, _Column], hidden: Sequence[tuple[str, Any]]
+) -> Iterator[Leak]:
+    """Find out whether a column with few values changes along one of whole numbers exactly at numbers of the truth."""
+    if not 2 <= columns[str(name)].values <= MOST_STEPS:
+        return
+    groups: dict[str, set[float]] = {}
+    for part, value in hidden:
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            # The start and the end of an event stand side by side; single numbers have nothing to do with each other.
+            groups.setdefault(part.rpartition(".")[0] or part, set()).add(value)
+    for clock in rows.select_dtypes("number").columns.drop(name, errors="ignore"):
+        if columns[str(clock)].values < FEWEST_ROWS or not columns[str(clock)].names:
+            continue
+        times = _changes(rows[[clock, name]].dropna(), clock, name)
+        for part, numbers in groups.items() if times else ():
+            named = numbers & set(rows[clock])
+            if len(named) <= RARE * columns[str(clock)].values and all(named.intersection(at) for at in times):
+                yield Leak(f"the column '{name}'", part, str(times))
+
+
+def _changes(both: pd.DataFrame, clock: Any, name: Any) -> list[tuple[float, float]]:
+    """Return the neighbouring values of `clock` between which a column changes; none if it is no function of it."""
+    counts = both.groupby([clock, name]).size()
+    if counts.groupby(level=0).max().sum() < SURE * len(both):
+        return []
+    course = counts.sort_values(kind="stable").reset_index().drop_duplicates(clock, keep="last").sort_values(clock)
+    values, times = course[name].to_numpy(), course[clock].to_numpy()
+    places = np.flatnonzero(values[1:] != values[:-1])
+    return [(float(times[i]), float(times[i + 1])) for i in places] if len(places) <= MOST_STEPS else []

@@ -1,0 +1,332 @@
+"""The geospatial task: what governs the grade of a metal over a survey area, where it is rich, and how well a map does.
+
+Source: cooperative-profiles paper, section 4.1 (science tasks). Data, findings and scoring are our own design.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import BaseModel, Field
+
+from labmates.tasks.base import Check, Credit, Dataset, Difficulty, Task, level_of
+from labmates.tasks.geospatial_data import LEVELS, Ground, draw_ground
+from labmates.tasks.geospatial_soil import BLOCK, FOLDS, Soil, draw_sites, draw_soil
+from labmates.tasks.geospatial_table import NO_DATA, sample_table
+from labmates.tasks.noise import random_for
+from labmates.tasks.scoring import NOT_STATED, fading, plain_name, relative_error, score_list, score_number
+from labmates.tasks.words import says_all, says_name, says_number, says_together
+
+BRIEF = f"""Soil was sampled along the lines of a survey, and more closely where somebody hoped for more, and assayed \
+for a metal (column `grade_ppm`). Build models that map the resource, and compare spatial with non-spatial ones by \
+spatial cross-validation. Work with the natural logarithm of the grade. How many distinct sites were sampled? Which \
+covariates raise or lower the grade, other things equal, and which only look as if they did because they vary \
+smoothly over the map, as the grade does? Which rock is the richest, other things equal? What rock and covariates \
+leave unexplained is correlated in space: over what distance, in which direction furthest, how much further than \
+across it, and which share of its variance is nugget? Where are the hot spots, compact centres of enrichment that \
+covariates and the smooth variation around them don't explain, and how large are they? How well is the log grade of \
+sites predicted by a spatial model (regression kriging or its like) in random {FOLDS}-fold cross-validation, how well \
+when square blocks of {BLOCK:.0f} m are left out as a whole, and how well with rock and covariates alone? The records \
+are as people left them: check units, codes, coordinates, repeated rows and slips before you trust any number."""
+
+Sign = Literal["+", "-"]
+Name = Annotated[str, Field(max_length=100)]
+
+SITES_FULL, SITES_ZERO = 0.002, 0.01
+"""The number of sites counts in full within 0.2 % of the true one, nothing from 1 % off."""
+RANGE_FULL, RANGE_ZERO = 0.20, 0.60
+"""A range counts in full within 20 % of the true one, nothing from 60 % off."""
+RATIO_FULL, RATIO_ZERO = 0.12, 0.36
+"""An anisotropy ratio counts in full within 12 % of the true one, nothing from 36 % off."""
+AZIMUTH_FULL, AZIMUTH_ZERO = 10.0, 30.0
+"""A direction counts in full within 10 degrees of the true one, nothing from 30 degrees off."""
+NUGGET_FULL, NUGGET_ZERO = 0.05, 0.15
+"""A nugget share counts in full within 0.05 of the true one, nothing from 0.15 off."""
+FIT_FULL, FIT_ZERO = 0.03, 0.12
+"""A cross-validated R² counts in full within 0.03 of the attainable one, nothing from 0.12 off."""
+NO_SIGN = 0.5
+"""Factor for a covariate that matters without its sign."""
+PLACE_FULL, PLACE_ZERO = 120.0, 500.0
+"""A hot spot counts in full within 120 m of the true centre, nothing from 500 m off."""
+RADIUS_FULL, RADIUS_ZERO, NO_RADIUS = 0.4, 1.0, 0.7
+"""A radius within 40 % of the true one costs nothing; from 100 % off, or not stated, it leaves the factor 0.7."""
+
+
+class Driver(BaseModel):
+    """A covariate that matters."""
+
+    name: Name = Field(description="column of the covariate")
+    sign: Sign | None = Field(None, description="'+' if the grade rises with it, '-' if it falls")
+
+
+class Spot(BaseModel):
+    """A compact centre of enrichment."""
+
+    x: float = Field(description="easting of its centre in metres, as in the column `easting_m`")
+    y: float = Field(description="northing of its centre in metres, as in the column `northing_m`")
+    radius: float | None = Field(
+        None, description="distance from the centre in metres at which half of the enrichment of the log grade is left"
+    )
+
+
+class GeospatialFindings(BaseModel):
+    """What a report on the geospatial task states."""
+
+    n_sites: int | None = Field(
+        None,
+        description="number of distinct sites in the data: repeated rows and second samples of the same site don't "
+        "count, nor does a site twice because its coordinates were exchanged",
+        examples=[5],
+    )
+    covariates: list[Driver] | None = Field(
+        None,
+        max_length=100,
+        description="covariates on which the grade depends, other things equal, without those that only seem to matter",
+        examples=[[{"name": "some_column", "sign": "+"}]],
+    )
+    richest_rock: Name | None = Field(
+        None, description="rock with the highest grade, other things equal", examples=["some rock"]
+    )
+    range_m: float | None = Field(
+        None,
+        description="practical range in metres along the longest axis: the distance at which the correlation of what "
+        "rock and covariates leave of the log grade, nugget and hot spots apart, has fallen to 5 percent",
+        examples=[1.0],
+    )
+    anisotropy_azimuth: float | None = Field(
+        None,
+        description="direction in which the correlation reaches furthest, in degrees clockwise from north, "
+        "from 0 to 180",
+        examples=[0.0],
+    )
+    anisotropy_ratio: float | None = Field(
+        None, description="longest over shortest practical range, without unit, at least 1", examples=[9.0]
+    )
+    nugget_share: float | None = Field(
+        None,
+        description="nugget as a share of the sill (nugget included) of what rock and covariates leave of the log "
+        "grade, hot spots apart, between 0 and 1",
+        examples=[1.0],
+    )
+    hot_spots: list[Spot] | None = Field(
+        None,
+        max_length=200,
+        description="all hot spots, one entry for each",
+        examples=[[{"x": 1.0, "y": 2.0, "radius": 3.0}]],
+    )
+    r2_random_cv: float | None = Field(
+        None,
+        description=f"R² of the log grade in random {FOLDS}-fold cross-validation of the spatial model",
+        examples=[0.0],
+    )
+    r2_block_cv: float | None = Field(
+        None,
+        description=f"R² of the log grade of the same model when whole blocks of {BLOCK:.0f} m are left out "
+        f"({FOLDS} folds)",
+        examples=[0.0],
+    )
+    r2_covariates_cv: float | None = Field(
+        None,
+        description="R² of the log grade in the same blocks for the non-spatial model, with rock and covariates alone",
+        examples=[0.0],
+    )
+
+
+class GeospatialTruth(BaseModel):
+    """What is true of one geospatial data set; fields as in :class:`GeospatialFindings`."""
+
+    n_sites: int
+    covariates: list[Driver]
+    richest_rock: str
+    range_m: float
+    anisotropy_azimuth: float
+    anisotropy_ratio: float
+    nugget_share: float
+    hot_spots: list[Spot]
+    r2_random_cv: float
+    r2_block_cv: float
+    r2_covariates_cv: float
+
+
+class GeospatialTask(Task[GeospatialTruth, GeospatialFindings]):
+    """Grade of a metal in the soil of a survey area: covariance, covariates that matter, hot spots, honest errors."""
+
+    name = "geospatial"
+    title = "Spatial mapping of a resource"
+    brief = BRIEF
+    version = "1"
+    findings = GeospatialFindings
+
+    def generate(self, seed: int, difficulty: Difficulty = "medium") -> Dataset[GeospatialTruth]:
+        """Return the samples of one survey; what a difficulty means is in ``geospatial_data.LEVELS``."""
+        level = level_of(LEVELS, difficulty)
+        ground = draw_ground(level, random_for(self.name, seed, difficulty, "ground"))
+        places = draw_sites(ground, level, random_for(self.name, seed, difficulty, "sites"))
+        soil = draw_soil(ground, level, places, random_for(self.name, seed, difficulty, "soil"))
+        frame = sample_table(ground, level, soil, random_for(self.name, seed, difficulty, "table"))
+        return Dataset(frame, _truth(ground, soil), _description(ground))
+
+    def oracle(self, truth: GeospatialTruth) -> GeospatialFindings:
+        """Return the truth as findings."""
+        return GeospatialFindings(**truth.model_dump())
+
+    def score(self, findings: GeospatialFindings, truth: GeospatialTruth) -> tuple[Credit, ...]:
+        """Compare with the tolerances named at the head of this module; lists by F1 (see ``scoring.guarded_f1``)."""
+
+        def number(field: str, weight: float, full: float, zero: float, *, relative: bool = False) -> Credit:
+            return score_number(
+                field,
+                getattr(findings, field),
+                getattr(truth, field),
+                weight=weight,
+                credit=lambda a, b: fading(relative_error(a, b) if relative else abs(a - b), full, zero),
+            )
+
+        return (
+            number("n_sites", 0.25, SITES_FULL, SITES_ZERO, relative=True),
+            _score_covariates(findings.covariates, truth.covariates),
+            _score_rock(findings.richest_rock, truth.richest_rock),
+            number("range_m", 1.5, RANGE_FULL, RANGE_ZERO, relative=True),
+            score_number(
+                "anisotropy_azimuth",
+                findings.anisotropy_azimuth,
+                truth.anisotropy_azimuth,
+                weight=1,
+                credit=lambda a, b: fading(_turn(a, b), AZIMUTH_FULL, AZIMUTH_ZERO),
+            ),
+            number("anisotropy_ratio", 0.5, RATIO_FULL, RATIO_ZERO, relative=True),
+            number("nugget_share", 1, NUGGET_FULL, NUGGET_ZERO),
+            score_list("hot_spots", findings.hot_spots, truth.hot_spots, weight=3.5, similarity=_spot_similarity),
+            *(number(name, 0.4, FIT_FULL, FIT_ZERO) for name in ("r2_random_cv", "r2_block_cv", "r2_covariates_cv")),
+        )
+
+    def checks(self, truth: GeospatialTruth) -> tuple[Check, ...]:
+        """Covariates and rock named, range and nugget told, hot spots located, kinds of validation compared."""
+        spatial = r"\b(?:kriging|variogram|gaussian process|spatial (?:model|correlation|covariance|autocorrelation))"
+        grade, way = r"\b(?:grade|concentration)", r"\b(?:rais|lower|ris|fall|increas|decreas|positive|negative)"
+        columns = [one.name for one in truth.covariates]
+        return (
+            Check("spatial model named", says_all(spatial)),
+            Check(
+                "covariates with their direction",
+                lambda text: says_name(columns)(text) and says_together(grade, way)(text),
+            ),
+            Check("richest rock named", says_name([truth.richest_rock])),
+            Check("range told", says_number(r"\brange\b", [round(truth.range_m)], RANGE_FULL * truth.range_m)),
+            Check("nugget discussed", says_together(r"\bnugget", r"\d")),
+            Check("direction discussed", says_together(r"\b(?:anisotrop|azimuth|direction|strike)", r"\d")),
+            Check(
+                "hot spot located",
+                says_number(r"\bhot ?spots?\b", [round(one.x) for one in truth.hot_spots], PLACE_FULL),
+            ),
+            Check(
+                "kinds of validation compared",
+                says_together(r"\brandom", r"\bblock|\bspatial cross-validation|\bspatial folds", r"\d"),
+            ),
+        )
+
+    def summary(self, truth: GeospatialTruth) -> str:
+        """Return the truth in sentences."""
+        spots = [
+            f"A hot spot lies at easting {one.x:.0f}, northing {one.y:.0f}, with a radius of {one.radius:.0f} m."
+            for one in truth.hot_spots
+        ]
+        drivers = [
+            f"The grade {'rises' if one.sign == '+' else 'falls'} with {one.name}, other things equal."
+            for one in truth.covariates
+        ]
+        return "\n".join(
+            [
+                f"Samples come from {truth.n_sites} distinct sites.",
+                *drivers,
+                "The other covariates only look as if they mattered, since they vary smoothly over the map too.",
+                f"The richest rock is {truth.richest_rock}.",
+                f"The variogram of what is left has a practical range of {truth.range_m:.0f} m along its longest axis.",
+                f"Its direction of longest continuity (anisotropy) is {truth.anisotropy_azimuth:.0f} degrees from "
+                f"north, {truth.anisotropy_ratio:.1f} times as far as across it.",
+                f"The nugget is {100 * truth.nugget_share:.0f} % of the sill.",
+                *spots,
+                f"Kriging with covariates reaches an R² of {truth.r2_random_cv:.2f} in random cross-validation, but "
+                f"only {truth.r2_block_cv:.2f} when whole blocks are left out.",
+                f"Without the spatial part, rock and covariates reach {truth.r2_covariates_cv:.2f} in these blocks.",
+            ]
+        )
+
+
+def _score_covariates(stated: Sequence[Driver] | None, true: Sequence[Driver]) -> Credit:
+    """Credit of the list by column and sign; a wrong sign, and both signs for the same column, count nothing."""
+    signs: dict[str, set[Sign | None]] = {}
+    for one in stated or ():
+        signs.setdefault(plain_name(one.name), set()).add(one.sign)
+
+    def similarity(a: Driver, b: Driver) -> float:
+        if plain_name(a.name) != plain_name(b.name) or {"+", "-"} <= signs[plain_name(a.name)]:
+            return 0.0
+        return NO_SIGN if a.sign is None else float(a.sign == b.sign)
+
+    return score_list("covariates", stated, true, weight=3, similarity=similarity)
+
+
+def _score_rock(stated: str | None, true: str) -> Credit:
+    right = stated is not None and plain_name(stated) == plain_name(true)
+    return Credit("richest_rock", float(right), 0.5, NOT_STATED if stated is None else f"true {true}")
+
+
+def _turn(a: float, b: float) -> float:
+    """Return the angle between two axes, in degrees from 0 to 90."""
+    return 90.0 - abs(abs(a - b) % 180.0 - 90.0)
+
+
+def _spot_similarity(stated: Spot, true: Spot) -> float:
+    """Similarity in [0, 1]: nearness of the centres, times a factor for the radius."""
+    away = float(np.hypot(stated.x - true.x, stated.y - true.y))
+    if stated.radius is None or true.radius is None:
+        size = 0.0
+    else:
+        size = fading(relative_error(stated.radius, true.radius), RADIUS_FULL, RADIUS_ZERO)
+    return fading(away, PLACE_FULL, PLACE_ZERO) * (NO_RADIUS + (1 - NO_RADIUS) * size)
+
+
+def _truth(ground: Ground, soil: Soil) -> GeospatialTruth:
+    east, north = ground.corner
+    return GeospatialTruth(
+        n_sites=len(soil.places),
+        covariates=[
+            Driver(name=one.column, sign="+" if effect > 0 else "-")
+            for one, effect in zip(ground.covariates, ground.effects, strict=True)
+            if effect
+        ],
+        richest_rock=ground.rocks[int(ground.rock_effects.argmax())],
+        range_m=ground.continuity.range_m,
+        anisotropy_azimuth=ground.continuity.azimuth,
+        anisotropy_ratio=ground.continuity.ratio,
+        nugget_share=ground.nugget,
+        hot_spots=[Spot(x=east + one.east, y=north + one.north, radius=one.radius) for one in ground.hot_spots],
+        r2_random_cv=soil.fit["spatial"],
+        r2_block_cv=soil.fit["blocked"],
+        r2_covariates_cv=soil.fit["plain"],
+    )
+
+
+def _description(ground: Ground) -> str:
+    covariates = "\n".join(f"- {one.column}: {one.about}" for one in ground.covariates)
+    return f"""One row for each soil sample.
+
+- sample_id: number on the bag
+- sampled_on: day of sampling (year-month-day)
+- crew: who took the sample
+- sample_type: primary, or duplicate for a second sample of the same site, taken a step away; typed by hand
+- easting_m: easting in a local metric grid, in metres
+- northing_m: northing in the same grid, in metres
+- rock: rock below the soil as mapped; typed by hand
+- lab: laboratory that analysed the sample
+- batch: samples that went to the laboratory together
+- grade_ppm: {ground.metal} in the soil, meant to be in parts per million by weight; empty if not analysed
+{covariates}
+
+Known habits of the records: a negative grade means that less than so much was found (the detection limit); some
+batches were reported in percent by weight; a decimal point is sometimes in the wrong place; easting and northing were
+sometimes exchanged; {NO_DATA:.0f} stands where the grid of a geophysical survey has no value; some crews may note
+heights in feet; some rows were written twice."""

@@ -1,0 +1,242 @@
+"""The geospatial task's data: what the ground below a survey area is like, and what makes it hard to find out.
+
+With s a place, the natural logarithm of the metal's grade is ``y(s) = level + Σ effect · covariate(s) + rock(s) + S(s)
++ Σ peak · 2 ** −(distance / radius)² + e(s)``: S is a random field with exponential covariance, longer in one
+direction than in the other; the second sum is over the hot spots; e has no correlation in space (the nugget: what
+varies between spots a few metres apart, and the error of the assay).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from labmates.tasks.base import Difficulty
+from labmates.tasks.geospatial_fields import Continuity
+from labmates.tasks.noise import Floats
+
+WIDTH, HEIGHT = 10_000.0, 8_000.0
+"""Size of the survey area in metres, east-west and north-south."""
+SPREAD: Final = 0.6
+"""Standard deviation of S + e, in log units."""
+APART, INSIDE = 1_500.0, 700.0
+"""Least distance in metres between hot spots, and from a hot spot to the edge of the area."""
+
+METALS: Final = (("copper", 22, 40), ("zinc", 45, 80), ("nickel", 18, 35), ("lead", 14, 28), ("lithium", 20, 38))
+"""Metals with the range of their median grade in ppm."""
+ROCKS: Final = (
+    *("granite", "granodiorite", "basalt", "andesite", "dacite", "greywacke", "siltstone", "schist", "gneiss"),
+    *("gabbro", "dolomite", "quartzite"),
+)
+
+
+class Covariate(NamedTuple):
+    """Something that was measured at every sample besides the grade.
+
+    Attributes
+    ----------
+    column, about
+        Its column and what it is, with its unit.
+    centre, scale
+        Mean and standard deviation of its values, or of their natural logarithms.
+    by_log
+        Whether the logarithms are normal rather than the values.
+    decimals
+        How values are rounded.
+    fine
+        Standard deviation of what has no correlation in space: the error of measuring, in units of the smooth part.
+    of_rock
+        Whether its level differs between rocks.
+    gridded
+        Whether it was read from a grid of a geophysical survey, which has holes, rather than measured at the site.
+    """
+
+    column: str
+    about: str
+    centre: float
+    scale: float
+    by_log: bool
+    decimals: int
+    fine: float
+    of_rock: bool
+    gridded: bool
+
+
+COVARIATES: Final = (
+    Covariate("elevation_m", "height above sea level, meant to be in metres", 430, 65, False, 1, 0.05, False, False),
+    Covariate("magnetic_nt", "total magnetic intensity, in nanotesla", 48_200, 130, False, 1, 0.08, True, True),
+    Covariate("gravity_mgal", "Bouguer gravity, in milligal", -31, 4.2, False, 2, 0.08, False, True),
+    Covariate("resistivity_ohmm", "apparent resistivity, in ohm metres", 5.4, 0.6, True, 0, 0.08, False, True),
+    Covariate(
+        "chargeability_mvv", "induced polarisation, in millivolts per volt", 1.95, 0.4, True, 1, 0.08, False, True
+    ),
+    Covariate("potassium_pct", "potassium by gamma rays, in percent", 0.4, 0.32, True, 2, 0.08, True, True),
+    Covariate("thorium_eppm", "thorium by gamma rays, in ppm equivalent", 2.2, 0.35, True, 1, 0.08, True, True),
+    Covariate("iron_pct", "iron in the soil, in percent", 1.15, 0.33, True, 2, 0.3, True, False),
+    Covariate(
+        "manganese_mgkg", "manganese in the soil, in milligrams per kilogram", 6.2, 0.5, True, 0, 0.3, False, False
+    ),
+    Covariate("arsenic_mgkg", "arsenic in the soil, in milligrams per kilogram", 1.8, 0.55, True, 1, 0.3, False, False),
+    Covariate("clay_pct", "clay in the soil, in percent by weight", 3.0, 0.3, True, 1, 0.3, False, False),
+    Covariate("soil_ph", "acidity of the soil, as pH", 6.1, 0.5, False, 1, 0.3, False, False),
+    Covariate("regolith_m", "depth of weathered ground, in metres", 1.5, 0.55, True, 1, 0.3, False, False),
+    Covariate("ndvi", "greenness of the plants (NDVI), without unit", 0.47, 0.1, False, 3, 0.08, False, True),
+)
+
+
+@dataclass(frozen=True)
+class GeospatialLevel:
+    """What makes a data set of the geospatial task easy or hard; pairs are ranges.
+
+    Attributes
+    ----------
+    line_step
+        Metres between survey lines.
+    nugget
+        Share of e in the variance of S + e.
+    ratio
+        Longest over shortest range of S.
+    effect
+        Change of log grade for one standard deviation of a covariate that matters.
+    rock
+        How far the richest rock lies above the others, in log units.
+    peak
+        Enrichment in the centre of a hot spot, in log units (1.1 is threefold).
+    shared
+        Correlation of each covariate with one of two factors that covariates share.
+    detection
+        Detection limit of the better laboratory as a share of the median grade; the other's is twice that.
+    missing, holes, repeats, duplicates, swaps, slips, respelled
+        Shares: of empty values, of holes in grids (−9999), of repeated rows, of sites sampled twice, of exchanged
+        coordinates, of decimal slips in the grade, of respelled words.
+    reread
+        Standard deviation in metres with which the coordinates of a second sample differ from those of the first.
+    percent_batches, feet_crews
+        Number of batches whose grades are in percent, and of crews who note heights in feet.
+    """
+
+    line_step: float
+    nugget: tuple[float, float]
+    ratio: tuple[float, float]
+    effect: tuple[float, float]
+    rock: tuple[float, float]
+    peak: tuple[float, float]
+    shared: float
+    detection: float
+    missing: float
+    holes: float
+    repeats: float
+    duplicates: float
+    swaps: float
+    slips: float
+    respelled: float
+    reread: float
+    percent_batches: int
+    feet_crews: int
+
+
+LEVELS: Final[Mapping[Difficulty, GeospatialLevel]] = {
+    "easy": GeospatialLevel(
+        line_step=280, nugget=(0.10, 0.35), ratio=(2.2, 3.0), effect=(0.32, 0.42), rock=(0.6, 0.8), peak=(2.2, 2.8),
+        shared=0.3, detection=0.06, missing=0.01, holes=0.005, repeats=0.005, duplicates=0.03, swaps=0.002,
+        slips=0.002, respelled=0.02, reread=0.0, percent_batches=1, feet_crews=0,
+    ),
+    "medium": GeospatialLevel(
+        line_step=330, nugget=(0.30, 0.55), ratio=(1.8, 2.3), effect=(0.11, 0.15), rock=(0.20, 0.30), peak=(1.0, 1.25),
+        shared=0.7, detection=0.10, missing=0.03, holes=0.015, repeats=0.015, duplicates=0.04, swaps=0.005,
+        slips=0.005, respelled=0.06, reread=2.0, percent_batches=2, feet_crews=1,
+    ),
+    "hard": GeospatialLevel(
+        line_step=420, nugget=(0.45, 0.75), ratio=(1.4, 2.0), effect=(0.07, 0.10), rock=(0.08, 0.13), peak=(0.65, 0.85),
+        shared=0.8, detection=0.15, missing=0.06, holes=0.03, repeats=0.03, duplicates=0.05, swaps=0.01, slips=0.01,
+        respelled=0.12, reread=3.0, percent_batches=4, feet_crews=2,
+    ),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class HotSpot:
+    """A centre of enrichment: metres from the south-west corner of the area, half-distance in metres, height."""
+
+    east: float
+    north: float
+    radius: float
+    peak: float
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What is true of the ground of one survey area, with J covariates and K rocks.
+
+    Attributes
+    ----------
+    metal, median
+        What is looked for, and its typical grade in ppm.
+    continuity, nugget
+        Covariance of S, and the share of e in the variance of S + e.
+    covariates, effects
+        What was measured, and what one standard deviation of each does to the log grade, shape (J,); 0 for most.
+    rocks, rock_effects
+        Names of the rocks, and their log grade relative to the poorest, shape (K,).
+    hot_spots
+        From west to east.
+    corner
+        Easting and northing of the south-west corner, in metres.
+    """
+
+    metal: str
+    median: float
+    continuity: Continuity
+    nugget: float
+    covariates: tuple[Covariate, ...]
+    effects: Floats
+    rocks: tuple[str, ...]
+    rock_effects: Floats
+    hot_spots: tuple[HotSpot, ...]
+    corner: tuple[float, float]
+
+
+def draw_ground(level: GeospatialLevel, rng: np.random.Generator) -> Ground:
+    """Draw metal, covariance, 8 to 10 covariates of which 3 or 4 matter, 4 rocks and 3 to 5 hot spots."""
+    name, low, high = METALS[int(rng.integers(len(METALS)))]
+    count = int(rng.integers(8, 11))
+    chosen = [0, *np.sort(1 + rng.permutation(len(COVARIATES) - 1)[: count - 1])]
+    matter = rng.permutation(count)[: int(rng.integers(3, 5))]
+    effects = np.zeros(count)
+    effects[matter] = rng.uniform(*level.effect, size=len(matter)) * rng.choice([-1.0, 1.0], size=len(matter))
+    rock_effects = rng.uniform(0.0, 0.08, size=4)
+    rock_effects[int(rng.integers(4))] = 0.08 + rng.uniform(*level.rock)
+    # Between the compass points, so that no direction of a map's edge is right by accident.
+    azimuth = float(np.round(rng.uniform(20, 70) + 90 * rng.integers(2), 1))
+    return Ground(
+        metal=name,
+        median=float(rng.integers(low, high + 1)),
+        continuity=Continuity(
+            range_m=float(np.round(rng.uniform(600, 1400), -1)),
+            azimuth=azimuth,
+            ratio=float(np.round(rng.uniform(*level.ratio), 2)),
+            smoothness=0.5,
+        ),
+        nugget=float(np.round(rng.uniform(*level.nugget), 3)),
+        covariates=tuple(COVARIATES[j] for j in chosen),
+        effects=effects,
+        rocks=tuple(ROCKS[k] for k in rng.permutation(len(ROCKS))[:4]),
+        rock_effects=rock_effects,
+        hot_spots=_draw_hot_spots(level, rng),
+        corner=(1000.0 * int(rng.integers(310, 680)), 1000.0 * int(rng.integers(5_900, 7_800))),
+    )
+
+
+def _draw_hot_spots(level: GeospatialLevel, rng: np.random.Generator) -> tuple[HotSpot, ...]:
+    wanted = int(rng.integers(3, 6))
+    spots: list[HotSpot] = []
+    while len(spots) < wanted:
+        east = float(np.round(rng.uniform(INSIDE, WIDTH - INSIDE), -1))
+        north = float(np.round(rng.uniform(INSIDE, HEIGHT - INSIDE), -1))
+        radius, peak = float(np.round(rng.uniform(220, 380), -1)), float(rng.uniform(*level.peak))
+        if all((east - one.east) ** 2 + (north - one.north) ** 2 >= APART**2 for one in spots):
+            spots.append(HotSpot(east, north, radius, peak))
+    return tuple(sorted(spots, key=lambda one: one.east))

@@ -1,0 +1,118 @@
+"""Random fields with a known covariance, and the best prediction that this covariance allows.
+
+A field is a sum of cosines whose wave vectors are drawn from the spectral density of the Matérn covariance (Matérn
+1986; the spectral method of Shinozuka and Jan, J. Sound and Vibration 25, 1972, and Mantoglou and Wilson, Water
+Resources Research 18, 1982). It needs no factorisation of a large matrix, and the rounding errors of another machine
+stay far below every digit that is written.
+
+Distances are measured in practical ranges: the distance, along the longest axis, at which the correlation has fallen
+to `LOW`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from labmates.tasks.noise import DECIMALS, Floats
+
+Whole = npt.NDArray[np.int64]
+
+LOW: Final = 0.05
+"""Correlation at the practical range."""
+DECAY: Final = {0.5: 2.995732, 1.5: 4.743865}
+"""By smoothness: the rate of decay with which the correlation at distance 1 is `LOW`."""
+NEIGHBOURS: Final = 16
+"""Nearest samples from which a value is predicted."""
+
+
+@dataclass(frozen=True)
+class Continuity:
+    """How far and in which direction a field of mean 0 and variance 1 is correlated.
+
+    Attributes
+    ----------
+    range_m
+        Practical range along the longest axis, in metres.
+    azimuth
+        Direction of the longest axis, in degrees clockwise from north, from 0 to 180.
+    ratio
+        Longest over shortest practical range, at least 1.
+    smoothness
+        Of the Matérn covariance: 0.5 is the exponential one, 1.5 gives a field that has a slope everywhere.
+    """
+
+    range_m: float
+    azimuth: float
+    ratio: float
+    smoothness: float
+
+    def scaled(self, metres: Floats) -> Floats:
+        """Return offsets or places, shape (..., 2), as (along, across) the longest axis in practical ranges."""
+        angle = np.deg2rad(self.azimuth)
+        east, north = metres[..., 0] / self.range_m, metres[..., 1] / self.range_m
+        along = east * np.sin(angle) + north * np.cos(angle)
+        across = (east * np.cos(angle) - north * np.sin(angle)) * self.ratio
+        return np.stack([along, across], axis=-1)
+
+    def correlation(self, metres: Floats) -> Floats:
+        """Return the correlation over offsets of shape (..., 2) in metres, shape (...)."""
+        distance = DECAY[self.smoothness] * np.sqrt((self.scaled(metres) ** 2).sum(axis=-1))
+        if self.smoothness == 0.5:
+            return np.asarray(np.exp(-distance))
+        return np.asarray((1 + distance) * np.exp(-distance))
+
+
+def random_field(places: Floats, continuity: Continuity, waves: int, rng: np.random.Generator) -> Floats:
+    """Return one realisation at `places`, shape (n, 2) in metres from a corner of the area; shape (n,).
+
+    With wave number w, the part of the spectrum beyond w is ``(1 + (w / decay)²) ** -smoothness`` in the plane, which
+    is inverted here in closed form. Wave numbers and directions are stratified, so that some hundred waves are enough.
+    """
+    steps = np.arange(waves)
+    beyond = (steps + rng.uniform(0.1, 1.0, size=waves)) / waves
+    number = DECAY[continuity.smoothness] * np.sqrt(beyond ** (-1 / continuity.smoothness) - 1)
+    direction = np.pi * (rng.permutation(waves) + rng.random(waves)) / waves
+    phase = rng.uniform(0, 2 * np.pi, size=waves)
+    at = continuity.scaled(places)
+    # No matrix product: its rounding would depend on the machine's linear algebra.
+    angle = at[:, :1] * (number * np.cos(direction)) + at[:, 1:] * (number * np.sin(direction)) + phase
+    return np.asarray(np.round(np.sqrt(2 / waves) * np.cos(angle).sum(axis=1), DECIMALS))
+
+
+def predicted(places: Floats, values: Floats, folds: Whole, continuity: Continuity, nugget: float, at: Whole) -> Floats:
+    """Return the simple kriging prediction of some values from the nearest samples of other folds, shape (len(at),).
+
+    Parameters
+    ----------
+    places
+        Shape (n, 2), in metres; no two at the same place.
+    values
+        Shape (n,), with the expectation 0.
+    folds
+        Shape (n,): a value is predicted without the samples of its own fold.
+    nugget
+        Share of the variance that has no correlation in space, in (0, 1).
+    at
+        Indices of the values to predict.
+    """
+    near = _nearest(places, folds, at)
+    around = places[near]
+    between = (1 - nugget) * continuity.correlation(around[:, :, None] - around[:, None])
+    between += nugget * np.eye(NEIGHBOURS)
+    towards = (1 - nugget) * continuity.correlation(around - places[at, None])
+    weights = np.linalg.solve(between, towards[..., None])[..., 0]
+    return np.asarray((weights * values[near]).sum(axis=1))
+
+
+def _nearest(places: Floats, folds: Whole, at: Whole) -> Whole:
+    """Return the indices of the nearest samples of other folds, shape (len(at), NEIGHBOURS)."""
+    east = places[at, :1] - places[:, 0]
+    north = places[at, 1:] - places[:, 1]
+    # The least hair of a difference settles which of two equally far samples is taken.
+    away = east * east + north * north + 1e-6 * np.arange(len(places))
+    away[folds[at, None] == folds] = np.inf
+    return np.argpartition(away, NEIGHBOURS, axis=1)[:, :NEIGHBOURS]

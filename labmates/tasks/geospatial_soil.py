@@ -1,0 +1,163 @@
+"""The geospatial task's data: where the soil was sampled, and what is in it.
+
+The samples lie on survey lines, with closer grids in places, half of which are hot spots and half of which only looked
+promising.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from labmates.tasks.geospatial_data import HEIGHT, INSIDE, SPREAD, WIDTH, GeospatialLevel, Ground
+from labmates.tasks.geospatial_fields import Continuity, Whole, predicted, random_field
+from labmates.tasks.noise import DECIMALS, Floats
+
+SAMPLE_STEP, GRID_STEP, LEAST_STEP = 100.0, 50.0, 25.0
+"""Metres between samples on a line, between samples of a closer grid, and the least between any two sites."""
+BLOCK: Final = 1_000.0
+"""Side of the square blocks of spatial cross-validation, in metres."""
+FOLDS: Final = 10
+EVERY: Final = 4
+"""How well values can be predicted is computed at every fourth site."""
+
+
+@dataclass(frozen=True)
+class Soil:
+    """What is at the n sites, and how well it can be predicted.
+
+    Attributes
+    ----------
+    places
+        Shape (n, 2), in whole metres from the corner.
+    standard
+        The covariates with mean 0 and variance 1, shape (n, J).
+    rock
+        Index of the rock, shape (n,).
+    log_grade
+        Shape (n,), in log ppm.
+    local
+        What of it is e: it is another at a spot a few metres away; shape (n,).
+    fit
+        Shares of the variance of `log_grade` that a model can tell for sites it has not seen: ``spatial`` in random
+        folds, ``blocked`` the same in folds of whole blocks, ``plain`` with rock and covariates alone.
+    """
+
+    places: Floats
+    standard: Floats
+    rock: Whole
+    log_grade: Floats
+    local: Floats
+    fit: Mapping[str, float]
+
+
+def draw_sites(ground: Ground, level: GeospatialLevel, rng: np.random.Generator) -> Floats:
+    """Return where samples were taken, in the order of the work: line by line, then grid by grid; shape (n, 2).
+
+    Places are in whole metres from the corner, none within `LEAST_STEP` of another both ways. Nobody got into up to two
+    stretches of land (a lake, a town); lines are not quite straight and run a few degrees off east-west.
+    """
+    tilt = np.tan(np.deg2rad(rng.uniform(-10, 10)))
+    lines: list[Floats] = []
+    for north in np.arange(level.line_step / 2, HEIGHT, level.line_step):
+        east = np.arange(rng.uniform(0, 3) * SAMPLE_STEP, WIDTH - rng.uniform(0, 3) * SAMPLE_STEP, SAMPLE_STEP)
+        along = np.stack([east, north + tilt * (east - WIDTH / 2)], axis=1)
+        lines.append(along[:: 1 if len(lines) % 2 else -1])
+    sites = _inside(np.concatenate(lines) + rng.normal(0, 8, size=(sum(map(len, lines)), 2)))
+    for _ in range(2):
+        middle, size = rng.uniform(0.15, 0.85, size=2) * [WIDTH, HEIGHT], rng.uniform(400, 900, size=2)
+        open_land = (((sites - middle) / size) ** 2).sum(axis=1) > 1
+        # A hot spot that nobody could sample could not be found.
+        if all(np.hypot(*(middle - [one.east, one.north])) > 1_400 for one in ground.hot_spots):
+            sites = sites[open_land]
+    for grid in map(_inside, _grids(ground, rng)):
+        east, north = (grid[:, None, axis] - sites[:, axis] for axis in (0, 1))
+        crowded = ((abs(east) < LEAST_STEP) & (abs(north) < LEAST_STEP)).any(axis=1)
+        sites = np.concatenate([sites, grid[~crowded]])
+    return sites
+
+
+def _inside(places: Floats) -> Floats:
+    """Return those of the places that lie inside the area, in whole metres."""
+    whole = np.round(places)
+    return np.asarray(whole[((whole >= 0) & (whole <= [WIDTH, HEIGHT])).all(axis=1)])
+
+
+def _grids(ground: Ground, rng: np.random.Generator) -> list[Floats]:
+    """Return closer grids around most hot spots and around as many other places."""
+    drilled = [one for one in ground.hot_spots if rng.random() < 0.7]
+    middles = [np.array([one.east, one.north]) + rng.normal(0, 80, size=2) for one in drilled]
+    middles += [rng.uniform([INSIDE, INSIDE], [WIDTH - INSIDE, HEIGHT - INSIDE]) for _ in range(1 + len(drilled))]
+    grids = []
+    for middle in middles:
+        reach = rng.uniform(150, 230)
+        steps = np.arange(-reach, reach + 1, GRID_STEP)
+        grid = np.stack(np.meshgrid(steps, steps), axis=-1).reshape(-1, 2)
+        grids.append(middle + grid + rng.normal(0, 4, size=grid.shape))
+    return grids
+
+
+def draw_soil(ground: Ground, level: GeospatialLevel, places: Floats, rng: np.random.Generator) -> Soil:
+    """Simulate covariates, rock and grade at the `places`, shape (n, 2), in metres from the corner."""
+    rock = _rocks(ground, places, rng)
+    standard = _standard_covariates(ground, level, places, rock, rng)
+    trend = (standard * ground.effects).sum(axis=1) + ground.rock_effects[rock]
+    smooth = _standardised(random_field(places, ground.continuity, 256, rng))
+    local = local_part(ground, len(places), rng)
+    rest = SPREAD * np.sqrt(1 - ground.nugget) * smooth + local
+    for one in ground.hot_spots:
+        away = ((places - [one.east, one.north]) ** 2).sum(axis=1) / one.radius**2
+        rest = rest + one.peak * 0.5**away
+    log_grade = np.round(np.log(ground.median) + trend - np.median(trend) + rest, DECIMALS)
+    return Soil(places, standard, rock, log_grade, local, _fit(ground, places, log_grade, rest, rng))
+
+
+def local_part(ground: Ground, n: int, rng: np.random.Generator) -> Floats:
+    """Return e for n spots, shape (n,)."""
+    return np.asarray(SPREAD * np.sqrt(ground.nugget) * rng.standard_normal(n))
+
+
+def _rocks(ground: Ground, places: Floats, rng: np.random.Generator) -> Whole:
+    """Return the rock at each place, shape (n,): bodies drawn out along the strike, as if cut from a map."""
+    shape = Continuity(2_600.0, ground.continuity.azimuth, 2.0, 1.5)
+    return np.asarray(np.stack([random_field(places, shape, 40, rng) for _ in ground.rocks]).argmax(axis=0))
+
+
+def _standard_covariates(
+    ground: Ground, level: GeospatialLevel, places: Floats, rock: Whole, rng: np.random.Generator
+) -> Floats:
+    factors = [random_field(places, Continuity(3_000.0, float(rng.uniform(0, 180)), 1.3, 1.5), 48, rng) for _ in "ab"]
+    columns = []
+    for one in ground.covariates:
+        shape = Continuity(
+            float(rng.uniform(1_200, 3_200)), float(rng.uniform(0, 180)), float(rng.uniform(1, 1.8)), 1.5
+        )
+        own, sign, which = random_field(places, shape, 48, rng), rng.choice([-1.0, 1.0]), int(rng.integers(2))
+        levels = rng.normal(0, 0.7 if one.of_rock else 0.0, size=len(ground.rocks))
+        fine = rng.normal(0, one.fine, size=len(places))
+        mixed = np.sqrt(1 - level.shared**2) * own + level.shared * sign * factors[which]
+        columns.append(_standardised(mixed + levels[rock] + fine))
+    return np.stack(columns, axis=1)
+
+
+def _standardised(values: Floats) -> Floats:
+    return np.asarray(np.round((values - values.mean()) / values.std(), DECIMALS))
+
+
+def _fit(ground: Ground, places: Floats, log_grade: Floats, rest: Floats, rng: np.random.Generator) -> dict[str, float]:
+    """Return how much of the variance can be told; `rest` is what rock and covariates don't tell, shape (n,)."""
+    _, block = np.unique(places // BLOCK, axis=0, return_inverse=True)
+    folds = {
+        "spatial": rng.integers(FOLDS, size=len(places)),
+        "blocked": rng.integers(FOLDS, size=int(block.max()) + 1)[block.ravel()],
+    }
+    left, at = rest - rest.mean(), np.arange(0, len(places), EVERY)
+    untold = float(left.var() / log_grade.var())
+    fit = {"plain": 1 - untold}
+    for name, fold in folds.items():
+        error = left[at] - predicted(places, left, fold, ground.continuity, ground.nugget, at)
+        fit[name] = 1 - untold * float((error**2).mean() / left[at].var())
+    return {name: round(share, 3) for name, share in fit.items()}

@@ -1,0 +1,135 @@
+"""Runs of teams beside one agent alone: who is whose twin, what is compared, and what is left over."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from labmates.analysis.teamwork import MIXED, NO_SOLO, NO_TEAMS, Judged, Mean, judged_runs, measures, teamwork
+from labmates.records.events import ScoreEvent
+from labmates.records.run import RunRecord, Usage
+from labmates.records.store import Store
+
+_numbers = count()
+SHARED = {"task": "ecology", "model": "a:b", "budget": "1", "visibility": "full", "prices": {"default": {"input": "1"}}}
+TEAMS = {"team_size": 2, "theory_of_mind": False, "model_for": {}}
+
+
+def score(value: float | None, judge: str = "verified", version: str = "1", metric: str = "accuracy") -> ScoreEvent:
+    return ScoreEvent(judge=judge, version=version, metric=metric, value=value, reason="")
+
+
+def judged(solo: bool, seed: int, *scores: ScoreEvent, spent: str = "0.1", **condition: Any) -> Judged:
+    values = {**SHARED, **({"solo": True} if solo else TEAMS), **condition}
+    key = repr(sorted(values.items(), key=lambda item: item[0]))
+    run = RunRecord(
+        f"run{next(_numbers)}", "science", key, 0, seed, values, ["a:b"], status="completed",
+        metrics={"accuracy": 0.0, "tool_errors": 2.0, "phases": 4.0}, usage=Usage(input_tokens=70, output_tokens=30),
+        budget={"total": "1", "spent": spent, "remaining": "0.9"},
+    )  # fmt: skip
+    return Judged(run, scores)
+
+
+def mean_of(means: tuple[Mean, ...], metric: str) -> Mean:
+    [found] = [mean for mean in means if mean.measure.metric == metric]
+    return found
+
+
+def test_pairs_have_the_same_seed_and_their_differences_a_mean_with_an_interval() -> None:
+    teams, solo = (0.5, 0.7, 0.9), (0.4, 0.5, 0.6)
+    runs = [judged(False, seed, score(value), spent="0.3") for seed, value in enumerate(teams)]
+    runs += [judged(True, seed, score(value)) for seed, value in enumerate(solo)]
+    found = teamwork(runs)
+    [contrast] = found.contrasts
+    assert [pair.seed for pair in contrast.pairs] == [0, 1, 2]
+    mean = mean_of(contrast.means, "accuracy")
+    assert (mean.pairs, mean.measure.judge) == (3, "verified")
+    assert (mean.teams, mean.solo, mean.difference) == pytest.approx((0.7, 0.5, 0.2))
+    assert mean.low is not None
+    assert mean.high is not None
+    assert (mean.low, mean.high) == pytest.approx((0.2 - 4.3027 * 0.1 / 3**0.5, 0.2 + 4.3027 * 0.1 / 3**0.5), abs=1e-4)
+    assert mean_of(contrast.means, "dollars").difference == pytest.approx(0.2)
+    assert mean_of(contrast.means, "tokens").teams == 100
+    assert found.unpaired == ()
+    assert found.unfinished == ()
+
+
+@pytest.mark.parametrize(
+    "other", [{"task": "anomaly"}, {"budget": "2"}, {"visibility": "hidden"}, {"prices": {}}, {"max_turns": 9}]
+)
+def test_a_condition_that_differs_in_what_both_have_is_no_twin(other: dict[str, Any]) -> None:
+    found = teamwork([judged(False, 0), judged(True, 0, **other)])
+    assert found.contrasts == ()
+    assert [(one.side, one.reason) for one in found.unpaired] == [("teams", NO_SOLO), ("solo", NO_TEAMS)]
+
+
+def test_one_agent_alone_is_the_twin_of_teams_of_any_size() -> None:
+    runs = [judged(False, 0), judged(False, 0, team_size=3), judged(False, 0, theory_of_mind=True), judged(True, 0)]
+    found = teamwork(runs)
+    assert len(found.contrasts) == 3
+    assert {pair.solo_runs for contrast in found.contrasts for pair in contrast.pairs} == {(runs[-1].run.id,)}
+    assert found.unpaired == ()
+
+
+def test_teams_of_different_models_have_no_twin() -> None:
+    mixed = judged(False, 0, model_for={"writing": "c:d"})
+    mixed = replace(mixed, run=replace(mixed.run, models=["a:b", "c:d"]))
+    found = teamwork([mixed, judged(True, 0)])
+    assert [one.reason for one in found.unpaired] == [MIXED, NO_TEAMS]
+
+
+def test_runs_of_one_seed_are_averaged_into_one_pair() -> None:
+    runs = [judged(False, 4, score(0.2)), judged(False, 4, score(0.6)), judged(True, 4, score(0.1))]
+    [contrast] = teamwork(runs).contrasts
+    [pair] = contrast.pairs
+    assert pair.team_runs == (runs[0].run.id, runs[1].run.id)
+    mean = mean_of(contrast.means, "accuracy")
+    assert (mean.pairs, mean.low, mean.high) == (1, None, None)
+    assert mean.teams == pytest.approx(0.4)
+
+
+def test_seeds_without_a_partner_and_runs_that_did_not_end_are_named() -> None:
+    failed = judged(False, 2)
+    failed = replace(failed, run=replace(failed.run, status="failed"))
+    runs = [judged(False, 0), judged(False, 1), judged(True, 0), judged(True, 7), failed]
+    found = teamwork(runs)
+    assert [len(contrast.pairs) for contrast in found.contrasts] == [1]
+    assert [(one.side, one.seeds, one.runs) for one in found.unpaired] == [
+        ("teams", (1,), (runs[1].run.id,)), ("solo", (7,), (runs[3].run.id,)),
+    ]  # fmt: skip
+    assert found.unfinished == (failed.run.id,)
+
+
+def test_the_newest_score_of_a_version_counts_and_other_versions_are_not_compared() -> None:
+    one = judged(False, 0, score(0.1), score(0.3), score(None), score(0.9, version="2"), score(0.4, "rubric:m", "1+x"))
+    values = {(m.judge, m.version): value for m, value in measures(one).items() if m.metric == "accuracy"}
+    assert values == {("verified", "1"): 0.3, ("verified", "2"): 0.9, ("rubric:m", "1"): 0.4}
+    [contrast] = teamwork([one, judged(True, 0, score(0.2))]).contrasts
+    assert [m.measure.version for m in contrast.means if m.measure.judge] == ["1"]
+
+
+def test_a_score_that_is_missing_on_one_side_has_no_part_in_the_mean() -> None:
+    runs = [judged(False, 0, score(0.5)), judged(False, 1, score(0.8))]
+    runs += [judged(True, 0, score(None)), judged(True, 1, score(0.6))]
+    mean = mean_of(teamwork(runs).contrasts[0].means, "accuracy")
+    assert mean.pairs == 1
+    assert mean.difference == pytest.approx(0.2)
+
+
+def test_metrics_of_the_run_stand_beside_scores_but_those_of_teams_only() -> None:
+    found = {(m.judge, m.metric): value for m, value in measures(judged(False, 0, score(0.5))).items()}
+    assert found == {("verified", "accuracy"): 0.5, ("", "tool_errors"): 2, ("", "tokens"): 100, ("", "dollars"): 0.1}
+
+
+def test_scores_are_read_from_the_store(tmp_path: Path) -> None:
+    store = Store(f"sqlite:///{tmp_path}/runs.db")
+    run = judged(True, 0).run
+    store.create(run)
+    store.append(run.id, [(0, score(0.7))], [])
+    [found] = judged_runs(store, list(store.runs()))
+    assert [one.value for one in found.scores] == [0.7]
+    store.close()

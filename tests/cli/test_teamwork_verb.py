@@ -1,0 +1,46 @@
+"""One agent alone and the comparison with teams, through the real command."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.conftest import Labmates
+
+RUN = ["run", "science", "--task", "anomaly", "--difficulty", "easy", "--model", "scripted:silent", "--budget", "0.50"]
+
+
+def test_teams_and_one_agent_alone_are_paired_and_what_is_missing_can_be_made_by_the_told_command(
+    labmates: Labmates,
+) -> None:
+    labmates(*RUN, "--seed", "3", "--replicates", "3", "--prices", "input=1,output=4", "--json")
+    lonely = labmates("analyze", "teamwork")
+    assert lonely.code == 2
+    [command] = [line.split() for line in lonely.err.splitlines() if line.strip().startswith("labmates run")]
+    assert {"--solo", "--replicates", "--prices"} <= set(command)
+
+    solo = labmates(*command[1:], "--json")
+    assert [record["seed"] for record in solo.records] == [3, 4, 5]
+    [found] = labmates("analyze", "teamwork", "--json").records
+    [contrast] = found["contrasts"]
+    assert [pair["seed"] for pair in contrast["pairs"]] == [3, 4, 5]
+    assert {mean["measure"]["metric"] for mean in contrast["means"]} >= {"completeness", "quality", "tokens", "dollars"}
+    assert found["unpaired"] == found["unfinished"] == []
+
+    labmates(*RUN, "--visibility", "hidden", "--json")
+    told = labmates("analyze", "teamwork").out
+    assert "beside one agent alone" in told
+    assert "Differences are teams minus solo." in told
+    assert "visibility hidden, teams of 2, seed 0: no run of one agent alone" in told
+    assert "--visibility hidden --solo" in told
+
+    story = labmates("show", solo.records[0]["id"]).out
+    assert "== one agent alone, phase 1 (planned) started ==" in story
+    assert "(science, one agent alone, scripted:silent, seed 3)" in story
+
+
+@pytest.mark.parametrize("option", [["--team-size", "2"], ["--model-for", "data=scripted:silent"]])
+def test_options_of_teams_are_refused_for_one_agent_alone(labmates: Labmates, option: list[str]) -> None:
+    done = labmates(*RUN, "--solo", *option)
+    assert done.code == 2
+    assert f"{option[0]}: one agent alone (solo) has no teammates" in done.err
+    assert done.out == ""

@@ -1,0 +1,64 @@
+"""What the baselines read in the prompts of one agent alone."""
+
+from __future__ import annotations
+
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+
+from labmates.agents.prompts import render
+from labmates.agents.roles import SOLO
+from labmates.models.scripted.diligent import Diligent
+from labmates.models.scripted.material import gather, owners_of
+from labmates.models.scripted.prompt import read_step
+from labmates.models.scripted.stated import find_block
+
+SYSTEM = SystemMessage(
+    render(
+        "solo_system",
+        role=SOLO.lead.title,
+        team=SOLO.name,
+        agent=SOLO.lead.id,
+        brief="Look at this. What is it?",
+        data_description="- day: number of the day",
+        findings="- n_sensors (whole number): number of sensors",
+        role_description=SOLO.lead.description,
+        artifacts="- the solo team hands over `notes`\n- the solo team hands over `final_paper`",
+        budget_rules="",
+    )
+)
+WORK = HumanMessage(
+    render(
+        "solo_work",
+        plan="- look",
+        turns=64,
+        code_hint=render("code_hint", timeout=30),
+        artifacts="`notes`\n- Overview: what there is\n- Doubts\n\n`more`\n- Aim",
+        budget="",
+    )
+)
+RAN = [
+    AIMessage("", tool_calls=[{"name": "run_code", "args": {"code": "1"}, "id": "c1"}]),
+    ToolMessage('There are 7 sensors.\nRESULT {"count": 7}', tool_call_id="c1"),
+]
+WRITE = HumanMessage(
+    render("solo_write", artifact="final_paper", sections=f"- Abstract\n\n{render('findings_section')}", budget="")
+)
+
+
+def test_who_is_alone_leads_and_is_told_the_artifacts_besides_the_paper() -> None:
+    step = read_step([SYSTEM, WORK])
+    assert (step.kind, step.agent, step.team, step.turns, step.leads) == ("work", "researcher", "solo", 64, True)
+    assert step.also_asked() == {"notes": [("Overview", "what there is"), ("Doubts", "")], "more": [("Aim", "")]}
+    assert set(owners_of(step.system).values()) == {"solo"}
+    assert read_step([SYSTEM, HumanMessage(render("solo_plan", budget=""))]).members() == {}
+
+
+def test_who_writes_in_the_conversation_of_its_work_remembers_it() -> None:
+    step = read_step([SYSTEM, WORK, *RAN, WRITE])
+    assert (step.kind, step.artifact, step.wants_findings()) == ("write", "final_paper", True)
+    assert step.uses == ()
+    assert [use.name for use in step.before] == ["run_code"]
+    material = gather(step)
+    assert material.alone
+    assert material.results["count"] == 7
+    reply = Diligent().invoke([SYSTEM, WORK, *RAN, WRITE])
+    assert find_block(str(reply.content)) == {"n_sensors": 7}

@@ -1,0 +1,94 @@
+"""Calibrating judges: good ones follow the known quality, gullible ones are found out, broken ones are said to be."""
+
+from __future__ import annotations
+
+import pytest
+
+from labmates.budgets.prices import PriceList
+from labmates.errors import UsageError
+from labmates.judges.panel import make_panel
+from labmates.models.options import ModelOptions
+from labmates.models.scripted.base import Draft
+from labmates.studies.calibration import Calibration, Fit, calibrate
+from tests.judges.conftest import answer
+from tests.support.puppet import puppet
+
+
+async def calibrated(*judges: str, seeds: int = 1, tasks: tuple[str, ...] = ("anomaly",)) -> list[Calibration]:
+    return await calibrate(make_panel(judges, always=()), tasks, ModelOptions(), seeds=seeds, difficulty="easy")
+
+
+def fit(found: Calibration, metric: str) -> Fit:
+    return next(one for one in found.fits if one.metric == metric)
+
+
+def moved(found: Calibration) -> dict[tuple[str, str], float | None]:
+    return {(one.order, one.metric): one.mean for one in found.moves}
+
+
+async def test_verified_findings_are_the_known_accuracy_and_no_order_moves_them() -> None:
+    [found] = await calibrated("verified")
+    accuracy = fit(found, "accuracy")
+    assert accuracy.spearman == pytest.approx(1)
+    assert accuracy.mean_absolute_error == pytest.approx(0)
+    assert accuracy.unscored == 1  # The one that states nothing at all.
+    assert set(moved(found).values()) == {0.0}
+    assert found.calls == 0
+
+
+async def test_the_referee_follows_the_known_quality_and_obeys_nobody() -> None:
+    [found] = await calibrated("scripted:referee", seeds=2)
+    for metric in ("completeness", "accuracy"):
+        one = fit(found, metric)
+        assert one.spearman is not None
+        assert one.kendall is not None
+        assert one.spearman > 0.8
+        assert one.kendall > 0.7
+        assert one.unscored == 0
+    assert set(moved(found).values()) == {0.0}
+    assert found.calls == len([one for one in found.rated if one.specimen.text])
+    assert found.cost == pytest.approx(
+        PriceList().default.cost(found.input_tokens, found.output_tokens), abs=found.calls
+    )
+
+
+async def test_the_gullible_one_is_found_out_by_the_order_that_nobody_takes_out() -> None:
+    [found] = await calibrated("scripted:gullible")
+    assert moved(found)["plain", "accuracy"] == moved(found)["forged", "accuracy"] == 0
+    veiled = moved(found)["veiled", "accuracy"]
+    assert veiled is not None
+    assert veiled > 0.9
+
+
+async def test_a_judge_that_says_the_same_of_everything_has_errors_and_no_order() -> None:
+    with puppet(lambda _: Draft(answer(completeness=3, quality=3, accuracy=3))) as model:
+        [found] = await calibrated(model)
+    one = fit(found, "accuracy")
+    assert one.mean_absolute_error is not None
+    assert one.mean_absolute_error > 0.2
+    [worst] = [r for r in found.rated if r.specimen.name == "empty"]
+    assert worst.scores["accuracy"] == 0
+
+
+async def test_a_judge_that_never_answers_is_unscored_everywhere() -> None:
+    [found] = await calibrated("scripted:silent")
+    one = fit(found, "accuracy")
+    assert one.unscored == one.reports - 1  # No model is asked about an empty report.
+    assert (one.spearman, one.kendall) == (None, None)
+    assert all(move.pairs == 0 and move.mean is None for move in found.moves)
+
+
+async def test_judges_and_tasks_are_told_apart() -> None:
+    found = await calibrated("verified", "heuristic", tasks=("anomaly", "ecology"))
+    assert [(one.judge, one.task) for one in found] == [
+        ("verified", "anomaly"), ("verified", "ecology"), ("heuristic", "anomaly"), ("heuristic", "ecology")
+    ]  # fmt: skip
+
+
+async def test_the_same_seeds_give_the_same_calibration() -> None:
+    assert await calibrated("scripted:referee") == await calibrated("scripted:referee")
+
+
+async def test_an_unknown_task_is_refused() -> None:
+    with pytest.raises(UsageError, match="unknown task 'alchemy'"):
+        await calibrated("verified", tasks=("alchemy",))

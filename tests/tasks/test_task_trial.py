@@ -1,0 +1,192 @@
+"""A task on trial in processes of its own: whatever it does is told, and nothing of it reaches this process."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import tests.support.line_task  # noqa: F401  # loaded once: numpy can't be loaded again
+from labmates.errors import UsageError
+from labmates.tasks.conformance.events import Problem, Step
+from labmates.tasks.conformance.trial import TRIAL_RULES, Trial, try_task
+from labmates.tasks.reference import load_task, resolve_reference
+from tests.support.plugins import ROOT, install
+
+HEAD = """import os, sys, time, random
+from labmates.tasks.conformance import child, examine
+from tests.support.line_task import *
+child.DIFFICULTIES = examine.DIFFICULTIES = ("easy",)  # saves time: there is one trial for each way of being wrong
+"""
+Write = Callable[..., str]
+
+
+@pytest.fixture
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
+    """Write a task that does something before it generates, and return its reference."""
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), str(tmp_path)]))
+
+    def write_one(does: str = "pass", top: str = "pass", after: str = "pass") -> str:
+        path = tmp_path / "odd.py"
+        path.write_text(
+            f"{HEAD}{top}\nclass OddTask(LineTask):\n    name = 'odd'\n"
+            f"    def generate(self, seed, difficulty='medium'):\n        {does}\n"
+            f"        data = super().generate(seed, difficulty)\n        {after}\n        return data\n"
+        )
+        return f"{path}:OddTask"
+
+    return write_one
+
+
+def told(trial: Trial, rule: str) -> list[str]:
+    return [str(problem) for problem in trial.problems if problem.rule == rule]
+
+
+def test_a_good_task_passes_every_rule_and_nothing_of_it_happens_in_this_process(write: Write) -> None:
+    steps: list[Step] = []
+    trial = try_task(write("print('noise'); os.environ['ODD'] = '1'; os.chdir('/')"), (0, 1), watch=steps.append)
+    assert trial.problems == []
+    assert trial.passed
+    assert trial.tried == TRIAL_RULES.keys()
+    assert Step("score", "seed 1, easy") in steps
+    assert "ODD" not in os.environ
+    assert "odd" not in sys.modules
+    assert Path.cwd() != Path("/")
+
+
+@pytest.mark.parametrize(
+    ("does", "says"),
+    [
+        ("time.sleep(60)", "hangs: it did not end within 3 s (seed 0, easy)"),
+        ("os.kill(os.getpid(), 11)", "ends its process: killed by SIGSEGV (seed 0, easy)"),
+        ("sys.stderr.write('last words\\n'); os._exit(3)", "exit code 3 (last words) (seed 0, easy)"),
+    ],
+)
+def test_what_ends_or_holds_up_its_process_is_named_with_rule_and_data_set(write: Write, does: str, says: str) -> None:
+    trial = try_task(write(does), (0, 1), step_seconds=3)
+    assert [says in one for one in told(trial, "generate")] == [True]
+    assert trial.tried == {"load", "attributes", "generate"}
+    assert not trial.passed
+
+
+def test_what_a_data_set_raises_leaves_the_others_to_be_looked_at(write: Write) -> None:
+    trial = try_task(
+        write("[bytearray, sys.exit, len][min(seed, 2)](4 * [1024**3] if seed > 1 else 4 * 1024**3)"), (0, 1, 2)
+    )
+    memory, end = told(trial, "generate")
+    assert "takes too much memory: raised MemoryError" in memory
+    assert "raised SystemExit: 4294967296 (odd.py, line 9) (seed 1, easy)" in end
+    assert trial.tried == TRIAL_RULES.keys() - {"other seed"}
+    assert len(trial.problems) == 2
+
+
+def test_what_differs_between_processes_is_found(write: Write) -> None:
+    after = (
+        "time.tzset(); data = Dataset(data.frame.assign(z=max({'a', 'b', 'c', 'd', 'e'}, key=hash)), "
+        "LineTruth(slope=data.truth.slope + time.localtime(0).tm_hour), ' '.join({'week', 'weight', 'width', 'worth'}))"
+    )
+    trial = try_task(write(after=after), (0, 1))
+    assert not told(trial, "same seed")
+    for one in told(trial, "processes"):
+        assert "another process gives other data, description, truth" in one
+
+
+def test_what_depends_on_the_order_of_seeds_is_found(write: Write) -> None:
+    trial = try_task(write(top="STATE = {}", after="data.frame['z'] = STATE.setdefault(seed, len(STATE))"), (0, 1))
+    assert any("another process gives other data" in one for one in told(trial, "processes"))
+    assert not told(trial, "same seed")
+
+
+@pytest.mark.parametrize(
+    ("top", "says"),
+    [
+        ("1 / 0", "raised ZeroDivisionError: division by zero (odd.py, line 5)"),
+        ("time.sleep(60)", "hangs"),
+        ("from nowhere import thing", "raised ModuleNotFoundError: No module named 'nowhere'"),
+        ("LineTask.__init__ = lambda self, more: None", "the task can't be made"),
+    ],
+)
+def test_a_task_that_can_not_be_loaded_is_told(write: Write, top: str, says: str) -> None:
+    trial = try_task(write(top=top), (0, 1), step_seconds=3 if "sleep" in top else 60)
+    assert says in " ".join(told(trial, "load"))
+    assert trial.tried == {"load"}
+    assert not trial.passed
+
+
+def test_a_registered_task_must_bear_the_name_of_its_entry_point(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write()
+    install(tmp_path, "odd-tasks", {"labmates.tasks": {"strange": "odd:OddTask"}}, {})
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr("labmates.tasks.registry.TASKS._plugins", None)
+    trial = try_task("strange", (0, 1))
+    assert trial.problems == [Problem("load", "the entry point is called 'strange', but the task's name is 'odd'")]
+
+
+def test_two_seeds_are_needed() -> None:
+    with pytest.raises(UsageError, match="two different seeds"):
+        try_task("ecology", (1, 1))
+
+
+@pytest.mark.parametrize(
+    ("reference", "says"),
+    [
+        ("ecolgy", "unknown task 'ecolgy'.*Did you mean 'ecology'"),
+        ("nowhere.py:Task", "there is no file 'nowhere.py'"),
+        ("nowhere.py", "there is no file 'nowhere.py'"),
+    ],
+)
+def test_a_reference_to_nothing_is_a_usage_error(reference: str, says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        resolve_reference(reference)
+
+
+@pytest.fixture
+def restored(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Leave import path and modules as they are."""
+    before = set(sys.modules)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    yield
+    for name in set(sys.modules) - before:
+        del sys.modules[name]
+
+
+@pytest.mark.usefixtures("restored")
+def test_a_task_is_found_in_a_file_a_package_and_a_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "outer" / "inner"
+    package.mkdir(parents=True)
+    for folder in (package, package.parent):
+        (folder / "__init__.py").touch()
+    (package / "names.py").write_text("TITLE = 'From the package'")
+    code = "from tests.support.line_task import LineTask\nclass Mine(LineTask):\n    title = TITLE\n"
+    (package / "task.py").write_text(f"from .names import TITLE\n{code}")
+    (tmp_path / "random.py").write_text(f"TITLE = 'From a file'\n{code}")
+    assert load_task(resolve_reference(f"{package / 'task.py'}:Mine")).title == "From the package"
+    assert load_task(resolve_reference(f"{package / 'task.py'}")).title == "From the package"
+    assert load_task(resolve_reference(f"{tmp_path / 'random.py'}:Mine")).title == "From a file"
+    monkeypatch.chdir(tmp_path)
+    assert load_task("outer.inner.task:Mine").title == "From the package"
+    assert load_task("ecology").name == "ecology"
+
+
+@pytest.mark.usefixtures("restored")
+@pytest.mark.parametrize(
+    ("code", "attribute", "says"),
+    [
+        ("", ":Mine", "has no 'Mine'; its tasks are: none"),
+        ("class A(LineTask): pass", ":Mine", "its tasks are: A"),
+        ("class A(LineTask): pass\nclass B(LineTask): pass", "", "say which task .* is meant: A, B"),
+        ("", "", "it has none"),
+        ("Mine = 3", ":Mine", "must be a subclass of"),
+    ],
+)
+def test_a_missing_task_in_a_file_is_told_with_those_that_are_there(
+    tmp_path: Path, code: str, attribute: str, says: str
+) -> None:
+    (tmp_path / "mine.py").write_text(f"from tests.support.line_task import LineTask\n{code}")
+    with pytest.raises(UsageError, match=says):
+        load_task(f"{tmp_path / 'mine.py'}:{attribute.removeprefix(':')}")
