@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from labmates.budgets.money import parse_dollars, show_dollars
 from labmates.cli.console import clean, err, print_json
+from labmates.cli.summary import team_title
 from labmates.records.events import ChargeEvent, Event, LLMCallEvent, PhaseEvent, ToolCallEvent
 from labmates.records.view import run_json
 
@@ -128,7 +129,7 @@ class Progress:
         name = f"{event.team} {event.number + 1}"
         counts = "" if event.status == "started" else f", {_counts(state.phases.get(name, _Count()))}"
         left = f", {state.left} left" if state.left else ""
-        self.notify(f"run {run.id}: {event.team} team, phase {event.number + 1} {event.status}{counts}{left}")
+        self.notify(f"run {run.id}: {team_title(event.team)}, phase {event.number + 1} {event.status}{counts}{left}")
 
     def _table(self) -> Table:
         from rich.table import Table

@@ -95,13 +95,12 @@ def artifact_of(store: Store, run_id: str, name: str) -> str | None:
 
 def _tell(event: Event, bodies: Bodies, most: int | None) -> None:
     """Print one event; texts are indented under its line."""
-    from labmates.agents.roles import SOLO
+    from labmates.cli.summary import team_title
 
     who = f"{event.team}/{event.agent}" if event.agent else event.team
     match event.type:
         case "phase":
-            name = "one agent alone" if event.team == SOLO.name else f"{event.team} team"
-            _head(f"\n== {name}, phase {event.number + 1} ({event.reason}) {event.status} ==", "bold")
+            _head(f"\n== {team_title(event.team)}, phase {event.number + 1} ({event.reason}) {event.status} ==", "bold")
         case "llm_call":
             faults = f", {', '.join(event.faults)}" if event.faults else ""
             _head(f"{who}: reply ({event.input_tokens} + {event.output_tokens} tokens{faults})", "cyan")

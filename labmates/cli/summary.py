@@ -138,3 +138,10 @@ def handoff_table(scores: list[ScoreEvent]) -> Table | None:
 
 def _number(value: float | None) -> str:
     return "unscored" if value is None else f"{value:.3f}"
+
+
+def team_title(name: str) -> str:
+    """Return what to call a team in a text for people."""
+    from labmates.agents.roles import SOLO
+
+    return "one agent alone" if name == SOLO.name else f"{name} team"

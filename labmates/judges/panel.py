@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -22,6 +22,7 @@ from labmates.judges.verified import VerifiedJudge
 from labmates.models.bodies import one_line
 from labmates.models.names import parse_model
 from labmates.models.safe import safe_text, safe_value
+from labmates.registry import PluginError
 
 _log = logging.getLogger(__name__)
 
@@ -60,6 +61,12 @@ class Panel:
 
 DEFAULT_PANEL: Final = Panel()
 """The judges that need no model."""
+
+
+def partial_judges(panel: Panel, models: Collection[str]) -> str | None:
+    """Return a warning about models of the panel that are to judge their own work; None if there are none."""
+    own = [name.removeprefix(PREFIX) for name in panel.names if name.removeprefix(PREFIX) in models]
+    return f"{', '.join(own)} will judge work of its own, which models tend to prefer." if own else None
 
 
 def make_panel(judges: Sequence[str], extractor: str | None = None, *, always: Sequence[str] = ALWAYS) -> Panel:
@@ -110,8 +117,9 @@ class SafeJudge:
         self._judge: Judge | None = None
         self._problem = ""
         try:
-            self._judge = _checked_judge(make())
-        except Exception as error:
+            with JUDGES.guarded(name, "can't be made"):
+                self._judge = _checked_judge(make())
+        except (Exception, SystemExit) as error:
             self._problem = self._told("can't be made", error)
 
     @property
@@ -124,7 +132,8 @@ class SafeJudge:
         if self._judge is None:
             return self._unscored()
         try:
-            return _checked_scores(await self._judge.score(report), self.name)
+            with JUDGES.guarded(self.name, "failed"):
+                return _checked_scores(await self._judge.score(report), self.name)
         except (Exception, SystemExit) as error:
             self._problem = self._told("failed", error)
             return self._unscored()
@@ -132,7 +141,8 @@ class SafeJudge:
     def _told(self, what: str, error: BaseException) -> str:
         _log.warning("judge %s %s", self.name, what, exc_info=True)
         kind = "" if isinstance(error, LabmatesError) else f"{type(error).__name__}: "
-        return one_line(f"the judge {what}: {kind}{error}", _LONGEST_REASON)
+        whole = str(error) if isinstance(error, PluginError) else f"the judge {what}: {kind}{error}"
+        return one_line(whole, _LONGEST_REASON)
 
     def _unscored(self) -> list[Score]:
         metrics = getattr(self._judge, "metrics", None) or (EVERY_METRIC,)

@@ -23,6 +23,7 @@ from labmates.models.check import check_models
 from labmates.models.hub import ModelHub
 from labmates.models.options import ModelOptions
 from labmates.seeds import derive
+from labmates.studies.tracing import traced
 from labmates.tasks.base import Difficulty, Task
 from labmates.tasks.registry import get_task
 from labmates.workflows.judging import Judging, Verdict, hearings
@@ -124,7 +125,7 @@ async def calibrate(
     """
     known = [get_task(name) for name in dict.fromkeys(tasks)]
     await check_models(panel.models, options)
-    async with ModelHub(options) as hub:
+    async with traced(None), ModelHub(options) as hub:
         judging = Judging(panel, hub)
         reports = [
             (task.name, seed, specimen, report)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from labmates.budgets.prices import PriceList
 from labmates.errors import LabmatesError, UsageError
 from labmates.judges.base import Report
-from labmates.judges.panel import Panel
+from labmates.judges.panel import Panel, partial_judges
 from labmates.models.check import check_models
 from labmates.models.hub import ModelHub
 from labmates.models.options import ModelOptions
@@ -155,6 +155,8 @@ async def judge_runs(
         Before anything starts, if a model can't be asked.
     """
     await check_models(panel.models, options)
+    if notify and (warning := partial_judges(panel, {model for run in runs for model in run.models})):
+        notify(warning)
     places = asyncio.Semaphore(options.max_concurrent_calls)
     async with traced(notify), ModelHub(options) as hub:
         judging = Judging(panel, hub)

@@ -21,7 +21,7 @@ from pydantic import ValidationError
 from labmates._version import __version__
 from labmates.budgets.money import format_dollars
 from labmates.errors import LabmatesError, UsageError
-from labmates.judges.panel import make_panel
+from labmates.judges.panel import make_panel, partial_judges
 from labmates.models.check import check_models
 from labmates.models.hub import ModelHub
 from labmates.models.names import is_own_baseline
@@ -144,6 +144,8 @@ class Session:
         panel = make_panel(self._settings.judges, self._settings.extractor)
         await check_models(models, self._settings.models)
         await check_models(panel.models, self._settings.judge_models)
+        if self._notify and (warning := partial_judges(panel, models)):
+            self._notify(warning)
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(traced(self._notify))
             hub = await stack.enter_async_context(ModelHub(self._settings.models))

@@ -11,7 +11,7 @@ import pytest
 from labmates.errors import UsageError
 from labmates.judges.base import Judge, Report, Score
 from labmates.judges.interview import Interviewer
-from labmates.judges.panel import ALWAYS, DEFAULT_PANEL, SafeJudge, make_panel, open_judge
+from labmates.judges.panel import ALWAYS, DEFAULT_PANEL, SafeJudge, make_panel, open_judge, partial_judges
 from labmates.judges.registry import JUDGES
 from labmates.judges.rubric import RubricJudge
 from labmates.judges.verified import VerifiedJudge
@@ -45,6 +45,11 @@ class Returns(Style):
         return self.what() if callable(self.what) else self.what  # type: ignore[return-value]
 
 
+class Leaves(Style):
+    async def score(self, report: Report) -> list[Score]:
+        raise SystemExit(3)
+
+
 def refuses() -> Judge:
     raise ValueError("a licence is needed")
 
@@ -64,7 +69,8 @@ def opened(name: str, extractor: str | None = None) -> SafeJudge:
 def judges(monkeypatch: pytest.MonkeyPatch) -> Registry[Callable[[], Judge]]:
     """A registry of our own judges, to which a test adds."""
     fresh: Registry[Callable[[], Judge]] = Registry("judge", JUDGES.group, {n: JUDGES._own[n] for n in JUDGES._own})
-    monkeypatch.setattr("labmates.judges.panel.JUDGES", fresh)
+    for module in ("panel", "registry"):
+        monkeypatch.setattr(f"labmates.judges.{module}.JUDGES", fresh)
     return fresh
 
 
@@ -84,6 +90,12 @@ def test_models_and_registered_judges_are_named_once_each_in_order() -> None:
 def test_an_extractor_is_asked_only_where_verified_judges() -> None:
     assert make_panel(["verified"], "scripted:silent", always=()).models == ("scripted:silent",)
     assert make_panel(["heuristic"], "scripted:silent", always=()).models == ()
+
+
+def test_a_model_that_judges_its_own_work_is_told() -> None:
+    panel = make_panel(["scripted:referee", "handoff"])
+    assert partial_judges(panel, {"scripted:diligent"}) is None
+    assert "scripted:referee" in str(partial_judges(panel, {"scripted:referee", "scripted:diligent"}))
 
 
 @pytest.mark.parametrize(
@@ -124,12 +136,18 @@ async def test_a_judge_of_an_installed_package_scores(
     assert "style" in judges.names()
     [score] = await opened("style").score(report_of())
     assert (score.judge, score.version, score.metric, score.value) == ("style", "0.1", "style", 0.5)
+    monkeypatch.setattr(Style, "score", Raises.score)
+    [failed] = await opened("style").score(report_of())
+    assert failed.failed
+    assert "stylepack 1.0, entry point labmates.judges: style = stylepack:Style" in failed.reason
+    assert "RuntimeError: no ink left" in failed.reason
 
 
 @pytest.mark.parametrize(
     ("entry", "metric", "says"),
     [
         (Raises, "style", "RuntimeError: no ink left"),
+        (Leaves, "style", "SystemExit: 3"),
         (refuses, "all", "ValueError: a licence is needed"),
         (lambda: None, "all", "its version must be a text"),
         (lambda: object(), "all", "its version must be a text"),

@@ -31,13 +31,25 @@ ANOMALY = {
     "worst": "T1",
     "drifting": ["T3"],
 }
+GEOSPATIAL = {
+    "sites": 2900,
+    "drivers": [["iron_pct", 1], ["soil_ph", -1]],
+    "rock": "gneiss",
+    "range": 1200,
+    "azimuth": 35.5,
+    "ratio": 2.1,
+    "nugget": 0.3,
+    "hotspots": [[400_100.0, 6_000_200.0, 250.0], [404_000.0, 6_003_000.0, 310.0]],
+    "r2": {"random": 0.7, "block": 0.5, "plain": 0.4},
+}
+TASKS = [("ecology", ECOLOGY), ("anomaly", ANOMALY), ("geospatial", GEOSPATIAL)]
 
 
 def prompt(schema: str) -> str:
     return f"## What the final paper has to state\n{schema}\n\n## Your role\n- other (text): nothing"
 
 
-@pytest.mark.parametrize(("task", "results"), [("ecology", ECOLOGY), ("anomaly", ANOMALY)])
+@pytest.mark.parametrize(("task", "results"), TASKS)
 def test_every_field_of_the_tasks_is_stated_in_valid_form(task: str, results: dict[str, object]) -> None:
     model = get_task(task).findings
     block = state(results, read_fields(prompt(findings_schema_text(get_task(task)))))
@@ -61,7 +73,7 @@ def test_the_values_stand_where_they_belong() -> None:
     }
 
 
-@pytest.mark.parametrize(("task", "results"), [("ecology", ECOLOGY), ("anomaly", ANOMALY)])
+@pytest.mark.parametrize(("task", "results"), TASKS)
 def test_what_was_stated_can_be_taken_up_and_stated_again(task: str, results: dict[str, object]) -> None:
     fields = read_fields(prompt(findings_schema_text(get_task(task))))
     block = state(results, fields)
@@ -92,9 +104,7 @@ JSON = st.recursive(
 )
 
 
-FIELDS = [
-    field for task in ("ecology", "anomaly") for field in read_fields(prompt(findings_schema_text(get_task(task))))
-]
+FIELDS = [field for task, _ in TASKS for field in read_fields(prompt(findings_schema_text(get_task(task))))]
 
 
 @given(st.dictionaries(st.sampled_from([field.name for field in FIELDS]), JSON, max_size=6))
@@ -118,7 +128,7 @@ def test_of_several_sources_the_first_counts() -> None:
 
 
 def test_facts_are_sentences_with_numbers() -> None:
-    for results in (ECOLOGY, ANOMALY):
+    for _, results in TASKS:
         told = facts(results)
         assert len(told) > 4
         assert all(sentence.endswith(".") and len(sentence) > 20 for sentence in told)

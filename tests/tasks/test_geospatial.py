@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from scipy.spatial import cKDTree
 
 from labmates.tasks.base import DIFFICULTIES, Credit, Dataset, Difficulty, accuracy
+from labmates.tasks.conformance import check_task
 from labmates.tasks.geospatial import Driver, GeospatialFindings, GeospatialTask, GeospatialTruth, Spot
 from labmates.tasks.geospatial_data import APART, HEIGHT, INSIDE, LEVELS, SPREAD, WIDTH, Ground, draw_ground
 from labmates.tasks.geospatial_fields import LOW, Continuity, predicted, random_field
@@ -59,6 +60,10 @@ def in_order(frame: pd.DataFrame) -> Floats:
 
 def credits(truth: GeospatialTruth, **stated: Any) -> dict[str, Credit]:
     return {credit.finding: credit for credit in TASK.score(GeospatialFindings(**stated), truth)}
+
+
+def test_the_task_conforms() -> None:
+    assert [problem for problem in check_task(TASK, seeds=(0, 1)) if problem.severity == "error"] == []
 
 
 @given(
