@@ -66,7 +66,8 @@ _NAME_CHARS = 200
 _DEPTH = 3  # folders below one another in `out/`
 _ENTRIES = 2_000  # entries of `out/` that are looked at
 _SWEEPS = 200
-_IDLE_MILLISECONDS = 300
+_PATIENCE_MILLISECONDS = 2_000  # a session that is used at once must not pay for what it may not need
+_PAUSE_MILLISECONDS = 20
 _LIKELY = (
     "matplotlib.pyplot",
     "scipy.stats",
@@ -152,8 +153,9 @@ class Nursery:
         poll.register(self._control, select.POLLIN)
         poll.register(bell, select.POLLIN)
         while True:
-            idle = self._likely and not self._number
-            ready = dict(poll.poll(_IDLE_MILLISECONDS if idle else None))
+            waits = self._likely and not self._number
+            patience = _PATIENCE_MILLISECONDS if len(self._likely) == len(_LIKELY) else _PAUSE_MILLISECONDS
+            ready = dict(poll.poll(patience if waits else None))
             if not ready:
                 with contextlib.suppress(ImportError):
                     importlib.import_module(self._likely.pop(0))

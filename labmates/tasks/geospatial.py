@@ -173,7 +173,10 @@ class GeospatialTask(Task[GeospatialTruth, GeospatialFindings]):
         return GeospatialFindings(**truth.model_dump())
 
     def score(self, findings: GeospatialFindings, truth: GeospatialTruth) -> tuple[Credit, ...]:
-        """Compare with the tolerances named at the head of this module; lists by F1 (see ``scoring.guarded_f1``)."""
+        """Compare with the tolerances named at the head of this module; lists by F1 (see ``scoring.guarded_f1``).
+
+        Hot spots and covariates weigh more than half: numbers can come near the truth by accident, lists can't.
+        """
 
         def number(field: str, weight: float, full: float, zero: float, *, relative: bool = False) -> Credit:
             return score_number(
@@ -185,21 +188,21 @@ class GeospatialTask(Task[GeospatialTruth, GeospatialFindings]):
             )
 
         return (
-            number("n_sites", 0.25, SITES_FULL, SITES_ZERO, relative=True),
+            number("n_sites", 0.2, SITES_FULL, SITES_ZERO, relative=True),
             _score_covariates(findings.covariates, truth.covariates),
             _score_rock(findings.richest_rock, truth.richest_rock),
-            number("range_m", 1.5, RANGE_FULL, RANGE_ZERO, relative=True),
+            number("range_m", 1.25, RANGE_FULL, RANGE_ZERO, relative=True),
             score_number(
                 "anisotropy_azimuth",
                 findings.anisotropy_azimuth,
                 truth.anisotropy_azimuth,
-                weight=1,
+                weight=0.75,
                 credit=lambda a, b: fading(_turn(a, b), AZIMUTH_FULL, AZIMUTH_ZERO),
             ),
             number("anisotropy_ratio", 0.5, RATIO_FULL, RATIO_ZERO, relative=True),
-            number("nugget_share", 1, NUGGET_FULL, NUGGET_ZERO),
-            score_list("hot_spots", findings.hot_spots, truth.hot_spots, weight=3.5, similarity=_spot_similarity),
-            *(number(name, 0.4, FIT_FULL, FIT_ZERO) for name in ("r2_random_cv", "r2_block_cv", "r2_covariates_cv")),
+            number("nugget_share", 0.75, NUGGET_FULL, NUGGET_ZERO),
+            score_list("hot_spots", findings.hot_spots, truth.hot_spots, weight=4.5, similarity=_spot_similarity),
+            *(number(name, 0.35, FIT_FULL, FIT_ZERO) for name in ("r2_random_cv", "r2_block_cv", "r2_covariates_cv")),
         )
 
     def checks(self, truth: GeospatialTruth) -> tuple[Check, ...]:
@@ -266,7 +269,7 @@ def _score_covariates(stated: Sequence[Driver] | None, true: Sequence[Driver]) -
             return 0.0
         return NO_SIGN if a.sign is None else float(a.sign == b.sign)
 
-    return score_list("covariates", stated, true, weight=3, similarity=similarity)
+    return score_list("covariates", stated, true, weight=3.5, similarity=similarity)
 
 
 def _score_rock(stated: str | None, true: str) -> Credit:
