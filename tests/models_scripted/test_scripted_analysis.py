@@ -97,7 +97,7 @@ def test_every_role_gets_through_its_cells_within_what_the_lead_gets_to_read(nam
         cell: run(source(cell), names) for cell in ("prepare", "profile", *dict.fromkeys(FILES[layout].values()))
     }
     assert next(results_of(printed["prepare"]))["layout"] == layout
-    for role in WORK:
+    for role in WORK.keys() - {"researcher"}:  # who works alone reads all of it anyway
         assert sum(len(printed[cell]) for cell in ("prepare", *cells_for(role, layout))) <= 3_000, role
 
 
