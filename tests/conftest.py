@@ -51,3 +51,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             if part in required:
                 pytest.fail(f"LABMATES_REQUIRE names '{part}', but this machine has none{advice}", pytrace=False)
             pytest.skip(f"this machine has no {part}{advice}")
+
+
+@pytest.fixture(autouse=True)
+def no_sandboxes_on_trial(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start no sandbox ahead for a model that may never need it: most models of tests never do, and starts are dear."""
+    monkeypatch.setattr("labmates.workflows.workshop._TRIALS", 0)
