@@ -24,7 +24,7 @@ test: setup lint
 	$(BIN)/pytest -n 2 --dist loadgroup
 
 test-slow: setup
-	$(BIN)/pytest -m slow
+	$(BIN)/pytest -n 2 --dist loadgroup -m slow
 
 lint: setup
 	$(BIN)/ruff check
