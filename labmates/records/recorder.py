@@ -26,8 +26,8 @@ class Recorder:
     ----------
     store
         Where they go; None keeps them in memory only.
-    run_id
-        The run.
+    run
+        The run, as it was claimed; None if there is no store.
     events, bodies
         What the store already holds of the run, when it is taken up again.
     listen
@@ -37,14 +37,14 @@ class Recorder:
     def __init__(
         self,
         store: Store | None,
-        run_id: str,
+        run: RunRecord | None,
         *,
         events: Sequence[Event] = (),
         bodies: list[Body] | None = None,
         listen: Listener | None = None,
     ) -> None:
         self._store = store
-        self._run_id = run_id
+        self._run = run
         self._listen = listen
         self._lock = asyncio.Lock()
         self._unwritten = len(events)
@@ -67,12 +67,12 @@ class Recorder:
 
     async def flush(self) -> None:
         """Write what is new to the store."""
-        if self._store is None:
+        if self._store is None or self._run is None:
             return
         async with self._lock:
             events, bodies = self._take()
             if events or bodies:
-                await asyncio.to_thread(self._store.append, self._run_id, events, bodies)
+                await asyncio.to_thread(self._store.append, self._run, events, bodies)
 
     async def finish(self, run: RunRecord) -> None:
         """Write the run's end and whatever is new, in one transaction."""

@@ -6,8 +6,9 @@ import secrets
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-RunStatus = Literal["running", "completed", "exhausted", "failed", "interrupted"]
-"""``running`` stands in the store only while a process works on the run, or after one died without a word."""
+RunStatus = Literal["planned", "running", "completed", "exhausted", "failed", "interrupted"]
+"""``planned`` runs of a study were not begun yet; ``running`` stands in the store only while a worker holds the run,
+or after one died without a word."""
 
 ENDED: frozenset[RunStatus] = frozenset({"completed", "exhausted"})
 """A run in one of these states is over; from any other it can be taken up again."""
@@ -37,6 +38,12 @@ class RunRecord:
         ``total``, ``spent`` and ``remaining`` in dollars as decimal strings, or None.
     started
         Unix time in seconds.
+    attempt
+        Number of the attempt to execute it, from 1; 0 before the first.
+    worker
+        Who executes it, while it goes on.
+    origin
+        Run and number of the event from which it was forked, ``RUN@EVENT``; None for most.
     """
 
     id: str
@@ -57,6 +64,9 @@ class RunRecord:
     started: float = 0.0
     seconds: float = 0.0
     version: str = ""
+    attempt: int = 0
+    worker: str | None = None
+    origin: str | None = None
 
 
 def new_run_id() -> str:

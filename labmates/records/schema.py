@@ -2,6 +2,8 @@
 
 One body of a run (message, text, picture) is one row, and events name bodies by number. Scores are events too: a
 judge adds its own, at the end of the run or later, and none is ever overwritten.
+
+A change of these tables is a migration (`records.migrations`), and `VERSION` is the newest one.
 """
 
 from __future__ import annotations
@@ -21,16 +23,20 @@ from sqlalchemy import (
     Text,
 )
 
-VERSION = 1
-"""Version of this schema; a store of another version is refused."""
+VERSION = "0002"
+"""The newest migration; a store of another version is refused until it was upgraded."""
 
 metadata = MetaData()
 
-meta = Table(
-    "labmates_meta",
+version = Table("alembic_version", metadata, Column("version_num", String(32), primary_key=True))
+
+studies = Table(
+    "studies",
     metadata,
-    Column("name", String(40), primary_key=True),
-    Column("value", Text, nullable=False),
+    Column("name", String(200), primary_key=True),
+    Column("spec", JSON, nullable=False),
+    Column("cap", BigInteger),
+    Column("created", Float, nullable=False),
 )
 
 runs = Table(
@@ -54,8 +60,32 @@ runs = Table(
     Column("started", Float, nullable=False),
     Column("seconds", Float, nullable=False),
     Column("version", String(40), nullable=False),
+    # Who works on it: the number of the attempt fences off workers that have lost their lease.
+    Column("attempt", Integer, nullable=False, server_default="0"),
+    Column("worker", String(200)),
+    Column("lease", Float),
+    # Within its study: its place in the queue, and what it has cost and may cost at most, in micro-dollars.
+    Column("place", Integer, nullable=False, server_default="0"),
+    Column("spent", BigInteger, nullable=False, server_default="0"),
+    Column("most", BigInteger, nullable=False, server_default="0"),
+    # The run and the number of the event from which it was forked, as RUN@EVENT.
+    Column("origin", String(60)),
     Index("runs_by_key", "kind", "key", "replicate"),
+    Index("runs_of_study", "study", "key", "replicate", unique=True),
+    Index("runs_in_queue", "study", "status", "place", "most", "spent"),
 )
+
+attempts = Table(
+    "attempts",
+    metadata,
+    Column("run", ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True),
+    Column("number", Integer, primary_key=True),
+    Column("worker", String(200)),
+    Column("status", String(20), nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("at", Float, nullable=False),
+)
+"""The attempts that did not end their run, with the reason."""
 
 events = Table(
     "events",

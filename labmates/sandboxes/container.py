@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from labmates.sandboxes.base import SandboxError
 from labmates.sandboxes.engine import EngineError, docker_errors, explain_docker_error, remove_container
 from labmates.sandboxes.image.names import find_image, image_tag
+from labmates.sandboxes.labels import container_labels
 from labmates.sandboxes.leftovers import sweep_containers
-from labmates.sandboxes.owners import container_labels
 from labmates.sandboxes.process import Folders, Limits, kernel_environment
 
 if TYPE_CHECKING:

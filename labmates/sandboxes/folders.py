@@ -7,7 +7,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from labmates.sandboxes.owners import owner_state, this_owner
+from labmates.owners import owner_state, this_owner
 
 _PREFIX = "labmates-sandbox-"
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from labmates.errors import UsageError
+from labmates.errors import MissingExtraError
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -20,15 +20,29 @@ async def open_saver(store: Store) -> AsyncIterator[BaseCheckpointSaver[Any]]:
 
     Raises
     ------
-    UsageError
-        If the store is no SQLite file.
+    MissingExtraError
+        If the store is in PostgreSQL and LangGraph's package for that is not installed.
     """
+    opening = _sqlite(store.sqlite_path) if store.sqlite_path else _postgres(store)
+    async with opening as saver:
+        yield saver
+
+
+@asynccontextmanager
+async def _sqlite(path: str) -> AsyncIterator[BaseCheckpointSaver[Any]]:
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-    path = store.sqlite_path
-    if not path:
-        raise UsageError(f"the store '{store.shown_url}' is no SQLite file; give one, such as sqlite:///labmates.db")
     async with AsyncSqliteSaver.from_conn_string(path) as saver:
         await saver.conn.execute("PRAGMA synchronous=NORMAL")
         await saver.conn.execute("PRAGMA busy_timeout=30000")
+        yield saver
+
+
+@asynccontextmanager
+async def _postgres(store: Store) -> AsyncIterator[BaseCheckpointSaver[Any]]:
+    try:
+        from labmates.studies.postgres_saver import open_postgres_saver
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("a store in PostgreSQL", "postgres") from error
+    async with open_postgres_saver(store.database.plain_url) as saver:
         yield saver

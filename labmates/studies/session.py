@@ -1,6 +1,6 @@
-"""A session: runs of one kind, executed side by side with shared models and sandboxes, each kept in the store.
+"""A session: runs executed side by side by one worker, with shared models and sandboxes, each kept in the store.
 
-Whatever happens to a run (an unreachable model, Ctrl-C, a full disk), its record says how it ended, and a run that
+Whatever happens to a run (an unreachable model, Ctrl-C, a killed process), its record says how it ended, and a run that
 did not end as it should can be taken up again where it stopped.
 """
 
@@ -10,8 +10,8 @@ import asyncio
 import logging
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,14 +25,18 @@ from labmates.judges.panel import make_panel, partial_judges
 from labmates.models.check import check_models
 from labmates.models.hub import ModelHub
 from labmates.models.names import is_own_baseline
+from labmates.owners import this_worker
+from labmates.records.claims import BEAT_SECONDS, Claims
+from labmates.records.database import StoreError
 from labmates.records.events import ErrorEvent, Event
 from labmates.records.recorder import Recorder
 from labmates.records.run import ENDED, RunRecord, new_run_id
-from labmates.records.store import Store
+from labmates.records.store import LeaseLostError, Store
 from labmates.sandboxes.choose import choose_backend
 from labmates.studies.checkpoints import open_saver
 from labmates.studies.settings import RunSettings
 from labmates.studies.tracing import traced
+from labmates.workflows.brake import Brake, StoppedError
 from labmates.workflows.judging import Judging
 from labmates.workflows.kinds import KINDS, Condition, Kind, Outcome
 from labmates.workflows.services import Services
@@ -97,7 +101,7 @@ def condition_of(run: RunRecord) -> Condition:
 
 
 class Session:
-    """Executes runs with shared models and sandboxes.
+    """Executes runs with shared models and sandboxes, as one worker.
 
     Parameters
     ----------
@@ -107,6 +111,8 @@ class Session:
         Told what happens, for a progress display.
     notify
         Told in words what the user should know, for instance where code will run.
+    brake
+        Asks the runs to stop at their next step.
     """
 
     def __init__(
@@ -116,14 +122,17 @@ class Session:
         *,
         watch: Watch | None = None,
         notify: Callable[[str], None] | None = None,
+        brake: Brake | None = None,
     ) -> None:
         self._store = store
         self._settings = settings
         self._watch = watch
         self._notify = notify
+        self._brake = brake
+        self.claims = Claims(store, this_worker())
 
     async def execute(self, runs: Sequence[RunRecord], *, resume: bool = False) -> list[RunRecord]:
-        """Execute runs of one kind and return their records as they ended, in the given order.
+        """Execute runs and return their records as they ended, in the given order, without those that were not begun.
 
         Parameters
         ----------
@@ -134,38 +143,59 @@ class Session:
         ------
         UsageError
             Before anything starts, if the runs can't be executed as they are asked for.
+        StoreError
+            If the store can't be written; the runs are cut off, and can be gone on with when it can.
         asyncio.CancelledError
             If interrupted, after the runs have been recorded as such.
         """
-        conditions = [condition_of(run) for run in runs]
-        for condition in {condition.key: condition for condition in conditions}.values():
+        claim = (lambda run: self.claims.take(run.id)) if resume else self.claims.new
+        conditions = {run.key: condition_of(run) for run in runs}
+        async with self.opened(conditions.values()) as lab:
+            places = asyncio.Semaphore(self._settings.max_concurrent_runs)
+
+            async def one(run: RunRecord) -> RunRecord | None:
+                async with places:
+                    if self._brake is not None and self._brake.pulled.is_set():
+                        return None
+                    return await lab.carry_out(await asyncio.to_thread(claim, run))
+
+            try:
+                async with asyncio.TaskGroup() as group:
+                    tasks = [group.create_task(one(run)) for run in runs]
+            except ExceptionGroup as group_error:
+                raise group_error.exceptions[0] from None
+            return [ended for task in tasks if (ended := task.result()) is not None]
+
+    @asynccontextmanager
+    async def opened(self, conditions: Iterable[Condition]) -> AsyncIterator[OpenSession]:
+        """Open what runs of these conditions need, and keep the runs that are carried out claimed.
+
+        Raises
+        ------
+        UsageError
+            If runs of the conditions can't be executed as they are asked for.
+        """
+        conditions = list(conditions)
+        for condition in conditions:
             condition.check()
-        models = list(dict.fromkeys(model for run in runs for model in run.models))
-        panel = make_panel(self._settings.judges, self._settings.extractor)
-        await check_models(models, self._settings.models)
-        await check_models(panel.models, self._settings.judge_models)
+        models = list(dict.fromkeys(model for condition in conditions for model in condition.models()))
+        settings = self._settings
+        panel = make_panel(settings.judges, settings.extractor)
+        await check_models(models, settings.models)
+        await check_models(panel.models, settings.judge_models)
         if self._notify and (warning := partial_judges(panel, models)):
             self._notify(warning)
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(traced(self._notify))
-            hub = await stack.enter_async_context(ModelHub(self._settings.models))
-            apart = self._settings.judge_models != self._settings.models
-            judges_hub = await stack.enter_async_context(ModelHub(self._settings.judge_models)) if apart else hub
-            judging = Judging(panel, judges_hub)
+            hub = await stack.enter_async_context(ModelHub(settings.models))
+            apart = settings.judge_models != settings.models
+            judges_hub = await stack.enter_async_context(ModelHub(settings.judge_models)) if apart else hub
             saver = await stack.enter_async_context(open_saver(self._store))
             workshop = await stack.enter_async_context(self._workshop(trusted=all(map(is_own_baseline, models))))
-            places = asyncio.Semaphore(self._settings.max_concurrent_runs)
-
-            async def one(run: RunRecord, condition: Condition) -> RunRecord:
-                async with places:
-                    return await self._run(run, condition, hub, saver, workshop, judging, resume)
-
-            try:
-                async with asyncio.TaskGroup() as group:
-                    tasks = [group.create_task(one(*pair)) for pair in zip(runs, conditions, strict=True)]
-            except ExceptionGroup as group_error:
-                raise group_error.exceptions[0] from None
-            return [task.result() for task in tasks]
+            judging = Judging(panel, judges_hub)
+            lab = OpenSession(self._store, hub, judging, saver, workshop, self._watch, self._brake)
+            await stack.enter_async_context(lab.beating(self.claims))
+            yield lab
 
     @asynccontextmanager
     async def _workshop(self, *, trusted: bool) -> AsyncIterator[Workshop]:
@@ -177,60 +207,135 @@ class Session:
         finally:
             await asyncio.shield(choice.backend.close())
 
-    async def _run(
+
+class OpenSession:
+    """A session whose models and sandboxes are there; made by `Session.opened`."""
+
+    def __init__(
         self,
-        run: RunRecord,
-        condition: Condition,
+        store: Store,
         hub: ModelHub,
+        judging: Judging,
         saver: BaseCheckpointSaver[Any],
         workshop: Workshop,
-        judging: Judging,
-        resume: bool,
-    ) -> RunRecord:
+        watch: Watch | None,
+        brake: Brake | None,
+    ) -> None:
+        self._store = store
+        self._hub = hub
+        self._judging = judging
+        self._saver = saver
+        self._workshop = workshop
+        self._watch = watch
+        self._brake = brake
+        self._held: dict[str, RunRecord] = {}
+        self._tasks: dict[str, asyncio.Task[Any]] = {}
+        self._lost: set[str] = set()
+
+    async def carry_out(self, run: RunRecord) -> RunRecord:
+        """Execute a run that this worker has claimed and return its record as it ended.
+
+        Raises
+        ------
+        LeaseLostError
+            If another worker has taken it over.
+        StoreError
+            If the store can't be written.
+        asyncio.CancelledError
+            If interrupted, after the run has been recorded as such.
+        """
+        task = asyncio.current_task()
+        assert task is not None
+        self._held[run.id], self._tasks[run.id] = run, task
+        try:
+            return await self._carry_out(run)
+        except (asyncio.CancelledError, LeaseLostError):
+            if run.id not in self._lost:
+                raise
+            task.uncancel()
+            raise LeaseLostError(f"the run {run.id} was taken over by another worker") from None
+        finally:
+            self._held.pop(run.id, None)
+            self._tasks.pop(run.id, None)
+            self._lost.discard(run.id)
+
+    @asynccontextmanager
+    async def beating(self, claims: Claims) -> AsyncIterator[None]:
+        """Keep the runs that are carried out claimed, and stop those that others have taken over."""
+
+        async def beat() -> None:
+            while True:
+                await asyncio.sleep(BEAT_SECONDS)
+                held = list(self._held.values())
+                try:
+                    lost = await asyncio.to_thread(claims.renew, held)
+                except StoreError as error:  # What the runs write will tell, if it does not come back.
+                    _log.warning("leases could not be renewed: %s", error)
+                    continue
+                for run in held:
+                    if run.id in lost and self._held.get(run.id) is run:
+                        self._lost.add(run.id)
+                        self._tasks[run.id].cancel()
+
+        beating = asyncio.create_task(beat())
+        try:
+            yield
+        finally:
+            beating.cancel()
+            with suppress(asyncio.CancelledError):
+                await beating
+
+    async def _carry_out(self, run: RunRecord) -> RunRecord:
+        condition = condition_of(run)
         kind = KINDS.get(run.kind)
         start = time.time()
-        before = run.seconds
-        if resume:
-            await asyncio.to_thread(self._store.reopen, run.id)
-            run = replace(run, status="running", error=None)
-        else:
-            run = replace(run, started=start)
-            await asyncio.to_thread(self._store.create, run)
-        recorder = await asyncio.to_thread(self._recorder, run, resume)
+        recorder = await asyncio.to_thread(self._recorder, run) if run.attempt > 1 else self._new_recorder(run)
         self._tell(run, None)
         with tempfile.TemporaryDirectory(prefix="labmates-") as folder:
-            services = Services(run.id, run.key, run.seed, hub, recorder, workshop, saver, Path(folder), judging)
+            services = Services(
+                run_id=run.id,
+                key=run.key,
+                seed=run.seed,
+                hub=self._hub,
+                recorder=recorder,
+                workshop=self._workshop,
+                saver=self._saver,
+                folder=Path(folder),
+                judging=self._judging,
+                brake=self._brake,
+            )
             ended, cancelled = await _attempt(kind, condition, services)
-        run = replace(
+        ended_run = replace(
             run,
             **ended,
             usage=recorder.usage(),
             budget=_budget(condition.pool, recorder.spent()),
-            sandbox=workshop.backend.name if recorder.ran_code() else None,
-            seconds=round(before + time.time() - start, 3),
+            sandbox=self._workshop.backend.name if recorder.ran_code() else None,
+            seconds=round(run.seconds + time.time() - start, 3),
         )
-        await asyncio.shield(self._finish(run, recorder, saver))
-        self._tell(run, None)
+        await asyncio.shield(self._finish(ended_run, recorder))
+        self._tell(ended_run, None)
         if cancelled:
             raise asyncio.CancelledError
-        return run
+        return ended_run
 
-    def _recorder(self, run: RunRecord, resume: bool) -> Recorder:
-        def listen(event: Event) -> None:
-            self._tell(run, event)
+    def _new_recorder(self, run: RunRecord) -> Recorder:
+        return Recorder(self._store, run, listen=lambda event: self._tell(run, event))
 
-        if not resume:
-            return Recorder(self._store, run.id, listen=listen)
+    def _recorder(self, run: RunRecord) -> Recorder:
+        """Return a recorder that knows what earlier attempts have recorded."""
         events = self._store.events(run.id)
-        recorder = Recorder(self._store, run.id, events=events, bodies=self._store.bodies(run.id), listen=listen)
+        bodies = self._store.bodies(run.id)
         for event in events:
-            listen(event)
-        return recorder
+            self._tell(run, event)
+        return Recorder(
+            self._store, run, events=events, bodies=bodies, listen=lambda event: self._tell(run, event)
+        )
 
-    async def _finish(self, run: RunRecord, recorder: Recorder, saver: BaseCheckpointSaver[Any]) -> None:
+    async def _finish(self, run: RunRecord, recorder: Recorder) -> None:
         await recorder.finish(run)
         if run.status in ENDED:
-            await saver.adelete_thread(run.id)
+            await self._saver.adelete_thread(run.id)
 
     def _tell(self, run: RunRecord, event: Event | None) -> None:
         if self._watch is not None:
@@ -243,6 +348,10 @@ async def _attempt(kind: Kind, condition: Condition, services: Services) -> tupl
         outcome: Outcome = await kind.execute(condition, services)
     except asyncio.CancelledError:
         return {"status": "interrupted", "error": "interrupted"}, True
+    except StoppedError:
+        return {"status": "interrupted", "error": "interrupted"}, False
+    except StoreError:  # Not the run's fault: nothing could be written of it either.
+        raise
     except LabmatesError as error:
         text = str(error)
     except Exception as error:

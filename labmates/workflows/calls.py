@@ -23,6 +23,7 @@ from labmates.models.tokens import estimate_messages
 from labmates.records.events import ChargeEvent, FailedReplyEvent, LLMCallEvent, WarningEvent
 from labmates.records.recorder import Recorder
 from labmates.seeds import derive
+from labmates.workflows.brake import Steps
 
 LEAST_OUTPUT_TOKENS = 256
 """A call for which the pool can't pay at least this much output does not start."""
@@ -52,6 +53,8 @@ class Caller:
     ----------
     max_output_tokens
         Output limit of each call; lowered where the pool can't pay it, down to `LEAST_OUTPUT_TOKENS`.
+    steps
+        The steps of the run, which may be asked to stop.
     """
 
     def __init__(
@@ -63,9 +66,11 @@ class Caller:
         prices: PriceList,
         max_output_tokens: int,
         temperature: float | None,
+        steps: Steps | None = None,
     ) -> None:
         self.hub = hub
         self.recorder = recorder
+        self.steps = steps or Steps()
         self.max_output_tokens = max_output_tokens
         self._seed = seed
         self._prices = prices
@@ -98,13 +103,16 @@ class Caller:
             If the model's context can't hold the transcript, however short.
         EndpointError
             If the model can't be reached or gives no usable answer.
+        StoppedError
+            If the run is to stop.
         """
         if (told := self._told(step, purse)) is not None:
             return told
         sent = list(messages)
         while True:
             try:
-                return Exchange(await self._paid(step, speaker, sent, purse, tools, name), sent)
+                async with self.steps.step():
+                    return Exchange(await self._paid(step, speaker, sent, purse, tools, name), sent)
             except ContextOverflowError:
                 shorter = shorten(sent)
                 self._warn(step, speaker, "the model's context overflowed; " + _said(shorter))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from labmates.models.hub import ModelHub
 from labmates.records.recorder import Recorder
+from labmates.workflows.brake import Brake
 from labmates.workflows.judging import Judging
 from labmates.workflows.workshop import Workshop
 
@@ -31,6 +32,8 @@ class Services:
         A private folder of the run for files that sandboxes read; it is removed at the end.
     judging
         Who judges the run when it ends; None for the judges that need no model.
+    brake
+        Asks the run to stop at its next step; None where nobody does.
     """
 
     run_id: str
@@ -42,3 +45,4 @@ class Services:
     saver: BaseCheckpointSaver[Any] | None
     folder: Path
     judging: Judging | None = None
+    brake: Brake | None = None

@@ -13,8 +13,8 @@ import pytest
 from labmates.sandboxes.bubblewrap import BubblewrapLauncher
 from labmates.sandboxes.container import ContainerLauncher
 from labmates.sandboxes.engine import connect
+from labmates.sandboxes.labels import OWNER_LABEL, SANDBOX_LABEL
 from labmates.sandboxes.local import PlainLauncher
-from labmates.sandboxes.owners import OWNER_LABEL, SANDBOX_LABEL
 from labmates.sandboxes.process import Launcher
 from labmates.sandboxes.session import KernelBackend
 

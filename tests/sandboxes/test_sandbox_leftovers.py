@@ -17,12 +17,13 @@ from docker import DockerClient
 from hypothesis import given
 from hypothesis import strategies as st
 
+from labmates.owners import owner_state, this_owner
 from labmates.sandboxes.base import SandboxError
 from labmates.sandboxes.engine import connect, remove_container
 from labmates.sandboxes.folders import cache_folder, new_folder, sweep_folders
 from labmates.sandboxes.image.names import KIND_LABEL, image_tag, packages_tag
+from labmates.sandboxes.labels import OWNER_LABEL, SANDBOX_LABEL, container_labels
 from labmates.sandboxes.leftovers import Removed, clean, old_images, orphaned_containers, sweep_containers
-from labmates.sandboxes.owners import OWNER_LABEL, SANDBOX_LABEL, container_labels, owner_state, this_owner
 from tests.support.docker_engine import FakeEngine, fake_engine
 
 NAMESPACE, PID, START = this_owner().split("-")
@@ -31,7 +32,7 @@ HOUR = 3600
 
 def dead_owner() -> str:
     """Return the owner that a process was which has ended."""
-    code = "from labmates.sandboxes.owners import this_owner; print(this_owner())"
+    code = "from labmates.owners import this_owner; print(this_owner())"
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
 
 
@@ -73,7 +74,7 @@ def test_a_process_with_the_same_number_but_another_start_is_dead() -> None:
 
 
 def test_a_killed_process_that_nobody_has_collected_is_dead() -> None:
-    code = "from labmates.sandboxes.owners import this_owner; print(this_owner(), flush=True); input()"
+    code = "from labmates.owners import this_owner; print(this_owner(), flush=True); input()"
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         owner = process.stdout.readline().decode().strip()
@@ -132,7 +133,7 @@ def test_containers_of_the_dead_are_swept_and_all_others_stay(client: DockerClie
 def test_the_container_of_a_parent_that_was_killed_is_swept(client: DockerClient) -> None:
     name = f"labmates-test-{uuid.uuid4().hex[:12]}"
     code = (
-        "import sys; from labmates.sandboxes.engine import connect; from labmates.sandboxes.owners import *\n"
+        "import sys; from labmates.sandboxes.engine import connect; from labmates.sandboxes.labels import *\n"
         f"connect().containers.run({packages_tag()!r}, ['sleep', '600'], name={name!r}, detach=True, init=True,\n"
         "    network_mode='none', labels=container_labels('test')); print('up', flush=True); input()"
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from labmates.sandboxes.base import SandboxError
 from labmates.sandboxes.engine import docker_errors, explain_docker_error, remove_container
-from labmates.sandboxes.owners import container_labels
+from labmates.sandboxes.labels import container_labels
 
 if TYPE_CHECKING:
     from docker import DockerClient

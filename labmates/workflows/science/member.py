@@ -150,17 +150,18 @@ class _Worker:
         if told is not None:
             return self._tell(step, call, told)
         price = self.ctx.condition.prices.tool_call
-        reservation = self.purse.reserve(price, step)
-        try:
-            used = await self._carry_out(call)
-        except BaseException:
-            self.purse.release(reservation)
-            raise
-        entry = self.purse.settle(reservation, price)
-        self._record(step, call, used, -entry.amount)
-        if used.code is not None:
-            # What else tools do costs nothing to do again.
-            await self.ctx.recorder.flush()
+        async with self.ctx.caller.steps.step():
+            reservation = self.purse.reserve(price, step)
+            try:
+                used = await self._carry_out(call)
+            except BaseException:
+                self.purse.release(reservation)
+                raise
+            entry = self.purse.settle(reservation, price)
+            self._record(step, call, used, -entry.amount)
+            if used.code is not None:
+                # What else tools do costs nothing to do again.
+                await self.ctx.recorder.flush()
         return used.text
 
     async def _carry_out(self, call: ToolCall) -> _Used:

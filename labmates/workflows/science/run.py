@@ -26,6 +26,7 @@ from labmates.seeds import derive
 from labmates.tasks.base import Dataset, Difficulty, Task
 from labmates.tasks.registry import get_task
 from labmates.tasks.schema import findings_schema_text
+from labmates.workflows.brake import Steps
 from labmates.workflows.calls import Caller
 from labmates.workflows.judging import Judging, hearings, mean_events, verdict_events
 from labmates.workflows.kinds import Outcome
@@ -81,6 +82,7 @@ async def opened(condition: ScienceCondition, services: Services) -> AsyncIterat
         prices=condition.prices,
         max_output_tokens=condition.max_output_tokens,
         temperature=condition.temperature,
+        steps=Steps(services.brake),
     )
     try:
         findings = findings_schema_text(task)

@@ -62,7 +62,7 @@ async def run_lab(state: StudioInput) -> StudioOutput:
     trusted = all(map(is_own_baseline, condition.models()))
     choice = await asyncio.to_thread(choose_backend, "auto", trusted_code=trusted)
     run_id = new_run_id()
-    recorder = Recorder(None, run_id)
+    recorder = Recorder(None, None)
     folder = await asyncio.to_thread(tempfile.TemporaryDirectory, prefix="labmates-")
     try:
         async with ModelHub(ModelOptions(base_url=os.environ.get("LABMATES_BASE_URL"))) as hub:

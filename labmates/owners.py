@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import os
+import platform
+import uuid
 from pathlib import Path
 from typing import Literal
 
 OwnerState = Literal["alive", "dead", "unknown"]
 """Unknown is the owner that lives (or lived) where its process id means something else, or that we may not see."""
-
-SANDBOX_LABEL = "labmates.sandbox"
-"""Label of every container of ours; its value says what for."""
-OWNER_LABEL = "labmates.owner"
-"""Label that names a container's owner, in the format of `this_owner`."""
-
 
 def this_owner() -> str:
     """Return what identifies this process on this machine: ``NAMESPACE-PID-STARTTIME``.
@@ -23,9 +19,16 @@ def this_owner() -> str:
     return f"{_pid_namespace()}-{os.getpid()}-{_start_time(os.getpid())}"
 
 
-def container_labels(what: str) -> dict[str, str]:
-    """Return the labels of a container that belongs to this process and serves for `what`, a word."""
-    return {SANDBOX_LABEL: what, OWNER_LABEL: this_owner()}
+def this_worker() -> str:
+    """Return what identifies this process among those of many machines: ``HOST/BOOT/OWNER``."""
+    return f"{platform.node()}/{_boot()}/{this_owner()}"
+
+
+def worker_state(worker: str) -> OwnerState:
+    """Tell whether the process that `worker` identifies, in the format of `this_worker`, is alive."""
+    _, _, rest = worker.partition("/")
+    boot, _, owner = rest.partition("/")
+    return owner_state(owner) if boot == _boot() else "unknown"
 
 
 def owner_state(owner: str) -> OwnerState:
@@ -38,6 +41,14 @@ def owner_state(owner: str) -> OwnerState:
     if now is not None:
         return "alive" if now == started else "dead"
     return "unknown" if _exists(int(pid)) else "dead"
+
+
+def _boot() -> str:
+    """Return what names this machine since it was started; no two machines share it."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip().replace("-", "")[:16]
+    except OSError:
+        return f"{uuid.getnode():x}"
 
 
 def _pid_namespace() -> str:

@@ -1,0 +1,197 @@
+"""Who works on which run: claims with a lease, kept alive by heartbeats, fenced by the number of the attempt.
+
+The store alone decides. A worker claims a run for `LEASE_SECONDS` and renews that while it lives; when it dies, the
+lease runs out, or is seen to be a dead process's on this machine, and another worker takes the run over as the next
+attempt. From then on nothing that the earlier attempt still writes is accepted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import sqlalchemy as sa
+
+from labmates.errors import UsageError
+from labmates.owners import worker_state
+from labmates.records import schema
+from labmates.records.run import ENDED, RunRecord
+from labmates.records.store import RUN_COLUMNS, Store, run_record, run_row
+
+LEASE_SECONDS = 60.0
+"""For how long a worker holds a run without a heartbeat."""
+BEAT_SECONDS = 10.0
+"""How often a worker renews its leases."""
+_RUNS, _STUDIES = schema.runs, schema.studies
+
+
+class Claims:
+    """The claims of one worker.
+
+    Parameters
+    ----------
+    worker
+        Its name, in the format of `labmates.owners.this_worker`.
+    """
+
+    def __init__(self, store: Store, worker: str) -> None:
+        self._store = store
+        self._database = store.database
+        self._worker = worker
+
+    def new(self, run: RunRecord) -> RunRecord:
+        """Enter a new run, of no study, and claim it."""
+        claimed = replace(run, status="running", attempt=1, worker=self._worker)
+
+        def write(connection: sa.Connection) -> None:
+            row = {**run_row(claimed), "lease": self._database.now(connection) + LEASE_SECONDS}
+            self._database.insert_new(connection, _RUNS, [row])
+
+        self._database.write(write)
+        return claimed
+
+    def take(self, run_id: str) -> RunRecord:
+        """Claim a run that did not end, to go on with it.
+
+        Raises
+        ------
+        UsageError
+            If there is none, or another worker holds it.
+        """
+
+        def write(connection: sa.Connection) -> RunRecord:
+            query = sa.select(*RUN_COLUMNS, _RUNS.c.lease).where(_RUNS.c.id == run_id).with_for_update()
+            row = connection.execute(query).one_or_none()
+            if row is None:
+                raise UsageError(f"there is no run '{run_id}' in the store {self._store.shown_url}")
+            if row.status in ENDED:
+                raise UsageError(f"the run '{run_id}' has ended ({row.status}); only a run that did not end can go on")
+            now = self._database.now(connection)
+            if row.status == "running" and not _is_lost(row.worker, row.lease, now):
+                raise UsageError(
+                    f"the run '{run_id}' goes on: {row.worker} holds it, for {max(0.0, row.lease - now):.0f} s more if "
+                    "it does not answer"
+                )
+            return self._claim(connection, [row], now)[0]
+
+        return self._database.write(write)
+
+    def next(self, study: str, most: int, *, attempts: int) -> list[RunRecord]:
+        """Claim runs of a study that wait to be begun or gone on with, in the order of the queue.
+
+        Parameters
+        ----------
+        most
+            How many.
+        attempts
+            A run whose workers died so often is given up as failed.
+
+        Returns
+        -------
+        list of RunRecord
+            Empty if all have ended or are held by others, or if the study's cap can't pay any more of them.
+        """
+
+        def write(connection: sa.Connection) -> list[RunRecord]:
+            cap = connection.execute(sa.select(_STUDIES.c.cap).where(_STUDIES.c.name == study).with_for_update()).one()
+            now = self._database.now(connection)
+            self._free_lost(connection, study, now, attempts)
+            waits = sa.and_(_RUNS.c.study == study, _RUNS.c.status.in_(("planned", "interrupted")))
+            query = sa.select(*RUN_COLUMNS, _RUNS.c.most, _RUNS.c.spent).where(waits).order_by(_RUNS.c.place)
+            query = query.with_for_update(skip_locked=True)
+            if cap.cap is None:
+                return self._claim(connection, connection.execute(query.limit(most)).all(), now)
+            left = cap.cap - committed(connection, study)
+            chosen = []
+            for row in connection.execute(query.where(_RUNS.c.most - _RUNS.c.spent <= left).limit(most)).all():
+                if (cost := max(0, row.most - row.spent)) <= left:
+                    left -= cost
+                    chosen.append(row)
+            return self._claim(connection, chosen, now)
+
+        return self._database.write(write)
+
+    def renew(self, runs: Iterable[RunRecord]) -> set[str]:
+        """Renew the leases of runs and return the ids of those that are no longer this worker's."""
+        held = {run.id: run.attempt for run in runs}
+
+        def write(connection: sa.Connection) -> set[str]:
+            lease = self._database.now(connection) + LEASE_SECONDS
+            lost = set()
+            for run_id, attempt in sorted(held.items()):
+                mine = sa.and_(_RUNS.c.id == run_id, _RUNS.c.attempt == attempt, _RUNS.c.status == "running")
+                if not connection.execute(sa.update(_RUNS).where(mine).values(lease=lease)).rowcount:
+                    lost.add(run_id)
+            return lost
+
+        return self._database.write(write) if held else set()
+
+    def give_back(self, run: RunRecord) -> None:
+        """Return a run that was claimed and not begun."""
+        mine = sa.and_(_RUNS.c.id == run.id, _RUNS.c.attempt == run.attempt, _RUNS.c.status == "running")
+        values = {"status": "planned" if run.attempt == 1 else "interrupted", "worker": None, "lease": None}
+        values |= {"attempt": run.attempt - 1}
+        self._database.write(lambda connection: connection.execute(sa.update(_RUNS).where(mine).values(values)))
+
+    def _claim(self, connection: sa.Connection, rows: Sequence[Any], now: float) -> list[RunRecord]:
+        ids = [row.id for row in rows]
+        values = {
+            "status": "running",
+            "error": None,
+            "attempt": _RUNS.c.attempt + 1,
+            "worker": self._worker,
+            "lease": now + LEASE_SECONDS,
+            "started": sa.case((_RUNS.c.attempt == 0, now), else_=_RUNS.c.started),
+        }
+        if ids:
+            connection.execute(sa.update(_RUNS).where(_RUNS.c.id.in_(ids)).values(values))
+        return [
+            replace(
+                run,
+                status="running",
+                error=None,
+                attempt=run.attempt + 1,
+                worker=self._worker,
+                started=run.started if run.attempt else now,
+            )
+            for run in map(run_record, rows)
+        ]
+
+    def _free_lost(self, connection: sa.Connection, study: str, now: float, attempts: int) -> None:
+        """Give back the runs whose workers have died."""
+        running = sa.and_(_RUNS.c.study == study, _RUNS.c.status == "running")
+        held = connection.execute(sa.select(_RUNS.c.worker, sa.func.min(_RUNS.c.lease)).where(running).group_by("worker"))
+        for worker, earliest in held.all():
+            if not _is_lost(worker, earliest, now):
+                continue
+            whose = sa.and_(running, _RUNS.c.worker == worker)
+            if worker_state(worker) != "dead":
+                whose = sa.and_(whose, _RUNS.c.lease < now)
+            query = sa.select(_RUNS.c.id, _RUNS.c.attempt).where(whose).with_for_update(skip_locked=True)
+            lost = connection.execute(query).all()
+            reason = f"its worker died or was cut off: {worker}"
+            rows = [
+                {"run": row.id, "number": row.attempt, "worker": worker, "status": "lost", "reason": reason, "at": now}
+                for row in lost
+            ]
+            self._database.insert_new(connection, schema.attempts, rows)
+            for often in (False, True):
+                ids = [row.id for row in lost if (row.attempt >= attempts) == often]
+                values: dict[str, Any] = {"status": "interrupted", "error": reason, "worker": None, "lease": None}
+                if often:
+                    values |= {"status": "failed", "error": f"{reason} (attempt {attempts} of {attempts})"}
+                if ids:
+                    connection.execute(sa.update(_RUNS).where(_RUNS.c.id.in_(ids)).values(values))
+
+
+def committed(connection: sa.Connection, study: str) -> int:
+    """Return what a study has spent, and what the runs that go on may still spend, in micro-dollars."""
+    may = sa.case((sa.and_(_RUNS.c.status == "running", _RUNS.c.most > _RUNS.c.spent), _RUNS.c.most), else_=_RUNS.c.spent)
+    query = sa.select(sa.func.coalesce(sa.func.sum(may), 0)).where(_RUNS.c.study == study)
+    return int(connection.execute(query).scalar_one())
+
+
+def _is_lost(worker: str | None, lease: float | None, now: float) -> bool:
+    """Tell whether whoever holds a run has died, or has not been heard of for so long that it is taken to have."""
+    return lease is None or lease < now or worker is None or worker_state(worker) == "dead"

@@ -1,0 +1,247 @@
+"""The database under the store: opening one, its version, and transactions that outlive a lost connection.
+
+All methods block: asynchronous callers put them on a thread.
+"""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+
+from labmates.errors import LabmatesError, MissingExtraError, UsageError
+from labmates.records import schema
+
+T = TypeVar("T")
+
+PATIENCE_SECONDS = 60.0
+"""How long a transaction is tried again while the database is away or locked."""
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
+_BUSY_SECONDS = 30.0  # how long SQLite itself waits for a lock
+_CONNECT_SECONDS = 10
+_CREATION_LOCK = 0x6C61626D  # PostgreSQL's advisory lock for making the tables
+_PASSING_CLASSES = ("08", "40", "57P", "53")  # SQLSTATEs: no connection, conflict, shut down, out of resources
+_DISK_FULL = "53100"
+
+
+class StoreError(LabmatesError):
+    """The store could not be written or read."""
+
+
+class Database:
+    """A database with the store's tables.
+
+    Parameters
+    ----------
+    url
+        SQLAlchemy URL.
+    must_exist
+        Refuse to make a new SQLite file: for reading.
+    any_version
+        Open it whatever its version is: for upgrading.
+    """
+
+    def __init__(self, url: str, *, must_exist: bool = False, any_version: bool = False) -> None:
+        self.url = url
+        self.engine = _engine(url, must_exist)
+        try:
+            self._prepare(any_version)
+        except DBAPIError as error:
+            self.close()
+            raise UsageError(f"can't open the store '{self.shown_url}': {_reason(error)}") from error
+        except UsageError:
+            self.close()
+            raise
+
+    @property
+    def shown_url(self) -> str:
+        """The URL without its password."""
+        return sa.make_url(self.url).render_as_string(hide_password=True)
+
+    @property
+    def plain_url(self) -> str:
+        """The URL as the database's own programs take it, with its password."""
+        return sa.make_url(self.url).set(drivername=self.engine.dialect.name).render_as_string(hide_password=False)
+
+    @property
+    def is_sqlite(self) -> bool:
+        """Whether this is SQLite: one machine, one writer at a time."""
+        return self.engine.dialect.name == "sqlite"
+
+    def close(self) -> None:
+        """Close all connections."""
+        self.engine.dispose()
+
+    @contextmanager
+    def reading(self) -> Iterator[sa.Connection]:
+        """Open a transaction that only reads.
+
+        Raises
+        ------
+        StoreError
+            If it fails.
+        """
+        try:
+            with self.engine.begin() as connection:
+                yield connection
+        except DBAPIError as error:
+            raise self._failed(error) from error
+
+    def read(self, work: Callable[[sa.Connection], T]) -> T:
+        """Do what reads within one transaction, which is tried again while the database is away."""
+        return self._persist(work, writes=False)
+
+    def write(self, work: Callable[[sa.Connection], T]) -> T:
+        """Do what writes within one transaction, which is tried again while the database is away or locked.
+
+        A connection may be lost after the database has carried the transaction out and before it has said so:
+        `work` must be such that doing it twice does no harm.
+
+        Raises
+        ------
+        StoreError
+            If it fails for good, or the database stays away.
+        """
+        return self._persist(work, writes=True)
+
+    def now(self, connection: sa.Connection) -> float:
+        """Return the time by the database's clock, which all workers share, as Unix time in seconds."""
+        if self.is_sqlite:
+            return time.time()
+        return float(connection.execute(sa.text("select extract(epoch from clock_timestamp())")).scalar_one())
+
+    def insert_new(self, connection: sa.Connection, table: sa.Table, rows: list[dict[str, Any]]) -> int:
+        """Insert the rows that are not there yet and return how many were."""
+        if not rows:
+            return 0
+        insert = _insert_of(self.engine.dialect.name)(table).on_conflict_do_nothing()
+        if self.is_sqlite:
+            return max(0, connection.execute(insert, rows).rowcount)
+        return sum(connection.execute(insert.values(rows[i : i + 500])).rowcount for i in range(0, len(rows), 500))
+
+    def _persist(self, work: Callable[[sa.Connection], T], *, writes: bool) -> T:
+        end = time.monotonic() + PATIENCE_SECONDS
+        pause = _FIRST_PAUSE
+        while True:
+            try:
+                with self.engine.connect().execution_options(labmates_writes=writes) as connection, connection.begin():
+                    return work(connection)
+            except DBAPIError as error:
+                if not _is_passing(error) or time.monotonic() + pause > end:
+                    raise self._failed(error) from error
+            time.sleep(pause * random.uniform(0.5, 1))
+            pause = min(2 * pause, _LONGEST_PAUSE)
+
+    def _failed(self, error: DBAPIError) -> StoreError:
+        return StoreError(f"the store '{self.shown_url}' failed: {_reason(error)}")
+
+    def _prepare(self, any_version: bool) -> None:
+        with self.engine.connect().execution_options(labmates_writes=True) as connection, connection.begin():
+            found = stored_version(connection)
+            if found is None:
+                if not self.is_sqlite:
+                    connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_CREATION_LOCK)))
+                schema.metadata.create_all(connection)
+                self.insert_new(connection, schema.version, [{"version_num": schema.VERSION}])
+            elif found != schema.VERSION and not any_version:
+                way = f"labmates store upgrade --store {self.shown_url}"
+                older = found < schema.VERSION
+                what = f"bring it up to date with: {way}" if older else "it was made by a newer labmates"
+                raise UsageError(
+                    f"the store '{self.shown_url}' is of version {found}; this labmates reads version "
+                    f"{schema.VERSION}: {what}"
+                )
+
+
+def stored_version(connection: sa.Connection) -> str | None:
+    """Return the version of the tables that a database holds, or None if it holds none."""
+    tables = set(sa.inspect(connection).get_table_names())
+    if schema.version.name in tables:
+        found: str | None = connection.execute(sa.select(schema.version.c.version_num)).scalar_one_or_none()
+        return found
+    return "0001" if "labmates_meta" in tables else None
+
+
+def _engine(url: str, must_exist: bool) -> sa.Engine:
+    try:
+        parsed = sa.make_url(url)
+        backend = parsed.get_backend_name()
+        if backend == "sqlite":
+            return _sqlite_engine(parsed, must_exist)
+        if backend == "postgresql":
+            return _postgres_engine(parsed)
+        sa.create_engine(parsed)
+    except (ArgumentError, NoSuchModuleError) as error:
+        raise UsageError(f"'{url}' is no store: give a URL such as sqlite:///labmates.db ({error})") from error
+    except ModuleNotFoundError as error:
+        if error.name == "psycopg":
+            raise MissingExtraError("a store in PostgreSQL", "postgres") from error
+        raise UsageError(
+            f"the store '{backend}' needs the Python package '{error.name}', which is not installed"
+        ) from error
+    raise UsageError(f"'{backend}' is no kind of store; there are sqlite and postgresql")
+
+
+def _sqlite_engine(url: sa.URL, must_exist: bool) -> sa.Engine:
+    options: dict[str, Any] = {"connect_args": {"timeout": _BUSY_SECONDS}}
+    if must_exist and url.database:
+        path = url.database
+        options = {
+            "creator": lambda: sqlite3.connect(
+                f"file:{path}?mode=rw", uri=True, timeout=_BUSY_SECONDS, check_same_thread=False
+            ),
+            "poolclass": sa.QueuePool,  # by its bare URL it would be taken for a database in memory
+        }
+        url = sa.make_url("sqlite://")
+    engine = sa.create_engine(url, **options)
+    sa.event.listen(engine, "connect", _set_up_sqlite)
+    sa.event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _postgres_engine(url: sa.URL) -> sa.Engine:
+    if url.drivername == "postgresql":
+        url = url.set(drivername="postgresql+psycopg")
+    if url.drivername != "postgresql+psycopg":
+        raise ArgumentError(f"the driver is psycopg, not {url.drivername.partition('+')[2]}")
+    alive = {"keepalives": 1, "keepalives_idle": 15, "keepalives_interval": 5, "keepalives_count": 3}
+    connect = {"connect_timeout": _CONNECT_SECONDS, "application_name": "labmates", **alive}
+    return sa.create_engine(url, pool_pre_ping=True, connect_args=connect)
+
+
+def _set_up_sqlite(connection: Any, _record: Any) -> None:
+    connection.isolation_level = None  # `_begin_sqlite` says when a transaction begins, and which
+    for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON", "busy_timeout=30000"):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+def _begin_sqlite(connection: sa.Connection) -> None:
+    # A transaction that reads first and then writes would fail at once if another one has written meanwhile.
+    writes = connection.get_execution_options().get("labmates_writes")
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _insert_of(dialect: str) -> Any:
+    from sqlalchemy.dialects import postgresql, sqlite
+
+    return sqlite.insert if dialect == "sqlite" else postgresql.insert
+
+
+def _is_passing(error: DBAPIError) -> bool:
+    """Tell whether the same transaction may succeed a little later."""
+    if isinstance(error.orig, sqlite3.Error):
+        return isinstance(error.orig, sqlite3.OperationalError) and "locked" in str(error.orig)
+    state = getattr(error.orig, "sqlstate", None)
+    if state is None:
+        return error.connection_invalidated or isinstance(error, sa.exc.OperationalError)
+    return state != _DISK_FULL and str(state).startswith(_PASSING_CLASSES)
+
+
+def _reason(error: DBAPIError) -> str:
+    return " ".join(str(error.orig).split())

@@ -1,0 +1,44 @@
+"""Bringing a store of an older version up to date."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sqlalchemy.exc import DBAPIError
+
+from labmates.errors import UsageError
+from labmates.records import migrations, schema
+from labmates.records.database import Database, stored_version
+
+
+def upgrade_store(url: str) -> tuple[str, str]:
+    """Migrate the store at `url`, in one transaction where the database can, and return its version before and after.
+
+    Raises
+    ------
+    UsageError
+        If it can't be opened, was made by a newer labmates, or the migration fails.
+    """
+    from alembic import command
+    from alembic.config import Config
+
+    database = Database(url, must_exist=True, any_version=True)
+    try:
+        with database.engine.connect().execution_options(labmates_writes=True) as connection, connection.begin():
+            found = stored_version(connection) or schema.VERSION
+            if found > schema.VERSION:
+                raise UsageError(
+                    f"the store '{database.shown_url}' is of version {found}, made by a newer labmates; this one knows "
+                    f"versions up to {schema.VERSION}"
+                )
+            config = Config()
+            config.set_main_option("script_location", str(Path(migrations.__file__).parent).replace("%", "%%"))
+            config.attributes["connection"] = connection
+            if found == "0001":
+                command.stamp(config, found)
+            command.upgrade(config, "head")
+            return found, schema.VERSION
+    except DBAPIError as error:
+        raise UsageError(f"the store '{database.shown_url}' can't be upgraded: {error.orig}") from error
+    finally:
+        database.close()

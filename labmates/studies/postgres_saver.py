@@ -1,0 +1,90 @@
+"""LangGraph's checkpointer in PostgreSQL, which outlives lost connections."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+import psycopg
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata, CheckpointTuple
+from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+from psycopg.rows import dict_row
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
+
+from labmates.records.database import PATIENCE_SECONDS, StoreError
+
+T = TypeVar("T")
+
+_CONNECTIONS = 8
+_SETUP_LOCK = 0x6C616263  # an advisory lock: two processes must not make the tables at the same time
+_PAUSE = 0.2
+
+
+@asynccontextmanager
+async def open_postgres_saver(url: str) -> AsyncIterator[PostgresSaver]:
+    """Open the checkpointer in the database at `url` and make its tables where they are missing."""
+    options: dict[str, Any] = {"autocommit": True, "row_factory": dict_row, "prepare_threshold": 0}
+    pool = AsyncConnectionPool(
+        url,
+        kwargs={**options, "connect_timeout": 10},
+        min_size=1,
+        max_size=_CONNECTIONS,
+        open=False,
+        check=AsyncConnectionPool.check_connection,
+    )
+    async with await psycopg.AsyncConnection.connect(url, autocommit=True) as lock, pool:
+        saver = PostgresSaver(pool)  # type: ignore[arg-type]
+        await lock.execute("select pg_advisory_lock(%s)", (_SETUP_LOCK,))
+        try:
+            await saver.setup()
+        finally:
+            await lock.execute("select pg_advisory_unlock(%s)", (_SETUP_LOCK,))
+        await lock.close()
+        yield saver
+
+
+class PostgresSaver(AsyncPostgresSaver):
+    """Tries again when its connection is lost: all that it does can be done twice."""
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """Return a checkpoint."""
+        base = super()
+        return await _persist(lambda: base.aget_tuple(config))
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """Write a checkpoint."""
+        base = super()
+        return await _persist(lambda: base.aput(config, checkpoint, metadata, new_versions))
+
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """Write what a node has returned."""
+        base = super()
+        await _persist(lambda: base.aput_writes(config, writes, task_id, task_path))
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        """Remove all checkpoints of a run."""
+        base = super()
+        await _persist(lambda: base.adelete_thread(thread_id))
+
+
+async def _persist(work: Callable[[], Awaitable[T]]) -> T:
+    end = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            return await work()
+        except (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout) as error:
+            if time.monotonic() > end:
+                raise StoreError(f"the store failed: {' '.join(str(error).split())}") from error
+        await asyncio.sleep(_PAUSE)

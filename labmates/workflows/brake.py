@@ -1,0 +1,61 @@
+"""Stopping runs without losing what is paid: steps that go on may end, and none begins."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from labmates.errors import LabmatesError
+
+
+class StoppedError(LabmatesError):
+    """The run was asked to stop before its next step."""
+
+
+class Brake:
+    """Asks runs to stop at their next step."""
+
+    def __init__(self) -> None:
+        self.pulled = asyncio.Event()
+
+    def pull(self) -> None:
+        """Let no further step begin."""
+        self.pulled.set()
+
+
+class Steps:
+    """The steps of one run that go on: model calls and pieces of code.
+
+    Parameters
+    ----------
+    brake
+        Asks the run to stop; None where nobody does.
+    """
+
+    def __init__(self, brake: Brake | None = None) -> None:
+        self._brake = brake or Brake()
+        self._going_on = 0
+        self._quiet = asyncio.Event()
+        self._quiet.set()
+
+    @asynccontextmanager
+    async def step(self) -> AsyncIterator[None]:
+        """Make one step.
+
+        Raises
+        ------
+        StoppedError
+            If the run is to stop: when the steps of its other agents have ended, which leaving would cut off.
+        """
+        if self._brake.pulled.is_set():
+            await self._quiet.wait()
+            raise StoppedError("stopped")
+        self._going_on += 1
+        self._quiet.clear()
+        try:
+            yield
+        finally:
+            self._going_on -= 1
+            if not self._going_on:
+                self._quiet.set()
