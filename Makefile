@@ -4,7 +4,7 @@ BIN := .venv/bin
 CONSTRAINTS := requirements/constraints.txt
 IMAGE_REQUIREMENTS := labmates/sandboxes/image/requirements.txt
 
-.PHONY: setup demo test test-slow lint format bench constraints image-requirements clean
+.PHONY: setup demo test lint format bench constraints image-requirements clean
 
 setup: .venv/.ready
 
@@ -22,9 +22,6 @@ demo: setup
 
 test: setup lint
 	$(BIN)/pytest -n 2 --dist loadgroup
-
-test-slow: setup
-	$(BIN)/pytest -n 2 --dist loadgroup -m slow
 
 lint: setup
 	$(BIN)/ruff check

@@ -25,6 +25,7 @@ from labmates.records.run import RunRecord
 from labmates.records.store import Store
 
 LATENCY = 0.1
+BACKENDS = ("unsafe-local", "bubblewrap", "docker")
 
 
 class SlowDiligent(Diligent):
@@ -63,11 +64,11 @@ def critical_path(store: Store, run: RunRecord) -> float:
     return alone + sum(max(members.values()) for members in work.values())
 
 
-async def execute(store: Store, model: str, runs: int) -> tuple[float, list[RunRecord]]:
+async def execute(store: Store, model: str, runs: int, sandbox: str = "auto") -> tuple[float, list[RunRecord]]:
     """Return the wall time of so many runs at once, and their records."""
     gc.collect()
     start = time.perf_counter()
-    settings = {"max_concurrent_runs": runs}
+    settings = {"max_concurrent_runs": runs, "sandbox": sandbox}
     done = await arun("science", store=store.url, settings=settings, replicates=runs, task="anomaly", model=model)
     return time.perf_counter() - start, done
 
@@ -78,10 +79,12 @@ async def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         store = Store(f"sqlite:///{folder}/bench.db")
         await execute(store, "scripted:slow-silent", 1)
-        for model in ("scripted:slow-silent", "scripted:slow-diligent"):
-            _, [run] = await execute(store, model, 1)
+        coding = [("scripted:slow-diligent", sandbox) for sandbox in BACKENDS]
+        for model, sandbox in [("scripted:slow-silent", "auto"), *coding]:
+            _, [run] = await execute(store, model, 1, sandbox)
             path = critical_path(store, run)
-            print(f"{model}: one run {run.seconds:.2f} s, critical path {path:.2f} s, ratio {run.seconds / path:.3f}")
+            where = f"{model}, code in {run.sandbox}" if run.sandbox else f"{model}, no code"
+            print(f"{where}: one run {run.seconds:.2f} s, critical path {path:.2f} s, ratio {run.seconds / path:.3f}")
         for model, runs in (("scripted:slow-silent", 32),):
             one, _ = await execute(store, model, 1)
             many, _ = await execute(store, model, runs)

@@ -25,7 +25,7 @@ from labmates.sandboxes.base import Sandbox, SandboxBackend
 from labmates.sandboxes.choose import choose_backend
 
 STARTS, TRIPS, CUTS = 10, 100, 20
-REPLY = 6.0
+REPLY = 10.0
 FIRST_CELL = """
 from sklearn.ensemble import RandomForestRegressor
 import matplotlib.pyplot as plt

@@ -25,16 +25,6 @@ def _has_image() -> bool:
     return _runs("docker", "image", "inspect", image_tag())
 
 
-SLOW_FILES = frozenset(
-    {
-        "test_biomarker.py", "test_geospatial.py", "test_scripted_trial.py", "test_scripted_survey.py",
-        "test_scripted_solo.py", "test_task_trial.py", "test_task_leaks.py", "test_plugin_packages.py",
-        "test_judge_verb.py", "test_teamwork_verb.py", "test_solo.py", "test_calibration.py", "test_judging.py",
-        "test_judges_of_a_run.py", "test_plugins_page.py", "test_cli_plugins.py",
-    }
-)  # fmt: skip
-"""Files whose tests take minutes together; run by ``make test-slow``."""
-
 PARTS: dict[str, Callable[[], bool]] = {
     "bubblewrap": lambda: _runs("bwrap", "--ro-bind", "/", "/", "--unshare-all", "true"),
     "docker": lambda: _runs("docker", "info") and _has_image(),
@@ -49,13 +39,6 @@ ADVICE = {"docker": "start the Docker engine, then: .venv/bin/labmates sandbox b
 def has_part(part: str) -> bool:
     """Tell whether this machine has `part`, by trying it once."""
     return PARTS[part]()
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of slow files."""
-    for item in items:
-        if item.path.name in SLOW_FILES:
-            item.add_marker(pytest.mark.slow)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 _WHO = (
@@ -60,6 +61,7 @@ def find_injections(text: str) -> tuple[str, ...]:
     return screen(text).found
 
 
+@lru_cache(maxsize=8)  # every judge of a report asks
 def screen(text: str) -> Screened:
     """Take the sentences that address the judge out of `text`.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import types
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
@@ -151,6 +152,7 @@ def _nearest(numbers: Sequence[Number], true: float) -> float | int | None:
     return round(signed) if isinstance(true, int) else signed
 
 
+@lru_cache(maxsize=4096)
 def _number(value: float) -> Number:
     written = read_numbers(f"{abs(value)!r}")
     return written[0] if written else Number(abs(value), 0.0, 1, str(value))

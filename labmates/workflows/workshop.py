@@ -8,6 +8,7 @@ there.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -15,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from labmates.sandboxes.base import CodeResult, Sandbox, SandboxBackend
+
+_log = logging.getLogger(__name__)
 
 SANDBOX_BYTES = 2 * 1024**3
 """Memory that one sandbox may use."""
@@ -26,8 +29,8 @@ def default_sandboxes() -> int:
     return max(3, memory // SANDBOX_BYTES)
 
 
-_TRIALS = 6
-"""How many sandboxes are warmed up for a model of which nothing is known yet."""
+_TRIALS = 3
+"""How many sandboxes are warmed up for a model of which nothing is known yet: those of one team."""
 
 
 @dataclass
@@ -35,10 +38,13 @@ class _Habit:
     steps: int = 0
     with_code: int = 0
     warmed: int = 0
+    seen: bool = False
 
     @property
     def is_worth_a_sandbox(self) -> bool:
-        return self.with_code * 2 >= self.steps if self.steps else self.warmed < _TRIALS
+        if self.steps:
+            return self.with_code * 2 >= self.steps
+        return self.seen or self.warmed < _TRIALS
 
 
 class Workshop:
@@ -94,6 +100,7 @@ class Bench:
         self._workshop = workshop
         self._data = data
         self._warm: dict[str, asyncio.Task[Sandbox]] = {}
+        self._closing: set[asyncio.Task[None]] = set()
 
     def warm_up(self, agents: Sequence[str], model: str) -> None:
         """Start sandboxes ahead of the agents' first code, if there is a place and their model tends to run code.
@@ -126,14 +133,15 @@ class Bench:
         timeout
             Time limit of one piece of code, in seconds.
         """
-        session = Session(self, agent, earlier, timeout)
+        habit = self._workshop.habit(model)
+        session = Session(self, agent, earlier, timeout, habit)
         try:
             yield session
         finally:
-            habit = self._workshop.habit(model)
             habit.steps += 1
             habit.with_code += session.used
-            await asyncio.shield(self._end(agent, session))
+            # Nobody waits for it, but the end of the run.
+            self._closing.add(asyncio.create_task(self._end(agent, session)))
 
     async def take(self, agent: str) -> Sandbox:
         """Return the agent's warm sandbox, or open one."""
@@ -154,6 +162,9 @@ class Bench:
         """Close the sandboxes that were warmed up and never taken."""
         for agent in list(self._warm):
             await self._cool_down(agent)
+        for closed in await asyncio.gather(*self._closing, return_exceptions=True):
+            if isinstance(closed, BaseException):
+                _log.warning("a sandbox could not be closed: %s", closed)
         # Whoever opened a sandbox was told if the data could not be written; nobody else needs them.
         await asyncio.gather(self._data, return_exceptions=True)
 
@@ -173,8 +184,9 @@ class Bench:
 class Session:
     """One agent's session in one step of work; its sandbox is taken with the first code."""
 
-    def __init__(self, bench: Bench, agent: str, earlier: Sequence[str], timeout: float) -> None:
+    def __init__(self, bench: Bench, agent: str, earlier: Sequence[str], timeout: float, habit: _Habit) -> None:
         self._bench = bench
+        self._habit = habit
         self._agent = agent
         self._earlier = earlier
         self._timeout = timeout
@@ -188,6 +200,7 @@ class Session:
     async def run(self, code: str) -> CodeResult:
         """Run code, in a sandbox in which the agent's earlier code has run."""
         if self._sandbox is None:
+            self._habit.seen = True
             self._sandbox = await self._bench.take(self._agent)
             for cell in self._earlier:
                 await self._sandbox.run(cell, self._timeout)

@@ -15,7 +15,7 @@ KEYS = [
 
 
 def test_the_demo_shows_progress_budget_scores_and_where_the_report_is(labmates: Labmates, tmp_path: Path) -> None:
-    done = labmates("demo")
+    done = labmates.process("demo")
     assert done.code == 0
     for team in ("data", "model", "eval", "writing"):
         assert f"{team} team, phase 1 ended" in done.err
@@ -29,7 +29,6 @@ def test_the_demo_shows_progress_budget_scores_and_where_the_report_is(labmates:
     assert "Abstract" in text
 
 
-@pytest.mark.slow
 @pytest.mark.needs("bubblewrap")
 def test_the_same_seed_gives_the_same_report_and_scores_at_any_concurrency(labmates: Labmates) -> None:
     results = []
@@ -52,7 +51,7 @@ def test_the_same_seed_gives_the_same_report_and_scores_at_any_concurrency(labma
 
 
 def test_a_json_record_has_the_documented_keys_and_nothing_else_is_printed(labmates: Labmates) -> None:
-    done = labmates(*RUN, "--model", "scripted:silent", "--json")
+    done = labmates.process(*RUN, "--model", "scripted:silent", "--json")
     [record] = done.records
     assert list(record) == KEYS
     assert record["models"] == ["scripted:silent"]

@@ -84,9 +84,9 @@ def test_a_folder_for_reports_that_can_not_be_made_exits_with_2_before_anything_
 
 def test_a_key_in_the_environment_is_never_shown(labmates: Labmates) -> None:
     key = "sk-very-secret-0123456789abcdef"
-    done = labmates(
+    done = labmates.process(
         "run", "science", "--task", "anomaly", "--model", "openai:m", "--base-url", "http://127.0.0.1:9/v1", "-vv",
-        OPENAI_API_KEY=key,
+        environment={"OPENAI_API_KEY": key},
     )  # fmt: skip
     assert done.code == 2
     assert key not in done.err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import threading
@@ -342,8 +343,11 @@ async def test_a_session_that_ends_takes_its_daemons_along(isolated_backend: Ker
 
 def commands() -> str:
     """Return the commands of all processes of this machine."""
-    paths = Path("/proc").glob("[0-9]*/cmdline")
-    return "\n".join(path.read_bytes().decode(errors="replace") for path in paths if path.exists())
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
+            found.append(path.read_bytes().decode(errors="replace"))
+    return "\n".join(found)
 
 
 async def test_orphans_are_collected(isolated: KernelSandbox) -> None:

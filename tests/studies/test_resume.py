@@ -31,10 +31,12 @@ CONDITION: dict[str, Any] = {"task": "anomaly", "difficulty": "easy", "prices": 
 
 KILLED = """
     import os, sys
+    import labmates.workflows.workshop
     from labmates.api import run
     from tests.support.plays import busy
     from tests.support.puppet import puppet
 
+    labmates.workflows.workshop._TRIALS = 0  # as in the tests themselves
     calls = 0
 
     def play(heard):
@@ -71,6 +73,17 @@ async def whole(store: Store) -> tuple[RunRecord, dict[str, Any]]:
     return run, story(store, run.id)
 
 
+@pytest.fixture(scope="module")
+def expected_end(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunRecord, dict[str, Any]]:
+    """Return a run that nothing has stopped, and its story."""
+    store = Store(f"sqlite:///{tmp_path_factory.mktemp('whole')}/runs.db")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("labmates.workflows.workshop._TRIALS", 0)
+        found = asyncio.run(whole(store))
+    store.close()
+    return found
+
+
 async def go_on(store: Store, run_id: str) -> RunRecord:
     with puppet(busy):
         [run] = await Session(store, SETTINGS).execute([stopped_run(store, run_id)], resume=True)
@@ -78,9 +91,11 @@ async def go_on(store: Store, run_id: str) -> RunRecord:
 
 
 @pytest.mark.parametrize("dies_at", [1, 2, 5, 9, 14, 21, 30, 38])
-async def test_a_killed_run_goes_on_to_the_same_end_and_pays_no_step_twice(tmp_path: Path, dies_at: int) -> None:
+async def test_a_killed_run_goes_on_to_the_same_end_and_pays_no_step_twice(
+    tmp_path: Path, dies_at: int, expected_end: tuple[RunRecord, dict[str, Any]]
+) -> None:
     store = Store(f"sqlite:///{tmp_path}/runs.db")
-    expected_run, expected = await whole(store)
+    expected_run, expected = expected_end
     code = textwrap.dedent(KILLED).format(dies_at=dies_at, store=store.url, condition=CONDITION)
     killed = await asyncio.to_thread(subprocess.run, [sys.executable, "-c", code], cwd=ROOT, check=False, timeout=120)
     assert killed.returncode == 9
@@ -121,9 +136,11 @@ async def test_a_run_that_has_ended_or_does_not_exist_is_not_resumed(tmp_path: P
     store.close()
 
 
-async def test_a_cancelled_run_is_recorded_as_interrupted_and_goes_on(tmp_path: Path) -> None:
+async def test_a_cancelled_run_is_recorded_as_interrupted_and_goes_on(
+    tmp_path: Path, expected_end: tuple[RunRecord, dict[str, Any]]
+) -> None:
     store = Store(f"sqlite:///{tmp_path}/runs.db")
-    _, expected = await whole(store)
+    _, expected = expected_end
     calls = 0
 
     def play(heard: Heard) -> Draft:

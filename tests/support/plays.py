@@ -8,6 +8,9 @@ from labmates.models.scripted.base import Draft, Heard, call
 from labmates.models.tokens import text_of
 from tests.support.puppet import agent_of, dutiful, step_of, turn_of
 
+CODERS = ("data_lead", "ml_engineer")
+"""Who runs code: one agent whose team works twice, and one that waits for another team; each start takes a second."""
+
 
 def busy(heard: Heard) -> Draft:
     """Use every part of the lab; numbers in the texts come from the seed."""
@@ -18,6 +21,8 @@ def busy(heard: Heard) -> Draft:
         draft = dutiful(heard)
         return Draft(f"{draft.content} {heard.seed}", draft.calls) if draft.content else draft
     turn, agent = turn_of(heard), agent_of(heard)
+    if agent not in CODERS and "run_code" in heard.tool_names() and turn < 2:
+        return Draft("", (call("list_artifacts"),))
     if turn == 0 and "run_code" in heard.tool_names():
         return Draft("", (call("run_code", code=f"seed = {heard.seed}\nprint(len(df), seed)"),))
     if turn == 1 and "run_code" in heard.tool_names():

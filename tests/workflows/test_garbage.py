@@ -10,16 +10,13 @@ from labmates.records.store import Store
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("replicates", [10, pytest.param(100, marks=pytest.mark.slow)])
-async def test_runs_of_garbage_end_with_every_failed_reply_counted_and_no_overdraft(
-    replicates: int, tmp_path: Path
-) -> None:
+async def test_a_hundred_runs_of_garbage_end_with_every_failed_reply_counted_and_no_overdraft(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/runs.db"
     runs = await arun(
         "science",
         store=url,
         settings={"sandbox": "unsafe-local"},
-        replicates=replicates,
+        replicates=100,
         task="anomaly",
         difficulty="easy",
         model="scripted:garbage",

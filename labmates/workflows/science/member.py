@@ -15,7 +15,7 @@ from langgraph.runtime import Runtime
 
 from labmates.agents.desk import Desk, ToolError
 from labmates.agents.prompts import render
-from labmates.agents.roles import TEAMS, Role, Team
+from labmates.agents.roles import EVERY_TEAM, TEAMS, Role, Team
 from labmates.agents.tools import RunCode, check_arguments, tool_names, tool_schema, use_desk
 from labmates.agents.transcript import append_line, message_from_data, message_to_data
 from labmates.budgets.ledger import InsufficientFundsError
@@ -27,7 +27,7 @@ from labmates.sandboxes.base import CodeResult, OutputFile
 from labmates.workflows.calls import Speaker
 from labmates.workflows.science.ask import fault_text, sent_back
 from labmates.workflows.science.briefs import answered_text, system_prompt, work_prompt
-from labmates.workflows.science.context import LabContext, team_of
+from labmates.workflows.science.context import LabContext, team_of, warm_up
 from labmates.workflows.science.state import LabState, Member, MemberResult, Phase, Waiting, WorkOrder
 from labmates.workflows.workshop import Session
 
@@ -51,6 +51,7 @@ class _Worker:
     def __init__(self, ctx: LabContext, lab: LabState, team: Team, role: Role, purse: Purse, code: Session) -> None:
         self.ctx = ctx
         self.phase = lab["agenda"][0]
+        self.next_team = EVERY_TEAM[lab["agenda"][1]["team"]] if lab["agenda"][1:] else None
         self.speaker: Speaker = ctx.speaker(team, role)
         self.purse = purse
         self.code = code
@@ -178,6 +179,8 @@ class _Worker:
             return await self.code.run(code)
 
         result = await RunnableLambda(run_code, name=f"{self.speaker.agent}: run_code").ainvoke(code)
+        if self.next_team is not None:
+            warm_up(self.ctx.bench, self.ctx.condition, self.next_team)
         text = "\n".join(part for part in (result.text, _kept(result.files), result.note) if part) or "[no output]"
         self.outputs.append(self.ctx.recorder.bodies.keep(text))
         return _Used(text, result.status == "ok", result)

@@ -22,7 +22,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Send
 
 from labmates.agents.desk import MOST_MESSAGE_CHARS
-from labmates.agents.roles import EVERY_TEAM, Role, Team
+from labmates.agents.roles import Role, Team
 from labmates.agents.tools import ARGUMENTS, WriteArtifact, tool_schema
 from labmates.agents.transcript import message_from_data, shorten
 from labmates.budgets.ledger import InsufficientFundsError
@@ -114,8 +114,7 @@ async def plan(state: TeamState, runtime: Runtime[LabContext]) -> Update:
     emit_once(
         ctx, PhaseEvent(**_here(phase, "phase"), status="started", number=phase["number"], reason=phase["reason"])
     )
-    for phase_ahead in state["agenda"][:2]:
-        warm_up(ctx.bench, ctx.condition, EVERY_TEAM[phase_ahead["team"]])
+    warm_up(ctx.bench, ctx.condition, team)
     purse = ctx.purse(state, team.name)
 
     def read(reply: Reply, last: bool) -> tuple[str, dict[str, str]]:
