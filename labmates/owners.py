@@ -11,6 +11,7 @@ from typing import Literal
 OwnerState = Literal["alive", "dead", "unknown"]
 """Unknown is the owner that lives (or lived) where its process id means something else, or that we may not see."""
 
+
 def this_owner() -> str:
     """Return what identifies this process on this machine: ``NAMESPACE-PID-STARTTIME``.
 

@@ -4,19 +4,47 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from labmates.workflows.brake import Brake
 
 T = TypeVar("T")
 
+STOPPING = "Stopping: calls and code that go on may end first. Press Ctrl-C again to stop at once; nothing is lost."
 
-def run_until_stopped(work: Coroutine[Any, Any, T]) -> T | None:
-    """Run `work` and return what it returns; None if it was stopped, after it has put away what it held."""
+
+def run_until_stopped(
+    work: Coroutine[Any, Any, T], brake: Brake | None = None, notify: Callable[[str], None] | None = None
+) -> T | None:
+    """Run `work` and return what it returns; None if it was stopped, after it has put away what it held.
+
+    Parameters
+    ----------
+    brake
+        Pulled at the first Ctrl-C, so that the work ends by itself; a second one stops it at once. Without a brake the
+        first one does.
+    notify
+        Told that the brake was pulled.
+    """
 
     async def watched() -> T:
         task = asyncio.current_task()
         assert task is not None
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+        loop = asyncio.get_running_loop()
+
+        def interrupt() -> None:
+            if brake is None or brake.pulled.is_set():
+                loop.remove_signal_handler(signal.SIGINT)  # from now on it ends the process
+                task.cancel()
+                return
+            brake.pull()
+            if notify is not None:
+                notify(STOPPING)
+
+        loop.add_signal_handler(signal.SIGINT, interrupt)
+        loop.add_signal_handler(signal.SIGTERM, task.cancel)
         return await work
 
     try:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-import signal
 from typing import TYPE_CHECKING, Any
 
 import click
 from pydantic import ValidationError
 
 from labmates.cli.console import complain, err
+from labmates.cli.interrupt import run_until_stopped
 from labmates.cli.options import flag, given, options_of, store_option, verbose_option
 from labmates.errors import UsageError, explain
 from labmates.models.options import ModelOptions
@@ -96,14 +95,13 @@ def execute(store: Store, runs: list[RunRecord], settings: RunSettings, *, as_js
     from labmates.cli.progress import Progress
     from labmates.cli.summary import print_summary
     from labmates.studies.session import Session
+    from labmates.workflows.brake import Brake
 
+    brake = Brake()
     with Progress(store, runs, as_json=as_json) as progress:
-        session = Session(store, settings, watch=progress.watch, notify=progress.notify)
-        try:
-            ended = asyncio.run(_until_signal(session, runs, resume))
-        except (KeyboardInterrupt, asyncio.CancelledError):
-            ended = None
-    if ended is None:
+        session = Session(store, settings, watch=progress.watch, notify=progress.notify, brake=brake)
+        ended = run_until_stopped(session.execute(runs, resume=resume), brake, progress.notify)
+    if ended is None or brake.pulled.is_set():
         for run_id in progress.interrupted:
             err().print(f"Interrupted. Go on with: labmates run {runs[0].kind} --resume {run_id}", markup=False)
         return 130
@@ -115,14 +113,6 @@ def execute(store: Store, runs: list[RunRecord], settings: RunSettings, *, as_js
                 f"run {record.id} failed: {record.error}\n  go on with: labmates run {record.kind} --resume {record.id}"
             )
     return 1 if any(record.status == "failed" for record in ended) else 0
-
-
-async def _until_signal(session: Any, runs: list[RunRecord], resume: bool) -> list[RunRecord]:
-    task = asyncio.current_task()
-    assert task is not None
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
-    ended: list[RunRecord] = await session.execute(runs, resume=resume)
-    return ended
 
 
 def _settings(values: dict[str, Any], before: dict[str, Any]) -> RunSettings:

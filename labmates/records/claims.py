@@ -7,6 +7,7 @@ attempt. From then on nothing that the earlier attempt still writes is accepted.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -17,7 +18,7 @@ from labmates.errors import UsageError
 from labmates.owners import worker_state
 from labmates.records import schema
 from labmates.records.run import ENDED, RunRecord
-from labmates.records.store import RUN_COLUMNS, Store, run_record, run_row
+from labmates.records.store import RUN_COLUMNS, Store, run_record
 
 LEASE_SECONDS = 60.0
 """For how long a worker holds a run without a heartbeat."""
@@ -42,13 +43,8 @@ class Claims:
 
     def new(self, run: RunRecord) -> RunRecord:
         """Enter a new run, of no study, and claim it."""
-        claimed = replace(run, status="running", attempt=1, worker=self._worker)
-
-        def write(connection: sa.Connection) -> None:
-            row = {**run_row(claimed), "lease": self._database.now(connection) + LEASE_SECONDS}
-            self._database.insert_new(connection, _RUNS, [row])
-
-        self._database.write(write)
+        claimed = replace(run, status="running", attempt=1, worker=self._worker, started=time.time())
+        self._store.create(claimed, lease=LEASE_SECONDS)
         return claimed
 
     def take(self, run_id: str) -> RunRecord:
@@ -127,16 +123,9 @@ class Claims:
 
         return self._database.write(write) if held else set()
 
-    def give_back(self, run: RunRecord) -> None:
-        """Return a run that was claimed and not begun."""
-        mine = sa.and_(_RUNS.c.id == run.id, _RUNS.c.attempt == run.attempt, _RUNS.c.status == "running")
-        values = {"status": "planned" if run.attempt == 1 else "interrupted", "worker": None, "lease": None}
-        values |= {"attempt": run.attempt - 1}
-        self._database.write(lambda connection: connection.execute(sa.update(_RUNS).where(mine).values(values)))
-
     def _claim(self, connection: sa.Connection, rows: Sequence[Any], now: float) -> list[RunRecord]:
         ids = [row.id for row in rows]
-        values = {
+        values: dict[str, Any] = {
             "status": "running",
             "error": None,
             "attempt": _RUNS.c.attempt + 1,
@@ -161,12 +150,14 @@ class Claims:
     def _free_lost(self, connection: sa.Connection, study: str, now: float, attempts: int) -> None:
         """Give back the runs whose workers have died."""
         running = sa.and_(_RUNS.c.study == study, _RUNS.c.status == "running")
-        held = connection.execute(sa.select(_RUNS.c.worker, sa.func.min(_RUNS.c.lease)).where(running).group_by("worker"))
+        held = connection.execute(
+            sa.select(_RUNS.c.worker, sa.func.min(_RUNS.c.lease)).where(running).group_by("worker")
+        )
         for worker, earliest in held.all():
             if not _is_lost(worker, earliest, now):
                 continue
             whose = sa.and_(running, _RUNS.c.worker == worker)
-            if worker_state(worker) != "dead":
+            if worker is not None and worker_state(worker) != "dead":
                 whose = sa.and_(whose, _RUNS.c.lease < now)
             query = sa.select(_RUNS.c.id, _RUNS.c.attempt).where(whose).with_for_update(skip_locked=True)
             lost = connection.execute(query).all()
@@ -187,7 +178,9 @@ class Claims:
 
 def committed(connection: sa.Connection, study: str) -> int:
     """Return what a study has spent, and what the runs that go on may still spend, in micro-dollars."""
-    may = sa.case((sa.and_(_RUNS.c.status == "running", _RUNS.c.most > _RUNS.c.spent), _RUNS.c.most), else_=_RUNS.c.spent)
+    may = sa.case(
+        (sa.and_(_RUNS.c.status == "running", _RUNS.c.most > _RUNS.c.spent), _RUNS.c.most), else_=_RUNS.c.spent
+    )
     query = sa.select(sa.func.coalesce(sa.func.sum(may), 0)).where(_RUNS.c.study == study)
     return int(connection.execute(query).scalar_one())
 

@@ -121,9 +121,7 @@ class Database:
         if not rows:
             return 0
         insert = _insert_of(self.engine.dialect.name)(table).on_conflict_do_nothing()
-        if self.is_sqlite:
-            return max(0, connection.execute(insert, rows).rowcount)
-        return sum(connection.execute(insert.values(rows[i : i + 500])).rowcount for i in range(0, len(rows), 500))
+        return len(connection.execute(insert.returning(*table.primary_key), rows).all())
 
     def _persist(self, work: Callable[[sa.Connection], T], *, writes: bool) -> T:
         end = time.monotonic() + PATIENCE_SECONDS

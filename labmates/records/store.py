@@ -7,7 +7,7 @@ asynchronous callers put them on a thread.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
@@ -68,6 +68,21 @@ class Store:
     def close(self) -> None:
         """Close all connections."""
         self.database.close()
+
+    def create(self, run: RunRecord, *, lease: float = 0.0) -> None:
+        """Enter a run as it is.
+
+        Parameters
+        ----------
+        lease
+            For how many seconds its worker holds it.
+        """
+
+        def write(connection: sa.Connection) -> None:
+            row = {**run_row(run), "lease": self.database.now(connection) + lease}
+            self.database.insert_new(connection, schema.runs, [row])
+
+        self.database.write(write)
 
     def append(self, run: RunRecord | str, events: Sequence[tuple[int, Event]], bodies: Sequence[Body]) -> None:
         """Append finished steps: events with their sequence numbers, and the new bodies that they name.
@@ -148,7 +163,7 @@ class Store:
         query = sa.select(table).where(table.c.run == run_id).order_by(table.c.seq)
         if kind is not None:
             query = query.where(table.c.type == kind)
-        rows = self.database.read(lambda connection: connection.execute(query).all())
+        rows = self.database.read(_all(query))
         return [_event(row) for row in rows]
 
     def scores(self, run_id: str) -> list[ScoreEvent]:
@@ -162,7 +177,7 @@ class Store:
         for start in range(0, len(run_ids), _CHUNK):
             some = run_ids[start : start + _CHUNK]
             query = sa.select(table).where(table.c.run.in_(some), table.c.type == "score").order_by(table.c.seq)
-            for row in self.database.read(lambda connection, query=query: connection.execute(query).all()):
+            for row in self.database.read(_all(query)):
                 event = _event(row)
                 assert isinstance(event, ScoreEvent)
                 found[row.run].append(event)
@@ -172,15 +187,19 @@ class Store:
         """Return the bodies of a run, packed as they are stored."""
         table = schema.bodies
         query = sa.select(table).where(table.c.run == run_id).order_by(table.c.number)
-        rows = self.database.read(lambda connection: connection.execute(query).all())
+        rows = self.database.read(_all(query))
         return [Body(row.number, row.media, row.data) for row in rows]
 
     def attempts(self, run_id: str) -> list[tuple[int, str, str]]:
         """Return number, status and reason of the attempts that did not end the run."""
         table = schema.attempts
         query = sa.select(table).where(table.c.run == run_id).order_by(table.c.number)
-        rows = self.database.read(lambda connection: connection.execute(query).all())
+        rows = self.database.read(_all(query))
         return [(row.number, row.status, row.reason) for row in rows]
+
+
+def _all(query: sa.Select[Any]) -> Callable[[sa.Connection], Sequence[Any]]:
+    return lambda connection: connection.execute(query).all()
 
 
 def run_row(run: RunRecord) -> dict[str, Any]:

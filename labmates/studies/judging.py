@@ -20,9 +20,10 @@ from labmates.models.check import check_models
 from labmates.models.hub import ModelHub
 from labmates.models.options import ModelOptions
 from labmates.records.bodies import Bodies
+from labmates.records.database import StoreError
 from labmates.records.events import Event, JudgeCallEvent, ScoreEvent
 from labmates.records.run import ENDED, RunRecord
-from labmates.records.store import Store, StoreError
+from labmates.records.store import Store
 from labmates.studies.session import condition_of
 from labmates.studies.tracing import traced
 from labmates.workflows.judging import Hearing, Judging, hearings, mean_events, verdict_events

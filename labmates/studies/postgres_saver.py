@@ -52,8 +52,7 @@ class PostgresSaver(AsyncPostgresSaver):
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Return a checkpoint."""
-        base = super()
-        return await _persist(lambda: base.aget_tuple(config))
+        return await _persist(lambda: AsyncPostgresSaver.aget_tuple(self, config))
 
     async def aput(
         self,
@@ -63,20 +62,17 @@ class PostgresSaver(AsyncPostgresSaver):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         """Write a checkpoint."""
-        base = super()
-        return await _persist(lambda: base.aput(config, checkpoint, metadata, new_versions))
+        return await _persist(lambda: AsyncPostgresSaver.aput(self, config, checkpoint, metadata, new_versions))
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
         """Write what a node has returned."""
-        base = super()
-        await _persist(lambda: base.aput_writes(config, writes, task_id, task_path))
+        await _persist(lambda: AsyncPostgresSaver.aput_writes(self, config, writes, task_id, task_path))
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Remove all checkpoints of a run."""
-        base = super()
-        await _persist(lambda: base.adelete_thread(thread_id))
+        await _persist(lambda: AsyncPostgresSaver.adelete_thread(self, thread_id))
 
 
 async def _persist(work: Callable[[], Awaitable[T]]) -> T:

@@ -62,6 +62,7 @@ def new_runs(
             key=condition.key,
             replicate=replicate,
             seed=seed + replicate,
+            status="planned",
             condition=condition.model_dump(mode="json"),
             models=condition.models(),
             study=study,
@@ -328,9 +329,7 @@ class OpenSession:
         bodies = self._store.bodies(run.id)
         for event in events:
             self._tell(run, event)
-        return Recorder(
-            self._store, run, events=events, bodies=bodies, listen=lambda event: self._tell(run, event)
-        )
+        return Recorder(self._store, run, events=events, bodies=bodies, listen=lambda event: self._tell(run, event))
 
     async def _finish(self, run: RunRecord, recorder: Recorder) -> None:
         await recorder.finish(run)

@@ -8,10 +8,11 @@ import pytest
 
 from labmates.errors import UsageError
 from labmates.records.bodies import Bodies
+from labmates.records.database import StoreError
 from labmates.records.events import ChargeEvent, Event, LLMCallEvent, PhaseEvent, ScoreEvent
 from labmates.records.recorder import Recorder
 from labmates.records.run import RunRecord, Usage, new_run_id
-from labmates.records.store import Store, StoreError
+from labmates.records.store import Store
 from labmates.records.view import events_frame, run_json, runs_frame, scores_frame
 
 
@@ -58,7 +59,7 @@ def store(tmp_path: Path) -> Store:
 async def test_a_run_comes_back_whole_with_events_and_bodies(store: Store) -> None:
     run = a_run()
     store.create(run)
-    recorder = Recorder(store, run.id)
+    recorder = Recorder(store, run)
     number = recorder.bodies.keep({"role": "user", "content": "hello"})
     recorder.emit(*some_events())
     ended = replace(run, status="completed", metrics={"accuracy": 0.5}, usage=recorder.usage(), seconds=1.5)
@@ -74,11 +75,11 @@ async def test_a_run_comes_back_whole_with_events_and_bodies(store: Store) -> No
 async def test_steps_that_were_flushed_survive_and_are_known_as_done(store: Store) -> None:
     run = a_run()
     store.create(run)
-    recorder = Recorder(store, run.id)
+    recorder = Recorder(store, run)
     recorder.emit(*some_events()[:3])
     await recorder.flush()
     recorder.emit(PhaseEvent(step="lost", team="data", status="ended", number=0))
-    again = Recorder(store, run.id, events=store.events(run.id), bodies=store.bodies(run.id))
+    again = Recorder(store, run, events=store.events(run.id), bodies=store.bodies(run.id))
     assert again.done("charge", "data/0/data_lead/plan/0") == recorder.events[2]
     assert again.done("phase", "lost") is None
     assert again.spent() == 20
@@ -91,7 +92,7 @@ async def test_steps_that_were_flushed_survive_and_are_known_as_done(store: Stor
 async def test_the_end_of_a_run_is_written_whole_or_not_at_all(store: Store) -> None:
     run = a_run()
     store.create(run)
-    recorder = Recorder(store, run.id)
+    recorder = Recorder(store, run)
     recorder.emit(*some_events())
     store.append(run.id, [(3, some_events()[0])], [])
     with pytest.raises(StoreError):
@@ -124,9 +125,9 @@ def test_reading_a_store_that_is_not_there_makes_no_file(tmp_path: Path) -> None
 def test_a_store_of_another_version_is_refused(tmp_path: Path) -> None:
     Store(f"sqlite:///{tmp_path}/runs.db").close()
     with sqlite3.connect(tmp_path / "runs.db") as connection:
-        connection.execute("update labmates_meta set value = '999'")
+        connection.execute("update alembic_version set version_num = '9999'")
     connection.close()
-    with pytest.raises(UsageError, match="version 999"):
+    with pytest.raises(UsageError, match=r"version 9999.*newer labmates"):
         Store(f"sqlite:///{tmp_path}/runs.db")
 
 

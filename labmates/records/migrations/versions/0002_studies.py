@@ -16,13 +16,12 @@ def upgrade() -> None:
         sa.Column("cap", sa.BigInteger),
         sa.Column("created", sa.Float, nullable=False),
     )
-    zero = {"nullable": False, "server_default": "0"}
-    op.add_column("runs", sa.Column("attempt", sa.Integer, **zero))
+    op.add_column("runs", sa.Column("attempt", sa.Integer, nullable=False, server_default="0"))
     op.add_column("runs", sa.Column("worker", sa.String(200)))
     op.add_column("runs", sa.Column("lease", sa.Float))
-    op.add_column("runs", sa.Column("place", sa.Integer, **zero))
-    op.add_column("runs", sa.Column("spent", sa.BigInteger, **zero))
-    op.add_column("runs", sa.Column("most", sa.BigInteger, **zero))
+    op.add_column("runs", sa.Column("place", sa.Integer, nullable=False, server_default="0"))
+    op.add_column("runs", sa.Column("spent", sa.BigInteger, nullable=False, server_default="0"))
+    op.add_column("runs", sa.Column("most", sa.BigInteger, nullable=False, server_default="0"))
     op.add_column("runs", sa.Column("origin", sa.String(60)))
     op.execute("update runs set attempt = 1")
     op.create_index("runs_of_study", "runs", ["study", "key", "replicate"], unique=True)

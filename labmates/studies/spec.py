@@ -1,0 +1,330 @@
+"""A study as its author writes it: one file, checked to the line, and the conditions that come of it."""
+
+from __future__ import annotations
+
+import difflib
+import random
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from labmates.budgets.money import Dollars, format_dollars
+from labmates.errors import UsageError
+from labmates.models.options import ModelOptions
+from labmates.seeds import derive
+from labmates.studies import ready
+from labmates.studies.settings import RunSettings
+from labmates.studies.source import Source, read_source
+from labmates.workflows.kinds import KINDS, Condition
+
+MOST_CONDITIONS = 1_000_000
+"""More conditions than anybody means: a grid of so many is a slip."""
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Sample(_Part):
+    """A random choice among the cells of the grid: weighted, without replacement, the same for the same seed."""
+
+    size: int = Field(ge=1, description="How many cells to draw.")
+    per: Literal["model", "study"] = Field(
+        "model", description="Draw so many cells for each model, or in all, the models being one more part of the grid."
+    )
+    seed: int = Field(0, ge=0, description="Seed of the draw.")
+    weights: dict[str, dict[Any, float]] = Field(
+        {}, description="By parameter, how much likelier each of its values is drawn; 1 where nothing is said."
+    )
+
+    @field_validator("weights")
+    @classmethod
+    def _positive(cls, value: dict[str, dict[Any, float]]) -> dict[str, dict[Any, float]]:
+        if any(weight <= 0 for weights in value.values() for weight in weights.values()):
+            raise ValueError("weights are above 0")
+        return value
+
+
+class Concurrency(_Part):
+    """How much happens at once. Each worker process keeps to these by itself."""
+
+    runs: int = Field(8, ge=1, le=1024, description="Most runs going on at once.")
+    calls: int = Field(32, ge=1, le=4096, description="Model calls in flight at once, per endpoint.")
+    sandboxes: int | None = Field(
+        None, ge=1, le=1024, description="Most sandboxes open at once; by default what the machine's memory holds."
+    )
+    processes: int = Field(1, ge=1, le=256, description="Worker processes that the command starts on this machine.")
+
+
+class Connection(_Part):
+    """How models are reached."""
+
+    base_url: str | None = ModelOptions.model_fields["base_url"]  # type: ignore[assignment]
+    api_key_env: str = ModelOptions.model_fields["api_key_env"]  # type: ignore[assignment]
+    call_timeout: float = ModelOptions.model_fields["call_timeout"]  # type: ignore[assignment]
+    max_retries: int = ModelOptions.model_fields["max_retries"]  # type: ignore[assignment]
+    stream: bool = ModelOptions.model_fields["stream"]  # type: ignore[assignment]
+
+
+class StudySpec(_Part):
+    """A study: conditions times replicates, and how they are to be run."""
+
+    name: str = Field(description="Name of the study in the store; by default the file's.")
+    kind: str = Field(description="Kind of experiment.")
+    description: str = Field("", description="What the study is about.")
+    models: tuple[str, ...] = Field((), description="Models that are compared; each gets the whole grid.")
+    fixed: dict[str, Any] = Field({}, description="Parameters that are the same in every condition.")
+    grid: dict[str, list[Any]] = Field({}, description="Parameters that vary: all combinations of these values.")
+    sample: Sample | None = Field(None, description="Draw some of the combinations instead of running all.")
+    replicates: int = Field(1, ge=1, le=100_000, description="Runs of each condition.")
+    seed: int = Field(
+        0, ge=0, description="Seed of the first replicate; the next has one more. The same in all conditions."
+    )
+    judges: tuple[str, ...] = RunSettings.model_fields["judges"]  # type: ignore[assignment]
+    extractor: str | None = RunSettings.model_fields["extractor"]  # type: ignore[assignment]
+    judge_base_url: str | None = RunSettings.model_fields["judge_base_url"]  # type: ignore[assignment]
+    sandbox: str = RunSettings.model_fields["sandbox"]  # type: ignore[assignment]
+    connection: Connection = Field(Connection(), description="How models are reached.")
+    concurrency: Concurrency = Field(Concurrency(), description="How much happens at once.")
+    cap: Dollars | None = Field(
+        None, description="What the whole study may spend, in dollars. A run that could go beyond it is not begun."
+    )
+    attempts: int = Field(
+        5,
+        ge=1,
+        le=1000,
+        description="A run whose workers died so often is given up: it may be the cause.",
+    )
+
+    @field_validator("name")
+    @classmethod
+    def _is_name(cls, value: str) -> str:
+        if not _NAME.fullmatch(value):
+            raise ValueError("a name has letters, digits, '.', '_' and '-', at most 100 of them")
+        return value
+
+    def settings(self) -> RunSettings:
+        """Return the settings of its runs."""
+        return RunSettings(
+            models=ModelOptions(**self.connection.model_dump(), max_concurrent_calls=self.concurrency.calls),
+            sandbox=self.sandbox,
+            max_sandboxes=self.concurrency.sandboxes,
+            judges=self.judges,
+            extractor=self.extractor,
+            judge_base_url=self.judge_base_url,
+            max_concurrent_runs=self.concurrency.runs,
+        )
+
+
+def find_study(name: str) -> Source:
+    """Return the study in a file, or one of those that come with labmates, by name.
+
+    Raises
+    ------
+    UsageError
+        If there is none, or it is no YAML.
+    """
+    path = Path(name)
+    if path.suffix in (".yaml", ".yml") or path.exists():
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"can't read the study '{name}': {getattr(error, 'strerror', None) or error}") from error
+        source = read_source(text, name)
+        source.data.setdefault("name", path.stem)
+        return source
+    if name in ready.names():
+        return read_source(ready.text(name), f"{name}.yaml")
+    known = ", ".join(ready.names())
+    raise UsageError(f"there is no file '{name}', and no study of that name comes with labmates (these do: {known})")
+
+
+def read_spec(source: Source) -> StudySpec:
+    """Check a study and return it.
+
+    Raises
+    ------
+    UsageError
+        With a line for each fault.
+    """
+    try:
+        spec = StudySpec.model_validate(source.data)
+    except ValidationError as error:
+        raise source.error(_faults(error, StudySpec)) from error
+    faults = list(_wrong_parameters(spec))
+    if faults:
+        raise source.error(faults)
+    return spec
+
+
+def conditions_of(spec: StudySpec, source: Source | None = None) -> list[Condition]:
+    """Return the conditions of a study, each once, in the order in which they are to be run.
+
+    Parameters
+    ----------
+    source
+        Where the study was read, for errors that name the line.
+
+    Raises
+    ------
+    UsageError
+        If a combination of parameters is no condition, or there are none or far too many.
+    """
+    source = source or Source(spec.name, {}, {})
+    size = max(1, len(spec.models))
+    for field, values in spec.grid.items():
+        size *= len(values)
+        if size > MOST_CONDITIONS:
+            raise source.error([(("grid", field), f"that makes over {MOST_CONDITIONS:,} conditions")])
+    found: dict[str, Condition] = {}
+    for cell in _chosen(spec, source):
+        condition = _condition(spec, cell, source)
+        found.setdefault(condition.key, condition)
+    return list(found.values())
+
+
+def _chosen(spec: StudySpec, source: Source) -> Iterator[dict[str, Any]]:
+    """Yield the values of the parameters that vary, for each condition."""
+    cells = [dict(zip(spec.grid, values, strict=True)) for values in product(*spec.grid.values())]
+    models = [{"model": model} for model in spec.models] or [{}]
+    if spec.sample is None:
+        yield from ({**model, **cell} for cell in cells for model in models)
+        return
+    sample = spec.sample
+    pools: list[tuple[str, list[dict[str, Any]]]] = [
+        (model.get("model", ""), [{**model, **cell} for cell in cells]) for model in models
+    ]
+    if sample.per == "study":
+        pools = [("", [cell for _, pool in pools for cell in pool])]
+    for _, pool in pools:
+        if sample.size > len(pool):
+            text = f"{sample.size} cells can't be drawn without replacement: there are {len(pool)}"
+            raise source.error([(("sample", "size"), text)])
+    drawn = [_draw(pool, sample, derive(sample.seed, "sample", name)) for name, pool in pools]
+    # Cell by cell, so that a study that is stopped has as much of every model.
+    for place in range(sample.size):
+        yield from (cells[place] for cells in drawn)
+
+
+def _draw(pool: Sequence[dict[str, Any]], sample: Sample, seed: int) -> list[dict[str, Any]]:
+    """Draw without replacement, with chances by weight (Efraimidis and Spirakis 2006, algorithm A)."""
+    draw = random.Random(seed)
+
+    def rank(cell: Mapping[str, Any]) -> float:
+        weight = 1.0
+        for field, weights in sample.weights.items():
+            weight *= weights.get(cell.get(field), 1.0)
+        return float(draw.random() ** (1 / weight))
+
+    ranks = [rank(cell) for cell in pool]
+    return [pool[i] for i in sorted(range(len(pool)), key=lambda i: -ranks[i])[: sample.size]]
+
+
+def _condition(spec: StudySpec, cell: Mapping[str, Any], source: Source) -> Condition:
+    kind = KINDS.get(spec.kind).condition
+    try:
+        condition = kind.model_validate({**spec.fixed, **cell})
+    except ValidationError as error:
+        faults = [(_path_of(spec, cell, fault["loc"]), _said(fault)) for fault in error.errors()]
+        raise source.error(faults) from error
+    try:
+        condition.check()
+    except UsageError as error:
+        raise source.error([((), f"{error} (in the condition {_short(cell)})")]) from error
+    return condition
+
+
+def _path_of(spec: StudySpec, cell: Mapping[str, Any], loc: Sequence[str | int]) -> tuple[str | int, ...]:
+    """Return where the value stands that a condition's field got."""
+    field = str(loc[0]) if loc else ""
+    if field in spec.grid:
+        place = next(i for i, value in enumerate(spec.grid[field]) if value == cell[field])
+        return ("grid", field, place)
+    if field == "model" and spec.models:
+        return ("models", spec.models.index(str(cell["model"])))
+    return ("fixed", *loc) if field in spec.fixed else ()
+
+
+def _wrong_parameters(spec: StudySpec) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """Yield what is wrong with the names of parameters, and with empty or doubled values."""
+    try:
+        fields = KINDS.get(spec.kind).condition.model_fields
+    except UsageError as error:
+        yield ("kind",), str(error)
+        return
+    for part, names in (("fixed", spec.fixed), ("grid", spec.grid)):
+        for name in names:
+            if name not in fields:
+                yield (part, name), _unknown("parameter", name, fields)
+    for name, values in spec.grid.items():
+        if not values:
+            yield ("grid", name), "there is no value; give one at least, or leave the parameter out"
+        for place, value in enumerate(values):
+            if value in values[:place]:
+                yield ("grid", name, place), f"the value {value!r} stands twice"
+        if name in spec.fixed:
+            yield ("grid", name), "this parameter is fixed already"
+    if spec.models:
+        if "model" not in fields:
+            yield ("models",), f"conditions of the kind {spec.kind} have no parameter 'model'"
+        for part, names in (("fixed", spec.fixed), ("grid", spec.grid)):
+            if "model" in names:
+                yield (part, "model"), "the models stand under 'models' already"
+        for place, model in enumerate(spec.models):
+            if model in spec.models[:place]:
+                yield ("models", place), f"the model {model} stands twice"
+    for name, field in fields.items():
+        given = name in spec.fixed or name in spec.grid or (name == "model" and spec.models)
+        if field.is_required() and not given:
+            yield (), f"the parameter '{name}' is missing: put it under 'fixed' or 'grid'"
+    for name, weights in (spec.sample.weights if spec.sample else {}).items():
+        if name not in spec.grid and not (name == "model" and spec.models):
+            yield ("sample", "weights", name), _unknown("part of the grid", name, spec.grid)
+            continue
+        values = list(spec.models) if name == "model" else spec.grid[name]
+        for value in weights:
+            if value not in values:
+                said = ", ".join(map(str, values))
+                yield ("sample", "weights", name, str(value)), f"there is no value {value!r} in the grid (but {said})"
+
+
+def _faults(error: ValidationError, model: type[BaseModel]) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    for fault in error.errors():
+        path = tuple(fault["loc"])
+        if fault["type"] == "extra_forbidden":
+            yield path, _unknown("key", str(path[-1]), _fields_at(model, path[:-1]))
+        else:
+            yield path, _said(fault)
+
+
+def _fields_at(model: type[BaseModel], path: Sequence[str | int]) -> list[str]:
+    parts: dict[str, type[BaseModel]] = {"sample": Sample, "concurrency": Concurrency, "connection": Connection}
+    found = parts.get(str(path[0]), model) if path else model
+    return list(found.model_fields)
+
+
+def _unknown(what: str, name: str, known: Mapping[str, Any] | Sequence[str]) -> str:
+    close = difflib.get_close_matches(name, list(known), n=1)
+    hint = f"did you mean '{close[0]}'?" if close else f"known: {', '.join(sorted(known)) or 'none'}"
+    return f"unknown {what} '{name}'; {hint}"
+
+
+def _said(fault: Any) -> str:
+    message = str(fault["msg"]).removeprefix("Value error, ")
+    if fault["type"] == "missing":
+        return "this key is missing"
+    return f"{message} (given: {str(fault['input'])[:80]!r})"
+
+
+def _short(cell: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in cell.items()) or "of the study"
+
+
+def show_cap(cap: int | None) -> str:
+    """Return a cap in words."""
+    return "no cap" if cap is None else f"a cap of ${format_dollars(cap)}"

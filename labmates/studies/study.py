@@ -1,0 +1,196 @@
+"""A study in the store: entering its runs, and working on them until none is left."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from labmates.budgets.money import format_dollars
+from labmates.budgets.prices import PriceList
+from labmates.errors import UsageError
+from labmates.judges.panel import make_panel
+from labmates.records.run import RunRecord
+from labmates.records.store import LeaseLostError, Store
+from labmates.records.studies import StudyRecord, enter_study, study_counts, study_names, study_record
+from labmates.studies.session import OpenSession, Session, Watch, new_runs
+from labmates.studies.settings import RunSettings
+from labmates.studies.source import Source
+from labmates.studies.spec import StudySpec, conditions_of
+from labmates.workflows.brake import Brake
+from labmates.workflows.kinds import Condition
+
+_POLL_SECONDS = 1.0
+_JUDGE_TOKENS = (60_000, 8_000)
+"""What one model judge may read and write of one run: so much is set aside for it under a cap."""
+
+
+@dataclass(frozen=True)
+class Entered:
+    """A study that stands in the store.
+
+    Attributes
+    ----------
+    conditions
+        Its conditions.
+    runs
+        How many runs it has now.
+    new
+        How many of them were not there before.
+    """
+
+    spec: StudySpec
+    conditions: list[Condition]
+    runs: int
+    new: int
+
+
+def enter(store: Store, spec: StudySpec, source: Source | None = None) -> Entered:
+    """Enter a study into the store, or what it has grown by.
+
+    Raises
+    ------
+    UsageError
+        If it is wrong, or its cap can't pay one run.
+    """
+    conditions = conditions_of(spec, source)
+    costs = {condition.key: most_cost(spec, condition) for condition in conditions}
+    least = min(costs.values())
+    if spec.cap is not None and spec.cap < least:
+        text = f"${format_dollars(spec.cap)} can't pay one run: the cheapest may cost ${format_dollars(least)}"
+        raise (source or Source(spec.name, {}, {})).error([(("cap",), text)])
+    settings = spec.settings()
+    of = [
+        new_runs(condition, seed=spec.seed, replicates=spec.replicates, settings=settings, study=spec.name)
+        for condition in conditions
+    ]
+    # All conditions once before any of them a second time: a study that is stopped early is a smaller study.
+    runs = [(run, costs[run.key]) for replicate in zip(*of, strict=True) for run in replicate]
+    record = StudyRecord(spec.name, spec.model_dump(mode="json"), spec.cap, time.time())
+    return Entered(spec, conditions, len(runs), enter_study(store, record, runs))
+
+
+def most_cost(spec: StudySpec, condition: Condition) -> int:
+    """Return the most that one run may cost, judges included, in micro-dollars."""
+    prices: PriceList = getattr(condition, "prices", None) or PriceList()
+    judges = sum(prices.of(model).cost(*_JUDGE_TOKENS) for model in make_panel(spec.judges, spec.extractor).models)
+    return (condition.pool or 0) + judges
+
+
+def stored_spec(store: Store, name: str | None) -> StudySpec:
+    """Return a study of the store as it was entered last; without a name, the only one.
+
+    Raises
+    ------
+    UsageError
+        If there is none, or there are several and no name was given.
+    """
+    if name is None:
+        known = study_names(store)
+        if len(known) != 1:
+            said = f"there are several: {', '.join(known)}" if known else "there is none"
+            raise UsageError(f"which study of the store {store.shown_url}? {said}")
+        [name] = known
+    return StudySpec.model_validate(study_record(store, name).spec)
+
+
+def is_capped(store: Store, spec: StudySpec) -> bool:
+    """Tell whether runs wait that the cap can't pay."""
+    counts = study_counts(store, spec.name)
+    return spec.cap is not None and counts.next_cost is not None and counts.committed + counts.next_cost > spec.cap
+
+
+async def work_on(
+    store: Store,
+    spec: StudySpec,
+    *,
+    settings: RunSettings | None = None,
+    brake: Brake | None = None,
+    watch: Watch | None = None,
+    notify: Callable[[str], None] | None = None,
+    wait: bool = True,
+) -> int:
+    """Execute runs of a study until none is left that could be begun, as one worker; return how many it has ended.
+
+    Parameters
+    ----------
+    settings
+        How models are reached and where code runs, if other than in the study.
+    brake
+        Stops it: runs that go on end at their next step, and none is begun.
+    wait
+        Stay while other workers hold runs, to take over what they may leave; else return when there is nothing to do.
+
+    Raises
+    ------
+    UsageError
+        Before anything starts, if the runs can't be executed as they are asked for.
+    StoreError
+        If the store can't be written; all can be gone on with when it can.
+    """
+    settings = settings or spec.settings()
+    brake = brake or Brake()
+    session = Session(store, settings, watch=watch, notify=notify, brake=brake)
+    async with session.opened(conditions_of(spec)) as lab:
+        return await _Worker(store, spec, session, lab, brake, settings.max_concurrent_runs).work(wait)
+
+
+class _Worker:
+    def __init__(
+        self, store: Store, spec: StudySpec, session: Session, lab: OpenSession, brake: Brake, places: int
+    ) -> None:
+        self._store = store
+        self._spec = spec
+        self._claims = session.claims
+        self._lab = lab
+        self._brake = brake
+        self._places = places
+        self._going_on: set[asyncio.Task[bool]] = set()
+        self._ended = 0
+
+    async def work(self, wait: bool) -> int:
+        """Claim and execute runs until there are none."""
+        stop = asyncio.create_task(self._brake.pulled.wait())
+        try:
+            while not stop.done():
+                claimed = await self._claim()
+                if not claimed and not self._going_on and not (wait and await self._others_work()):
+                    break
+                await self._look_on({*self._going_on, stop}, hungry=not claimed)
+            while self._going_on:
+                await self._look_on(self._going_on)
+        finally:
+            for task in {*self._going_on, stop}:
+                task.cancel()
+            await asyncio.gather(*self._going_on, stop, return_exceptions=True)
+        return self._ended
+
+    async def _claim(self) -> bool:
+        """Claim runs for the free places and start them; tell whether there is nothing to look for at the moment."""
+        free = self._places - len(self._going_on)
+        # A few at a time where runs are short, so that the store isn't asked for each.
+        if self._going_on and free < max(1, self._places // 8):
+            return True
+        runs = await asyncio.to_thread(self._claims.next, self._spec.name, free, attempts=self._spec.attempts)
+        self._going_on |= {asyncio.create_task(self._carry_out(run)) for run in runs}
+        return bool(runs)
+
+    async def _carry_out(self, run: RunRecord) -> bool:
+        with suppress(LeaseLostError):
+            await self._lab.carry_out(run)
+            return True
+        return False
+
+    async def _look_on(self, tasks: set[asyncio.Task[bool]], *, hungry: bool = False) -> None:
+        """Wait until a run has ended; where there was nothing to claim, only for a while."""
+        patience = _POLL_SECONDS if hungry else None
+        done, _ = await asyncio.wait(tasks, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+        for task in done & self._going_on:
+            self._going_on.discard(task)
+            self._ended += task.result()
+
+    async def _others_work(self) -> bool:
+        counts = await asyncio.to_thread(study_counts, self._store, self._spec.name)
+        return counts.of("running") > 0
