@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from functools import cache
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console
 
+_FILE_WIDTH = 160  # what goes to a file need not fit a screen
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
@@ -19,7 +21,9 @@ def out() -> Console:
     """Return the console of standard output."""
     from rich.console import Console
 
-    return Console(highlight=False, emoji=False, soft_wrap=not sys.stdout.isatty())
+    if sys.stdout.isatty() or "COLUMNS" in os.environ:
+        return Console(highlight=False, emoji=False, soft_wrap=not sys.stdout.isatty())
+    return Console(highlight=False, emoji=False, soft_wrap=True, width=_FILE_WIDTH)
 
 
 @cache

@@ -19,11 +19,14 @@ from labmates.errors import LabmatesError, UsageError
 VERBS = {
     "demo": ("labmates.cli.demo:demo", "Let a scripted team do one science task, offline."),
     "run": ("labmates.cli.run:run", "Run one condition of an experiment, one or more times."),
+    "study": ("labmates.cli.study:study", "Plan and execute many runs, described in one file."),
+    "worker": ("labmates.cli.worker:worker", "Join a study from any machine that reaches its store."),
     "show": ("labmates.cli.show:show", "Tell the story of a run."),
     "judge": ("labmates.cli.judge:judge", "Judge runs that have ended, or find out how far a judge can be trusted."),
     "analyze": ("labmates.cli.analyze:analyze", "Compute what the runs of a store mean."),
     "tasks": ("labmates.cli.tasks:tasks", "List the science tasks, or show, check or begin one."),
     "models": ("labmates.cli.models:models", "List the scripted baselines and known models, or show one."),
+    "store": ("labmates.cli.store:store", "Care for the database of runs."),
     "sandbox": ("labmates.cli.sandbox:sandbox", "Build, check and clean what agents' code runs in."),
 }
 

@@ -170,17 +170,15 @@ class Store:
         """Return the scores of a run, in the order in which they were given."""
         return [event for event in self.events(run_id, kind="score") if isinstance(event, ScoreEvent)]
 
-    def scores_of(self, run_ids: Sequence[str]) -> dict[str, list[ScoreEvent]]:
-        """Return the scores of many runs, by run."""
+    def score_values(self, run_ids: Sequence[str]) -> dict[str, dict[tuple[str, str], float | None]]:
+        """Return the newest score by judge and metric of each of these runs."""
         table = schema.events
-        found: dict[str, list[ScoreEvent]] = {run_id: [] for run_id in run_ids}
+        found: dict[str, dict[tuple[str, str], float | None]] = {run_id: {} for run_id in run_ids}
         for start in range(0, len(run_ids), _CHUNK):
-            some = run_ids[start : start + _CHUNK]
-            query = sa.select(table).where(table.c.run.in_(some), table.c.type == "score").order_by(table.c.seq)
+            mine = sa.and_(table.c.run.in_(run_ids[start : start + _CHUNK]), table.c.type == "score")
+            query = sa.select(table.c.run, table.c.data).where(mine).order_by(table.c.run, table.c.seq)
             for row in self.database.read(_all(query)):
-                event = _event(row)
-                assert isinstance(event, ScoreEvent)
-                found[row.run].append(event)
+                found[row.run][row.data["judge"], row.data["metric"]] = row.data["value"]
         return found
 
     def bodies(self, run_id: str) -> list[Body]:
@@ -204,7 +202,9 @@ def _all(query: sa.Select[Any]) -> Callable[[sa.Connection], Sequence[Any]]:
 
 def run_row(run: RunRecord) -> dict[str, Any]:
     """Return the columns of a run."""
-    return {**asdict(run), "error": None if run.error is None else run.error.replace("\0", "")}
+    values = {column.name: getattr(run, column.name) for column in RUN_COLUMNS}
+    error = None if run.error is None else run.error.replace("\0", "")  # PostgreSQL can't hold a NUL
+    return {**values, "usage": asdict(run.usage), "error": error}
 
 
 def run_record(row: Any) -> RunRecord:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -61,6 +61,10 @@ class Counts:
     next_cost: int | None = None
     workers: Mapping[str, int] = field(default_factory=dict)
 
+    def cannot_go_on(self, cap: int | None) -> bool:
+        """Tell whether runs wait that `cap`, in micro-dollars, can't pay."""
+        return cap is not None and self.next_cost is not None and self.committed + max(0, self.next_cost) > cap
+
     @property
     def total(self) -> int:
         """Number of all runs."""
@@ -71,34 +75,58 @@ class Counts:
         return sum(self.runs.get(status, 0) for status in statuses)
 
 
-def enter_study(store: Store, study: StudyRecord, runs: Sequence[tuple[RunRecord, int]]) -> int:
+@dataclass(frozen=True)
+class Planned:
+    """A run that a study wants.
+
+    Attributes
+    ----------
+    most
+        The most that it may cost, in micro-dollars.
+    """
+
+    key: str
+    replicate: int
+    most: int
+
+
+def enter_study(
+    store: Store, study: StudyRecord, wanted: Sequence[Planned], make: Callable[[Planned], RunRecord]
+) -> int:
     """Enter a study, or what it has grown by since it was entered, and return how many runs are new.
 
     Parameters
     ----------
-    runs
-        The study's runs in the order in which they are to be begun, each with the most that it may cost, in
-        micro-dollars. Those that are there already stay as they are, but for their place.
+    wanted
+        The study's runs in the order in which they are to be begun. Those that are there already stay as they are, but
+        for their place in the queue; runs that the study no longer wants and that were not begun leave it.
+    make
+        Makes the record of a run that is not there yet.
     """
-    rows = [{**run_row(run), "place": place, "most": most} for place, (run, most) in enumerate(runs)]
 
     def write(connection: sa.Connection) -> int:
         database = store.database
         values = {"spec": study.spec, "cap": study.cap}
         database.insert_new(connection, _STUDIES, [{"name": study.name, "created": study.created, **values}])
         connection.execute(sa.update(_STUDIES).where(_STUDIES.c.name == study.name).values(values))
-        known = sa.select(_RUNS.c.key, _RUNS.c.replicate, _RUNS.c.place).where(_RUNS.c.study == study.name)
-        places = {(row.key, row.replicate): row.place for row in connection.execute(known)}
-        moved = [
-            {"of": study.name, "k": row["key"], "r": row["replicate"], "p": row["place"]}
-            for row in rows
-            if places.get((row["key"], row["replicate"]), row["place"]) != row["place"]
-        ]
+        columns = (_RUNS.c.id, _RUNS.c.key, _RUNS.c.replicate, _RUNS.c.place, _RUNS.c.status)
+        known = {
+            (row.key, row.replicate): row
+            for row in connection.execute(sa.select(*columns).where(_RUNS.c.study == study.name))
+        }
+        new, moved = [], []
+        for place, run in enumerate(wanted):
+            row = known.pop((run.key, run.replicate), None)
+            if row is None:
+                new.append({**run_row(make(run)), "place": place, "most": run.most})
+            elif row.place != place:
+                moved.append({"run": row.id, "to": place})
         if moved:
-            mine = (_RUNS.c.study == sa.bindparam("of"), _RUNS.c.key == sa.bindparam("k"))
-            update = sa.update(_RUNS).where(*mine, _RUNS.c.replicate == sa.bindparam("r"))
-            connection.execute(update.values(place=sa.bindparam("p")), moved)
-        new = [row for row in rows if (row["key"], row["replicate"]) not in places]
+            move = sa.update(_RUNS).where(_RUNS.c.id == sa.bindparam("run")).values(place=sa.bindparam("to"))
+            connection.execute(move, moved)
+        if dropped := [row.id for row in known.values() if row.status == "planned"]:
+            drop = sa.delete(_RUNS).where(_RUNS.c.id == sa.bindparam("run"), _RUNS.c.status == "planned")
+            connection.execute(drop, [{"run": run_id} for run_id in dropped])
         return database.insert_new(connection, _RUNS, new)
 
     return store.database.write(write)
@@ -149,6 +177,15 @@ def study_counts(store: Store, name: str) -> Counts:
         )
 
     return store.database.read(read)
+
+
+def failure_reasons(store: Store, name: str, most: int) -> list[tuple[str, int]]:
+    """Return why runs of a study have failed and how many each time, the most frequent first."""
+    number = sa.func.count()
+    failed = sa.and_(_RUNS.c.study == name, _RUNS.c.status == "failed")
+    query = sa.select(_RUNS.c.error, number).where(failed).group_by(_RUNS.c.error).order_by(number.desc()).limit(most)
+    rows = store.database.read(lambda connection: connection.execute(query).all())
+    return [(row[0] or "", row[1]) for row in rows]
 
 
 def retry_failed(store: Store, name: str) -> int:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +39,33 @@ def run_json(run: RunRecord, scores: Sequence[ScoreEvent]) -> dict[str, Any]:
         "seconds": run.seconds,
         "models": run.models,
     }
+
+
+def flat_run(run: RunRecord, scores: Mapping[tuple[str, str], float | None]) -> dict[str, Any]:
+    """Return a run as one row: the keys of its JSON record, those of its parts joined by dots.
+
+    Parameters
+    ----------
+    scores
+        By judge and metric.
+    """
+    row: dict[str, Any] = {}
+    for key, value in run_json(run, []).items():
+        if key == "scores":
+            row |= {f"scores.{judge}.{metric}": score for (judge, metric), score in scores.items()}
+        elif key == "models":
+            row[key] = ";".join(value)
+        else:
+            _flatten(key, value, row)
+    return row
+
+
+def _flatten(name: str, value: Any, row: dict[str, Any]) -> None:
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            _flatten(f"{name}.{key}", inner, row)
+    else:
+        row[name] = json.dumps(value) if isinstance(value, list) else value
 
 
 def runs_frame(store: Store, *, kind: str | None = None) -> pd.DataFrame:

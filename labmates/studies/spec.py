@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from labmates.budgets.money import Dollars, format_dollars
+from labmates.budgets.money import Dollars
 from labmates.errors import UsageError
 from labmates.models.options import ModelOptions
 from labmates.seeds import derive
@@ -235,7 +235,9 @@ def _condition(spec: StudySpec, cell: Mapping[str, Any], source: Source) -> Cond
     try:
         condition.check()
     except UsageError as error:
-        raise source.error([((), f"{error} (in the condition {_short(cell)})")]) from error
+        given = {**spec.fixed, **cell}
+        path = next((_path_of(spec, cell, (name,)) for name, value in given.items() if f"'{value}'" in str(error)), ())
+        raise source.error([(path, str(error))]) from error
     return condition
 
 
@@ -319,12 +321,3 @@ def _said(fault: Any) -> str:
     if fault["type"] == "missing":
         return "this key is missing"
     return f"{message} (given: {str(fault['input'])[:80]!r})"
-
-
-def _short(cell: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in cell.items()) or "of the study"
-
-
-def show_cap(cap: int | None) -> str:
-    """Return a cap in words."""
-    return "no cap" if cap is None else f"a cap of ${format_dollars(cap)}"

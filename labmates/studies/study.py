@@ -6,15 +6,15 @@ import asyncio
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from labmates.budgets.money import format_dollars
 from labmates.budgets.prices import PriceList
 from labmates.errors import UsageError
 from labmates.judges.panel import make_panel
-from labmates.records.run import RunRecord
+from labmates.records.run import RunRecord, new_run_id
 from labmates.records.store import LeaseLostError, Store
-from labmates.records.studies import StudyRecord, enter_study, study_counts, study_names, study_record
+from labmates.records.studies import Planned, StudyRecord, enter_study, study_counts, study_names, study_record
 from labmates.studies.session import OpenSession, Session, Watch, new_runs
 from labmates.studies.settings import RunSettings
 from labmates.studies.source import Source
@@ -62,14 +62,20 @@ def enter(store: Store, spec: StudySpec, source: Source | None = None) -> Entere
         text = f"${format_dollars(spec.cap)} can't pay one run: the cheapest may cost ${format_dollars(least)}"
         raise (source or Source(spec.name, {}, {})).error([(("cap",), text)])
     settings = spec.settings()
-    of = [
-        new_runs(condition, seed=spec.seed, replicates=spec.replicates, settings=settings, study=spec.name)
+    first = {
+        run.key: run
         for condition in conditions
-    ]
+        for run in new_runs(condition, seed=spec.seed, replicates=1, settings=settings, study=spec.name)
+    }
+
+    def make(planned: Planned) -> RunRecord:
+        replicate = planned.replicate
+        return replace(first[planned.key], id=new_run_id(), replicate=replicate, seed=spec.seed + replicate)
+
     # All conditions once before any of them a second time: a study that is stopped early is a smaller study.
-    runs = [(run, costs[run.key]) for replicate in zip(*of, strict=True) for run in replicate]
+    wanted = [Planned(key, replicate, costs[key]) for replicate in range(spec.replicates) for key in first]
     record = StudyRecord(spec.name, spec.model_dump(mode="json"), spec.cap, time.time())
-    return Entered(spec, conditions, len(runs), enter_study(store, record, runs))
+    return Entered(spec, conditions, len(wanted), enter_study(store, record, wanted, make))
 
 
 def most_cost(spec: StudySpec, condition: Condition) -> int:
@@ -94,12 +100,6 @@ def stored_spec(store: Store, name: str | None) -> StudySpec:
             raise UsageError(f"which study of the store {store.shown_url}? {said}")
         [name] = known
     return StudySpec.model_validate(study_record(store, name).spec)
-
-
-def is_capped(store: Store, spec: StudySpec) -> bool:
-    """Tell whether runs wait that the cap can't pay."""
-    counts = study_counts(store, spec.name)
-    return spec.cap is not None and counts.next_cost is not None and counts.committed + counts.next_cost > spec.cap
 
 
 async def work_on(

@@ -6,7 +6,7 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -75,6 +75,26 @@ class Outcome:
 
 
 @dataclass(frozen=True)
+class Estimate:
+    """What one run is expected to take.
+
+    Attributes
+    ----------
+    calls
+        Model calls.
+    input_tokens, output_tokens
+        Of all calls together.
+    seconds
+        From its beginning to its end.
+    """
+
+    calls: float
+    input_tokens: float
+    output_tokens: float
+    seconds: float
+
+
+@dataclass(frozen=True)
 class Kind:
     """A kind of experiment.
 
@@ -83,6 +103,10 @@ class Kind:
     report
         Makes what judges read of an ended run, out of its condition, its seed, its events and its bodies; None for a
         kind that has nothing to judge.
+    estimate
+        What a run of a condition is expected to take, before any has been measured; None if nobody knows.
+    spread
+        Standard deviation of metrics among runs of one condition, to plan with before any has been measured.
     """
 
     name: str
@@ -90,6 +114,8 @@ class Kind:
     execute: Callable[[Any, Services], Awaitable[Outcome]]
     metrics: tuple[str, ...]
     report: Callable[[Any, int, Sequence[Event], Bodies], Report] | None = None
+    estimate: Callable[[Any], Estimate] | None = None
+    spread: Mapping[str, float] = field(default_factory=dict)
 
 
 KINDS: Registry[Kind] = Registry("kind", "labmates.kinds", {"science": "labmates.workflows.science.kind:SCIENCE"})

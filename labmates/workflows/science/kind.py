@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from labmates.workflows.kinds import Kind, Outcome
+from labmates.workflows.kinds import Estimate, Kind, Outcome
 from labmates.workflows.science.condition import ScienceCondition
 
 if TYPE_CHECKING:
@@ -41,4 +41,21 @@ def report(condition: ScienceCondition, seed: int, events: Sequence[Event], bodi
     return run.report_of(condition, seed, events, bodies)
 
 
-SCIENCE = Kind("science", ScienceCondition, execute, METRICS, report)
+def estimate(condition: ScienceCondition) -> Estimate:
+    """Return what a run is expected to take.
+
+    Tokens are the medians that the cooperative-profiles paper reports for teams of two (section 4.1), which had the
+    pool to spend; the number of calls and the seconds are what such a run takes here, at six seconds a call.
+    """
+    price = condition.prices.of(condition.model)
+    share = 1.0 if condition.solo else condition.team_size / 2
+    share = min(share, condition.pool / max(1, price.cost(_INPUT, _OUTPUT)))
+    return Estimate(_CALLS * share, _INPUT * share, _OUTPUT * share, _SECONDS * share)
+
+
+_INPUT, _OUTPUT, _CALLS, _SECONDS = 101_118, 29_654, 60, 260
+
+SPREAD = {"accuracy": 0.05, "quality": 0.10, "completeness": 0.24}
+"""Residual standard deviations of the cooperative-profiles paper, table 2."""
+
+SCIENCE = Kind("science", ScienceCondition, execute, METRICS, report, estimate, SPREAD)

@@ -1,0 +1,332 @@
+"""``labmates study``: many runs, planned, executed, followed and exported."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from labmates.cli.console import complain, err, out, print_json
+from labmates.cli.options import store_option, verbose_option
+from labmates.errors import UsageError
+
+if TYPE_CHECKING:
+    from labmates.records.store import Store
+    from labmates.records.studies import Counts
+    from labmates.studies.plan import Plan
+    from labmates.studies.spec import StudySpec
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+FORMATS = ("parquet", "csv", "jsonl")
+_SHOWN_REASONS = 5
+_study = click.argument("study", metavar="STUDY")
+_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+
+
+@click.group(epilog="Example: labmates study run science-small")
+def study() -> None:
+    """Plan and execute many runs, described in one file.
+
+    STUDY is a YAML file, or the name of a study that comes with labmates (see: labmates study list).
+    """
+
+
+@study.command(name="list", epilog="Example: labmates study list")
+def list_studies() -> None:
+    """List the studies that come with labmates."""
+    from labmates.studies.spec import find_study, read_spec, ready
+
+    for name in ready.names():
+        spec = read_spec(find_study(name))
+        out().print(f"{name:16} {spec.description}", markup=False)
+
+
+@study.command(epilog="Example: labmates study show science-sample > mine.yaml")
+@_study
+def show(study: str) -> None:
+    """Print a study that comes with labmates: to copy it and put your own models in."""
+    from labmates.studies import ready
+
+    if study not in ready.names():
+        raise UsageError(f"no study '{study}' comes with labmates; these do: {', '.join(ready.names())}")
+    click.echo(ready.text(study), nl=False)
+
+
+@study.command(epilog="Example: labmates study plan science-sample --json")
+@_study
+@store_option
+@_json
+def plan(study: str, store: str | None, as_json: bool) -> None:
+    """Tell what a study will take, before anything is spent.
+
+    Numbers come from runs of the same kind in the store, where there are any, and else from what the kind assumes.
+    """
+    from labmates.studies.plan import make_plan
+    from labmates.studies.spec import conditions_of, find_study, read_spec
+
+    source = find_study(study)
+    spec = read_spec(source)
+    conditions = conditions_of(spec, source)
+    database = _existing(store)
+    try:
+        made = make_plan(spec, conditions, database)
+    finally:
+        if database is not None:
+            database.close()
+    if as_json:
+        print_json(made.as_json())
+    else:
+        _print_plan(made)
+
+
+@study.command(epilog="Example: labmates study run science-small --workers 2")
+@_study
+@store_option
+@verbose_option
+@click.option("--workers", type=click.IntRange(1, 256), help="Worker processes; by default as the study says.")
+@click.option(
+    "--executor",
+    type=click.Choice(["local", "ray"]),
+    default="local",
+    show_default=True,
+    help="Where workers run: on this machine, or on a Ray cluster.",
+)
+@click.option("--ray-address", metavar="ADDRESS", help="Of a Ray cluster; by default a local one is started.")
+@_json
+def run(
+    study: str, store: str | None, workers: int | None, executor: str, ray_address: str | None, as_json: bool
+) -> int:
+    """Execute what is missing of a study.
+
+    Started again it goes on where it was; when all runs have ended it does nothing. A study that has grown since (more
+    replicates, more values) keeps what is there. Other machines that reach the store can join: labmates worker.
+    """
+    from labmates.api import store_url
+    from labmates.records.store import Store
+    from labmates.records.studies import study_counts
+    from labmates.studies.spec import find_study, read_spec
+    from labmates.studies.study import enter
+
+    if ray_address and executor != "ray":
+        raise UsageError("--ray-address goes with --executor ray")
+    source = find_study(study)
+    spec = read_spec(source)
+    url = store_url(store)
+    database = Store(url)
+    try:
+        entered = enter(database, spec, source)
+        old = f", {entered.runs - entered.new} of them in the store" if entered.runs > entered.new else ""
+        conditions = f"{len(entered.conditions)} conditions, {spec.replicates} runs of each"
+        err().print(f"Study {spec.name}: {conditions}: {entered.runs} runs{old}.", markup=False)
+        stopped = False
+        if study_counts(database, spec.name).of("planned", "interrupted", "running"):
+            stopped = _execute(database, url, spec, workers or spec.concurrency.processes, executor, ray_address)
+        return _report(database, spec, stopped, as_json)
+    finally:
+        database.close()
+
+
+@study.command(epilog="Example: labmates study status science-small")
+@click.argument("study", metavar="[STUDY]", required=False)
+@store_option
+@_json
+def status(study: str | None, store: str | None, as_json: bool) -> None:
+    """Tell how far a study has come, also while it goes on; by default the only one in the store."""
+    from labmates.records.studies import study_counts
+    from labmates.studies.study import stored_spec
+
+    database = _open(store)
+    try:
+        spec = stored_spec(database, _name_of(study))
+        _show_status(database, spec, study_counts(database, spec.name), as_json)
+    finally:
+        database.close()
+
+
+@study.command(epilog="Example: labmates study export science-small --format csv --out runs.csv")
+@click.argument("study", metavar="[STUDY]", required=False)
+@store_option
+@click.option("--format", "form", type=click.Choice(FORMATS), help="By default what the file's name says.")
+@click.option("--out", "path", type=click.Path(path_type=Path), required=True, help="The file to write.")
+def export(study: str | None, store: str | None, form: Any, path: Path) -> None:
+    """Write one row per run that was begun: the keys of its JSON record, those of its parts joined by dots."""
+    from labmates.studies.export import export_runs
+    from labmates.studies.study import stored_spec
+
+    ending = path.suffix.removeprefix(".")
+    if form is None and ending not in FORMATS:
+        raise UsageError(f"in which format? Give --format {'|'.join(FORMATS)}, or a file name that ends so")
+    chosen: Any = form or ending
+    database = _open(store)
+    try:
+        name = stored_spec(database, _name_of(study)).name
+        with err().status("reading runs …") as shown:
+            rows = export_runs(database, path, chosen, study=name, watch=lambda n: shown.update(f"{n:,} runs read"))
+    finally:
+        database.close()
+    err().print(f"{rows:,} rows in {path}", markup=False)
+
+
+@study.command(epilog="Example: labmates study retry science-small --failed")
+@click.argument("study", metavar="[STUDY]", required=False)
+@store_option
+@click.option("--failed", is_flag=True, required=True, expose_value=False, help="Which ones.")
+def retry(study: str | None, store: str | None) -> None:
+    """Let failed runs go on where they stopped, at the next 'labmates study run'.
+
+    Why they failed is kept with them.
+    """
+    from labmates.records.studies import retry_failed
+    from labmates.studies.study import stored_spec
+
+    database = _open(store)
+    try:
+        name = stored_spec(database, _name_of(study)).name
+        number = retry_failed(database, name)
+    finally:
+        database.close()
+    again = f" Go on with: labmates study run {study or name}" if number else ""
+    out().print(f"{number} failed runs are in the queue again.{again}", markup=False)
+
+
+def _open(store: str | None) -> Store:
+    from labmates.api import store_url
+    from labmates.records.store import Store
+
+    return Store(store_url(store), must_exist=True)
+
+
+def _existing(store: str | None) -> Store | None:
+    """Return the store, or None if nobody named one and there is none yet."""
+    from labmates.api import store_url
+    from labmates.records.store import DEFAULT_STORE
+
+    url = store_url(store)
+    if url == DEFAULT_STORE and not Path(DEFAULT_STORE.removeprefix("sqlite:///")).exists():
+        return None
+    return _open(store)
+
+
+def _name_of(study: str | None) -> str | None:
+    """Return the name in the store of a study that was named by it, or by its file."""
+    if study is None or not study.endswith((".yaml", ".yml")):
+        return study
+    from labmates.studies.spec import find_study, read_spec
+
+    return read_spec(find_study(study)).name
+
+
+def _execute(database: Store, url: str, spec: StudySpec, workers: int, executor: str, ray_address: str | None) -> bool:
+    """Execute the runs with a progress display; tell whether that was stopped."""
+    from labmates.cli.following import following
+    from labmates.cli.interrupt import run_until_stopped
+    from labmates.studies.processes import work_in_processes
+    from labmates.studies.study import work_on
+    from labmates.workflows.brake import Brake
+
+    brake = Brake()
+
+    async def work() -> bool:
+        async with following(database, spec) as notify:
+            if executor == "ray":
+                from labmates.studies.ray_executor import work_on_ray
+
+                await work_on_ray(url, spec, workers=workers, address=ray_address, brake=brake, notify=notify)
+            elif workers > 1:
+                await work_in_processes(url, spec.name, workers, brake)
+            else:
+                await work_on(database, spec, brake=brake, notify=notify)
+        return brake.pulled.is_set()
+
+    return run_until_stopped(work(), brake, lambda text: err().print(text, markup=False)) is not False
+
+
+def _report(database: Store, spec: StudySpec, stopped: bool, as_json: bool) -> int:
+    from labmates.records.studies import study_counts
+
+    counts = study_counts(database, spec.name)
+    _show_status(database, spec, counts, as_json)
+    if stopped:
+        err().print("Stopped; everything is kept. Go on with the same command.", markup=False)
+        return 130
+    if counts.of("failed"):
+        complain(f"{counts.of('failed')} runs failed; try them again with: labmates study retry {spec.name} --failed")
+        return 1
+    return 0
+
+
+def _show_status(database: Store, spec: StudySpec, counts: Counts, as_json: bool) -> None:
+    if as_json:
+        print_json(_status_json(spec, counts))
+    else:
+        _print_status(database, spec, counts)
+
+
+def _status_json(spec: StudySpec, counts: Counts) -> dict[str, Any]:
+    from labmates.budgets.money import format_dollars
+
+    return {
+        "study": spec.name,
+        "runs": counts.total,
+        "status": dict(counts.runs),
+        "spent": format_dollars(counts.spent),
+        "cap": None if spec.cap is None else format_dollars(spec.cap),
+        "capped": counts.cannot_go_on(spec.cap),
+        "workers": dict(counts.workers),
+    }
+
+
+def _print_status(database: Store, spec: StudySpec, counts: Counts) -> None:
+    from labmates.budgets.money import show_dollars
+    from labmates.records.studies import failure_reasons
+
+    said = ", ".join(f"{number} {status}" for status, number in sorted(counts.runs.items()))
+    of_cap = "" if spec.cap is None else f" of {show_dollars(spec.cap)}"
+    out().print(f"{spec.name}: {counts.total} runs: {said}; {show_dollars(counts.spent)}{of_cap} spent", markup=False)
+    for worker, number in counts.workers.items():
+        out().print(f"  {worker} works on {number}", markup=False)
+    for reason, number in failure_reasons(database, spec.name, _SHOWN_REASONS):
+        out().print(f"  {number} failed: {reason[:200]}", markup=False)
+    if counts.cannot_go_on(spec.cap):
+        waiting = counts.of("planned", "interrupted")
+        out().print(
+            f"The cap can't pay more: {waiting} runs wait. Raise 'cap' and start the study again.", markup=False
+        )
+
+
+def _print_plan(plan: Plan) -> None:
+    from rich.table import Table
+
+    from labmates.budgets.money import show_dollars
+
+    done = f", {plan.done} of them done" if plan.done else ""
+    cells = f"{plan.conditions} conditions × {plan.replicates} runs"
+    out().print(f"{plan.name}: {cells} = {plan.runs} runs{done}. What is left takes about:", markup=False)
+    table = Table(box=None, pad_edge=False)
+    for heading in ("model", "runs", "calls", "tokens in", "out", "dollars", "at most", "hours", "as"):
+        table.add_column(heading, justify="left" if heading in ("model", "as") else "right", no_wrap=True)
+    for one in [*plan.models, plan.total()] if len(plan.models) > 1 else plan.models:
+        counts = (one.runs, one.calls, one.input_tokens, one.output_tokens)
+        money = (f"${amount / 1e6:,.2f}" for amount in (one.dollars, one.most_dollars))
+        basis = "" if one.model == "all" else one.basis
+        table.add_row(one.model, *map(_short, counts), *money, f"{one.hours:.1f}", basis)
+    out().print(table)
+    if plan.cap is not None:
+        enough = "enough" if plan.total().dollars <= plan.cap else "not enough for all of that"
+        out().print(f"The cap of {show_dollars(plan.cap)} is {enough}.", markup=False)
+    for found in plan.detectable:
+        known = "measured" if found.measured else "assumed"
+        parts = [("two conditions of a model", found.conditions), ("two models", found.models)]
+        said = ", ".join(f"{value:.3f} between {what}" for what, value in parts if value is not None)
+        out().print(
+            f"{found.metric}: least difference that is found with a chance of 80 %: "
+            f"{said or 'none with one run'} (spread {found.spread:.3f}, {known})",
+            markup=False,
+        )
+
+
+def _short(number: int) -> str:
+    return f"{number:,}" if number < 100_000 else f"{number / 1e6:,.1f} M"

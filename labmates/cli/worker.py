@@ -1,0 +1,87 @@
+"""``labmates worker``: joins a study from any machine that reaches its store."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from labmates.cli.console import clean, err
+from labmates.cli.options import verbose_option
+
+if TYPE_CHECKING:
+    from labmates.workflows.brake import Brake
+
+_WATCH_SECONDS = 1.0
+
+
+@click.command(epilog="Example: labmates worker postgresql://lab@db.example.org/runs --study sweep")
+@click.argument("store", metavar="[STORE]", required=False)
+@verbose_option
+@click.option("--study", metavar="NAME", help="The study to work on; by default the only one in the store.")
+@click.option("--no-wait", is_flag=True, help="Leave when nothing waits, though other workers still hold runs.")
+@click.option("--runs", "max_concurrent_runs", metavar="N", help="Most runs at once, if other than in the study.")
+@click.option("--sandbox", metavar="NAME", help="Where agents' code runs, if other than in the study.")
+@click.option("--max-sandboxes", metavar="N", help="Most sandboxes open at once, if other than in the study.")
+@click.option("--base-url", metavar="URL", help="Address of the model server, if other than in the study.")
+@click.option("--parent", type=int, hidden=True, help="Stop when this process has ended.")
+def worker(
+    store: str | None, study: str | None, no_wait: bool, base_url: str | None, parent: int | None, **own: Any
+) -> int:
+    """Execute runs of a study that stands in a store, until none is left.
+
+    STORE is the store's URL (default: LABMATES_STORE, which keeps a password out of the list of processes). The study
+    was entered by 'labmates study run'. Any number of workers can join from any machine; each run is executed by one.
+    """
+    from pydantic import ValidationError
+
+    from labmates.api import store_url
+    from labmates.cli.interrupt import run_until_stopped
+    from labmates.errors import UsageError, explain
+    from labmates.records.store import Store
+    from labmates.studies.settings import RunSettings
+    from labmates.studies.study import stored_spec, work_on
+    from labmates.workflows.brake import Brake
+
+    database = Store(store_url(store), must_exist=True)
+    try:
+        spec = stored_spec(database, study)
+        before = spec.settings().model_dump()
+        models = before["models"] | ({"base_url": base_url} if base_url else {})
+        try:
+            changed = {name: value for name, value in own.items() if value is not None}
+            settings = RunSettings.model_validate({**before, **changed, "models": models})
+        except ValidationError as error:
+            raise UsageError(explain(error)) from error
+        brake = Brake()
+
+        def notify(text: str) -> None:
+            err().print(clean(text), markup=False)
+
+        async def work() -> int:
+            watching = asyncio.create_task(_stop_without(parent, brake)) if parent else None
+            try:
+                return await work_on(database, spec, settings=settings, brake=brake, notify=notify, wait=not no_wait)
+            finally:
+                if watching is not None:
+                    watching.cancel()
+                    with suppress(asyncio.CancelledError):
+                        await watching
+
+        ended = run_until_stopped(work(), brake, notify)
+    finally:
+        database.close()
+    if ended is None or brake.pulled.is_set():
+        return 130
+    if parent is None:
+        notify(f"{ended} runs ended here.")
+    return 0
+
+
+async def _stop_without(parent: int, brake: Brake) -> None:
+    while os.getppid() == parent:  # noqa: ASYNC110
+        await asyncio.sleep(_WATCH_SECONDS)
+    brake.pull()

@@ -1,0 +1,232 @@
+"""What a study will take, before anything is spent: runs, calls, tokens, dollars and hours, and what it can show."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from itertools import islice
+from typing import Any, Literal
+
+from labmates.analysis.student import detectable_difference
+from labmates.budgets.money import format_dollars
+from labmates.budgets.prices import PriceList
+from labmates.models.names import is_own_baseline
+from labmates.records.run import ENDED, RunRecord
+from labmates.records.store import Store
+from labmates.studies.spec import StudySpec
+from labmates.studies.study import most_cost
+from labmates.workflows.kinds import KINDS, Condition, Estimate
+
+_MOST_MEASURED = 5000
+_LEAST_MEASURED = 10  # degrees of freedom from which a measured spread is trusted
+
+Basis = Literal["measured", "measured of other models", "assumed"]
+
+
+@dataclass(frozen=True)
+class ModelPlan:
+    """What the runs of one model (or mix of models) will take.
+
+    Attributes
+    ----------
+    runs
+        Runs that are still to be done.
+    calls, input_tokens, output_tokens
+        Of these runs together.
+    dollars
+        What they are expected to cost, and what they may cost at most (judges included), in micro-dollars.
+    hours
+        How long they take with the study's concurrency, if they were alone.
+    basis
+        Where the numbers come from: runs of the same model in the store, runs of other models, or the kind's own
+        assumption.
+    """
+
+    model: str
+    runs: int
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    dollars: int
+    most_dollars: int
+    hours: float
+    basis: Basis
+
+
+@dataclass(frozen=True)
+class Detectable:
+    """The least difference of a metric's means that the study finds with a chance of 80 %, at the 5 % level.
+
+    Attributes
+    ----------
+    spread
+        Standard deviation of the metric among runs of one condition.
+    measured
+        Whether it comes from runs in the store; else it is the kind's assumption.
+    conditions
+        Between two conditions of one model; None with a single replicate, which can't tell.
+    models
+        Between two models over all conditions; None if there is one run of each.
+    """
+
+    metric: str
+    spread: float
+    measured: bool
+    conditions: float | None
+    models: float | None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a study will take.
+
+    Attributes
+    ----------
+    conditions, runs
+        Of the whole study.
+    done
+        Runs that have ended already.
+    models
+        What is left to do, by model.
+    """
+
+    name: str
+    conditions: int
+    replicates: int
+    runs: int
+    done: int
+    cap: int | None
+    models: tuple[ModelPlan, ...]
+    detectable: tuple[Detectable, ...]
+
+    def total(self) -> ModelPlan:
+        """Return what all models take together."""
+        add = {
+            name: sum(getattr(one, name) for one in self.models)
+            for name in ("runs", "calls", "input_tokens", "output_tokens", "dollars", "most_dollars", "hours")
+        }
+        return ModelPlan(model="all", basis="assumed", **add)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the plan as JSON data; amounts are dollars as decimal strings."""
+        money = ("dollars", "most_dollars")
+        models = [asdict(one) | {name: format_dollars(getattr(one, name)) for name in money} for one in self.models]
+        cap = None if self.cap is None else format_dollars(self.cap)
+        return asdict(self) | {"cap": cap, "models": models, "detectable": [asdict(one) for one in self.detectable]}
+
+
+def make_plan(spec: StudySpec, conditions: Sequence[Condition], store: Store | None) -> Plan:
+    """Return what a study will take.
+
+    Parameters
+    ----------
+    store
+        Where runs of the study may stand already, and runs of the same kind that were measured; None if there is none.
+    """
+    runs = list(islice(store.runs(kind=spec.kind), _MOST_MEASURED)) if store else []
+    ended = [run for run in runs if run.status in ENDED]
+    done = {(run.key, run.replicate) for run in ended if run.study == spec.name}
+    measured = _Measured(ended)
+    by_model: dict[str, list[tuple[Condition, int]]] = defaultdict(list)
+    for condition in conditions:
+        left = spec.replicates - sum((condition.key, replicate) in done for replicate in range(spec.replicates))
+        by_model[" + ".join(condition.models())].append((condition, left))
+    return Plan(
+        name=spec.name,
+        conditions=len(conditions),
+        replicates=spec.replicates,
+        runs=len(conditions) * spec.replicates,
+        done=sum(spec.replicates - left for some in by_model.values() for _, left in some),
+        cap=spec.cap,
+        models=tuple(_of_model(spec, model, some, measured) for model, some in by_model.items()),
+        detectable=tuple(_detectable(spec, ended, max(1, len(conditions) // max(1, len(by_model))))),
+    )
+
+
+class _Measured:
+    """What runs in the store have taken."""
+
+    def __init__(self, runs: Iterable[RunRecord]) -> None:
+        self._of: dict[str, list[RunRecord]] = defaultdict(list)
+        for run in runs:
+            self._of[" + ".join(run.models)].append(run)
+
+    def estimate(self, model: str, own: bool) -> tuple[Estimate | None, Basis]:
+        """Return the means of this model's runs; else those of other models', of baselines for a baseline."""
+        if model in self._of:
+            return _mean(self._of[model]), "measured"
+        alike = [run for runs in self._of.values() for run in runs if all(map(is_own_baseline, run.models)) == own]
+        return (_mean(alike), "measured of other models") if alike else (None, "assumed")
+
+
+def _mean(runs: Sequence[RunRecord]) -> Estimate:
+    n = len(runs)
+    return Estimate(
+        calls=sum(run.usage.llm_calls for run in runs) / n,
+        input_tokens=sum(run.usage.input_tokens for run in runs) / n,
+        output_tokens=sum(run.usage.output_tokens for run in runs) / n,
+        seconds=sum(run.seconds for run in runs) / n,
+    )
+
+
+def _of_model(spec: StudySpec, model: str, some: Sequence[tuple[Condition, int]], measured: _Measured) -> ModelPlan:
+    own = all(map(is_own_baseline, some[0][0].models()))
+    found, basis = measured.estimate(model, own)
+    assume = KINDS.get(spec.kind).estimate
+    runs = calls = dollars = most = 0.0
+    tokens = [0.0, 0.0]
+    seconds = 0.0
+    for condition, left in some:
+        one = found or (assume(condition) if assume else Estimate(0, 0, 0, 0))
+        price = (getattr(condition, "prices", None) or PriceList()).of(condition.models()[0])
+        cost = price.cost(round(one.input_tokens), round(one.output_tokens))
+        runs += left
+        calls += left * one.calls
+        tokens = [tokens[0] + left * one.input_tokens, tokens[1] + left * one.output_tokens]
+        dollars += left * (cost if condition.pool is None else min(cost, condition.pool))
+        most += left * most_cost(spec, condition)
+        seconds += left * one.seconds
+    at_once = min(max(runs, 1), spec.concurrency.runs * spec.concurrency.processes)
+    return ModelPlan(
+        model=model,
+        runs=int(runs),
+        calls=round(calls),
+        input_tokens=round(tokens[0]),
+        output_tokens=round(tokens[1]),
+        dollars=round(dollars),
+        most_dollars=round(most),
+        hours=seconds / at_once / 3600,
+        basis=basis,
+    )
+
+
+def _detectable(spec: StudySpec, ended: Sequence[RunRecord], conditions_each: int) -> Iterable[Detectable]:
+    for metric, assumed in KINDS.get(spec.kind).spread.items():
+        found = _pooled_spread(ended, metric)
+        spread = assumed if found is None else found
+        n = spec.replicates
+        yield Detectable(
+            metric=metric,
+            spread=spread,
+            measured=found is not None,
+            conditions=detectable_difference(spread, n) if n > 1 else None,
+            models=detectable_difference(spread, n * conditions_each) if n * conditions_each > 1 else None,
+        )
+
+
+def _pooled_spread(runs: Sequence[RunRecord], metric: str) -> float | None:
+    """Return the standard deviation among runs of one condition, pooled; None if too few were measured."""
+    groups: dict[str, list[float]] = defaultdict(list)
+    for run in runs:
+        if metric in run.metrics and not all(map(is_own_baseline, run.models)):
+            groups[run.key].append(run.metrics[metric])
+    freedom = sum(len(values) - 1 for values in groups.values())
+    if freedom < _LEAST_MEASURED:
+        return None
+    squares = 0.0
+    for values in groups.values():
+        mean = math.fsum(values) / len(values)
+        squares += math.fsum((value - mean) ** 2 for value in values)
+    return math.sqrt(squares / freedom)
