@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
+from pathlib import Path
 
 import pytest
 
@@ -57,3 +58,15 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def no_sandboxes_on_trial(monkeypatch: pytest.MonkeyPatch) -> None:
     """Start no sandbox ahead for a model that may never need it: most models of tests never do, and starts are dear."""
     monkeypatch.setattr("labmates.workflows.workshop._TRIALS", 0)
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.needs("postgres"))])
+def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """URL of an empty store, of each kind."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path}/labmates.db"
+        return
+    from tests.support.postgres import database
+
+    with database() as url:
+        yield url

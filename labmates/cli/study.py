@@ -37,7 +37,8 @@ def study() -> None:
 @study.command(name="list", epilog="Example: labmates study list")
 def list_studies() -> None:
     """List the studies that come with labmates."""
-    from labmates.studies.spec import find_study, read_spec, ready
+    from labmates.studies import ready
+    from labmates.studies.spec import find_study, read_spec
 
     for name in ready.names():
         spec = read_spec(find_study(name))

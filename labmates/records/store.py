@@ -127,7 +127,7 @@ class Store:
             if run.status not in ENDED:
                 at = self.database.now(connection)
                 attempt = {"run": run.id, "number": run.attempt, "worker": run.worker, "status": run.status, "at": at}
-                self.database.insert_new(connection, schema.attempts, [{**attempt, "reason": run.error or ""}])
+                self.database.insert_new(connection, schema.attempts, [{**attempt, "reason": row["error"] or ""}])
 
         self.database.write(write)
 
@@ -203,7 +203,9 @@ def _all(query: sa.Select[Any]) -> Callable[[sa.Connection], Sequence[Any]]:
 def run_row(run: RunRecord) -> dict[str, Any]:
     """Return the columns of a run."""
     values = {column.name: getattr(run, column.name) for column in RUN_COLUMNS}
-    error = None if run.error is None else run.error.replace("\0", "")  # PostgreSQL can't hold a NUL
+    error = run.error
+    if error is not None:  # no database holds half a pair, nor PostgreSQL a NUL
+        error = error.encode("utf-8", "replace").decode("utf-8").replace("\0", "")
     return {**values, "usage": asdict(run.usage), "error": error}
 
 

@@ -1,0 +1,228 @@
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from labmates.errors import UsageError
+from labmates.owners import this_worker, worker_state
+from labmates.records import claims, schema
+from labmates.records.claims import Claims
+from labmates.records.events import ChargeEvent, Event
+from labmates.records.run import RunRecord, new_run_id
+from labmates.records.store import LeaseLostError, Store
+from labmates.records.studies import Planned, StudyRecord, enter_study, retry_failed, study_counts
+
+ELSEWHERE = "elsewhere/0123456789abcdef/1-2-3"
+"""A worker of another machine, of which nobody here knows whether it lives."""
+
+
+@pytest.fixture
+def store(store_url: str) -> Iterator[Store]:
+    store = Store(store_url)
+    yield store
+    store.close()
+
+
+def enter(store: Store, runs: int, cap: int | None = None, most: int = 100) -> None:
+    """Enter a study of so many runs."""
+    wanted = [Planned("k", replicate, most) for replicate in range(runs)]
+
+    def make(planned: Planned) -> RunRecord:
+        return RunRecord(new_run_id(), "science", planned.key, planned.replicate, 0, {}, ["m"], "planned", study="s")
+
+    enter_study(store, StudyRecord("s", {}, cap, 0.0), wanted, make)
+
+
+def change(store: Store, run: RunRecord, **values: Any) -> None:
+    """Change columns of a run behind everybody's back."""
+    update = sa.update(schema.runs).where(schema.runs.c.id == run.id).values(values)
+    store.database.write(lambda connection: connection.execute(update))
+
+
+def charge(amount: int, step: str = "a") -> list[tuple[int, Event]]:
+    return [(0, ChargeEvent(step=step, amount=amount))]
+
+
+def dead_worker() -> str:
+    """Return the name of a worker whose process has ended."""
+    code = "from labmates.owners import this_worker; print(this_worker())"
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_a_worker_knows_itself_and_the_dead_of_its_machine_alone() -> None:
+    assert worker_state(this_worker()) == "alive"
+    assert worker_state(dead_worker()) == "dead"
+    assert worker_state(ELSEWHERE) == "unknown"
+
+
+def test_each_run_is_claimed_once_in_the_order_of_the_queue(store: Store) -> None:
+    enter(store, 5)
+    first, second = Claims(store, this_worker()), Claims(store, ELSEWHERE)
+    got = [first.next("s", 2, attempts=5), second.next("s", 2, attempts=5), first.next("s", 2, attempts=5)]
+    assert [[run.replicate for run in some] for some in got] == [[0, 1], [2, 3], [4]]
+    assert {(run.attempt, run.status) for some in got for run in some} == {(1, "running")}
+    assert study_counts(store, "s").workers == {this_worker(): 3, ELSEWHERE: 2}
+
+
+def test_workers_that_claim_at_the_same_time_never_get_the_same_run(store: Store) -> None:
+    enter(store, 60)
+    got: list[list[str]] = [[] for _ in range(6)]
+
+    def work(number: int) -> None:
+        mine = Claims(store, f"{ELSEWHERE}{number}")
+        while some := mine.next("s", 3, attempts=5):
+            got[number] += [run.id for run in some]
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    claimed = [run_id for some in got for run_id in some]
+    assert len(claimed) == len(set(claimed)) == 60
+
+
+def test_a_dead_workers_runs_are_taken_over_at_once_and_its_end_is_noted(store: Store) -> None:
+    enter(store, 2)
+    dead = dead_worker()
+    lost = Claims(store, dead).next("s", 2, attempts=5)
+    got = Claims(store, this_worker()).next("s", 5, attempts=5)
+    assert {(run.id, run.attempt) for run in got} == {(run.id, 2) for run in lost}
+    assert [(number, status) for number, status, _ in store.attempts(lost[0].id)] == [(1, "lost")]
+    assert dead in store.attempts(lost[0].id)[0][2]
+
+
+def test_a_lease_that_has_run_out_is_taken_over_and_a_renewed_one_is_not(store: Store) -> None:
+    enter(store, 2)
+    other = Claims(store, ELSEWHERE)
+    silent, beating = other.next("s", 2, attempts=5)
+    for run in (silent, beating):
+        change(store, run, lease=1.0)
+    assert other.renew([beating]) == set()
+    [got] = Claims(store, this_worker()).next("s", 5, attempts=5)
+    assert (got.id, got.attempt) == (silent.id, 2)
+    assert other.renew([silent, beating]) == {silent.id}
+
+
+def test_what_a_worker_writes_that_has_lost_its_run_is_not_kept(store: Store) -> None:
+    enter(store, 1)
+    [late] = Claims(store, ELSEWHERE).next("s", 1, attempts=5)
+    change(store, late, lease=1.0)
+    [run] = Claims(store, this_worker()).next("s", 1, attempts=5)
+    store.append(run, charge(7), [])
+    with pytest.raises(LeaseLostError):
+        store.append(late, charge(50, "b"), [])
+    with pytest.raises(LeaseLostError):
+        store.finish(replace(late, status="completed"), charge(50, "b"), [])
+    store.finish(replace(run, status="completed"), [], [])
+    with pytest.raises(LeaseLostError):
+        store.finish(replace(late, status="failed"), [], [])
+    assert (store.run(run.id).status, store.run(run.id).attempt, study_counts(store, "s").spent) == ("completed", 2, 7)
+
+
+def test_writing_the_same_again_after_a_lost_answer_changes_nothing(store: Store) -> None:
+    enter(store, 1)
+    [run] = Claims(store, this_worker()).next("s", 1, attempts=5)
+    events = charge(7)
+    store.append(run, events, [])
+    store.append(run, events, [])
+    end = replace(run, status="completed")
+    last: list[tuple[int, Event]] = [(1, ChargeEvent(step="b", amount=5))]
+    store.finish(end, last, [])
+    store.finish(end, last, [])
+    assert (study_counts(store, "s").spent, len(store.events(run.id))) == (12, 2)
+
+
+def test_a_run_whose_workers_die_again_and_again_is_given_up(store: Store) -> None:
+    enter(store, 1)
+    dead = dead_worker()
+    for _ in range(2):
+        assert len(Claims(store, dead).next("s", 1, attempts=2)) == 1
+    assert Claims(store, this_worker()).next("s", 1, attempts=2) == []
+    [run] = store.runs()
+    assert run.status == "failed"
+    assert "attempt 2 of 2" in str(run.error)
+
+
+def test_the_cap_holds_back_runs_that_could_break_it(store: Store) -> None:
+    enter(store, 4, cap=250, most=100)
+    mine = Claims(store, this_worker())
+    first = mine.next("s", 4, attempts=5)
+    assert len(first) == 2
+    assert mine.next("s", 4, attempts=5) == []
+    store.append(first[0], charge(20), [])
+    store.finish(replace(first[0], status="completed"), [], [])
+    [third] = mine.next("s", 4, attempts=5)
+    for run in (first[1], third):
+        store.finish(replace(run, status="completed"), [(0, ChargeEvent(step="a", amount=90))], [])
+    assert mine.next("s", 4, attempts=5) == []
+    counts = study_counts(store, "s")
+    assert (counts.spent, counts.cannot_go_on(250), counts.cannot_go_on(300)) == (200, True, False)
+
+
+def test_failed_runs_wait_until_they_are_to_be_tried_again(store: Store) -> None:
+    enter(store, 1)
+    mine = Claims(store, this_worker())
+    [run] = mine.next("s", 1, attempts=5)
+    store.finish(replace(run, status="failed", error="no\0 model"), [], [])
+    assert mine.next("s", 1, attempts=5) == []
+    assert retry_failed(store, "s") == 1
+    [again] = mine.next("s", 1, attempts=5)
+    assert (again.id, again.attempt) == (run.id, 2)
+    assert store.attempts(run.id) == [(1, "failed", "no model")]
+
+
+def test_a_run_that_goes_on_is_not_taken_and_one_that_ended_neither(store: Store) -> None:
+    run = RunRecord(new_run_id(), "science", "k", 0, 0, {}, ["m"])
+    other, mine = Claims(store, ELSEWHERE), Claims(store, this_worker())
+    held = other.new(run)
+    with pytest.raises(UsageError, match=f"{ELSEWHERE} holds it"):
+        mine.take(run.id)
+    store.finish(replace(held, status="interrupted"), [], [])
+    taken = mine.take(run.id)
+    assert taken.attempt == 2
+    store.finish(replace(taken, status="completed"), [], [])
+    with pytest.raises(UsageError, match="has ended"):
+        mine.take(run.id)
+    with pytest.raises(UsageError, match="no run 'nope'"):
+        mine.take("nope")
+
+
+def test_a_study_that_grows_keeps_what_is_there_and_one_that_shrinks_what_was_begun(store: Store) -> None:
+    enter(store, 3)
+    [begun, second] = Claims(store, this_worker()).next("s", 2, attempts=5)
+    store.finish(replace(begun, status="completed"), [], [])
+    enter(store, 5)
+    assert study_counts(store, "s").runs == {"planned": 3, "running": 1, "completed": 1}
+    enter(store, 1)
+    assert study_counts(store, "s").runs == {"running": 1, "completed": 1}
+    assert store.run(begun.id).status == "completed"
+    assert store.run(second.id).status == "running"
+
+
+def test_leases_are_longer_than_heartbeats_are_apart() -> None:
+    assert claims.LEASE_SECONDS >= 3 * claims.BEAT_SECONDS
+
+
+async def test_a_store_can_be_used_from_many_threads_at_once(store: Store) -> None:
+    enter(store, 20)
+    mine = Claims(store, this_worker())
+    runs = mine.next("s", 20, attempts=5)
+
+    async def end(run: RunRecord) -> None:
+        for number in range(5):
+            event = ChargeEvent(step=str(number), amount=1)
+            await asyncio.to_thread(store.append, run, [(number, event)], [])
+        await asyncio.to_thread(store.finish, replace(run, status="completed"), [], [])
+
+    await asyncio.gather(*map(end, runs))
+    counts = study_counts(store, "s")
+    assert (counts.runs, counts.spent) == ({"completed": 20}, 100)
