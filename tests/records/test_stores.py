@@ -32,12 +32,14 @@ create table runs (id varchar(40) primary key, kind varchar(40) not null, study 
   sandbox varchar(40), started double precision not null, seconds double precision not null,
   version varchar(40) not null);
 create index runs_by_key on runs (kind, key, replicate);
-create table events (run varchar(40) not null REFERENCES runs (id) ON DELETE CASCADE, seq integer not null,
+create table events (run varchar(40) not null, seq integer not null,
   type varchar(20) not null, at double precision not null, step text not null, team varchar(80) not null,
-  agent varchar(80) not null, data json not null, primary key (run, seq));
+  agent varchar(80) not null, data json not null, primary key (run, seq),
+  FOREIGN KEY(run) REFERENCES runs (id) ON DELETE CASCADE);
 create index events_scores on events (run) where type = 'score';
-create table bodies (run varchar(40) not null REFERENCES runs (id) ON DELETE CASCADE, number integer not null,
-  media varchar(8) not null, data {blob} not null, primary key (run, number));
+create table bodies (run varchar(40) not null, number integer not null,
+  media varchar(8) not null, data {blob} not null, primary key (run, number),
+  FOREIGN KEY(run) REFERENCES runs (id) ON DELETE CASCADE);
 insert into labmates_meta values ('schema', '1');
 insert into runs values ('r1', 'science', null, 'k', 0, 7, 'completed', null, '{{}}', '{{}}', '["m"]', '{{}}', '{{}}',
   null, null, 1.0, 2.0, '0.1.0');
