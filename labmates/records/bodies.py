@@ -44,7 +44,7 @@ class Bodies:
             number = len(self._numbers) + 1
             self._numbers[digest] = number
             self._values[number] = value
-            self._new.append(Body(number, media, raw if media == "png" else zlib.compress(raw)))
+            self._new.append(Body(number, media, raw if media == "png" else _compress(raw)))
         return self._numbers[digest]
 
     def __getitem__(self, number: int) -> Any:
@@ -73,6 +73,13 @@ def unpack(body: Body) -> Value:
 
 def _raw(body: Body) -> bytes:
     return body.data if body.media == "png" else zlib.decompress(body.data)
+
+
+def _compress(raw: bytes) -> bytes:
+    # A window as small as the body: setting up the usual one takes longer than compressing a short text.
+    window = min(15, max(9, len(raw).bit_length()))
+    packer = zlib.compressobj(wbits=window, memLevel=min(8, max(1, window - 6)))
+    return packer.compress(raw) + packer.flush()
 
 
 def _encode(value: Value) -> tuple[Media, bytes]:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import random
 import sqlite3
+import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
@@ -50,6 +52,8 @@ class Database:
     def __init__(self, url: str, *, must_exist: bool = False, any_version: bool = False) -> None:
         self.url = url
         self.engine = _engine(url, must_exist)
+        self._writing = threading.Lock()
+        self._waiting: deque[_Waiting[Any]] = deque()
         try:
             self._prepare(any_version)
         except DBAPIError as error:
@@ -101,14 +105,15 @@ class Database:
         """Do what writes within one transaction, which is tried again while the database is away or locked.
 
         A connection may be lost after the database has carried the transaction out and before it has said so:
-        `work` must be such that doing it twice does no harm.
+        `work` must be such that doing it twice does no harm. Where `work` raises a `LabmatesError` it must not have
+        written anything: in SQLite, which takes one writer at a time, works that wait share a transaction.
 
         Raises
         ------
         StoreError
             If it fails for good, or the database stays away.
         """
-        return self._persist(work, writes=True)
+        return self._write_with_others(work) if self.is_sqlite else self._persist(work, writes=True)
 
     def now(self, connection: sa.Connection) -> float:
         """Return the time by the database's clock, which all workers share, as Unix time in seconds."""
@@ -123,16 +128,38 @@ class Database:
         insert = _insert_of(self.engine.dialect.name)(table).on_conflict_do_nothing()
         return len(connection.execute(insert.returning(*table.primary_key), rows).all())
 
+    def _write_with_others(self, work: Callable[[sa.Connection], T]) -> T:
+        mine = _Waiting(work)
+        self._waiting.append(mine)
+        with self._writing:
+            if not mine.ended:  # else whoever wrote before us has done it along with theirs
+                together = [self._waiting.popleft() for _ in range(len(self._waiting))]
+
+                def work_off(connection: sa.Connection) -> None:
+                    for one in together:
+                        one.carry_out(connection)
+
+                try:
+                    self._persist(work_off, writes=True)
+                except StoreError:
+                    for one in together:
+                        one.carry_out_alone(self._persist)
+                for one in together:
+                    one.ended = True
+        return mine.result()
+
     def _persist(self, work: Callable[[sa.Connection], T], *, writes: bool) -> T:
         end = time.monotonic() + PATIENCE_SECONDS
-        pause = _FIRST_PAUSE
+        pause, again = _FIRST_PAUSE, False
         while True:
             try:
-                with self.engine.connect().execution_options(labmates_writes=writes) as connection, connection.begin():
+                options = {"labmates_writes": writes, "labmates_again": again}
+                with self.engine.connect().execution_options(**options) as connection, connection.begin():
                     return work(connection)
             except DBAPIError as error:
                 if not _is_passing(error) or time.monotonic() + pause > end:
                     raise self._failed(error) from error
+            again = True
             time.sleep(pause * random.uniform(0.5, 1))
             pause = min(2 * pause, _LONGEST_PAUSE)
 
@@ -155,6 +182,41 @@ class Database:
                     f"the store '{self.shown_url}' is of version {found}; this labmates reads version "
                     f"{schema.VERSION}: {what}"
                 )
+
+
+class _Waiting(Generic[T]):
+    """A transaction that waits for its turn, and what came of it."""
+
+    def __init__(self, work: Callable[[sa.Connection], T]) -> None:
+        self._work = work
+        self._done: list[T] = []
+        self._error: BaseException | None = None
+        self.ended = False
+
+    def carry_out(self, connection: sa.Connection) -> None:
+        self._done, self._error = [], None
+        try:
+            self._done.append(self._work(connection))
+        except DBAPIError:
+            raise
+        except Exception as error:
+            self._error = error
+
+    def carry_out_alone(self, persist: Callable[..., T]) -> None:
+        try:
+            self._done, self._error = [persist(self._work, writes=True)], None
+        except Exception as error:
+            self._error = error
+
+    def result(self) -> T:
+        if self._error is not None:
+            raise self._error
+        return self._done[0]
+
+
+def is_tried_again(connection: sa.Connection) -> bool:
+    """Tell whether the transaction of `Database.write` that goes on may have been carried out already."""
+    return bool(connection.get_execution_options().get("labmates_again"))
 
 
 def stored_version(connection: sa.Connection) -> str | None:

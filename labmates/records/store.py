@@ -16,15 +16,30 @@ import sqlalchemy as sa
 from labmates.errors import UsageError
 from labmates.records import schema
 from labmates.records.bodies import Body
-from labmates.records.database import Database, StoreError
+from labmates.records.database import Database, StoreError, is_tried_again
 from labmates.records.events import ChargeEvent, Event, JudgeCallEvent, ScoreEvent, event_data, make_event
 from labmates.records.run import ENDED, RunRecord, Usage
 
 DEFAULT_STORE = "sqlite:///labmates.db"
 
+_RUNS = schema.runs
+
 RUN_COLUMNS = [schema.runs.c[field.name] for field in fields(RunRecord)]
 """The columns that make a `RunRecord`."""
 _CHUNK = 500
+
+
+# Made once: building a statement takes longer than executing it.
+_HOLD = (
+    sa.update(_RUNS)
+    .where(
+        _RUNS.c.id == sa.bindparam("held_run"),
+        _RUNS.c.attempt == sa.bindparam("held_attempt"),
+        _RUNS.c.status == "running",
+    )
+    .values(spent=_RUNS.c.spent + sa.bindparam("cost"))
+)
+_NEW_EVENTS, _NEW_BODIES = sa.insert(schema.events), sa.insert(schema.bodies)
 
 
 class LeaseLostError(StoreError):
@@ -101,9 +116,16 @@ class Store:
         """
 
         def write(connection: sa.Connection) -> None:
-            if isinstance(run, RunRecord) and not _holds(connection, run):
-                raise LeaseLostError(f"the run {run.id} was taken over by another worker")
-            _append(connection, run if isinstance(run, str) else run.id, events, bodies)
+            if isinstance(run, RunRecord):
+                if is_tried_again(connection) and events and _is_there(connection, run.id, *events[0]):
+                    return
+                if not _hold(connection, run, _costs(events)):
+                    raise LeaseLostError(f"the run {run.id} was taken over by another worker")
+                _append(connection, run.id, events, bodies)
+                return
+            _append(connection, run, events, bodies)
+            cost = _RUNS.c.spent + _costs(events)
+            connection.execute(sa.update(_RUNS).where(_RUNS.c.id == run).values(spent=cost))
 
         self.database.write(write)
 
@@ -117,13 +139,12 @@ class Store:
         """
 
         def write(connection: sa.Connection) -> None:
-            if not _holds(connection, run):
-                if _is_written(connection, run):
+            row = {**run_row(run), "worker": None, "lease": None}
+            if not _hold(connection, run, _costs(events), **row):
+                if is_tried_again(connection) and _is_written(connection, run):
                     return
                 raise LeaseLostError(f"the run {run.id} was taken over by another worker")
             _append(connection, run.id, events, bodies)
-            row = {**run_row(run), "worker": None, "lease": None}
-            connection.execute(sa.update(schema.runs).where(schema.runs.c.id == run.id).values(row))
             if run.status not in ENDED:
                 at = self.database.now(connection)
                 attempt = {"run": run.id, "number": run.attempt, "worker": run.worker, "status": run.status, "at": at}
@@ -139,7 +160,7 @@ class Store:
         UsageError
             If there is none.
         """
-        query = sa.select(*RUN_COLUMNS).where(schema.runs.c.id == run_id)
+        query = sa.select(*RUN_COLUMNS).where(_RUNS.c.id == run_id)
         row = self.database.read(lambda connection: connection.execute(query).one_or_none())
         if row is None:
             raise UsageError(f"there is no run '{run_id}' in the store {self.shown_url}")
@@ -215,27 +236,26 @@ def run_record(row: Any) -> RunRecord:
     return RunRecord(**{**values, "usage": Usage(**row.usage)})
 
 
-def _holds(connection: sa.Connection, run: RunRecord) -> bool:
-    """Tell whether the run's attempt still holds it, and see to it that this stays so until the transaction ends."""
-    table = schema.runs
-    mine = sa.and_(table.c.id == run.id, table.c.attempt == run.attempt, table.c.status == "running")
-    return connection.execute(sa.select(table.c.id).where(mine).with_for_update()).one_or_none() is not None
+def _hold(connection: sa.Connection, run: RunRecord, cost: int, **values: Any) -> bool:
+    """Add to what a run has cost, and set `values`, if the run's attempt still holds it; tell whether it does.
+
+    Nobody can take it over before the transaction ends.
+    """
+    bound = {"held_run": run.id, "held_attempt": run.attempt, "cost": cost}
+    return connection.execute(_HOLD, {**bound, **values}).rowcount == 1
 
 
 def _is_written(connection: sa.Connection, run: RunRecord) -> bool:
     """Tell whether the end of this attempt is there: the connection may have been lost after it was written."""
-    table = schema.runs
-    same = sa.and_(table.c.id == run.id, table.c.attempt == run.attempt, table.c.status == run.status)
-    return connection.execute(sa.select(table.c.id).where(same)).one_or_none() is not None
+    same = sa.and_(_RUNS.c.id == run.id, _RUNS.c.attempt == run.attempt, _RUNS.c.status == run.status)
+    return connection.execute(sa.select(_RUNS.c.id).where(same)).one_or_none() is not None
 
 
 def _append(
     connection: sa.Connection, run_id: str, events: Sequence[tuple[int, Event]], bodies: Iterable[Body]
 ) -> None:
-    if events and _is_there(connection, run_id, *events[0]):
-        return  # written by a transaction whose answer was lost
     if rows := [{"run": run_id, "number": b.number, "media": b.media, "data": b.data} for b in bodies]:
-        connection.execute(sa.insert(schema.bodies), rows)
+        connection.execute(_NEW_BODIES, rows)
     if rows := [
         {
             "run": run_id,
@@ -249,10 +269,7 @@ def _append(
         }
         for seq, event in events
     ]:
-        connection.execute(sa.insert(schema.events), rows)
-    if cost := sum(_cost(event) for _, event in events):
-        table = schema.runs
-        connection.execute(sa.update(table).where(table.c.id == run_id).values(spent=table.c.spent + cost))
+        connection.execute(_NEW_EVENTS, rows)
 
 
 def _is_there(connection: sa.Connection, run_id: str, seq: int, event: Event) -> bool:
@@ -261,8 +278,12 @@ def _is_there(connection: sa.Connection, run_id: str, seq: int, event: Event) ->
     return connection.execute(query).one_or_none() == (event.at, event.type)
 
 
+def _costs(events: Iterable[tuple[int, Event]]) -> int:
+    """Return what events have cost together, in micro-dollars."""
+    return sum(_cost(event) for _, event in events)
+
+
 def _cost(event: Event) -> int:
-    """Return what an event has cost, in micro-dollars."""
     if isinstance(event, ChargeEvent):
         return event.amount
     return event.cost if isinstance(event, JudgeCallEvent) else 0

@@ -35,6 +35,7 @@ async def _sqlite(path: str) -> AsyncIterator[BaseCheckpointSaver[Any]]:
     async with AsyncSqliteSaver.from_conn_string(path) as saver:
         await saver.conn.execute("PRAGMA synchronous=NORMAL")
         await saver.conn.execute("PRAGMA busy_timeout=30000")
+        await saver.setup()
         yield saver
 
 

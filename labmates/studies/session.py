@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sqlite3
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -292,7 +294,7 @@ class OpenSession:
         start = time.time()
         recorder = await asyncio.to_thread(self._recorder, run) if run.attempt > 1 else self._new_recorder(run)
         self._tell(run, None)
-        with tempfile.TemporaryDirectory(prefix="labmates-") as folder:
+        with ExitStack() as stack:
             services = Services(
                 run_id=run.id,
                 key=run.key,
@@ -300,8 +302,8 @@ class OpenSession:
                 hub=self._hub,
                 recorder=recorder,
                 workshop=self._workshop,
-                saver=self._saver,
-                folder=Path(folder),
+                saver=self._saver if kind.checkpointed else None,
+                folder=cache(lambda: Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="labmates-")))),
                 judging=self._judging,
                 brake=self._brake,
             )
@@ -314,7 +316,7 @@ class OpenSession:
             sandbox=self._workshop.backend.name if recorder.ran_code() else None,
             seconds=round(run.seconds + time.time() - start, 3),
         )
-        await asyncio.shield(self._finish(ended_run, recorder))
+        await _surely(self._finish(ended_run, recorder, kind))
         self._tell(ended_run, None)
         if cancelled:
             raise asyncio.CancelledError
@@ -331,20 +333,43 @@ class OpenSession:
             self._tell(run, event)
         return Recorder(self._store, run, events=events, bodies=bodies, listen=lambda event: self._tell(run, event))
 
-    async def _finish(self, run: RunRecord, recorder: Recorder) -> None:
+    async def _finish(self, run: RunRecord, recorder: Recorder, kind: Kind) -> None:
         await recorder.finish(run)
-        if run.status in ENDED:
-            await self._saver.adelete_thread(run.id)
+        if run.status in ENDED and kind.checkpointed:
+            with _checkpoint_errors():
+                await self._saver.adelete_thread(run.id)
 
     def _tell(self, run: RunRecord, event: Event | None) -> None:
         if self._watch is not None:
             self._watch(run, event)
 
 
+async def _surely(work: Coroutine[Any, Any, None]) -> None:
+    """Do `work` to its end, also when cancelled meanwhile."""
+    task = asyncio.create_task(work)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task})
+        if not task.cancelled() and (error := task.exception()) is not None:
+            raise error from None
+        raise
+
+
+@contextmanager
+def _checkpoint_errors() -> Iterator[None]:
+    """Turn errors of the checkpointer's database into the store's."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise StoreError(f"the store failed: {error}") from error
+
+
 async def _attempt(kind: Kind, condition: Condition, services: Services) -> tuple[Mapping[str, Any], bool]:
     """Execute a run; return how it ended, and whether it was cancelled."""
     try:
-        outcome: Outcome = await kind.execute(condition, services)
+        with _checkpoint_errors():
+            outcome: Outcome = await kind.execute(condition, services)
     except asyncio.CancelledError:
         return {"status": "interrupted", "error": "interrupted"}, True
     except StoppedError:

@@ -103,6 +103,9 @@ class Kind:
     report
         Makes what judges read of an ended run, out of its condition, its seed, its events and its bodies; None for a
         kind that has nothing to judge.
+    checkpointed
+        Whether its runs are graphs that LangGraph's checkpointer keeps, so that they go on where they stopped; runs of
+        other kinds tell what is recorded again, from their beginning.
     estimate
         What a run of a condition is expected to take, before any has been measured; None if nobody knows.
     spread
@@ -114,6 +117,7 @@ class Kind:
     execute: Callable[[Any, Services], Awaitable[Outcome]]
     metrics: tuple[str, ...]
     report: Callable[[Any, int, Sequence[Event], Bodies], Report] | None = None
+    checkpointed: bool = False
     estimate: Callable[[Any], Estimate] | None = None
     spread: Mapping[str, float] = field(default_factory=dict)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +30,7 @@ class Services:
     saver
         LangGraph's checkpointer, or None for a run that isn't to be taken up again.
     folder
-        A private folder of the run for files that sandboxes read; it is removed at the end.
+        Returns a private folder of the run for files that sandboxes read; it is removed at the end.
     judging
         Who judges the run when it ends; None for the judges that need no model.
     brake
@@ -43,6 +44,6 @@ class Services:
     recorder: Recorder
     workshop: Workshop | None
     saver: BaseCheckpointSaver[Any] | None
-    folder: Path
+    folder: Callable[[], Path]
     judging: Judging | None = None
     brake: Brake | None = None

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -8,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+import psycopg
 import pytest
 import sqlalchemy as sa
 
@@ -128,16 +130,24 @@ def test_what_a_worker_writes_that_has_lost_its_run_is_not_kept(store: Store) ->
     assert (store.run(run.id).status, store.run(run.id).attempt, study_counts(store, "s").spent) == ("completed", 2, 7)
 
 
-def test_writing_the_same_again_after_a_lost_answer_changes_nothing(store: Store) -> None:
+def test_a_transaction_whose_answer_is_lost_is_carried_out_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     enter(store, 1)
     [run] = Claims(store, this_worker()).next("s", 1, attempts=5)
-    events = charge(7)
-    store.append(run, events, [])
-    store.append(run, events, [])
-    end = replace(run, status="completed")
-    last: list[tuple[int, Event]] = [(1, ChargeEvent(step="b", amount=5))]
-    store.finish(end, last, [])
-    store.finish(end, last, [])
+    commit = store.database.engine.dialect.do_commit
+    lost: list[str] = []
+
+    def lose(connection: Any) -> None:
+        commit(connection)
+        if len(lost) % 2 == 0:
+            lost.append("answer")
+            raise (sqlite3.OperationalError if store.sqlite_path else psycopg.OperationalError)("database is locked")
+        lost.append("none")
+
+    monkeypatch.setattr(store.database.engine.dialect, "do_commit", lose)
+    store.append(run, charge(7), [])
+    store.finish(replace(run, status="completed"), [(1, ChargeEvent(step="b", amount=5))], [])
+    monkeypatch.undo()
+    assert lost == ["answer", "none"] * 2
     assert (study_counts(store, "s").spent, len(store.events(run.id))) == (12, 2)
 
 

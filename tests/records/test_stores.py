@@ -29,11 +29,11 @@ create table labmates_meta (name varchar(40) primary key, value text not null);
 create table runs (id varchar(40) primary key, kind varchar(40) not null, study varchar(200), key varchar(64) not null,
   replicate integer not null, seed bigint not null, status varchar(20) not null, error text, condition json not null,
   settings json not null, models json not null, metrics json not null, usage json not null, budget json,
-  sandbox varchar(40), started double precision not null, seconds double precision not null,
+  sandbox varchar(40), started float not null, seconds float not null,
   version varchar(40) not null);
 create index runs_by_key on runs (kind, key, replicate);
 create table events (run varchar(40) not null, seq integer not null,
-  type varchar(20) not null, at double precision not null, step text not null, team varchar(80) not null,
+  type varchar(20) not null, at float not null, step text not null, team varchar(80) not null,
   agent varchar(80) not null, data json not null, primary key (run, seq),
   FOREIGN KEY(run) REFERENCES runs (id) ON DELETE CASCADE);
 create index events_scores on events (run) where type = 'score';

@@ -58,4 +58,4 @@ _INPUT, _OUTPUT, _CALLS, _SECONDS = 101_118, 29_654, 60, 260
 SPREAD = {"accuracy": 0.05, "quality": 0.10, "completeness": 0.24}
 """Residual standard deviations of the cooperative-profiles paper, table 2."""
 
-SCIENCE = Kind("science", ScienceCondition, execute, METRICS, report, estimate, SPREAD)
+SCIENCE = Kind("science", ScienceCondition, execute, METRICS, report, True, estimate, SPREAD)

@@ -68,7 +68,7 @@ async def opened(condition: ScienceCondition, services: Services) -> AsyncIterat
         asyncio.to_thread(task.generate, derive(services.seed, "dataset"), condition.difficulty)
     )
     # Written while the first model call goes on: only sandboxes wait for it, and they start meanwhile.
-    bench = services.workshop.bench(asyncio.create_task(_write_csv(generating, services.folder / "data.csv")))
+    bench = services.workshop.bench(asyncio.create_task(_write_csv(generating, services.folder() / "data.csv")))
     if not services.recorder.events:
         warm_up(bench, condition, condition.teams[0])
     ledger = Ledger(condition.budget)

@@ -68,7 +68,7 @@ async def run_lab(state: StudioInput) -> StudioOutput:
         async with ModelHub(ModelOptions(base_url=os.environ.get("LABMATES_BASE_URL"))) as hub:
             workshop = Workshop(choice.backend, default_sandboxes())
             seed = state.get("seed", 0)
-            services = Services(run_id, condition.key, seed, hub, recorder, workshop, None, Path(folder.name))
+            services = Services(run_id, condition.key, seed, hub, recorder, workshop, None, lambda: Path(folder.name))
             async with opened(condition, services) as ctx:
                 lab = await LAB.ainvoke(first_state(condition.teams), context=ctx)
                 outcome = await scored(ctx, exhausted=lab["exhausted"])
