@@ -7,7 +7,7 @@ asynchronous callers put them on a thread.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
@@ -166,7 +166,7 @@ class Store:
             raise UsageError(f"there is no run '{run_id}' in the store {self.shown_url}")
         return run_record(row)
 
-    def runs(self, *, kind: str | None = None, study: str | None = None) -> Iterator[RunRecord]:
+    def runs(self, *, kind: str | None = None, study: str | None = None) -> Generator[RunRecord]:
         """Return all runs that were begun, oldest first."""
         table = schema.runs
         query = sa.select(*RUN_COLUMNS).where(table.c.status != "planned").order_by(table.c.started, table.c.id)
@@ -174,9 +174,11 @@ class Store:
             query = query.where(table.c.kind == kind)
         if study is not None:
             query = query.where(table.c.study == study)
-        with self.database.reading() as connection:
-            for row in connection.execution_options(yield_per=_CHUNK).execute(query):
-                yield run_record(row)
+        with (
+            self.database.reading() as connection,
+            connection.execution_options(yield_per=_CHUNK).execute(query) as rows,
+        ):
+            yield from map(run_record, rows)
 
     def events(self, run_id: str, *, kind: str | None = None) -> list[Event]:
         """Return the events of a run in order, all or those of one type."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Any, Literal
@@ -125,7 +126,10 @@ def make_plan(spec: StudySpec, conditions: Sequence[Condition], store: Store | N
     store
         Where runs of the study may stand already, and runs of the same kind that were measured; None if there is none.
     """
-    runs = list(islice(store.runs(kind=spec.kind), _MOST_MEASURED)) if store else []
+    runs: list[RunRecord] = []
+    if store is not None:
+        with closing(store.runs(kind=spec.kind)) as stored:
+            runs = list(islice(stored, _MOST_MEASURED))
     ended = [run for run in runs if run.status in ENDED]
     done = {(run.key, run.replicate) for run in ended if run.study == spec.name}
     measured = _Measured(ended)

@@ -21,6 +21,7 @@ T = TypeVar("T")
 
 _CONNECTIONS = 8
 _SETUP_LOCK = 0x6C616263  # an advisory lock: two processes must not make the tables at the same time
+_TRY_LOCK = "select pg_try_advisory_lock(%s)"
 _PAUSE = 0.2
 
 
@@ -38,11 +39,10 @@ async def open_postgres_saver(url: str) -> AsyncIterator[PostgresSaver]:
     )
     async with await psycopg.AsyncConnection.connect(url, autocommit=True) as lock, pool:
         saver = PostgresSaver(pool)  # type: ignore[arg-type]
-        await lock.execute("select pg_advisory_lock(%s)", (_SETUP_LOCK,))
-        try:
-            await saver.setup()
-        finally:
-            await lock.execute("select pg_advisory_unlock(%s)", (_SETUP_LOCK,))
+        # Asked for again and again: the making of an index waits for every statement that waits for a lock.
+        while not (await (await lock.execute(_TRY_LOCK, (_SETUP_LOCK,))).fetchone() or (False,))[0]:
+            await asyncio.sleep(_PAUSE)
+        await saver.setup()
         await lock.close()
         yield saver
 

@@ -235,9 +235,7 @@ def _condition(spec: StudySpec, cell: Mapping[str, Any], source: Source) -> Cond
     try:
         condition.check()
     except UsageError as error:
-        given = {**spec.fixed, **cell}
-        path = next((_path_of(spec, cell, (name,)) for name, value in given.items() if f"'{value}'" in str(error)), ())
-        raise source.error([(path, str(error))]) from error
+        raise source.error([(_path_of_quoted(spec, cell, str(error)), str(error))]) from error
     return condition
 
 
@@ -250,6 +248,15 @@ def _path_of(spec: StudySpec, cell: Mapping[str, Any], loc: Sequence[str | int])
     if field == "model" and spec.models:
         return ("models", spec.models.index(str(cell["model"])))
     return ("fixed", *loc) if field in spec.fixed else ()
+
+
+def _path_of_quoted(spec: StudySpec, cell: Mapping[str, Any], error: str) -> tuple[str | int, ...]:
+    """Return where the value stands that an error quotes, whole or up to its colon."""
+    quoted = re.findall("'([^']+)'", error)
+    for name, value in {**spec.fixed, **cell}.items():
+        if any(str(value) == one or str(value).startswith(f"{one}:") for one in quoted):
+            return _path_of(spec, cell, (name,))
+    return ()
 
 
 def _wrong_parameters(spec: StudySpec) -> Iterator[tuple[tuple[str | int, ...], str]]:

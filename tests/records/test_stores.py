@@ -25,8 +25,9 @@ from labmates.records.store import Store
 from labmates.records.upgrade import upgrade_store
 
 FIRST = """
-create table labmates_meta (name varchar(40) primary key, value text not null);
-create table runs (id varchar(40) primary key, kind varchar(40) not null, study varchar(200), key varchar(64) not null,
+create table labmates_meta (name varchar(40) not null primary key, value text not null);
+create table runs (id varchar(40) not null primary key, kind varchar(40) not null, study varchar(200),
+  key varchar(64) not null,
   replicate integer not null, seed bigint not null, status varchar(20) not null, error text, condition json not null,
   settings json not null, models json not null, metrics json not null, usage json not null, budget json,
   sandbox varchar(40), started float not null, seconds float not null,

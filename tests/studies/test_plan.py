@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from labmates.analysis.student import detectable_difference, quantile
+from labmates.records.run import RunRecord, Usage
+from labmates.records.store import Store
+from labmates.studies.plan import make_plan
+from labmates.studies.source import Source
+from labmates.studies.spec import StudySpec, conditions_of, read_spec
+from tests.studies.ended import ended_run
+
+DATA: dict[str, Any] = {
+    "name": "s",
+    "kind": "science",
+    "models": ["openai:a", "openai:b"],
+    "fixed": {"task": "anomaly"},
+    "grid": {"visibility": ["full", "hidden"], "budget": ["0.10", "10"]},
+    "replicates": 5,
+    "concurrency": {"runs": 10},
+}
+
+
+def study(**changes: Any) -> StudySpec:
+    return read_spec(Source("s.yaml", {**DATA, **changes}, {}))
+
+
+def test_without_measurements_the_kinds_assumption_counts_within_the_budget() -> None:
+    spec = study()
+    plan = make_plan(spec, conditions_of(spec), None)
+    assert (plan.conditions, plan.runs, plan.done, len(plan.models)) == (8, 40, 0, 2)
+    one = plan.models[0]
+    assert (one.model, one.runs, one.basis) == ("openai:a", 20, "assumed")
+    rich, poor = 101_118 * 0.5e-6 + 29_654 * 3e-6, 0.10
+    assert one.dollars / 1e6 == pytest.approx(10 * rich + 10 * poor, rel=0.02)
+    assert one.most_dollars == 10 * 10_000_000 + 10 * 100_000
+    assert plan.total().runs == 40
+    assert plan.as_json()["models"][0]["most_dollars"] == "101"
+
+
+def test_runs_in_the_store_are_measured_and_those_of_the_study_are_done(tmp_path: Path) -> None:
+    store = Store(f"sqlite:///{tmp_path}/runs.db")
+    spec = study()
+    [first, *_] = conditions_of(spec)
+    usage = Usage(llm_calls=50, input_tokens=1000, output_tokens=100)
+    for replicate in range(2):
+        run = RunRecord(f"r{replicate}", "science", first.key, replicate, 0, {}, ["openai:a"], "completed", study="s")
+        store.create(replace(run, usage=usage, seconds=36.0, budget={}))
+    plan = make_plan(spec, conditions_of(spec), store)
+    store.close()
+    a, b = plan.models
+    assert (plan.done, a.runs, a.calls, a.input_tokens, a.basis) == (2, 18, 900, 18_000, "measured")
+    assert a.hours == pytest.approx(18 * 36 / 10 / 3600)
+    assert (b.runs, b.calls, b.basis) == (20, 1000, "measured of other models")
+
+
+def test_baselines_say_nothing_of_models(tmp_path: Path) -> None:
+    store = Store(f"sqlite:///{tmp_path}/runs.db")
+    ended_run(store, "a paper")
+    spec = study()
+    assert {one.basis for one in make_plan(spec, conditions_of(spec), store).models} == {"assumed"}
+    store.close()
+
+
+def test_the_least_difference_is_that_of_a_t_test_with_a_power_of_80_percent() -> None:
+    # Cohen 1988, table 2.4.1: two groups of 17 for d = 1 and of 64 for d = 0.5, two-sided at 5 %.
+    assert detectable_difference(1.0, 17) == pytest.approx(1.0, abs=0.02)
+    assert detectable_difference(1.0, 64) == pytest.approx(0.5, abs=0.01)
+    assert detectable_difference(0.2, 5) == pytest.approx(0.2 * detectable_difference(1.0, 5))
+    assert quantile(10, 0.6) == pytest.approx(0.879, abs=0.001)
+    with pytest.raises(ValueError, match="two values"):
+        detectable_difference(1.0, 1)
+
+
+def test_one_replicate_can_not_compare_conditions_but_models() -> None:
+    spec = study(replicates=1)
+    plan = make_plan(spec, conditions_of(spec), None)
+    found = {one.metric: one for one in plan.detectable}
+    assert found["accuracy"].conditions is None
+    assert found["accuracy"].models == pytest.approx(detectable_difference(0.05, 4))
+
+
+def test_a_measured_spread_replaces_the_assumed_one(tmp_path: Path) -> None:
+    store = Store(f"sqlite:///{tmp_path}/runs.db")
+    for replicate in range(12):
+        run = RunRecord(f"r{replicate}", "science", "k", replicate, 0, {}, ["openai:a"], "completed", study="x")
+        store.create(replace(run, metrics={"accuracy": replicate % 2 / 2}))
+    spec = study()
+    found = {one.metric: one for one in make_plan(spec, conditions_of(spec), store).detectable}
+    store.close()
+    assert (found["accuracy"].measured, found["quality"].measured) == (True, False)
+    assert found["accuracy"].spread == pytest.approx(0.2611, abs=0.001)
