@@ -20,6 +20,8 @@ VERBS = {
     "demo": ("labmates.cli.demo:demo", "Let a scripted team do one science task, offline."),
     "run": ("labmates.cli.run:run", "Run one condition of an experiment, one or more times."),
     "show": ("labmates.cli.show:show", "Tell the story of a run."),
+    "replay": ("labmates.cli.replay:replay", "Execute a recorded run again without models, and compare."),
+    "fork": ("labmates.cli.fork:fork", "Go on from a point within a run with something changed."),
     "judge": ("labmates.cli.judge:judge", "Judge runs that have ended, or find out how far a judge can be trusted."),
     "analyze": ("labmates.cli.analyze:analyze", "Compute what the runs of a store mean."),
     "tasks": ("labmates.cli.tasks:tasks", "List the science tasks, or show, check or begin one."),

@@ -69,18 +69,28 @@ class Store:
         """Close all connections."""
         self.database.close()
 
-    def create(self, run: RunRecord, *, lease: float = 0.0) -> None:
+    def create(
+        self,
+        run: RunRecord,
+        *,
+        lease: float = 0.0,
+        events: Sequence[Event] = (),
+        bodies: Sequence[Body] = (),
+    ) -> None:
         """Enter a run as it is.
 
         Parameters
         ----------
         lease
             For how many seconds its worker holds it.
+        events, bodies
+            What it has from the start, in the same transaction.
         """
 
         def write(connection: sa.Connection) -> None:
             row = {**run_row(run), "lease": self.database.now(connection) + lease}
             self.database.insert_new(connection, schema.runs, [row])
+            _append(connection, run.id, list(enumerate(events)), bodies)
 
         self.database.write(write)
 
