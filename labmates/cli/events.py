@@ -64,4 +64,5 @@ def _words(event: Event, bodies: Bodies) -> str:
         case "warning" | "error":
             text = event.text
     line = " ".join(text.split())
-    return line if len(line) <= MOST_CHARS else f"{line[:MOST_CHARS]} …"
+    short = line if len(line) <= MOST_CHARS else f"{line[:MOST_CHARS]} …"
+    return f"[cached] {short}" if getattr(event, "cached", False) else short

@@ -46,7 +46,10 @@ class PhaseEvent(EventBase):
 
 
 class LLMCallEvent(EventBase):
-    """One model call that gave a reply. `messages` and `reply` are numbers of bodies."""
+    """One model call that gave a reply. `messages` and `reply` are numbers of bodies.
+
+    `cached` tells that nobody was asked: the reply is the one that the same request got at an earlier time.
+    """
 
     type: Literal["llm_call"] = "llm_call"
     model: str
@@ -62,6 +65,7 @@ class LLMCallEvent(EventBase):
     seconds: float = 0.0
     seed: int
     reasoning: int | None = None
+    cached: bool = False
 
 
 class FailedReplyEvent(EventBase):
@@ -90,7 +94,10 @@ class ToolCallEvent(EventBase):
 
 
 class ChargeEvent(EventBase):
-    """Money taken from the pool for one call; `amount` in micro-dollars, `uncovered` is what the pool could not pay."""
+    """Money taken from the pool for one call; `amount` in micro-dollars, `uncovered` is what the pool could not pay.
+
+    `cached` tells that the pool alone paid: the reply came from a cache and cost nothing.
+    """
 
     type: Literal["charge"] = "charge"
     amount: int
@@ -100,6 +107,7 @@ class ChargeEvent(EventBase):
     input_price: int = 0
     output_price: int = 0
     estimated: bool = False
+    cached: bool = False
 
 
 class MessageEvent(EventBase):
@@ -133,7 +141,7 @@ class ArtifactEvent(EventBase):
 class JudgeCallEvent(EventBase):
     """One model call that a judge made; no part of what the teams used.
 
-    `messages` and `reply` are numbers of bodies, `cost` is in micro-dollars.
+    `messages` and `reply` are numbers of bodies, `cost` is in micro-dollars; 0 for a `cached` reply.
     """
 
     type: Literal["judge_call"] = "judge_call"
@@ -152,6 +160,7 @@ class JudgeCallEvent(EventBase):
     attempts: int = 1
     seconds: float = 0.0
     seed: int
+    cached: bool = False
 
 
 class ScoreEvent(EventBase):

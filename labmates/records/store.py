@@ -270,9 +270,9 @@ def _is_there(connection: sa.Connection, run_id: str, seq: int, event: Event) ->
 
 
 def _cost(event: Event) -> int:
-    """Return what an event has cost, in micro-dollars."""
+    """Return what an event has really cost, in micro-dollars."""
     if isinstance(event, ChargeEvent):
-        return event.amount
+        return 0 if event.cached else event.amount
     return event.cost if isinstance(event, JudgeCallEvent) else 0
 
 

@@ -26,6 +26,7 @@ from labmates.models.check import check_models
 from labmates.models.hub import ModelHub
 from labmates.models.names import is_own_baseline
 from labmates.owners import this_worker
+from labmates.records.calls import StoredCalls
 from labmates.records.claims import BEAT_SECONDS, Claims
 from labmates.records.database import StoreError
 from labmates.records.events import ErrorEvent, Event
@@ -199,9 +200,12 @@ class Session:
             self._notify(warning)
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(traced(self._notify))
-            hub = await stack.enter_async_context(ModelHub(settings.models))
+            cache = StoredCalls(self._store.database) if settings.cache else None
+            hub = await stack.enter_async_context(ModelHub(settings.models, cache=cache))
             apart = settings.judge_models != settings.models
-            judges_hub = await stack.enter_async_context(ModelHub(settings.judge_models)) if apart else hub
+            judges_hub = hub
+            if apart:
+                judges_hub = await stack.enter_async_context(ModelHub(settings.judge_models, cache=cache))
             saver = await stack.enter_async_context(open_saver(self._store))
             workshop = await stack.enter_async_context(
                 open_workshop(

@@ -178,6 +178,7 @@ class Caller:
                 seconds=round(reply.seconds, 4),
                 seed=seed,
                 reasoning=keep(reply.reasoning) if reply.reasoning else None,
+                cached=reply.cached,
             ),
             ChargeEvent(
                 **where,
@@ -188,6 +189,7 @@ class Caller:
                 input_price=price.input,
                 output_price=price.output,
                 estimated=usage.estimated,
+                cached=reply.cached,
             ),
         )
         await self.recorder.flush()
@@ -232,6 +234,7 @@ def recorded_reply(event: LLMCallEvent, bodies: Bodies) -> Reply:
         reasoning=bodies.text(event.reasoning) if event.reasoning else "",
         attempts=event.attempts,
         seconds=event.seconds,
+        cached=event.cached,
     )
 
 
