@@ -7,6 +7,7 @@ stored, the fork is told to the end of what it has, and every recorded step must
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Mapping, Sequence
 from pathlib import Path
@@ -55,15 +56,15 @@ async def fork(
     UsageError
         If there is no such run or event, a change is wrong or can't hold there, or a model can't be asked.
     """
-    origin = store.run(run_id)
-    events = store.events(run_id)
+    origin = await asyncio.to_thread(store.run, run_id)
+    events, stored = await asyncio.to_thread(lambda: (store.events(run_id), store.bodies(run_id)))
     if not 0 <= at <= len(events):
         raise UsageError(f"the run '{run_id}' has no event {at} to fork at; allowed: 0 to {len(events)}")
     condition = changed(condition_of(origin), changes)
     settings = settings or RunSettings.model_validate(origin.settings)
     await checked([condition], settings)
     first = events[: whole_steps(events, at)]
-    bodies = _bodies_of(first, store.bodies(run_id))
+    bodies = _bodies_of(first, stored)
     spent = sum(event.amount for event in first if isinstance(event, ChargeEvent))
     if condition.pool is not None and condition.pool < spent:
         raise UsageError(
@@ -86,7 +87,7 @@ async def fork(
         origin=f"{run_id}@{len(first)}",
     )
     await _check_story(run, condition, first, bodies)
-    store.create(run, events=first, bodies=bodies)
+    await asyncio.to_thread(store.create, run, events=first, bodies=bodies)
     return run
 
 

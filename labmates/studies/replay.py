@@ -6,6 +6,7 @@ event by event; whatever is not the same depends on something that the run's rec
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -174,7 +175,7 @@ async def replay(
     if run.status not in ENDED:
         raise UsageError(f"the run '{run.id}' has not ended ({run.status}); only a run that has ended can be replayed")
     condition = condition_of(run)
-    events, bodies = store.events(run.id), store.bodies(run.id)
+    events, bodies = await asyncio.to_thread(lambda: (store.events(run.id), store.bodies(run.id)))
     first = _first_own_event(run, events)
     if notify and run.version != __version__:
         notify(f"The run was made by labmates {run.version or '?'}; this is {__version__}.")

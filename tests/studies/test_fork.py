@@ -122,6 +122,16 @@ async def test_a_run_of_one_agent_alone_is_forked_too(store: Store) -> None:
         assert story(store, run.id) == expected, share
 
 
+async def test_a_fork_is_forked_and_replayed_like_any_run(store: Store) -> None:
+    origin = await played(store, dutiful, model="scripted:silent")
+    first = await go_on(store, await fork(store, origin.id, at=50, changes={"visibility": "hidden"}))
+    second = await go_on(store, await fork(store, first.id, at=100, changes={"visibility": "team"}))
+    assert second.origin == f"{first.id}@{whole_steps(store.events(first.id), 100)}"
+    assert store.events(second.id)[:50] == store.events(origin.id)[:50]
+    found = await replay(store, second)
+    assert found.is_same, found.differences
+
+
 async def test_code_that_is_taken_over_runs_again_before_new_code_needs_it(store: Store) -> None:
     origin = await played(store, looking)
     events = store.events(origin.id)
