@@ -64,6 +64,13 @@ async def test_a_run_with_requests_repairs_and_code_gives_the_same_events_again(
     assert [one.id for one in store.runs()] == [run.id]
 
 
+async def test_replies_of_every_malformed_kind_come_out_of_the_record_as_they_went_in(store: Store) -> None:
+    run = await played(store, busy_without_code, model="scripted:garbage", max_turns=2)
+    found = await replay(store, run)
+    assert found.is_same, found.differences
+    assert found.compared["failed_reply"] > 10
+
+
 async def test_an_exhausted_run_ends_as_exhausted_again(store: Store) -> None:
     run = await played(store, busy_without_code, budget="0.02")
     assert run.status == "exhausted"
