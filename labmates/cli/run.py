@@ -72,7 +72,7 @@ def _command(kind: str) -> click.Command:
             _need(condition, asked)
             wanted = make_condition(kind, asked, flag)
             wanted.check()
-            settings = _settings(values, {})
+            settings = settings_of(values, {})
         database = Store(store_url(store), must_exist=resume is not None)
         try:
             if resume is None:
@@ -80,7 +80,7 @@ def _command(kind: str) -> click.Command:
                 return execute(database, runs, settings, as_json=as_json)
             stopped = stopped_run(database, resume)
             _same(stopped, kind, condition, asked)
-            return execute(database, [stopped], _settings(values, stopped.settings), as_json=as_json, resume=True)
+            return execute(database, [stopped], settings_of(values, stopped.settings), as_json=as_json, resume=True)
         finally:
             database.close()
 
@@ -115,7 +115,7 @@ def execute(store: Store, runs: list[RunRecord], settings: RunSettings, *, as_js
     return 1 if any(record.status == "failed" for record in ended) else 0
 
 
-def _settings(values: dict[str, Any], before: dict[str, Any]) -> RunSettings:
+def settings_of(values: dict[str, Any], before: dict[str, Any]) -> RunSettings:
     """Return the settings that were given, on top of those that a run had before."""
     try:
         models = {**before.get("models", {}), **given(values, ModelOptions)}

@@ -25,6 +25,7 @@ SHORT_CHARS = 400
 @store_option
 @click.option("--report", is_flag=True, help="Print the report alone.")
 @click.option("--artifact", metavar="NAME", help="Print the newest version of one artifact alone.")
+@click.option("--events", "as_events", is_flag=True, help="List the events, one a line, with their numbers.")
 @click.option("--full", is_flag=True, help="Print every text whole instead of its beginning.")
 @click.option(
     "--save",
@@ -32,13 +33,23 @@ SHORT_CHARS = 400
     type=click.Path(file_okay=False, path_type=Path),
     help="Write artifacts, code, figures and the files that code made to a new folder.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the run as one JSON object.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print the run as one JSON object; with --events, each event as one."
+)
 def show(
-    run_id: str, store: str | None, report: bool, artifact: str | None, full: bool, save: Path | None, as_json: bool
+    run_id: str,
+    store: str | None,
+    report: bool,
+    artifact: str | None,
+    as_events: bool,
+    full: bool,
+    save: Path | None,
+    as_json: bool,
 ) -> int:
     """Tell the story of a run: phases, who said what, code and its output, artifacts, budget, scores."""
     from labmates.api import store_url
     from labmates.budgets.money import format_dollars
+    from labmates.cli.events import list_events
     from labmates.cli.summary import handoff_table, print_run
     from labmates.records.bodies import Bodies
     from labmates.records.material import save_material
@@ -49,6 +60,9 @@ def show(
     database = Store(store_url(store), must_exist=True)
     try:
         run = database.run(run_id)
+        if as_events:
+            list_events(database, run, as_json=as_json)
+            return 0
         if as_json:
             used = [{**asdict(one), "cost": format_dollars(one.cost)} for one in judging_usage(database.events(run_id))]
             print_json({**run_json(run, database.scores(run_id)), "judging": used})

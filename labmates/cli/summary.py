@@ -47,6 +47,9 @@ def print_run(store: Store, run: RunRecord) -> None:
         f"{usage.failed_replies} failed replies; code ran in: {run.sandbox or 'no sandbox'}",
         markup=False,
     )
+    if run.origin is not None:
+        origin, _, number = run.origin.partition("@")
+        out().print(f"Forked from the run {origin} at event {number}.", markup=False)
     events = store.events(run.id)
     if run.budget is not None:
         out().print(budget_table(run, events))

@@ -18,6 +18,7 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
+from labmates.models.cache import CallCache, call_key, is_worth_keeping, reply_from_data, reply_to_data
 from labmates.models.connection import CallLog, Connection, Persistence, Request, Send
 from labmates.models.dialect import LIMITS, Dialect
 from labmates.models.endpoints import Endpoint, endpoint_of
@@ -45,6 +46,8 @@ class ModelHub:
         Connection settings.
     backoff
         Waits between attempts.
+    cache
+        Asked first, but for scripted models, and given what comes; None to do without.
 
     Examples
     --------
@@ -52,8 +55,11 @@ class ModelHub:
     ...     reply = await hub.call("openai:qwen3-4b", [HumanMessage("Hello")], seed=1, max_output_tokens=100)
     """
 
-    def __init__(self, options: ModelOptions, *, backoff: Backoff | None = None) -> None:
+    def __init__(
+        self, options: ModelOptions, *, backoff: Backoff | None = None, cache: CallCache | None = None
+    ) -> None:
         self.options = options
+        self._cache = cache
         self._persistence = Persistence(options.call_timeout, options.max_retries, backoff or Backoff())
         self._connections: dict[str, Connection] = {}
         self._scripted: dict[str, BaseChatModel] = {}
@@ -127,6 +133,19 @@ class ModelHub:
             temperature=temperature,
             config=config or {},
         )
+        if model not in self._scripted and model not in self._connections:
+            self._connect(model)
+        if self._cache is None or model in self._scripted:
+            return await self._reply(model, request, started)
+        key = call_key(model, self._connections[model].endpoint.address, request)
+        if (kept := await self._cache.get(key)) is not None:
+            return reply_from_data(kept, time.monotonic() - started)
+        reply = await self._reply(model, request, started)
+        if is_worth_keeping(reply):
+            await self._cache.put(key, reply_to_data(reply))
+        return reply
+
+    async def _reply(self, model: str, request: Request, started: float) -> Reply:
         log = CallLog()
         message = await self._ask(model, request, log)
         return replace(
@@ -137,8 +156,6 @@ class ModelHub:
         )
 
     async def _ask(self, model: str, request: Request, log: CallLog) -> AIMessage:
-        if model not in self._scripted and model not in self._connections:
-            self._connect(model)
         if model in self._connections:
             return await self._connections[model].ask(request, log)
         log.attempts = 1

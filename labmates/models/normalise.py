@@ -70,7 +70,7 @@ def normalise(message: AIMessage, *, sent: Sequence[BaseMessage], tools: Iterabl
         output=lambda: written + thought,
         reasoning=thought,
     )
-    return Reply(text, calls, tuple(dict.fromkeys(faults)), _resendable(text, calls), finish, usage, reasoning)
+    return Reply(text, calls, tuple(dict.fromkeys(faults)), resendable(text, calls), finish, usage, reasoning)
 
 
 def safe_message(message: BaseMessage) -> BaseMessage:
@@ -88,7 +88,8 @@ class _Begun:
     broken: object = ""
 
 
-def _resendable(text: str, calls: tuple[ToolCall, ...]) -> AIMessage:
+def resendable(text: str, calls: tuple[ToolCall, ...]) -> AIMessage:
+    """Return a reply as a message that may be sent back to any server."""
     return AIMessage(
         content=text or ("" if calls else NO_TEXT),
         tool_calls=[{"type": "tool_call", "id": call.id, "name": call.name, "args": call.arguments} for call in calls],

@@ -55,9 +55,11 @@ class Reply:
     reasoning
         Reasoning text where the server sends any, else empty. Never sent back.
     attempts
-        Number of HTTP attempts that it took.
+        Number of HTTP attempts that it took; 0 for one from a cache.
     seconds
         Time from the first attempt to the end, waits included.
+    cached
+        It is the reply that the same request got at an earlier time.
     """
 
     text: str
@@ -70,3 +72,4 @@ class Reply:
     attempts: int = 1
     seconds: float = 0.0
     errors: tuple[str, ...] = field(default=())
+    cached: bool = False

@@ -88,7 +88,8 @@ def _encode(value: Value) -> tuple[Media, bytes]:
     if isinstance(value, str):
         # Lone surrogates can't be stored as UTF-8; hostile output holds them.
         return "text", value.encode("utf-8", "replace")
-    return "json", json.dumps(value, ensure_ascii=True, sort_keys=True, separators=(",", ":")).encode()
+    # In the order of its keys: what is told of a tool call's arguments, and the prompt that repeats them, depend on it.
+    return "json", json.dumps(value, ensure_ascii=True, separators=(",", ":")).encode()
 
 
 def _digest(media: Media, raw: bytes) -> bytes:

@@ -7,9 +7,13 @@ Long texts and pictures do not stand in an event: it holds the numbers under whi
 from __future__ import annotations
 
 import time
-from typing import Annotated, Any, Literal
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+if TYPE_CHECKING:
+    from labmates.records.bodies import Bodies
 
 
 class EventBase(BaseModel):
@@ -42,7 +46,10 @@ class PhaseEvent(EventBase):
 
 
 class LLMCallEvent(EventBase):
-    """One model call that gave a reply. `messages` and `reply` are numbers of bodies."""
+    """One model call that gave a reply. `messages` and `reply` are numbers of bodies.
+
+    `cached` tells that nobody was asked: the reply is the one that the same request got at an earlier time.
+    """
 
     type: Literal["llm_call"] = "llm_call"
     model: str
@@ -58,6 +65,7 @@ class LLMCallEvent(EventBase):
     seconds: float = 0.0
     seed: int
     reasoning: int | None = None
+    cached: bool = False
 
 
 class FailedReplyEvent(EventBase):
@@ -86,7 +94,10 @@ class ToolCallEvent(EventBase):
 
 
 class ChargeEvent(EventBase):
-    """Money taken from the pool for one call; `amount` in micro-dollars, `uncovered` is what the pool could not pay."""
+    """Money taken from the pool for one call; `amount` in micro-dollars, `uncovered` is what the pool could not pay.
+
+    `cached` tells that the pool alone paid: the reply came from a cache and cost nothing.
+    """
 
     type: Literal["charge"] = "charge"
     amount: int
@@ -96,6 +107,7 @@ class ChargeEvent(EventBase):
     input_price: int = 0
     output_price: int = 0
     estimated: bool = False
+    cached: bool = False
 
 
 class MessageEvent(EventBase):
@@ -129,7 +141,7 @@ class ArtifactEvent(EventBase):
 class JudgeCallEvent(EventBase):
     """One model call that a judge made; no part of what the teams used.
 
-    `messages` and `reply` are numbers of bodies, `cost` is in micro-dollars.
+    `messages` and `reply` are numbers of bodies, `cost` is in micro-dollars; 0 for a `cached` reply.
     """
 
     type: Literal["judge_call"] = "judge_call"
@@ -148,6 +160,7 @@ class JudgeCallEvent(EventBase):
     attempts: int = 1
     seconds: float = 0.0
     seed: int
+    cached: bool = False
 
 
 class ScoreEvent(EventBase):
@@ -199,6 +212,14 @@ Event = Annotated[
 
 _ADAPTER: TypeAdapter[Event] = TypeAdapter(Event)
 _EVERY_EVENT_HAS = {"type", "at", "step", "team", "agent"}
+_BODIES: dict[str, tuple[str, ...]] = {
+    "llm_call": ("messages", "reply", "reasoning"),
+    "tool_call": ("arguments", "result", "images", "files"),
+    "message": ("text",),
+    "artifact": ("content",),
+    "judge_call": ("messages", "reply"),
+}
+"""The fields of each type that hold numbers of bodies."""
 
 
 def event_data(event: Event) -> dict[str, Any]:
@@ -209,3 +230,29 @@ def event_data(event: Event) -> dict[str, Any]:
 def make_event(kind: str, at: float, step: str, team: str, agent: str, data: dict[str, Any]) -> Event:
     """Return the event that was stored as these columns."""
     return _ADAPTER.validate_python({"type": kind, "at": at, "step": step, "team": team, "agent": agent, **data})
+
+
+def body_numbers(event: Event) -> Iterator[int]:
+    """Return the numbers of all bodies that an event names."""
+    for name in _BODIES.get(event.type, ()):
+        match getattr(event, name):
+            case int() as number:
+                yield number
+            case list() as numbers:
+                yield from numbers
+            case dict() as files:
+                yield from files.values()
+
+
+def told_whole(event: Event, bodies: Bodies) -> dict[str, Any]:
+    """Return what `event` says, but for its time, with the bodies themselves in the place of their numbers."""
+    data = {"team": event.team, "agent": event.agent, **event_data(event)}
+    for name in _BODIES.get(event.type, ()):
+        match data.get(name):
+            case int() as number:
+                data[name] = bodies[number]
+            case list() as numbers:
+                data[name] = [bodies[number] for number in numbers]
+            case dict() as files:
+                data[name] = {file: bodies[number] for file, number in files.items()}
+    return data

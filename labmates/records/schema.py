@@ -23,7 +23,7 @@ from sqlalchemy import (
     Text,
 )
 
-VERSION = "0002"
+VERSION = "0003"
 """The newest migration; a store of another version is refused until it was upgraded."""
 
 metadata = MetaData()
@@ -114,3 +114,12 @@ bodies = Table(
     Column("media", String(8), nullable=False),
     Column("data", LargeBinary, nullable=False),
 )
+
+calls = Table(
+    "calls",
+    metadata,
+    Column("key", String(64), primary_key=True),
+    Column("reply", LargeBinary, nullable=False),
+    Column("at", Float, nullable=False),
+)
+"""Replies of models that are kept to be used again, by a hash of the request; see `records.calls`."""

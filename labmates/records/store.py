@@ -84,18 +84,29 @@ class Store:
         """Close all connections."""
         self.database.close()
 
-    def create(self, run: RunRecord, *, lease: float = 0.0) -> None:
+    def create(
+        self,
+        run: RunRecord,
+        *,
+        lease: float = 0.0,
+        events: Sequence[Event] = (),
+        bodies: Sequence[Body] = (),
+    ) -> None:
         """Enter a run as it is.
 
         Parameters
         ----------
         lease
             For how many seconds its worker holds it.
+        events, bodies
+            What it has from the start, in the same transaction.
         """
 
         def write(connection: sa.Connection) -> None:
-            row = {**run_row(run), "lease": self.database.now(connection) + lease}
-            self.database.insert_new(connection, schema.runs, [row])
+            numbered = list(enumerate(events))
+            row = {**run_row(run), "lease": self.database.now(connection) + lease, "spent": _costs(numbered)}
+            if self.database.insert_new(connection, _RUNS, [row]):
+                _append(connection, run.id, numbered, bodies)
 
         self.database.write(write)
 
@@ -287,7 +298,7 @@ def _costs(events: Iterable[tuple[int, Event]]) -> int:
 
 def _cost(event: Event) -> int:
     if isinstance(event, ChargeEvent):
-        return event.amount
+        return 0 if event.cached else event.amount
     return event.cost if isinstance(event, JudgeCallEvent) else 0
 
 

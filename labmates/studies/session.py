@@ -23,11 +23,12 @@ from pydantic import ValidationError
 from labmates._version import __version__
 from labmates.budgets.money import format_dollars
 from labmates.errors import LabmatesError, UsageError
-from labmates.judges.panel import make_panel, partial_judges
+from labmates.judges.panel import Panel, make_panel, partial_judges
 from labmates.models.check import check_models
 from labmates.models.hub import ModelHub
 from labmates.models.names import is_own_baseline
 from labmates.owners import this_worker
+from labmates.records.calls import StoredCalls
 from labmates.records.claims import BEAT_SECONDS, Claims
 from labmates.records.database import StoreError
 from labmates.records.events import ErrorEvent, Event
@@ -101,6 +102,23 @@ def condition_of(run: RunRecord) -> Condition:
         return KINDS.get(run.kind).condition.model_validate(run.condition)
     except ValidationError as error:
         raise UsageError(f"the condition of the run '{run.id}' is not of this version of labmates: {error}") from error
+
+
+async def checked(conditions: Sequence[Condition], settings: RunSettings) -> tuple[list[str], Panel]:
+    """Return the models that take part in runs of these conditions, and the judges.
+
+    Raises
+    ------
+    UsageError
+        If the conditions can't hold, or a model can't be asked.
+    """
+    for condition in conditions:
+        condition.check()
+    models = list(dict.fromkeys(model for condition in conditions for model in condition.models()))
+    panel = make_panel(settings.judges, settings.extractor)
+    await check_models(models, settings.models)
+    await check_models(panel.models, settings.judge_models)
+    return models, panel
 
 
 class Session:
@@ -178,37 +196,62 @@ class Session:
         UsageError
             If runs of the conditions can't be executed as they are asked for.
         """
-        conditions = list(conditions)
-        for condition in conditions:
-            condition.check()
-        models = list(dict.fromkeys(model for condition in conditions for model in condition.models()))
         settings = self._settings
-        panel = make_panel(settings.judges, settings.extractor)
-        await check_models(models, settings.models)
-        await check_models(panel.models, settings.judge_models)
+        models, panel = await checked(list(conditions), settings)
         if self._notify and (warning := partial_judges(panel, models)):
             self._notify(warning)
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(traced(self._notify))
-            hub = await stack.enter_async_context(ModelHub(settings.models))
+            cache = StoredCalls(self._store.database) if settings.cache else None
+            hub = await stack.enter_async_context(ModelHub(settings.models, cache=cache))
             apart = settings.judge_models != settings.models
-            judges_hub = await stack.enter_async_context(ModelHub(settings.judge_models)) if apart else hub
+            judges_hub = hub
+            if apart:
+                judges_hub = await stack.enter_async_context(ModelHub(settings.judge_models, cache=cache))
             saver = await stack.enter_async_context(open_saver(self._store))
-            workshop = await stack.enter_async_context(self._workshop(trusted=all(map(is_own_baseline, models))))
+            workshop = await stack.enter_async_context(
+                open_workshop(
+                    settings.sandbox,
+                    settings.max_sandboxes,
+                    trusted_code=all(map(is_own_baseline, models)),
+                    notify=self._notify,
+                )
+            )
             judging = Judging(panel, judges_hub)
             lab = OpenSession(self._store, hub, judging, saver, workshop, self._watch, self._brake)
             await stack.enter_async_context(lab.beating(self.claims))
             yield lab
 
-    @asynccontextmanager
-    async def _workshop(self, *, trusted: bool) -> AsyncIterator[Workshop]:
-        choice = choose_backend(self._settings.sandbox, trusted_code=trusted)
-        if choice.note and self._notify:
-            self._notify(choice.note)
-        try:
-            yield Workshop(choice.backend, self._settings.max_sandboxes or default_sandboxes())
-        finally:
-            await asyncio.shield(choice.backend.close())
+
+@asynccontextmanager
+async def open_workshop(
+    sandbox: str, most: int | None, *, trusted_code: bool, notify: Callable[[str], None] | None
+) -> AsyncIterator[Workshop]:
+    """Open the sandboxes of a session.
+
+    Parameters
+    ----------
+    sandbox
+        Where code runs, as in the settings.
+    most
+        Most sandboxes open at once; None for what the machine's memory holds.
+    trusted_code
+        Only the project's own baselines write code.
+    notify
+        Told in words what the user should know of where code runs.
+
+    Raises
+    ------
+    UsageError
+        If code can't run there.
+    """
+    choice = choose_backend(sandbox, trusted_code=trusted_code)
+    if choice.note and notify:
+        notify(choice.note)
+    try:
+        yield Workshop(choice.backend, most or default_sandboxes())
+    finally:
+        await asyncio.shield(choice.backend.close())
 
 
 class OpenSession:

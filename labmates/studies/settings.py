@@ -33,6 +33,11 @@ class RunSettings(BaseModel):
         description="Address of the server that is asked for judges named openai:…, if it is another one; for instance "
         "https://api.openai.com/v1.",
     )
+    cache: bool = Field(
+        False,
+        description="Take the reply that a model gave to the very same request at an earlier time from the store, and "
+        "keep new ones there. The run is charged for it as for any other, but it costs nothing.",
+    )
     max_concurrent_runs: int = Field(8, ge=1, le=1024, description="Most runs going on at once.")
 
     @property

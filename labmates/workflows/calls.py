@@ -5,7 +5,8 @@ Every kind of experiment makes its calls here, so that each is charged, counted,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -20,13 +21,15 @@ from labmates.models.hub import ModelHub
 from labmates.models.normalise import NO_TEXT
 from labmates.models.reply import Reply, ToolCall, Usage
 from labmates.models.tokens import estimate_messages
-from labmates.records.events import ChargeEvent, FailedReplyEvent, LLMCallEvent, WarningEvent
+from labmates.records.bodies import Bodies
+from labmates.records.events import ChargeEvent, Event, FailedReplyEvent, LLMCallEvent, WarningEvent
 from labmates.records.recorder import Recorder
 from labmates.seeds import derive
 from labmates.workflows.brake import Steps
 
 LEAST_OUTPUT_TOKENS = 256
 """A call for which the pool can't pay at least this much output does not start."""
+_TOO_LONG = "/too_long"
 
 
 @dataclass(frozen=True)
@@ -108,6 +111,8 @@ class Caller:
         """
         if (told := self._told(step, purse)) is not None:
             return told
+        if self.recorder.done("warning", _too_long(step)) is not None:
+            raise ContextOverflowError("the model's context could not hold the transcript", model=speaker.model)
         sent = list(messages)
         while True:
             try:
@@ -115,7 +120,7 @@ class Caller:
                     return Exchange(await self._paid(step, speaker, sent, purse, tools, name), sent)
             except ContextOverflowError:
                 shorter = shorten(sent)
-                self._warn(step, speaker, "the model's context overflowed; " + _said(shorter))
+                self._overflowed(step, speaker, shorter)
                 if shorter is None:
                     raise
                 sent = shorter
@@ -173,6 +178,7 @@ class Caller:
                 seconds=round(reply.seconds, 4),
                 seed=seed,
                 reasoning=keep(reply.reasoning) if reply.reasoning else None,
+                cached=reply.cached,
             ),
             ChargeEvent(
                 **where,
@@ -183,6 +189,7 @@ class Caller:
                 input_price=price.input,
                 output_price=price.output,
                 estimated=usage.estimated,
+                cached=reply.cached,
             ),
         )
         await self.recorder.flush()
@@ -200,23 +207,42 @@ class Caller:
             return None
         purse.note(charge.amount)
         bodies = self.recorder.bodies
-        message = cast(AIMessage, message_from_data(bodies[event.reply]))
-        reply = Reply(
-            text="" if message.content == NO_TEXT else str(message.content),
-            tool_calls=tuple(ToolCall(str(c["id"]), c["name"], c["args"]) for c in message.tool_calls),
-            faults=cast(Any, tuple(event.faults)),
-            message=message,
-            finish=cast(Any, event.finish),
-            usage=Usage(event.input_tokens, event.output_tokens, event.reasoning_tokens, event.estimated),
-            reasoning=bodies.text(event.reasoning) if event.reasoning else "",
-            attempts=event.attempts,
-            seconds=event.seconds,
+        return Exchange(recorded_reply(event, bodies), [message_from_data(bodies[number]) for number in event.messages])
+
+    def _overflowed(self, step: str, speaker: Speaker, shorter: list[BaseMessage] | None) -> None:
+        said = "it can't be shortened further" if shorter is None else "the transcript was shortened"
+        self.recorder.emit(
+            WarningEvent(
+                step=_too_long(step) if shorter is None else step,
+                team=speaker.team,
+                agent=speaker.agent,
+                text=f"{step}: the model's context overflowed; {said}",
+            )
         )
-        return Exchange(reply, [message_from_data(bodies[number]) for number in event.messages])
-
-    def _warn(self, step: str, speaker: Speaker, text: str) -> None:
-        self.recorder.emit(WarningEvent(team=speaker.team, agent=speaker.agent, text=f"{step}: {text}"))
 
 
-def _said(shorter: list[BaseMessage] | None) -> str:
-    return "it can't be shortened further" if shorter is None else "the transcript was shortened"
+def recorded_reply(event: LLMCallEvent, bodies: Bodies) -> Reply:
+    """Return the reply that a model gave, out of the record of the call."""
+    message = cast(AIMessage, message_from_data(bodies[event.reply]))
+    return Reply(
+        text="" if message.content == NO_TEXT else str(message.content),
+        tool_calls=tuple(ToolCall(str(c["id"]), c["name"], c["args"]) for c in message.tool_calls),
+        faults=cast(Any, tuple(event.faults)),
+        message=message,
+        finish=cast(Any, event.finish),
+        usage=Usage(event.input_tokens, event.output_tokens, event.reasoning_tokens, event.estimated),
+        reasoning=bodies.text(event.reasoning) if event.reasoning else "",
+        attempts=event.attempts,
+        seconds=event.seconds,
+        cached=event.cached,
+    )
+
+
+def overflow_steps(events: Iterable[Event]) -> Counter[str]:
+    """Return how often the transcript of each step was too long for its model, by step."""
+    return Counter(event.step.removesuffix(_TOO_LONG) for event in events if isinstance(event, WarningEvent))
+
+
+def _too_long(step: str) -> str:
+    """Return the step under which stands that a transcript was too long in its shortest version."""
+    return f"{step}{_TOO_LONG}"

@@ -133,10 +133,11 @@ def _call_event(verdict: Verdict, call: JudgeCall, bodies: Bodies, prices: Price
         output_tokens=usage.output_tokens,
         reasoning_tokens=usage.reasoning_tokens,
         estimated=usage.estimated,
-        cost=prices.of(call.model).cost(usage.input_tokens, usage.output_tokens),
+        cost=0 if reply.cached else prices.of(call.model).cost(usage.input_tokens, usage.output_tokens),
         attempts=reply.attempts,
         seconds=round(reply.seconds, 4),
         seed=call.seed,
+        cached=reply.cached,
     )
 
 

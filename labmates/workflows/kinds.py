@@ -26,6 +26,8 @@ class Condition(BaseModel, ABC):
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
 
     kind: ClassVar[str]
+    material: ClassVar[frozenset[str]] = frozenset()
+    """Fields on which depends what the agents work on; what was done of it can't be gone on with by other values."""
 
     @property
     def key(self) -> str:

@@ -42,3 +42,9 @@ def test_text_with_lone_surrogates_can_be_stored() -> None:
     assert "broken" in Bodies(bodies.take_new()).text(number)
     bodies.keep({"a": "broken \ud800 text"})
     assert Bodies(bodies.take_new())[2]["a"].startswith("broken")
+
+
+def test_the_order_of_keys_is_kept_since_texts_for_agents_follow_it() -> None:
+    bodies = Bodies()
+    number = bodies.keep({"b": {"z": 1, "a": 2}, "a": 1})
+    assert str(Bodies(bodies.take_new())[number]) == "{'b': {'z': 1, 'a': 2}, 'a': 1}"

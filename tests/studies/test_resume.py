@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -16,14 +15,14 @@ import pytest
 from labmates.api import arun
 from labmates.errors import UsageError
 from labmates.models.scripted.base import Draft, Heard
-from labmates.records.bodies import Bodies
-from labmates.records.events import ArtifactEvent, ChargeEvent, LLMCallEvent, ToolCallEvent
+from labmates.records.events import ChargeEvent
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
 from labmates.studies.session import Session, stopped_run
 from labmates.studies.settings import RunSettings
 from tests.support.plays import busy
 from tests.support.puppet import puppet
+from tests.support.story import story
 
 ROOT = Path(__file__).parents[2]
 SETTINGS = RunSettings(sandbox="unsafe-local")
@@ -49,22 +48,6 @@ KILLED = """
     with puppet(play) as model:
         run("science", store={store!r}, settings={{"sandbox": "unsafe-local"}}, model=model, **{condition!r})
 """
-
-
-def story(store: Store, run_id: str) -> dict[str, Any]:
-    """Return what a run did, without times and without the order in which parallel members came first."""
-    bodies = Bodies(store.bodies(run_id))
-    events = store.events(run_id)
-    return {
-        "calls": {
-            e.step: (bodies[e.reply], [bodies[n] for n in e.messages]) for e in events if isinstance(e, LLMCallEvent)
-        },
-        "charges": {e.step: e.amount for e in events if isinstance(e, ChargeEvent)},
-        "tools": {e.step: bodies.text(e.result) for e in events if isinstance(e, ToolCallEvent)},
-        "artifacts": [(e.step, bodies.text(e.content)) for e in events if isinstance(e, ArtifactEvent)],
-        "types": Counter(e.type for e in events),
-        "scores": [(s.judge, s.metric, s.value, s.reason) for s in store.scores(run_id)],
-    }
 
 
 async def whole(store: Store) -> tuple[RunRecord, dict[str, Any]]:

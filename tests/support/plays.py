@@ -4,6 +4,8 @@ seed.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from labmates.models.scripted.base import Draft, Heard, call
 from labmates.models.tokens import text_of
 from tests.support.puppet import agent_of, dutiful, step_of, turn_of
@@ -33,4 +35,19 @@ def busy(heard: Heard) -> Draft:
         return Draft("", (call("write_artifact", name="notes", content=f"note {heard.seed}", description=""),))
     if turn == 3 and agent == "ml_engineer":
         return Draft("", (call("run_code", code="print(seed + 2)"), call("send_message", to_team="eval", content="hi")))
+    return dutiful(heard)
+
+
+def busy_without_code(heard: Heard) -> Draft:
+    """Do the same but run no code, since each sandbox takes a second to start."""
+    draft = busy(heard)
+    calls = [call("list_artifacts") if one.name == "run_code" else one for one in draft.calls]
+    return replace(draft, calls=tuple(calls))
+
+
+def looking(heard: Heard) -> Draft:
+    """Let one agent run code twice, the second time with a variable of the first."""
+    if step_of(heard) == "work" and agent_of(heard) == "data_lead" and turn_of(heard) < 2:
+        code = ("seen = len(df)\nprint(seen)", "print(seen + 1)")[turn_of(heard)]
+        return Draft("", (call("run_code", code=code),))
     return dutiful(heard)

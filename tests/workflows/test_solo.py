@@ -25,9 +25,9 @@ from labmates.studies.session import Session, stopped_run
 from labmates.studies.settings import RunSettings
 from labmates.workflows.science.condition import TEAM_FIELDS, ScienceCondition
 from labmates.workflows.science.studio import graph
-from tests.studies.test_resume import story
 from tests.support.puppet import agent_of, dutiful, puppet, step_of, turn_of
 from tests.support.solo import alone
+from tests.support.story import story
 from tests.workflows.test_science_lab import Lab, tool_results, work
 
 ROOT = Path(__file__).parents[2]

@@ -31,6 +31,7 @@ class ScienceCondition(Condition):
     """One cell of the science lab (cooperative-profiles paper, section 4.1.1)."""
 
     kind: ClassVar[str] = "science"
+    material: ClassVar[frozenset[str]] = frozenset({"task", "difficulty", "solo"})
 
     task: str = Field(description="The science task, by name (see: labmates tasks).")
     model: str = Field(description="The model of all agents, provider:name (see: labmates models).")

@@ -1,0 +1,73 @@
+"""``labmates fork RUN``: a new run from a point within another one."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import click
+
+from labmates.cli.options import options_of, store_option, verbose_option
+from labmates.cli.run import execute, settings_of
+from labmates.errors import UsageError
+from labmates.models.options import ModelOptions
+from labmates.studies.settings import RunSettings
+
+
+@click.command(epilog="Example: labmates fork 3f9a2c41d7 --at 120 --set model.writing=scripted:hasty --set budget=2")
+@click.argument("run_id", metavar="RUN")
+@click.option(
+    "--at",
+    metavar="EVENT",
+    type=int,
+    required=True,
+    help="Number of the first event that is not taken over (see: labmates show RUN --events). A step that it cuts "
+    "through is left out whole.",
+)
+@click.option(
+    "--set",
+    "changes",
+    metavar="FIELD=VALUE",
+    multiple=True,
+    required=True,
+    help="A parameter of the condition and its new value; FIELD.KEY=VALUE for one entry of several, for instance "
+    "model.writing=scripted:hasty. Can be repeated.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the new run as one JSON object and nothing else.")
+@store_option
+@verbose_option
+def fork(run_id: str, at: int, changes: tuple[str, ...], as_json: bool, store: str | None, **values: Any) -> int:
+    """Make a new run that has the first events of RUN, change its condition, and go on with it.
+
+    What is taken over is not paid again: it is told from the record. All that comes after is done by the models. The
+    new run names RUN and the event as its origin. A change is refused if what is taken over would not have come about
+    with it.
+    """
+    from labmates.api import store_url
+    from labmates.records.store import Store
+    from labmates.studies.fork import fork as make
+
+    wanted = dict(map(_change, changes))
+    database = Store(store_url(store), must_exist=True)
+    try:
+        settings = settings_of(values, database.run(run_id).settings)
+        run = asyncio.run(make(database, run_id, at=at, changes=wanted, settings=settings))
+        return execute(database, [run], settings, as_json=as_json, resume=True)
+    finally:
+        database.close()
+
+
+fork.params += [*options_of(ModelOptions), *options_of(RunSettings, leave_out=["models"])]
+
+
+def _change(text: str) -> tuple[str, Any]:
+    """Read ``FIELD=VALUE``; the value as YAML has it."""
+    import yaml
+
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        raise UsageError(f"--set takes FIELD=VALUE, for instance model.writing=scripted:hasty, not '{text}'")
+    try:
+        return name.strip(), yaml.safe_load(value)
+    except yaml.YAMLError as error:
+        raise UsageError(f"--set {name}: '{value}' is no value as YAML has it; quote it") from error

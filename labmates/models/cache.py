@@ -1,0 +1,90 @@
+"""A cache of model calls: a request that was made before, in every part the same, gets the reply that it got then.
+
+What makes two requests the same: the model, the address where it is asked, all messages as they are sent, the tools,
+the seed, the limit on the reply and the temperature. Only whole replies without a fault are kept. Scripted models are
+not cached: they cost nothing, and another version of labmates may have them say something else.
+
+Neither keys of servers nor anything else of the connection enters the cache. The request stands in it as a hash alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any, Protocol, cast
+
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+
+from labmates.models.connection import Request
+from labmates.models.normalise import resendable
+from labmates.models.reply import Reply, ToolCall, Usage
+
+
+class CallCache(Protocol):
+    """Where replies are kept, as JSON data by key."""
+
+    async def get(self, key: str) -> dict[str, Any] | None:
+        """Return the reply kept under this key, or None."""
+        ...
+
+    async def put(self, key: str, reply: dict[str, Any]) -> None:
+        """Keep a reply; one that is there already stays."""
+        ...
+
+
+def call_key(model: str, address: str, request: Request) -> str:
+    """Return the name of a request: a hash of its canonical JSON, 64 hexadecimal digits."""
+    data = {
+        "model": model,
+        "address": address,
+        "messages": [_message(message) for message in request.messages],
+        "tools": request.tools,
+        "seed": request.seed,
+        "max_output_tokens": request.max_output_tokens,
+        "temperature": request.temperature,
+    }
+    text = json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.blake2b(text.encode(), digest_size=32).hexdigest()
+
+
+def is_worth_keeping(reply: Reply) -> bool:
+    """Tell whether a reply is whole and can be used."""
+    return not reply.faults and reply.finish != "content_filter"
+
+
+def reply_to_data(reply: Reply) -> dict[str, Any]:
+    """Return a reply as JSON data, without how it was had."""
+    usage = reply.usage
+    return {
+        "text": reply.text,
+        "tool_calls": [[call.id, call.name, call.arguments] for call in reply.tool_calls],
+        "finish": reply.finish,
+        "usage": [usage.input_tokens, usage.output_tokens, usage.reasoning_tokens, usage.estimated],
+        "reasoning": reply.reasoning,
+    }
+
+
+def reply_from_data(data: dict[str, Any], seconds: float) -> Reply:
+    """Return the reply that was kept as `data`, for which no attempt was made; it took `seconds` to find."""
+    calls = tuple(ToolCall(*call) for call in data["tool_calls"])
+    return Reply(
+        text=data["text"],
+        tool_calls=calls,
+        faults=(),
+        message=resendable(data["text"], calls),
+        finish=cast(Any, data["finish"]),
+        usage=Usage(*data["usage"]),
+        reasoning=data["reasoning"],
+        attempts=0,
+        seconds=seconds,
+        cached=True,
+    )
+
+
+def _message(message: BaseMessage) -> dict[str, Any]:
+    data: dict[str, Any] = {"type": message.type, "content": message.content}
+    if isinstance(message, AIMessage):
+        data["tool_calls"] = [[call["id"], call["name"], call["args"]] for call in message.tool_calls]
+    if isinstance(message, ToolMessage):
+        data["tool_call_id"] = message.tool_call_id
+    return data

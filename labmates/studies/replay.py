@@ -1,0 +1,309 @@
+"""Replaying a run that has ended: everything is executed once more, but models answer from the record.
+
+Code runs again in sandboxes, and the judges that need no model score again. What comes of it must be what was recorded,
+event by event; whatever is not the same depends on something that the run's record does not hold.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from langchain_core.messages import BaseMessage
+from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import BaseTool
+
+from labmates._version import __version__
+from labmates.agents.transcript import message_to_data
+from labmates.errors import LabmatesError, UsageError
+from labmates.judges.panel import Panel, make_panel
+from labmates.models.errors import ContextOverflowError
+from labmates.models.hub import ModelHub
+from labmates.models.names import is_own_baseline
+from labmates.models.options import ModelOptions
+from labmates.models.reply import Reply
+from labmates.records.bodies import Bodies
+from labmates.records.events import Event, LLMCallEvent, ScoreEvent, WarningEvent, told_whole
+from labmates.records.recorder import Recorder
+from labmates.records.run import ENDED, RunRecord
+from labmates.records.store import Store
+from labmates.studies.retelling import retell, taken_over
+from labmates.studies.session import condition_of, open_workshop
+from labmates.studies.settings import RunSettings
+from labmates.workflows.calls import overflow_steps, recorded_reply
+from labmates.workflows.judging import Judging
+
+_SHOWN_BEFORE, _SHOWN_AFTER = 40, 120
+_TIMES = ("seconds",)
+_ONCE = (ScoreEvent, WarningEvent)
+"""Only the first of these counts: later scores were added to the run, and a transcript may be found too long once more
+when a run is taken up again."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One event that did not come as it was recorded.
+
+    Attributes
+    ----------
+    step
+        The event's step; empty for one that belongs to the run as a whole.
+    type
+        Its type; ``run`` for how the run ended.
+    field
+        What of it differs first; empty if the whole event is missing on one side.
+    recorded, now
+        The texts from a little before the place where they part; None where there is no such event.
+    """
+
+    step: str
+    type: str
+    field: str
+    recorded: str | None
+    now: str | None
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """What came of a replay.
+
+    Attributes
+    ----------
+    compared
+        Number of recorded events that were compared, by type.
+    left_out
+        Number of those that a replay can't repeat, by type: what models judged, scores that were added later, and why
+        earlier attempts failed.
+    taken_over
+        Number of events that a fork has from its origin; they were told again, not executed.
+    differences
+        In the order of the record, then what came only now.
+    is_whole
+        Whether it came to the end of the run; what would have come after the end is not counted as different.
+    """
+
+    run: RunRecord
+    compared: Mapping[str, int]
+    left_out: Mapping[str, int]
+    taken_over: int
+    differences: tuple[Difference, ...]
+    is_whole: bool
+
+    @property
+    def is_same(self) -> bool:
+        """Whether the run gave the same events again."""
+        return self.is_whole and not self.differences
+
+
+class UnrecordedCallError(LabmatesError):
+    """A model was to be asked something that the record holds no answer to."""
+
+    def __init__(self, step: str) -> None:
+        super().__init__(f"the record holds no reply to the call '{step}'")
+        self.step = step
+
+
+class RecordedHub(ModelHub):
+    """Answers model calls out of the record of a run, by the step that each names in its trace.
+
+    A transcript that was too long for its model is so again.
+    """
+
+    def __init__(self, events: Iterable[Event], bodies: Bodies) -> None:
+        super().__init__(ModelOptions())
+        events = list(events)
+        self._bodies = bodies
+        self._calls = {event.step: event for event in events if isinstance(event, LLMCallEvent)}
+        self._overflows = overflow_steps(events)
+
+    async def call(
+        self,
+        model: str,
+        messages: Sequence[BaseMessage],
+        *,
+        tools: Sequence[BaseTool | dict[str, Any]] = (),
+        seed: int,
+        max_output_tokens: int,
+        temperature: float | None = None,
+        config: RunnableConfig | None = None,
+    ) -> Reply:
+        """Return the reply that stands in the record.
+
+        Raises
+        ------
+        ContextOverflowError
+            If the transcript was too long.
+        UnrecordedCallError
+            If there is none.
+        """
+        step = str((config or {}).get("metadata", {}).get("step", ""))
+        event = self._calls.get(step)
+        if self._overflows[step] and (event is None or not self._was_sent(messages, event)):
+            self._overflows[step] -= 1
+            raise ContextOverflowError("the transcript was too long", model=model)
+        if event is None:
+            raise UnrecordedCallError(step)
+        return recorded_reply(event, self._bodies)
+
+    def _was_sent(self, messages: Sequence[BaseMessage], event: LLMCallEvent) -> bool:
+        return [message_to_data(message) for message in messages] == [self._bodies[n] for n in event.messages]
+
+
+async def replay(
+    store: Store, run: RunRecord, *, sandbox: str | None = None, notify: Callable[[str], None] | None = None
+) -> Replayed:
+    """Execute a run once more with the recorded replies of its models, and compare what comes with the record.
+
+    Parameters
+    ----------
+    sandbox
+        Where code runs; by default as the run's settings say.
+    notify
+        Told in words what the user should know, for instance where code will run.
+
+    Raises
+    ------
+    UsageError
+        If the run has not ended, is of an unknown kind, or its origin is not what a fork's is.
+    SandboxError
+        If no sandbox could be had.
+    """
+    if run.status not in ENDED:
+        raise UsageError(f"the run '{run.id}' has not ended ({run.status}); only a run that has ended can be replayed")
+    condition = condition_of(run)
+    events, bodies = await asyncio.to_thread(lambda: (store.events(run.id), store.bodies(run.id)))
+    first = _first_own_event(run, events)
+    if notify and run.version != __version__:
+        notify(f"The run was made by labmates {run.version or '?'}; this is {__version__}.")
+    settings = RunSettings.model_validate(run.settings)
+    panel = _without_models(settings)
+    recorder = Recorder(None, None, events=events[:first], bodies=bodies)
+    hub = RecordedHub(events[first:], Bodies(bodies))
+    unrecorded: UnrecordedCallError | None = None
+    status = run.status
+    opening = open_workshop(
+        sandbox or settings.sandbox, settings.max_sandboxes, trusted_code=_is_ours(run.models), notify=notify
+    )
+    async with opening as workshop:
+        try:
+            outcome = await retell(run, condition, recorder, hub, workshop, Judging(panel, hub))
+            status = outcome.status
+        except UnrecordedCallError as error:
+            unrecorded = error
+    # What was kept in memory is read as from a store, which changes what can't be stored as it is.
+    helped = _scored_with_help(events)
+    now = _Story(recorder.events[first:], Bodies([*bodies, *recorder.bodies.take_new()]), panel, helped)
+    then = _Story(events[first:], Bodies(bodies), panel, helped)
+    differences = list(_differences(then, now, to_the_end=unrecorded is None))
+    if unrecorded is not None:
+        differences.append(Difference(unrecorded.step, "llm_call", "", None, "asked; here the replay ended"))
+    elif status != run.status:
+        differences.append(Difference("", "run", "status", run.status, status))
+    return Replayed(run, then.counted, then.left_out, first, tuple(differences), is_whole=unrecorded is None)
+
+
+def _first_own_event(run: RunRecord, events: Sequence[Event]) -> int:
+    try:
+        number = taken_over(run)
+    except ValueError:
+        number = -1
+    if not 0 <= number <= len(events):
+        raise UsageError(
+            f"the run '{run.id}' can't be replayed: which of its {len(events)} events it has from another run is not "
+            f"known (origin: {run.origin})"
+        )
+    return number
+
+
+def _without_models(settings: RunSettings) -> Panel:
+    """Return the judges of a run that need no model."""
+    return make_panel([name for name in settings.judges if ":" not in name])
+
+
+def _is_ours(models: Iterable[str]) -> bool:
+    """Tell whether all models are the project's own baselines; they need not be there any more."""
+    try:
+        return all(map(is_own_baseline, models))
+    except UsageError:
+        return False
+
+
+_Key = tuple[str, str, str, int]
+
+
+class _Story:
+    """The events of a run as they are compared: by step and type, without times, with what they name.
+
+    Which of two members who work at the same time came first makes no difference.
+    """
+
+    def __init__(self, events: Iterable[Event], bodies: Bodies, panel: Panel, helped: set[str]) -> None:
+        self.told: dict[_Key, dict[str, Any]] = {}
+        self.counted: Counter[str] = Counter()
+        self.left_out: Counter[str] = Counter()
+        often: defaultdict[tuple[str, str, str], int] = defaultdict(int)
+        for event in events:
+            same = (event.step, event.type, _which(event))
+            if not _is_compared(event, panel, helped) or (often[same] and isinstance(event, _ONCE)):
+                self.left_out[event.type] += 1
+                continue
+            often[same] += 1
+            self.counted[event.type] += 1
+            data = told_whole(event, bodies)
+            self.told[*same, often[same]] = {name: value for name, value in data.items() if name not in _TIMES}
+
+
+def _which(event: Event) -> str:
+    """Return what tells events of the same step and type apart."""
+    if isinstance(event, ScoreEvent):
+        return f"{event.judge} {event.metric}"
+    return event.text if isinstance(event, WarningEvent) else ""
+
+
+def _is_compared(event: Event, panel: Panel, helped: set[str]) -> bool:
+    """Tell whether a replay can bring an event."""
+    if isinstance(event, ScoreEvent):
+        return event.judge in panel.names and _which(event) not in helped
+    return event.type not in ("judge_call", "error")
+
+
+def _scored_with_help(events: Iterable[Event]) -> set[str]:
+    """Return which scores a judge gave with the help of a model, which stands in its version after a plus sign."""
+    first: dict[str, ScoreEvent] = {}
+    for event in events:
+        if isinstance(event, ScoreEvent):
+            first.setdefault(_which(event), event)
+    return {which for which, score in first.items() if "+" in score.version}
+
+
+def _differences(then: _Story, now: _Story, *, to_the_end: bool) -> Iterable[Difference]:
+    for key, recorded in then.told.items():
+        step, kind, which, _ = key
+        came = now.told.get(key)
+        if came is None:
+            if to_the_end:
+                yield Difference(step or which, kind, "", "an event", None)
+            continue
+        for name in (*recorded, *(set(came) - set(recorded))):
+            if recorded.get(name) != came.get(name):
+                yield Difference(step or which, kind, name, *_apart(recorded.get(name), came.get(name)))
+                break
+    for key in now.told:
+        if key not in then.told:
+            yield Difference(key[0] or key[2], key[1], "", None, "an event")
+
+
+def _apart(recorded: Any, now: Any) -> tuple[str, str]:
+    """Return two values as texts, from a little before the place where they part."""
+    one, other = _text(recorded), _text(now)
+    same = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    start = max(0, same - _SHOWN_BEFORE)
+    return one[start : same + _SHOWN_AFTER], other[start : same + _SHOWN_AFTER]
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, default=repr, ensure_ascii=False)

@@ -1,0 +1,220 @@
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from labmates.api import arun
+from labmates.errors import UsageError
+from labmates.models.errors import ContextOverflowError
+from labmates.models.scripted.base import Draft, Heard, call
+from labmates.models.tokens import text_of
+from labmates.records.bodies import Bodies
+from labmates.records.events import ErrorEvent, Event, LLMCallEvent, ScoreEvent
+from labmates.records.run import RunRecord, new_run_id
+from labmates.records.store import Store
+from labmates.studies.replay import replay
+from labmates.studies.settings import RunSettings
+from tests.support.plays import busy_without_code, looking
+from tests.support.puppet import Play, agent_of, dutiful, puppet, step_of, turn_of
+
+SETTINGS = RunSettings(sandbox="unsafe-local")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    store = Store(f"sqlite:///{tmp_path}/runs.db")
+    yield store
+    store.close()
+
+
+async def played(store: Store, play: Play, **condition: Any) -> RunRecord:
+    """Execute a run by a play, then let nobody ask its model again."""
+    with puppet(play) as model:
+        wanted = {"task": "anomaly", "difficulty": "easy", "model": model, **condition}
+        [run] = await arun("science", store=store.url, settings=SETTINGS, **wanted)
+
+    def asked(heard: Heard) -> Draft:
+        raise AssertionError("a replay must ask no model")
+
+    with puppet(asked):  # from now on
+        return run
+
+
+def copy(store: Store, run: RunRecord, events: Sequence[Event], **changes: Any) -> RunRecord:
+    """Put the same run with other events into the store."""
+    other = replace(run, id=new_run_id(), **changes)
+    store.create(other, events=events, bodies=store.bodies(run.id))
+    return other
+
+
+@pytest.mark.parametrize("play", [busy_without_code, looking])
+async def test_a_run_with_requests_repairs_and_code_gives_the_same_events_again(store: Store, play: Play) -> None:
+    run = await played(store, play, prices={"tool_call": "0.0001"})
+    before = store.events(run.id)
+    found = await replay(store, run)
+    assert found.is_same, found.differences
+    assert dict(found.left_out) == {}
+    assert sum(found.compared.values()) == len(before)
+    assert found.compared["tool_call"] >= 10
+    assert store.events(run.id) == before
+    assert [one.id for one in store.runs()] == [run.id]
+
+
+async def test_replies_of_every_malformed_kind_come_out_of_the_record_as_they_went_in(store: Store) -> None:
+    run = await played(store, busy_without_code, model="scripted:garbage", max_turns=2)
+    found = await replay(store, run)
+    assert found.is_same, found.differences
+    assert found.compared["failed_reply"] > 10
+
+
+async def test_an_exhausted_run_ends_as_exhausted_again(store: Store) -> None:
+    run = await played(store, busy_without_code, budget="0.02")
+    assert run.status == "exhausted"
+    found = await replay(store, run)
+    assert found.is_same, found.differences
+
+
+async def test_code_whose_result_depends_on_chance_is_found_where_it_ran(store: Store) -> None:
+    def rolls(heard: Heard) -> Draft:
+        if step_of(heard) == "work" and agent_of(heard) == "data_lead" and turn_of(heard) == 0:
+            return Draft("", (call("run_code", code="import uuid\nprint(uuid.uuid4())"),))
+        return dutiful(heard)
+
+    run = await played(store, rolls)
+    found = await replay(store, run)
+    assert not found.is_same
+    assert found.is_whole
+    where = [(one.step, one.type, one.field) for one in found.differences]
+    assert where[0] == ("data/0/data_lead/work/0/0", "tool_call", "result")
+    assert where[1] == ("data/0/data_lead/work/1", "llm_call", "messages")
+    assert found.differences[0].recorded != found.differences[0].now
+
+
+async def test_a_call_that_the_record_lacks_is_told_and_ends_the_replay(store: Store) -> None:
+    run = await played(store, busy_without_code)
+    step = "model/0/ml_engineer/work/2"
+    events = [e for e in store.events(run.id) if not (isinstance(e, LLMCallEvent) and e.step == step)]
+    found = await replay(store, copy(store, run, events))
+    assert not found.is_same
+    assert not found.is_whole
+    assert [(one.step, one.type, one.recorded) for one in found.differences] == [(step, "llm_call", None)]
+
+
+async def test_an_event_that_does_not_come_any_more_is_a_difference(store: Store) -> None:
+    run = await played(store, busy_without_code)
+    events = store.events(run.id)
+    [message, *_] = [e for e in events if e.type == "message"]
+    more = message.model_copy(update={"step": "data/0/data_lead/deliberation/9"})
+    [gone] = [e for e in events if e.step == "data/0/end"]
+    found = await replay(store, copy(store, run, [*(e for e in events if e is not gone), more]))
+    assert [(d.step, d.type, d.recorded, d.now) for d in found.differences] == [
+        (more.step, "message", "an event", None),
+        (gone.step, "phase", None, "an event"),
+    ]
+
+
+async def test_how_a_run_ended_is_compared_too(store: Store) -> None:
+    run = await played(store, busy_without_code)
+    found = await replay(store, copy(store, run, store.events(run.id), status="exhausted"))
+    [difference] = found.differences
+    assert (difference.type, difference.recorded, difference.now) == ("run", "exhausted", "completed")
+
+
+async def test_transcripts_that_were_too_long_are_so_again(store: Store) -> None:
+    def small(heard: Heard) -> Draft:
+        if step_of(heard) != "work" or agent_of(heard) not in ("data_lead", "data_engineer"):
+            return dutiful(heard)
+        if sum(len(text_of(message.content)) for message in heard.messages[2:]) > 3_000:
+            raise ContextOverflowError("too long")
+        if agent_of(heard) == "data_engineer" and turn_of(heard):
+            raise ContextOverflowError("too long in any version")
+        return Draft("x" * 1_000, (call("list_artifacts"),))
+
+    run = await played(store, small)
+    warnings = [event.text for event in store.events(run.id) if event.type == "warning"]
+    assert {text.partition("; ")[2] for text in warnings} == {
+        "the transcript was shortened",
+        "it can't be shortened further",
+    }
+    found = await replay(store, run)
+    assert found.is_same, found.differences
+    assert found.compared["warning"] > 1
+
+
+async def test_what_judges_said_later_and_why_attempts_failed_is_left_out(store: Store) -> None:
+    run = await played(store, busy_without_code)
+    events = store.events(run.id)
+    first = next(event for event in events if isinstance(event, ScoreEvent))
+    later = first.model_copy(update={"value": 0.123})
+    model = first.model_copy(update={"judge": "rubric:scripted:referee"})
+    found = await replay(store, copy(store, run, [events[0], ErrorEvent(text="lost"), *events[1:], later, model]))
+    assert found.is_same, found.differences
+    assert dict(found.left_out) == {"error": 1, "score": 2}
+
+
+async def test_a_score_that_a_model_helped_with_is_left_out(store: Store) -> None:
+    run = await played(store, busy_without_code)
+    events = [
+        e.model_copy(update={"version": "1+model", "value": 0.9})
+        if isinstance(e, ScoreEvent) and e.judge == "verified"
+        else e
+        for e in store.events(run.id)
+    ]
+    found = await replay(store, copy(store, run, events))
+    assert found.is_same, found.differences
+    assert dict(found.left_out) == {"score": 1}
+
+
+async def test_another_score_of_a_judge_without_a_model_is_a_difference(store: Store) -> None:
+    run = await played(store, busy_without_code)
+    events = [e.model_copy(update={"value": 0.77}) if isinstance(e, ScoreEvent) else e for e in store.events(run.id)]
+    found = await replay(store, copy(store, run, events))
+    assert {(one.step, one.field) for one in found.differences} == {
+        ("heuristic completeness", "value"),
+        ("heuristic quality", "value"),
+        ("heuristic accuracy", "value"),
+        ("verified accuracy", "value"),
+    }
+
+
+async def test_a_body_that_was_changed_is_found(store: Store) -> None:
+    run = await played(store, busy_without_code)
+    bodies, events = Bodies(store.bodies(run.id)), store.events(run.id)
+    number = next(e.content for e in events if e.type == "artifact")
+    other = replace(run, id=new_run_id())
+    changed = Bodies()
+    for n in range(1, len(store.bodies(run.id)) + 1):
+        changed.keep("forged" if n == number else bodies[n])
+    store.create(other, events=events, bodies=changed.take_new())
+    found = await replay(store, other)
+    assert ("artifact", "content") in {(one.type, one.field) for one in found.differences}
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"status": "interrupted"}, r"has not ended \(interrupted\)"),
+        ({"status": "failed"}, r"has not ended \(failed\)"),
+        ({"kind": "opera"}, "unknown kind 'opera'"),
+        ({"origin": "somewhere"}, "can't be replayed"),
+        ({"origin": "abc@7"}, "can't be replayed"),
+        ({"condition": {"task": "anomaly"}}, "not of this version"),
+    ],
+)
+async def test_a_run_that_can_not_be_replayed_is_refused(store: Store, changes: dict[str, Any], says: str) -> None:
+    run = RunRecord(
+        id="abc",
+        kind="science",
+        key="k",
+        replicate=0,
+        seed=0,
+        condition={"task": "anomaly", "model": "scripted:silent"},
+        models=["scripted:silent"],
+        status="completed",
+    )
+    with pytest.raises(UsageError, match=says):
+        await replay(store, replace(run, **changes))
