@@ -40,7 +40,7 @@ async def open_postgres_saver(url: str) -> AsyncIterator[PostgresSaver]:
     async with await psycopg.AsyncConnection.connect(url, autocommit=True) as lock, pool:
         saver = PostgresSaver(pool)  # type: ignore[arg-type]
         # Asked for again and again: the making of an index waits for every statement that waits for a lock.
-        while not (await (await lock.execute(_TRY_LOCK, (_SETUP_LOCK,))).fetchone() or (False,))[0]:
+        while not (await (await lock.execute(_TRY_LOCK, (_SETUP_LOCK,))).fetchone() or (False,))[0]:  # noqa: ASYNC110
             await asyncio.sleep(_PAUSE)
         await saver.setup()
         await lock.close()

@@ -44,7 +44,7 @@ async def retell(
             recorder=recorder,
             workshop=workshop,
             saver=None,
-            folder=Path(folder),
+            folder=lambda: Path(folder),
             judging=judging,
         )
         return await KINDS.get(run.kind).execute(condition, services)
