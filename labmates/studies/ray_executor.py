@@ -1,8 +1,7 @@
 """Workers on Ray: each is a Ray task that works on a study as `study.work_on` does, on whatever node Ray puts it.
 
 The store alone knows the study and its runs; Ray only starts workers, and starts them again when a process or a node
-dies. Nothing but the study's plan passes
-through it.
+dies. Nothing but the study's plan passes through it.
 """
 
 from __future__ import annotations
@@ -11,10 +10,10 @@ import asyncio
 import platform
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -31,14 +30,12 @@ from labmates.studies.ray_cluster import (
     sandboxes_of_nodes,
     share_of_sandboxes,
 )
+from labmates.studies.ray_desk import Desk
 from labmates.studies.settings import RunSettings
 from labmates.studies.spec import StudySpec
 from labmates.studies.study import is_capped, work_on
 from labmates.workflows.brake import Brake
 from labmates.workflows.workshop import default_sandboxes
-
-Order = Literal["work", "stop", "leave"]
-"""What workers are to do: go on, end runs at their next step, or leave them at once."""
 
 _ASK_SECONDS = 1.0
 """How often a worker asks for its orders."""
@@ -119,30 +116,6 @@ async def work_on_ray(
         await asyncio.to_thread(store.close)
 
 
-@dataclass
-class _Desk:
-    """Where workers ask for orders and report: a Ray actor beside whoever started them."""
-
-    order: Order = "work"
-    notes: dict[str, None] = field(default_factory=dict)
-
-    def give(self, order: Order) -> None:
-        """Tell the workers what to do from now on."""
-        self.order = order
-
-    def ask(self) -> Order:
-        """Return what workers are to do."""
-        return self.order
-
-    def note(self, text: str) -> None:
-        """Hear what the user should know; the same from several workers counts once."""
-        self.notes[text] = None
-
-    def heard(self, after: int) -> list[str]:
-        """Return what was noted after so many notes."""
-        return list(self.notes)[after:]
-
-
 @dataclass(frozen=True)
 class _Failure:
     """Why a worker gave up; as text, since an error may not survive the way to another process."""
@@ -173,7 +146,7 @@ class _Driver:
         self._notify = notify or (lambda _: None)
         self._claims = Claims(store, this_worker())
         here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
-        self._desk = ray.remote(_Desk).options(num_cpus=0, scheduling_strategy=here).remote()
+        self._desk = ray.remote(Desk).options(num_cpus=0, scheduling_strategy=here).remote()
         options = {"num_cpus": 1, "resources": {SANDBOX: settings.max_sandboxes}, "max_retries": _RETRIES}
         self._worker = ray.remote(_work).options(**options)
         self._workers: dict[asyncio.Future[_Failure | None], Any] = {}

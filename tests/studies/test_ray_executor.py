@@ -35,7 +35,7 @@ STUDY = """
 name: quiet
 kind: science
 models: [scripted:silent]
-fixed: {{difficulty: easy}}
+fixed: {{difficulty: easy, solo: true}}
 grid: {{task: [ecology, anomaly]}}
 replicates: {replicates}
 sandbox: unsafe-local
@@ -71,18 +71,15 @@ def store(tmp_path: Path) -> Iterator[Store]:
     store.close()
 
 
-def entered(store: Store, replicates: int = 6, more: str = "") -> StudySpec:
-    spec = read_spec(read_source(STUDY.format(replicates=replicates) + more, "quiet.yaml"))
+def entered(store: Store, replicates: int = 6) -> StudySpec:
+    spec = read_spec(read_source(STUDY.format(replicates=replicates), "quiet.yaml"))
     enter(store, spec)
     return spec
 
 
-async def until_ended(store: Store, most: int = 1) -> None:
-    """Wait until so many runs have ended and others go on."""
-    while True:
-        counts = await asyncio.to_thread(study_counts, store, "quiet")
-        if counts.of("completed") >= most and counts.of("running"):
-            return
+async def until(store: Store, *statuses: str) -> None:
+    """Wait until there are runs in each of these states."""
+    while not all(map((await asyncio.to_thread(study_counts, store, "quiet")).of, statuses)):
         await asyncio.sleep(0.02)
 
 
@@ -100,7 +97,7 @@ def assert_all_ended_once(store: Store, spec: StudySpec) -> None:
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_a_study_ends_with_each_run_there_once(ray: Any, store: Store, capfd: Any) -> None:
+async def test_a_study_ends_with_each_run_there_once(ray: Any, store: Store) -> None:
     spec = entered(store)
     assert await work_on_ray(store.url, spec, workers=WORKERS) == 12
     assert_all_ended_once(store, spec)
@@ -109,12 +106,12 @@ async def test_a_study_ends_with_each_run_there_once(ray: Any, store: Store, cap
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_killed_worker_loses_nothing_and_prints_nothing(ray: Any, store: Store, capfd: Any) -> None:
-    spec = entered(store)
+    spec = entered(store, replicates=4)
     working = asyncio.create_task(work_on_ray(store.url, spec, workers=WORKERS))
-    await until_ended(store)
+    await until(store, "completed", "running")
     [pid, *_] = busy_pids(store)
     os.kill(pid, signal.SIGKILL)
-    assert await working == 12
+    assert await working == 8
     assert_all_ended_once(store, spec)
     lost = [attempt for run in store.runs() for attempt in store.attempts(run.id)]
     assert {status for _, status, _ in lost} == {"lost"}
@@ -126,19 +123,19 @@ async def test_a_killed_worker_loses_nothing_and_prints_nothing(ray: Any, store:
 async def test_the_brake_ends_runs_at_their_next_step(ray: Any, store: Store) -> None:
     spec, brake = entered(store, replicates=200), Brake()
     working = asyncio.create_task(work_on_ray(store.url, spec, workers=WORKERS, brake=brake))
-    await until_ended(store)
+    await until(store, "running")
     brake.pull()
     ended = await working
     counts = study_counts(store, "quiet")
     assert (counts.of("running"), counts.of("completed"), counts.of("failed")) == (0, ended, 0)
-    assert 0 < ended < counts.total
+    assert ended < counts.total
 
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_when_cancelled_no_worker_is_left(ray: Any, store: Store) -> None:
     spec = entered(store, replicates=200)
     working = asyncio.create_task(work_on_ray(store.url, spec, workers=WORKERS))
-    await until_ended(store)
+    await until(store, "running")
     working.cancel()
     with pytest.raises(asyncio.CancelledError):
         await working
@@ -149,9 +146,7 @@ async def test_when_cancelled_no_worker_is_left(ray: Any, store: Store) -> None:
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_what_a_worker_refuses_is_said_with_its_machine(ray: Any, store: Store) -> None:
-    spec = entered(store, more="connection: {base_url: 'http://127.0.0.1:9/v1'}\n").model_copy(
-        update={"kind": "science", "judges": ("openai:nobody",)}
-    )
+    spec = entered(store).model_copy(update={"sandbox": "nowhere"})
     with pytest.raises(UsageError, match=f"a worker on {socket.gethostname()}: "):
         await work_on_ray(store.url, spec, workers=WORKERS)
     assert study_counts(store, "quiet").of("planned") == 12
@@ -163,5 +158,75 @@ async def test_a_second_connection_is_refused(ray: Any, store: Store) -> None:
         await work_on_ray(store.url, entered(store), workers=WORKERS, address="127.0.0.1:6379")
 
 
-def run_alone(code: str, *args: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", code, *args], capture_output=True, text=True, timeout=90, check=False)
+DRIVER = """
+import asyncio, sys
+from labmates.records.store import Store
+from labmates.studies.ray_executor import work_on_ray
+from labmates.studies.study import stored_spec
+
+url, address = sys.argv[1:]
+spec = stored_spec(Store(url), None)
+print(asyncio.run(work_on_ray(url, spec, workers=1, address=address)))
+"""
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_cluster_that_runs_is_used_and_goes_on(ray: Any, store: Store) -> None:
+    spec = entered(store, replicates=1)
+    command = [sys.executable, "-c", DRIVER, store.url, ray.get_runtime_context().gcs_address]
+    ended = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, timeout=90, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "2\n", "")
+    assert_all_ended_once(store, spec)
+    assert ray.cluster_resources()["CPU"] == WORKERS
+
+
+@pytest.fixture
+def unconnected(monkeypatch: pytest.MonkeyPatch) -> None:
+    import ray
+
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("127.0.0.1:1", "nothing answered within 3 s"),
+        ("nonsense", "Invalid address format: nonsense"),
+        ("ray://127.0.0.1:10001", "on a node of the cluster"),
+    ],
+)
+@pytest.mark.usefixtures("unconnected")
+async def test_an_address_without_a_cluster_is_named(
+    store: Store, monkeypatch: pytest.MonkeyPatch, address: str, said: str
+) -> None:
+    monkeypatch.setattr(ray_cluster, "CONNECT_SECONDS", 3.0)
+    with pytest.raises(UsageError) as caught:
+        await work_on_ray(store.url, entered(store), workers=1, address=address)
+    assert f"'{address}'" in str(caught.value)
+    assert said in str(caught.value)
+
+
+async def test_without_ray_the_extra_is_named(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'labmates\[ray\]'"):
+        await work_on_ray(store.url, entered(store), workers=1)
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_file_is_no_store_for_many_machines(ray: Any, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("labmates.studies.ray_executor.is_one_machine", lambda _: False)
+    with pytest.raises(UsageError, match="give a store in PostgreSQL"):
+        await work_on_ray(store.url, entered(store), workers=1)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "workers", "share"),
+    [([8], 1, 8), ([8], 3, 2), ([3], 8, 1), ([8, 8, 8, 8], 4, 8), ([8, 8, 8, 8], 5, 4), ([0, 10, 2], 2, 5)],
+)
+def test_the_share_is_the_most_with_which_all_workers_fit(nodes: list[int], workers: int, share: int) -> None:
+    assert share_of_sandboxes(nodes, workers) == share
+
+
+def test_a_cluster_without_sandboxes_is_told_how_to_declare_them() -> None:
+    with pytest.raises(UsageError, match=r"ray start … --resources='\{\"sandbox\": 8\}'"):
+        share_of_sandboxes([0, 0], 1)
