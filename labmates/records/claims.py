@@ -123,6 +123,19 @@ class Claims:
 
         self._database.write(write)
 
+    def give_back(self, runs: Iterable[RunRecord]) -> None:
+        """Let go of those of the runs that this worker still holds: it was cancelled before it could begin them."""
+        held = {run.id: run.attempt for run in runs}
+
+        def write(connection: sa.Connection) -> None:
+            for run_id, attempt in sorted(held.items()):
+                mine = sa.and_(_RUNS.c.id == run_id, _RUNS.c.attempt == attempt, _RUNS.c.status == "running")
+                values = {"status": "interrupted", "error": "interrupted", "worker": None, "lease": None}
+                connection.execute(sa.update(_RUNS).where(mine).values(values))
+
+        if held:
+            self._database.write(write)
+
     def renew(self, runs: Iterable[RunRecord]) -> set[str]:
         """Renew the leases of runs and return the ids of those that are no longer this worker's."""
         held = {run.id: run.attempt for run in runs}

@@ -8,15 +8,13 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
-from functools import partial
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any
 
 from labmates.errors import MissingExtraError, UsageError
-
-T = TypeVar("T")
+from labmates.studies.whole import to_its_end
 
 SANDBOX = "sandbox"
 """The Ray resource of which a node has as many as sandboxes may be open on it at once."""
@@ -91,11 +89,11 @@ async def connected(address: str | None, *, workers: int, sandboxes: int) -> Asy
     logging.getLogger("ray").setLevel(logging.ERROR)
     try:
         # On a thread: it takes seconds, and on the main thread Ray would replace our handler of SIGTERM by its own.
-        await _to_its_end(partial(ray.init, **options))
+        await to_its_end(asyncio.to_thread(ray.init, **options))
         with _quiet():
             yield ray
     finally:
-        await _to_its_end(ray.shutdown)
+        await to_its_end(asyncio.to_thread(ray.shutdown))
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -169,16 +167,6 @@ async def _try_out(address: str) -> None:
         f"can't connect to a Ray cluster at '{address}': {why}. Give HOST:PORT of its head node (ray start prints it), "
         "or auto, on a machine that is a node of the cluster."
     )
-
-
-async def _to_its_end(work: Callable[[], T]) -> T:
-    """Do what blocks on a thread, and stay until it has ended even if cancelled meanwhile."""
-    doing = asyncio.create_task(asyncio.to_thread(work))
-    try:
-        return await asyncio.shield(doing)
-    except asyncio.CancelledError:
-        await asyncio.wait({doing})
-        raise
 
 
 @contextmanager

@@ -1,4 +1,7 @@
-"""Where workers on Ray ask for orders. It is alone here so that its process, which starts with each study, imports little."""
+"""Where workers on Ray ask for orders.
+
+It is alone here so that its process, which starts with each study, imports little.
+"""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def entered(store: Store, replicates: int = 6) -> StudySpec:
 
 async def until(store: Store, *statuses: str) -> None:
     """Wait until there are runs in each of these states."""
-    while not all(map((await asyncio.to_thread(study_counts, store, "quiet")).of, statuses)):
+    while not all(map((await asyncio.to_thread(study_counts, store, "quiet")).of, statuses)):  # noqa: ASYNC110
         await asyncio.sleep(0.02)
 
 

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from aiosqlite import Connection
+
+from labmates.records.claims import Claims
+from labmates.records.run import RunRecord
+from labmates.records.store import Store
+from labmates.records.studies import study_counts
+from labmates.studies.source import read_source
+from labmates.studies.spec import read_spec
+from labmates.studies.study import enter, work_on
+
+STUDY = """
+name: quiet
+kind: science
+models: [scripted:silent]
+fixed: {task: anomaly, difficulty: easy, solo: true}
+replicates: 4
+sandbox: unsafe-local
+"""
+
+
+async def test_a_cancelled_run_leaves_no_lock_on_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store(f"sqlite:///{tmp_path}/runs.db")
+    spec = read_spec(read_source(STUDY, "quiet.yaml"))
+    enter(store, spec)
+    written, cancelled, commit = asyncio.Event(), asyncio.Event(), Connection.commit
+
+    async def held_up(self: Connection) -> None:
+        if self.in_transaction:
+            written.set()
+            await cancelled.wait()
+        await commit(self)
+
+    monkeypatch.setattr(Connection, "commit", held_up)
+    working = asyncio.create_task(work_on(store, spec))
+    await written.wait()
+    working.cancel()
+    asyncio.get_running_loop().call_later(0.2, cancelled.set)  # when all tasks have heard of it
+    with pytest.raises(asyncio.CancelledError):
+        await working
+    counts = study_counts(store, spec.name)
+    assert (counts.of("interrupted"), counts.of("running")) == (4, 0)
+    store.close()
+
+
+async def test_runs_that_are_claimed_while_the_worker_is_cancelled_are_given_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(f"sqlite:///{tmp_path}/runs.db")
+    spec = read_spec(read_source(STUDY, "quiet.yaml"))
+    enter(store, spec)
+    loop, real = asyncio.get_running_loop(), Claims.next
+
+    def claim(self: Claims, study: str, most: int, *, attempts: int) -> list[RunRecord]:
+        claimed = real(self, study, most, attempts=attempts)
+        loop.call_soon_threadsafe(working.cancel)
+        return claimed
+
+    monkeypatch.setattr(Claims, "next", claim)
+    working = asyncio.create_task(work_on(store, spec))
+    with pytest.raises(asyncio.CancelledError):
+        await working
+    counts = study_counts(store, spec.name)
+    assert (counts.of("running"), counts.of("interrupted")) == (0, 4)
+    store.close()
