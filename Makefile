@@ -14,7 +14,7 @@ setup: .venv/.ready
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv \
 		|| { echo "this Python can't make virtual environments (on Debian: apt-get install python3-venv)" >&2; exit 1; }
 	@test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --disable-pip-version-check uv
-	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --constraints $(CONSTRAINTS) --editable '.[docker,local,postgres,parquet,dev]'
+	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --constraints $(CONSTRAINTS) --editable '.[docker,local,postgres,parquet,ray,dev]'
 	@touch $@
 
 demo: setup

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,7 @@ PARTS: dict[str, Callable[[], bool]] = {
     "bubblewrap": lambda: _runs("bwrap", "--ro-bind", "/", "/", "--unshare-all", "true"),
     "docker": lambda: _runs("docker", "info") and _has_image(),
     "postgres": lambda: _runs("pg_isready", "-q"),
+    "ray": lambda: find_spec("ray") is not None,
     "browser": lambda: _runs("chromium", "--version"),
 }
 

@@ -108,6 +108,34 @@ class Claims:
 
         return self._database.write(write)
 
+    def free_lost(self, study: str, *, attempts: int) -> None:
+        """Give back the runs of a study whose workers have died, as `next` does before it claims any.
+
+        Parameters
+        ----------
+        attempts
+            A run whose workers died so often is given up as failed.
+        """
+
+        def write(connection: sa.Connection) -> None:
+            connection.execute(sa.select(_STUDIES.c.name).where(_STUDIES.c.name == study).with_for_update())
+            self._free_lost(connection, study, self._database.now(connection), attempts)
+
+        self._database.write(write)
+
+    def give_back(self, runs: Iterable[RunRecord]) -> None:
+        """Let go of those of the runs that this worker still holds: it was cancelled before it could begin them."""
+        held = {run.id: run.attempt for run in runs}
+
+        def write(connection: sa.Connection) -> None:
+            for run_id, attempt in sorted(held.items()):
+                mine = sa.and_(_RUNS.c.id == run_id, _RUNS.c.attempt == attempt, _RUNS.c.status == "running")
+                values = {"status": "interrupted", "error": "interrupted", "worker": None, "lease": None}
+                connection.execute(sa.update(_RUNS).where(mine).values(values))
+
+        if held:
+            self._database.write(write)
+
     def renew(self, runs: Iterable[RunRecord]) -> set[str]:
         """Renew the leases of runs and return the ids of those that are no longer this worker's."""
         held = {run.id: run.attempt for run in runs}

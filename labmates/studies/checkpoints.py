@@ -30,9 +30,9 @@ async def open_saver(store: Store) -> AsyncIterator[BaseCheckpointSaver[Any]]:
 
 @asynccontextmanager
 async def _sqlite(path: str) -> AsyncIterator[BaseCheckpointSaver[Any]]:
-    from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+    from labmates.studies.sqlite_saver import SqliteSaver
 
-    async with AsyncSqliteSaver.from_conn_string(path) as saver:
+    async with SqliteSaver.from_conn_string(path) as saver:
         await saver.conn.execute("PRAGMA synchronous=NORMAL")
         await saver.conn.execute("PRAGMA busy_timeout=30000")
         await saver.setup()

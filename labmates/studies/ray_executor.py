@@ -1,10 +1,282 @@
-"""Workers on a Ray cluster."""
+"""Workers on Ray: each is a Ray task that works on a study as `study.work_on` does, on whatever node Ray puts it.
+
+The store alone knows the study and its runs; Ray only starts workers, and starts them again when a process or a node
+dies. Nothing but the study's plan passes through it.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import platform
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+import sqlalchemy as sa
 
-async def work_on_ray(*args: Any, **kwargs: Any) -> int:
-    """Hold the place."""
-    raise AssertionError
+from labmates.errors import LabmatesError, UsageError
+from labmates.owners import this_worker
+from labmates.records.claims import Claims
+from labmates.records.run import ENDED
+from labmates.records.store import Store
+from labmates.records.studies import study_counts
+from labmates.studies.ray_cluster import (
+    SANDBOX,
+    connected,
+    is_one_machine,
+    sandboxes_of_nodes,
+    share_of_sandboxes,
+)
+from labmates.studies.ray_desk import Desk
+from labmates.studies.settings import RunSettings
+from labmates.studies.spec import StudySpec
+from labmates.studies.study import work_on
+from labmates.workflows.brake import Brake
+from labmates.workflows.workshop import default_sandboxes
+
+_ASK_SECONDS = 1.0
+"""How often a worker asks for its orders."""
+_LOOK_SECONDS = 5.0
+"""How often the store is asked for runs that workers elsewhere may have left, while none of ours ends."""
+_LEAVE_SECONDS = 20.0
+"""How long workers have for putting away what they hold before they are killed."""
+
+_RETRIES = 100
+"""How often Ray starts a worker again. The store gives up a run that kills its workers earlier; this ends a worker that
+dies before it has claimed any."""
+
+
+async def work_on_ray(
+    url: str,
+    spec: StudySpec,
+    *,
+    workers: int,
+    address: str | None = None,
+    settings: RunSettings | None = None,
+    brake: Brake | None = None,
+    notify: Callable[[str], None] | None = None,
+) -> int:
+    """Execute runs of a study with workers on Ray until none is left that could be begun.
+
+    Each worker takes one processor and its share of the sandboxes that the nodes declare: the most with which all
+    workers find a place at once, but no more than the settings allow. It opens no more than these. Where there is no
+    room for all workers, some wait.
+
+    Parameters
+    ----------
+    url
+        The store, as every worker reaches it. The study stands in it.
+    workers
+        Most workers at once.
+    address
+        ``HOST:PORT`` of a Ray cluster of which this machine is a node, or ``auto`` for the one that runs here. Without
+        one, the Ray that this process is connected to serves, else one that is started on this machine; it has as many
+        sandboxes as the settings allow, or this machine's memory holds.
+    settings
+        How models are reached and where code runs, if other than in the study.
+    brake
+        Stops it: runs that go on end at their next step, and none is begun.
+    notify
+        Told in words what the user should know.
+
+    Returns
+    -------
+    int
+        How many of the study's runs have ended meanwhile, by the store: those too that a worker ended before it died.
+
+    Raises
+    ------
+    MissingExtraError
+        If Ray is not installed.
+    UsageError
+        If the cluster can't be reached, has no sandboxes or can't use the store, or the runs can't be executed as they
+        are asked for.
+    LabmatesError
+        If workers fail; all can be gone on with.
+    asyncio.CancelledError
+        If cancelled, after the workers have left.
+    """
+    settings = settings or spec.settings()
+    sandboxes = settings.max_sandboxes or default_sandboxes()
+    store = await asyncio.to_thread(Store, url, must_exist=True)
+    try:
+        async with connected(address, workers=workers, sandboxes=sandboxes) as ray:
+            reached = _url_for_workers(store, one_machine=is_one_machine(ray))
+            share = share_of_sandboxes(sandboxes_of_nodes(ray), workers)
+            share = min(share, settings.max_sandboxes or share)
+            settings = settings.model_copy(update={"max_sandboxes": share})
+            driver = _Driver(ray, store, reached, spec, settings, brake or Brake(), notify)
+            before = await asyncio.to_thread(_ended, store, spec)
+            await driver.work(workers)
+            return await asyncio.to_thread(_ended, store, spec) - before
+    finally:
+        await asyncio.to_thread(store.close)
+
+
+@dataclass(frozen=True)
+class _Failure:
+    """Why a worker gave up; as text, since an error may not survive the way to another process."""
+
+    text: str
+    is_usage: bool
+
+
+class _Driver:
+    def __init__(
+        self,
+        ray: ModuleType,
+        store: Store,
+        url: str,
+        spec: StudySpec,
+        settings: RunSettings,
+        brake: Brake,
+        notify: Callable[[str], None] | None,
+    ) -> None:
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        self._ray = ray
+        self._store = store
+        self._url = url
+        self._spec = spec
+        self._settings = settings
+        self._brake = brake
+        self._notify = notify or (lambda _: None)
+        self._claims = Claims(store, this_worker())
+        here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+        self._desk = ray.remote(Desk).options(num_cpus=0, scheduling_strategy=here).remote()
+        options = {"num_cpus": 1, "resources": {SANDBOX: settings.max_sandboxes}, "max_retries": _RETRIES}
+        self._worker = ray.remote(_work).options(**options)
+        self._workers: dict[asyncio.Future[_Failure | None], Any] = {}
+        self._notes = 0
+
+    async def work(self, workers: int) -> None:
+        """Keep so many workers busy until no run is left."""
+        stop = asyncio.create_task(self._brake.pulled.wait())
+        try:
+            while not stop.done():
+                waiting, going_on = await asyncio.to_thread(self._look)
+                for _ in range(min(waiting, workers - len(self._workers))):
+                    self._start_worker()
+                if not self._workers and not going_on:
+                    break
+                watched: set[asyncio.Future[Any]] = {*self._workers, stop}
+                await asyncio.wait(watched, timeout=_LOOK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+                await self._collect()
+            await self._desk.give.remote("stop")
+            while self._workers:
+                await asyncio.wait(self._workers, return_when=asyncio.FIRST_COMPLETED)
+                await self._collect()
+        finally:
+            stop.cancel()
+            await asyncio.shield(self._dismiss())
+
+    def _look(self) -> tuple[int, bool]:
+        """Return how many runs could be claimed, and whether others go on."""
+        self._claims.free_lost(self._spec.name, attempts=self._spec.attempts)
+        counts = study_counts(self._store, self._spec.name)
+        waiting = counts.of("planned", "interrupted")
+        return 0 if counts.cannot_go_on(self._spec.cap) else waiting, counts.of("running") > 0
+
+    def _start_worker(self) -> None:
+        task = self._worker.remote(self._url, self._spec, self._settings, self._desk)
+        self._workers[asyncio.wrap_future(task.future())] = task
+
+    async def _collect(self) -> None:
+        """Hear what the workers report, and see how those that are done have ended."""
+        for note in await self._desk.heard.remote(self._notes):
+            self._notes += 1
+            self._notify(note)
+        for done in [worker for worker in self._workers if worker.done()]:
+            del self._workers[done]
+            if error := done.exception():
+                raise LabmatesError(f"a worker on the Ray cluster failed: {error}") from error
+            if failure := done.result():
+                raise UsageError(failure.text) if failure.is_usage else LabmatesError(failure.text)
+
+    async def _dismiss(self) -> None:
+        """See to it that no worker is left: those that still work put away what they hold."""
+        if self._workers:
+            with suppress(self._ray.exceptions.RayError):
+                await self._desk.give.remote("leave")
+            await asyncio.wait(self._workers, timeout=_LEAVE_SECONDS)
+            for worker, task in self._workers.items():
+                if not worker.done():
+                    self._ray.cancel(task, force=True)
+        self._ray.kill(self._desk)
+
+
+def _work(url: str, spec: StudySpec, settings: RunSettings, desk: Any) -> _Failure | None:
+    """Be one worker; this is the Ray task."""
+    where = platform.node()
+    try:
+        with suppress(asyncio.CancelledError):
+            asyncio.run(_attend(url, spec, settings, desk, where))
+    except LabmatesError as error:
+        return _Failure(f"a worker on {where}: {error}", isinstance(error, UsageError))
+    return None
+
+
+async def _attend(url: str, spec: StudySpec, settings: RunSettings, desk: Any, where: str) -> None:
+    task = asyncio.current_task()
+    assert task is not None
+    brake = Brake()
+
+    def notify(text: str) -> None:
+        desk.note.remote(f"{where}: {text}")
+
+    obeying = asyncio.create_task(_obey(desk, brake, task))
+    try:
+        store = await asyncio.to_thread(Store, url, must_exist=True)
+        try:
+            await work_on(store, spec, settings=settings, brake=brake, notify=notify, wait=False)
+        finally:
+            await asyncio.to_thread(store.close)
+    finally:
+        obeying.cancel()
+
+
+async def _obey(desk: Any, brake: Brake, work: asyncio.Task[Any]) -> None:
+    """Ask for orders again and again, and see to it that they are followed."""
+    from ray.exceptions import RayError
+
+    while True:
+        try:
+            order = await desk.ask.remote()
+        except RayError:  # Whoever gave the orders is gone.
+            order = "stop"
+        if order == "leave":
+            work.cancel()
+            return
+        if order == "stop":
+            brake.pull()
+        await asyncio.sleep(_ASK_SECONDS)
+
+
+def _ended(store: Store, spec: StudySpec) -> int:
+    return study_counts(store, spec.name).of(*ENDED, "failed")
+
+
+def _url_for_workers(store: Store, *, one_machine: bool) -> str:
+    """Return the URL with which workers open the store.
+
+    Raises
+    ------
+    UsageError
+        If workers on other machines can't or shouldn't use it.
+    """
+    if store.sqlite_path is not None:
+        if one_machine:
+            return f"sqlite:///{Path(store.sqlite_path).absolute()}"
+        raise UsageError(
+            f"the store {store.shown_url} is a file of this machine, and the Ray cluster has others: give a store in "
+            "PostgreSQL (postgresql://…), or leave the address of the cluster out"
+        )
+    if not one_machine and sa.make_url(store.url).password is not None:
+        raise UsageError(
+            f"the URL of the store {store.shown_url} holds a password, which would pass through the Ray cluster: leave "
+            "it out of the URL, and put it on each node into ~/.pgpass, or a file that PGPASSFILE names"
+        )
+    return store.url

@@ -11,7 +11,7 @@ import logging
 import sqlite3
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from functools import cache
@@ -39,6 +39,7 @@ from labmates.sandboxes.choose import choose_backend
 from labmates.studies.checkpoints import open_saver
 from labmates.studies.settings import RunSettings
 from labmates.studies.tracing import traced
+from labmates.studies.whole import to_its_end
 from labmates.workflows.brake import Brake, StoppedError
 from labmates.workflows.judging import Judging
 from labmates.workflows.kinds import KINDS, Condition, Kind, Outcome
@@ -359,7 +360,7 @@ class OpenSession:
             sandbox=self._workshop.backend.name if recorder.ran_code() else None,
             seconds=round(run.seconds + time.time() - start, 3),
         )
-        await _surely(self._finish(ended_run, recorder, kind))
+        await to_its_end(self._finish(ended_run, recorder, kind))
         self._tell(ended_run, None)
         if cancelled:
             raise asyncio.CancelledError
@@ -385,18 +386,6 @@ class OpenSession:
     def _tell(self, run: RunRecord, event: Event | None) -> None:
         if self._watch is not None:
             self._watch(run, event)
-
-
-async def _surely(work: Coroutine[Any, Any, None]) -> None:
-    """Do `work` to its end, also when cancelled meanwhile."""
-    task = asyncio.create_task(work)
-    try:
-        await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait({task})
-        if not task.cancelled() and (error := task.exception()) is not None:
-            raise error from None
-        raise
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from labmates.studies.session import OpenSession, Session, Watch, new_runs
 from labmates.studies.settings import RunSettings
 from labmates.studies.source import Source
 from labmates.studies.spec import StudySpec, conditions_of
+from labmates.studies.whole import to_its_end
 from labmates.workflows.brake import Brake
 from labmates.workflows.kinds import Condition
 
@@ -148,6 +149,7 @@ class _Worker:
         self._brake = brake
         self._places = places
         self._going_on: set[asyncio.Task[bool]] = set()
+        self._held: dict[str, RunRecord] = {}
         self._ended = 0
 
     async def work(self, wait: bool) -> int:
@@ -165,6 +167,8 @@ class _Worker:
             for task in {*self._going_on, stop}:
                 task.cancel()
             await asyncio.gather(*self._going_on, stop, return_exceptions=True)
+            # Those that were cut off before they could say so themselves.
+            await to_its_end(asyncio.to_thread(self._claims.give_back, list(self._held.values())))
         return self._ended
 
     async def _claim(self) -> bool:
@@ -173,14 +177,22 @@ class _Worker:
         # A few at a time where runs are short, so that the store isn't asked for each.
         if self._going_on and free < max(1, self._places // 8):
             return True
-        runs = await asyncio.to_thread(self._claims.next, self._spec.name, free, attempts=self._spec.attempts)
+
+        def claim() -> list[RunRecord]:
+            claimed = self._claims.next(self._spec.name, free, attempts=self._spec.attempts)
+            self._held |= {run.id: run for run in claimed}
+            return claimed
+
+        runs = await to_its_end(asyncio.to_thread(claim))
         self._going_on |= {asyncio.create_task(self._carry_out(run)) for run in runs}
         return bool(runs)
 
     async def _carry_out(self, run: RunRecord) -> bool:
         with suppress(LeaseLostError):
             await self._lab.carry_out(run)
+            del self._held[run.id]
             return True
+        del self._held[run.id]
         return False
 
     async def _look_on(self, tasks: set[asyncio.Task[bool]], *, hungry: bool = False) -> None:

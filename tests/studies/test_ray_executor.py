@@ -1,0 +1,232 @@
+"""A real Ray on this machine, started once by the executor's own means, serves all tests of this file."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from labmates.errors import MissingExtraError, UsageError
+from labmates.records.store import Store
+from labmates.records.studies import study_counts
+from labmates.studies import ray_cluster
+from labmates.studies.ray_cluster import connected, share_of_sandboxes
+from labmates.studies.ray_executor import work_on_ray
+from labmates.studies.source import read_source
+from labmates.studies.spec import StudySpec, read_spec
+from labmates.studies.study import enter
+from labmates.workflows.brake import Brake
+
+pytestmark = [pytest.mark.needs("ray"), pytest.mark.xdist_group("ray")]
+
+WORKERS = 2
+STUDY = """
+name: quiet
+kind: science
+models: [scripted:silent]
+fixed: {{difficulty: easy, solo: true}}
+grid: {{task: [ecology, anomaly]}}
+replicates: {replicates}
+sandbox: unsafe-local
+concurrency: {{runs: 2}}
+"""
+
+
+def no_trials() -> None:
+    """Let workers start no sandbox ahead, as in the tests themselves."""
+    from labmates.workflows import workshop
+
+    workshop._TRIALS = 0
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def ray(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Any]:
+    with pytest.MonkeyPatch.context() as patch:
+        token = tmp_path_factory.mktemp("ray") / "token"
+        token.write_text("only-of-these-tests-0123456789abcdef")
+        patch.setenv("RAY_AUTH_MODE", "token")
+        patch.setenv("RAY_AUTH_TOKEN_PATH", str(token))
+        import ray
+
+        patch.setattr(ray, "init", partial(ray.init, runtime_env={"worker_process_setup_hook": no_trials}))
+        async with connected(None, workers=WORKERS, sandboxes=4):
+            yield ray
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    store = Store(f"sqlite:///{tmp_path}/runs.db")
+    yield store
+    store.close()
+
+
+def entered(store: Store, replicates: int = 6) -> StudySpec:
+    spec = read_spec(read_source(STUDY.format(replicates=replicates), "quiet.yaml"))
+    enter(store, spec)
+    return spec
+
+
+async def until(store: Store, *statuses: str) -> None:
+    """Wait until there are runs in each of these states."""
+    while not all(map((await asyncio.to_thread(study_counts, store, "quiet")).of, statuses)):  # noqa: ASYNC110
+        await asyncio.sleep(0.02)
+
+
+def busy_pids(store: Store) -> list[int]:
+    """Return the processes that hold runs."""
+    return [int(worker.rsplit("-", 2)[1]) for worker in study_counts(store, "quiet").workers]
+
+
+def assert_all_ended_once(store: Store, spec: StudySpec) -> None:
+    runs = list(store.runs(study=spec.name))
+    assert Counter(run.status for run in runs) == {"completed": 2 * spec.replicates}
+    assert max(Counter((run.key, run.replicate) for run in runs).values()) == 1
+    for run in runs:
+        assert Counter(event.type for event in store.events(run.id))["score"] > 0
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_study_ends_with_each_run_there_once(ray: Any, store: Store) -> None:
+    spec = entered(store)
+    assert await work_on_ray(store.url, spec, workers=WORKERS) == 12
+    assert_all_ended_once(store, spec)
+    assert await work_on_ray(store.url, spec, workers=WORKERS) == 0
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_killed_worker_loses_nothing_and_prints_nothing(ray: Any, store: Store, capfd: Any) -> None:
+    spec = entered(store, replicates=4)
+    working = asyncio.create_task(work_on_ray(store.url, spec, workers=WORKERS))
+    await until(store, "completed", "running")
+    [pid, *_] = busy_pids(store)
+    os.kill(pid, signal.SIGKILL)
+    assert await working == 8
+    assert_all_ended_once(store, spec)
+    lost = [attempt for run in store.runs() for attempt in store.attempts(run.id)]
+    assert {status for _, status, _ in lost} == {"lost"}
+    assert all(f"-{pid}-" in reason for _, _, reason in lost)
+    assert capfd.readouterr().out == ""
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_the_brake_ends_runs_at_their_next_step(ray: Any, store: Store) -> None:
+    spec, brake = entered(store, replicates=200), Brake()
+    working = asyncio.create_task(work_on_ray(store.url, spec, workers=WORKERS, brake=brake))
+    await until(store, "running")
+    brake.pull()
+    ended = await working
+    counts = study_counts(store, "quiet")
+    assert (counts.of("running"), counts.of("completed"), counts.of("failed")) == (0, ended, 0)
+    assert ended < counts.total
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_when_cancelled_no_worker_is_left(ray: Any, store: Store) -> None:
+    spec = entered(store, replicates=200)
+    working = asyncio.create_task(work_on_ray(store.url, spec, workers=WORKERS))
+    await until(store, "running")
+    working.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await working
+    counts = study_counts(store, "quiet")
+    assert (counts.of("running"), counts.of("failed")) == (0, 0)
+    assert counts.of("planned") > 0
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_what_a_worker_refuses_is_said_with_its_machine(ray: Any, store: Store) -> None:
+    spec = entered(store).model_copy(update={"sandbox": "nowhere"})
+    with pytest.raises(UsageError, match=f"a worker on {socket.gethostname()}: "):
+        await work_on_ray(store.url, spec, workers=WORKERS)
+    assert study_counts(store, "quiet").of("planned") == 12
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_second_connection_is_refused(ray: Any, store: Store) -> None:
+    with pytest.raises(UsageError, match="connected to Ray already"):
+        await work_on_ray(store.url, entered(store), workers=WORKERS, address="127.0.0.1:6379")
+
+
+DRIVER = """
+import asyncio, sys
+from labmates.records.store import Store
+from labmates.studies.ray_executor import work_on_ray
+from labmates.studies.study import stored_spec
+
+url, address = sys.argv[1:]
+spec = stored_spec(Store(url), None)
+print(asyncio.run(work_on_ray(url, spec, workers=1, address=address)))
+"""
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_cluster_that_runs_is_used_and_goes_on(ray: Any, store: Store) -> None:
+    spec = entered(store, replicates=1)
+    command = [sys.executable, "-c", DRIVER, store.url, ray.get_runtime_context().gcs_address]
+    ended = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, timeout=90, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "2\n", "")
+    assert_all_ended_once(store, spec)
+    assert ray.cluster_resources()["CPU"] == WORKERS
+
+
+@pytest.fixture
+def unconnected(monkeypatch: pytest.MonkeyPatch) -> None:
+    import ray
+
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("127.0.0.1:1", "nothing answered within 3 s"),
+        ("nonsense", "Invalid address format: nonsense"),
+        ("ray://127.0.0.1:10001", "on a node of the cluster"),
+    ],
+)
+@pytest.mark.usefixtures("unconnected")
+async def test_an_address_without_a_cluster_is_named(
+    store: Store, monkeypatch: pytest.MonkeyPatch, address: str, said: str
+) -> None:
+    monkeypatch.setattr(ray_cluster, "CONNECT_SECONDS", 3.0)
+    with pytest.raises(UsageError) as caught:
+        await work_on_ray(store.url, entered(store), workers=1, address=address)
+    assert f"'{address}'" in str(caught.value)
+    assert said in str(caught.value)
+
+
+async def test_without_ray_the_extra_is_named(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'labmates\[ray\]'"):
+        await work_on_ray(store.url, entered(store), workers=1)
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_file_is_no_store_for_many_machines(ray: Any, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("labmates.studies.ray_executor.is_one_machine", lambda _: False)
+    with pytest.raises(UsageError, match="give a store in PostgreSQL"):
+        await work_on_ray(store.url, entered(store), workers=1)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "workers", "share"),
+    [([8], 1, 8), ([8], 3, 2), ([3], 8, 1), ([8, 8, 8, 8], 4, 8), ([8, 8, 8, 8], 5, 4), ([0, 10, 2], 2, 5)],
+)
+def test_the_share_is_the_most_with_which_all_workers_fit(nodes: list[int], workers: int, share: int) -> None:
+    assert share_of_sandboxes(nodes, workers) == share
+
+
+def test_a_cluster_without_sandboxes_is_told_how_to_declare_them() -> None:
+    with pytest.raises(UsageError, match=r"ray start … --resources='\{\"sandbox\": 8\}'"):
+        share_of_sandboxes([0, 0], 1)
