@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine
+from contextlib import suppress
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -13,13 +14,17 @@ _log = logging.getLogger(__name__)
 
 
 async def to_its_end(work: Coroutine[Any, Any, T]) -> T:
-    """Do `work` to its end, even if cancelled meanwhile; the cancellation follows then."""
+    """Do `work` to its end, even if cancelled meanwhile, once or more often; the cancellation follows then.
+
+    An error that `work` ends with after that is logged.
+    """
     doing = asyncio.create_task(work)
     try:
         return await asyncio.shield(doing)
     except asyncio.CancelledError:
         while not doing.done():
-            await asyncio.wait({doing})
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait({doing})
         if not doing.cancelled() and (error := doing.exception()) is not None:
             _log.warning("what was under way when it was cancelled has failed: %s", error)
         raise
