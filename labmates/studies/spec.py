@@ -89,6 +89,7 @@ class StudySpec(_Part):
     extractor: str | None = RunSettings.model_fields["extractor"]  # type: ignore[assignment]
     judge_base_url: str | None = RunSettings.model_fields["judge_base_url"]  # type: ignore[assignment]
     sandbox: str = RunSettings.model_fields["sandbox"]  # type: ignore[assignment]
+    cache: bool = RunSettings.model_fields["cache"]  # type: ignore[assignment]
     connection: Connection = Field(Connection(), description="How models are reached.")
     concurrency: Concurrency = Field(Concurrency(), description="How much happens at once.")
     cap: Dollars | None = Field(
@@ -117,6 +118,7 @@ class StudySpec(_Part):
             judges=self.judges,
             extractor=self.extractor,
             judge_base_url=self.judge_base_url,
+            cache=self.cache,
             max_concurrent_runs=self.concurrency.runs,
         )
 

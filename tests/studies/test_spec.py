@@ -139,10 +139,9 @@ def test_a_study_is_found_by_its_file_which_names_it(tmp_path: Path) -> None:
 
 def test_settings_come_from_the_study() -> None:
     more: dict[str, Any] = {"base_url": "http://127.0.0.1:9/v1", "max_concurrent_calls": 5}
-    spec = spec_of(
-        SMALL + "connection: {base_url: 'http://127.0.0.1:9/v1'}\nconcurrency: {calls: 5, runs: 3}\njudges: [a:b]\n"
-    )
+    connection = "connection: {base_url: 'http://127.0.0.1:9/v1'}\n"
+    spec = spec_of(SMALL + connection + "concurrency: {calls: 5, runs: 3}\njudges: [a:b]\ncache: true\n")
     settings = spec.settings()
     assert settings.models.model_dump(include=set(more)) == more
-    assert (settings.max_concurrent_runs, settings.judges) == (3, ("a:b",))
+    assert (settings.max_concurrent_runs, settings.judges, settings.cache) == (3, ("a:b",), True)
     assert StudySpec.model_validate(spec.model_dump(mode="json")) == spec
