@@ -122,10 +122,10 @@ class Database:
         return float(connection.execute(sa.text("select extract(epoch from clock_timestamp())")).scalar_one())
 
     def insert_new(self, connection: sa.Connection, table: sa.Table, rows: list[dict[str, Any]]) -> int:
-        """Insert the rows that are not there yet and return how many were."""
+        """Insert the rows whose primary key is not there yet and return how many were."""
         if not rows:
             return 0
-        insert = _insert_of(self.engine.dialect.name)(table).on_conflict_do_nothing()
+        insert = _insert_of(self.engine.dialect.name)(table).on_conflict_do_nothing(index_elements=table.primary_key)
         return len(connection.execute(insert.returning(*table.primary_key), rows).all())
 
     def _write_with_others(self, work: Callable[[sa.Connection], T]) -> T:

@@ -76,7 +76,7 @@ def test_judges_at_a_server_are_shown_with_what_they_said(labmates: Labmates, st
 
 
 def test_a_server_that_fails_leaves_unscored_exits_with_one_and_goes_on_later(labmates: Labmates, store: Store) -> None:
-    runs = [ended_run(store, f"Report {n}.", study="pilot") for n in range(3)]
+    runs = [ended_run(store, f"Report {n}.", study="pilot", seed=n) for n in range(3)]
 
     def half(request: Json, _number: int) -> Answer:
         return Answer(text=answer()) if "Report 1." in request["messages"][-1]["content"] else fault(503)

@@ -49,7 +49,11 @@ def ended_run(
     wanted = ScienceCondition(task=task, model="scripted:hasty", difficulty="easy", **condition)
     [run] = new_runs(wanted, seed=seed, replicates=1, settings=RunSettings(), study=study)
     run = replace(
-        run, status=status, usage=Usage(llm_calls=1, input_tokens=10, output_tokens=5), metrics={"phases": 4.0}
+        run,
+        replicate=seed,
+        status=status,
+        usage=Usage(llm_calls=1, input_tokens=10, output_tokens=5),
+        metrics={"phases": 4.0},
     )
     bodies = Bodies()
     paper = right_report(task, seed) if text is None else text
