@@ -66,7 +66,7 @@ _NAME_CHARS = 200
 _DEPTH = 3  # folders below one another in `out/`
 _ENTRIES = 2_000  # entries of `out/` that are looked at
 _SWEEPS = 200
-_PATIENCE_MILLISECONDS = 3_000  # importing costs seconds of a processor, which others may need more
+_PATIENCE_MILLISECONDS = 6_000  # importing costs seconds of a processor, which others may need more
 _PAUSE_MILLISECONDS = 20
 _LIKELY = (
     "matplotlib.pyplot",

@@ -311,7 +311,7 @@ os.chdir(start)
 async def test_a_session_that_waits_has_imported_what_code_is_likely_to_need(
     backend: KernelBackend, data: Path
 ) -> None:
-    for seconds in (6, 30):  # it takes as long as the machine needs
+    for seconds in (9, 30):  # it takes as long as the machine needs
         session = await backend.open(data)
         await asyncio.sleep(seconds)
         imported = (await session.run("import sys; 'matplotlib.pyplot' in sys.modules")).text == "True\n"
