@@ -2,9 +2,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 CONSTRAINTS := requirements/constraints.txt
+INSTALL := $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --constraints $(CONSTRAINTS)
 IMAGE_REQUIREMENTS := labmates/sandboxes/image/requirements.txt
 
-.PHONY: setup demo test lint format bench constraints image-requirements clean
+.PHONY: setup develop demo test lint format bench constraints image-requirements clean
 
 setup: .venv/.ready
 
@@ -14,26 +15,32 @@ setup: .venv/.ready
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv \
 		|| { echo "this Python can't make virtual environments (on Debian: apt-get install python3-venv)" >&2; exit 1; }
 	@test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --disable-pip-version-check uv
-	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --constraints $(CONSTRAINTS) --editable '.[docker,local,postgres,parquet,ray,dev]'
+	$(INSTALL) --editable '.[docker,local]'
+	@touch $@
+
+develop: .venv/.develop
+
+.venv/.develop: .venv/.ready
+	$(INSTALL) --editable '.[docker,local,postgres,parquet,ray,dev]'
 	@touch $@
 
 demo: setup
 	$(BIN)/labmates demo
 
-test: setup lint
+test: develop lint
 	$(BIN)/pytest -n 2 --dist loadgroup
 
-lint: setup
+lint: develop
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
-format: setup
+format: develop
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-bench: setup
+bench: develop
 	$(BIN)/python -m benchmarks
 
 constraints:

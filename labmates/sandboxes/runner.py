@@ -132,7 +132,9 @@ class Nursery:
         self._out = Path("out").absolute()
         self._out.mkdir(exist_ok=True)
         site.sethelper()  # Python was started without its module `site`
-        cast(dict[str, Any], sys.modules)["debugpy"] = None  # large, and nobody will debug
+        modules = cast(dict[str, Any], sys.modules)
+        modules["debugpy"] = None  # large, and nobody will debug
+        modules["pyarrow"] = None  # where it is installed, pandas would take it for texts: other types, and 500 MB
         gc.disable()  # imports only add objects: nothing to collect yet
         import numpy as np
         import pandas as pd

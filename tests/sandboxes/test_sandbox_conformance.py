@@ -29,6 +29,12 @@ async def test_df_is_the_csv_to_the_last_bit_and_numpy_and_pandas_are_imported(s
     assert (result.status, result.text) == ("ok", "(3, 3) site count weight True pandas numpy\n")
 
 
+async def test_texts_are_of_the_same_type_whatever_else_is_installed(sandbox: KernelSandbox) -> None:
+    assert (
+        await sandbox.run("import sys; df.site.dtype.storage, sys.modules.get('pyarrow')")
+    ).text == "('python', None)\n"
+
+
 async def test_variables_are_kept_between_calls_and_a_last_expression_is_shown(sandbox: KernelSandbox) -> None:
     first = await sandbox.run("kept = 41")
     second = await sandbox.run("print('printed')\nkept + 1")
