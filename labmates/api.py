@@ -18,8 +18,9 @@ from labmates.records.run import RunRecord
 from labmates.records.store import DEFAULT_STORE, Store
 from labmates.records.view import runs_frame, scores_frame
 from labmates.studies.judging import Judged, judge_runs, judgeable
+from labmates.studies.runs import new_runs
 from labmates.studies.select import select_runs
-from labmates.studies.session import Session, new_runs
+from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
 from labmates.workflows.kinds import KINDS, Condition
 

@@ -36,7 +36,7 @@ def demo(store: str | None, task: str, seed: int, reports: Path) -> int:
     from labmates.cli.run import execute
     from labmates.cli.show import report_of
     from labmates.records.store import Store
-    from labmates.studies.session import new_runs
+    from labmates.studies.runs import new_runs
     from labmates.studies.settings import RunSettings
 
     condition = make_condition("science", {"task": task, "model": "scripted:diligent"})

@@ -61,7 +61,7 @@ def _command(kind: str) -> click.Command:
     ) -> int:
         from labmates.api import make_condition, store_url
         from labmates.records.store import Store
-        from labmates.studies.session import new_runs, stopped_run
+        from labmates.studies.runs import new_runs, stopped_run
 
         asked = given(values, condition)
         if isinstance(asked.get("prices"), str):

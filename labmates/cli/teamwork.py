@@ -92,7 +92,7 @@ def _missing(found: Teamwork, runs: Sequence[RunRecord], store: str | None) -> I
 def _commands(run: RunRecord, seeds: Sequence[int], store: str | None) -> Iterator[str]:
     """Yield a command for each stretch of seeds in a row."""
     from labmates.cli.command import command_of
-    from labmates.studies.session import condition_of
+    from labmates.studies.runs import condition_of
 
     twin = condition_of(run).twin()
     assert twin is not None

@@ -27,7 +27,8 @@ from labmates.records.run import RunRecord, new_run_id
 from labmates.records.store import Store
 from labmates.sandboxes.base import Sandbox
 from labmates.studies.retelling import retell
-from labmates.studies.session import checked, condition_of
+from labmates.studies.runs import condition_of
+from labmates.studies.session import checked
 from labmates.studies.settings import RunSettings
 from labmates.workflows.kinds import Condition
 from labmates.workflows.workshop import Workshop

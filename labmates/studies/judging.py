@@ -24,7 +24,7 @@ from labmates.records.database import StoreError
 from labmates.records.events import Event, JudgeCallEvent, ScoreEvent
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
-from labmates.studies.session import condition_of
+from labmates.studies.runs import condition_of
 from labmates.studies.tracing import traced
 from labmates.workflows.judging import Hearing, Judging, hearings, mean_events, verdict_events
 from labmates.workflows.kinds import KINDS
@@ -193,9 +193,15 @@ class _Job:
             open_ = hearings(self.judging, seed=self.run.seed, had=had, again=self.again)
             if open_:
                 report = await asyncio.to_thread(self._report, had)
-                hears = (self._hear(hearing, report, judged) for hearing in open_)
-                for problem in filter(None, await asyncio.gather(*hears, return_exceptions=True)):
-                    raise problem
+                heard = await asyncio.gather(
+                    *(self._hear(hearing, report) for hearing in open_), return_exceptions=True
+                )
+                for added in heard:  # In the panel's order, though each was stored as soon as it was there.
+                    if not isinstance(added, BaseException):
+                        judged.take(added)
+                for problem in heard:
+                    if isinstance(problem, BaseException):
+                        raise problem
             if open_ or mean_events(had):
                 judged.take(await self._store(lambda now, _: list(mean_events(now))))
         except LabmatesError as error:
@@ -213,10 +219,10 @@ class _Job:
         _check_version(self.run, report, had)
         return report
 
-    async def _hear(self, hearing: Hearing, report: Report, judged: Judged) -> None:
+    async def _hear(self, hearing: Hearing, report: Report) -> list[Event]:
         verdict = await hearing.hold(report)
         prices = self.prices or getattr(condition_of(self.run), "prices", None) or PriceList()
-        judged.take(await self._store(lambda _, bodies: verdict_events(verdict, bodies, prices)))
+        return await self._store(lambda _, bodies: verdict_events(verdict, bodies, prices))
 
     async def _store(self, make: Callable[[Sequence[ScoreEvent], Bodies], list[Event]]) -> list[Event]:
         """Add events to the run; whatever happens meanwhile, they are written whole."""

@@ -32,7 +32,8 @@ from labmates.records.recorder import Recorder
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
 from labmates.studies.retelling import retell, taken_over
-from labmates.studies.session import condition_of, open_workshop
+from labmates.studies.runs import condition_of
+from labmates.studies.session import open_workshop
 from labmates.studies.settings import RunSettings
 from labmates.workflows.calls import overflow_steps, recorded_reply
 from labmates.workflows.judging import Judging

@@ -15,7 +15,9 @@ from labmates.judges.panel import make_panel
 from labmates.records.run import RunRecord, new_run_id
 from labmates.records.store import LeaseLostError, Store
 from labmates.records.studies import Planned, StudyRecord, enter_study, study_counts, study_names, study_record
-from labmates.studies.session import OpenSession, Session, Watch, new_runs
+from labmates.studies.execution import OpenSession, Watch
+from labmates.studies.runs import new_runs
+from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
 from labmates.studies.source import Source
 from labmates.studies.spec import StudySpec, conditions_of

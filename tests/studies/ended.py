@@ -12,7 +12,7 @@ from labmates.records.events import ArtifactEvent, Event, LLMCallEvent
 from labmates.records.run import RunRecord, RunStatus, Usage
 from labmates.records.store import Store
 from labmates.seeds import derive
-from labmates.studies.session import new_runs
+from labmates.studies.runs import new_runs
 from labmates.studies.settings import RunSettings
 from labmates.tasks.registry import get_task
 from labmates.tasks.report import oracle_report
@@ -24,6 +24,13 @@ def right_report(task: str = "anomaly", seed: int = 0) -> str:
     """Return the report that states the truth of a run's data set."""
     generated = get_task(task).generate(derive(seed, "dataset"), "easy")
     return oracle_report(get_task(task), generated.truth)
+
+
+def fresh_run(*, seed: int = 0, task: str = "anomaly", study: str | None = None, **condition: Any) -> RunRecord:
+    """Return a run that stands in no store yet."""
+    wanted = ScienceCondition(task=task, model="scripted:hasty", difficulty="easy", **condition)
+    [run] = new_runs(wanted, seed=seed, replicates=1, settings=RunSettings(), study=study)
+    return run
 
 
 def ended_run(
@@ -46,10 +53,8 @@ def ended_run(
     more
         Further events.
     """
-    wanted = ScienceCondition(task=task, model="scripted:hasty", difficulty="easy", **condition)
-    [run] = new_runs(wanted, seed=seed, replicates=1, settings=RunSettings(), study=study)
     run = replace(
-        run,
+        fresh_run(seed=seed, task=task, study=study, **condition),
         replicate=seed,
         status=status,
         usage=Usage(llm_calls=1, input_tokens=10, output_tokens=5),

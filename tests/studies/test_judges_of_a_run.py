@@ -15,7 +15,8 @@ from labmates.models.scripted.base import Draft, Heard
 from labmates.records.events import JudgeCallEvent, LLMCallEvent
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
-from labmates.studies.session import Session, stopped_run
+from labmates.studies.runs import stopped_run
+from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
 from tests.judges.conftest import answer
 from tests.support.openai_server import Answer, OpenAIServer, fault

@@ -51,6 +51,14 @@ def stored(store: Store, run: RunRecord) -> list[tuple[str, str, float | None]]:
     return [(score.judge, score.metric, score.value) for score in store.scores(run.id)]
 
 
+async def test_what_was_added_is_told_in_the_panels_order_whoever_was_done_first(store: Store) -> None:
+    run = ended_run(store)
+    with OpenAIServer(Answer(text=answer(), delay=0.5)) as server:
+        [told] = await judged(store, [run], GPT, "heuristic", server=server)
+    assert list(dict.fromkeys(score.judge for score in told.added)) == [f"rubric:{GPT}", "heuristic"]
+    assert stored(store, run)[0][0] == "heuristic"
+
+
 async def test_the_truth_is_made_anew_from_the_seed_of_each_run(store: Store) -> None:
     right, other = ended_run(store, seed=3), ended_run(store, right_report(seed=4), seed=3)
     await judged(store, [right, other], "verified")
@@ -69,7 +77,7 @@ async def test_scores_are_added_with_judge_version_and_time_and_the_run_stays_as
     assert found.is_done
     assert store.events(run.id)[: len(before)] == before
     assert store.run(run.id) == run
-    assert [score.judge for score in found.added] == [score.judge for score in store.scores(run.id)]
+    assert sorted(score.judge for score in found.added) == sorted(score.judge for score in store.scores(run.id))
     assert {score.judge for score in found.added} == {"heuristic", "rubric:scripted:referee", "handoff"}
     assert all(score.version and score.at > 1e9 for score in found.added)
 

@@ -18,7 +18,8 @@ from labmates.models.scripted.base import Draft, Heard
 from labmates.records.events import ChargeEvent
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
-from labmates.studies.session import Session, stopped_run
+from labmates.studies.runs import stopped_run
+from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
 from tests.support.plays import busy
 from tests.support.puppet import puppet

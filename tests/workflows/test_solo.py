@@ -21,7 +21,8 @@ from labmates.models.scripted.base import Draft, Heard, call
 from labmates.models.tokens import text_of
 from labmates.records.events import ArtifactEvent, ChargeEvent, LLMCallEvent, PhaseEvent, ScoreEvent
 from labmates.records.store import Store
-from labmates.studies.session import Session, stopped_run
+from labmates.studies.runs import stopped_run
+from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
 from labmates.workflows.science.condition import TEAM_FIELDS, ScienceCondition
 from labmates.workflows.science.studio import graph

@@ -1,0 +1,176 @@
+"""The execution of a run by a worker that has claimed it, from its first step to its recorded end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sqlite3
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from labmates.budgets.money import format_dollars
+from labmates.errors import LabmatesError
+from labmates.models.hub import ModelHub
+from labmates.records.database import StoreError
+from labmates.records.events import ErrorEvent, Event
+from labmates.records.recorder import Recorder
+from labmates.records.run import ENDED, RunRecord
+from labmates.records.store import Store
+from labmates.studies.leases import Lease, Leases
+from labmates.studies.runs import condition_of
+from labmates.studies.whole import to_its_end
+from labmates.workflows.brake import Brake, StoppedError
+from labmates.workflows.judging import Judging
+from labmates.workflows.kinds import KINDS, Condition, Kind, Outcome
+from labmates.workflows.services import Services
+from labmates.workflows.workshop import Workshop
+
+if TYPE_CHECKING:
+    from langgraph.checkpoint.base import BaseCheckpointSaver
+
+_log = logging.getLogger(__name__)
+
+Watch = Callable[[RunRecord, Event | None], None]
+"""Called with a run and its newest event, and with None when the run starts and when it ends."""
+
+
+class OpenSession:
+    """A session whose models and sandboxes are there; made by `Session.opened`."""
+
+    def __init__(
+        self,
+        store: Store,
+        leases: Leases,
+        hub: ModelHub,
+        judging: Judging,
+        saver: BaseCheckpointSaver[Any],
+        workshop: Workshop,
+        watch: Watch | None,
+        brake: Brake | None,
+    ) -> None:
+        self._store = store
+        self._leases = leases
+        self._hub = hub
+        self._judging = judging
+        self._saver = saver
+        self._workshop = workshop
+        self._watch = watch
+        self._brake = brake
+
+    async def carry_out(self, run: RunRecord) -> RunRecord:
+        """Execute a run that this worker has claimed and return its record as it ended.
+
+        Raises
+        ------
+        LeaseLostError
+            If another worker has taken it over.
+        StoreError
+            If the store can't be written.
+        asyncio.CancelledError
+            If interrupted, after the run has been recorded as such.
+        """
+        with self._leases.hold(run) as lease:
+            return await self._carry_out(run, lease)
+
+    async def _carry_out(self, run: RunRecord, lease: Lease) -> RunRecord:
+        condition = condition_of(run)
+        kind = KINDS.get(run.kind)
+        start = time.time()
+        recorder = await asyncio.to_thread(self._recorder, run) if run.attempt > 1 else self._new_recorder(run)
+        self._tell(run, None)
+        with ExitStack() as stack:
+            services = Services(
+                run_id=run.id,
+                key=run.key,
+                seed=run.seed,
+                hub=self._hub,
+                recorder=recorder,
+                workshop=self._workshop,
+                saver=self._saver if kind.checkpointed else None,
+                folder=cache(lambda: Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="labmates-")))),
+                judging=self._judging,
+                brake=self._brake,
+            )
+            ended, cancelled = await _attempt(kind, condition, services)
+        ended_run = replace(
+            run,
+            **ended,
+            usage=recorder.usage(),
+            budget=_budget(condition.pool, recorder.spent()),
+            sandbox=self._workshop.backend.name if recorder.ran_code() else None,
+            seconds=round(run.seconds + time.time() - start, 3),
+        )
+        lease.ending = True
+        await to_its_end(self._finish(ended_run, recorder, kind))
+        self._tell(ended_run, None)
+        if cancelled:
+            raise asyncio.CancelledError
+        return ended_run
+
+    def _new_recorder(self, run: RunRecord) -> Recorder:
+        return Recorder(self._store, run, listen=lambda event: self._tell(run, event))
+
+    def _recorder(self, run: RunRecord) -> Recorder:
+        """Return a recorder that knows what earlier attempts have recorded."""
+        events = self._store.events(run.id)
+        bodies = self._store.bodies(run.id)
+        for event in events:
+            self._tell(run, event)
+        return Recorder(self._store, run, events=events, bodies=bodies, listen=lambda event: self._tell(run, event))
+
+    async def _finish(self, run: RunRecord, recorder: Recorder, kind: Kind) -> None:
+        await recorder.finish(run)
+        if run.status in ENDED and kind.checkpointed:
+            with _checkpoint_errors():
+                await self._saver.adelete_thread(run.id)
+
+    def _tell(self, run: RunRecord, event: Event | None) -> None:
+        if self._watch is not None:
+            self._watch(run, event)
+
+
+@contextmanager
+def _checkpoint_errors() -> Iterator[None]:
+    """Turn errors of the checkpointer's database into the store's."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise StoreError(f"the store failed: {error}") from error
+
+
+async def _attempt(kind: Kind, condition: Condition, services: Services) -> tuple[Mapping[str, Any], bool]:
+    """Execute a run; return how it ended, and whether it was cancelled."""
+    try:
+        with _checkpoint_errors():
+            outcome: Outcome = await kind.execute(condition, services)
+    except asyncio.CancelledError:
+        return {"status": "interrupted", "error": "interrupted"}, True
+    except StoppedError:
+        return {"status": "interrupted", "error": "interrupted"}, False
+    except StoreError:  # Not the run's fault: nothing could be written of it either.
+        raise
+    except LabmatesError as error:
+        text = str(error)
+    except Exception as error:
+        _log.warning("run %s failed", services.run_id, exc_info=True)
+        text = f"{type(error).__name__}: {error}"
+    else:
+        return {"status": outcome.status, "metrics": dict(outcome.metrics)}, False
+    services.recorder.emit(ErrorEvent(text=text))
+    return {"status": "failed", "error": text}, False
+
+
+def _budget(pool: int | None, spent: int) -> dict[str, str] | None:
+    if pool is None:
+        return None
+    return {
+        "total": format_dollars(pool),
+        "spent": format_dollars(spent),
+        "remaining": format_dollars(pool - spent),
+    }

@@ -1,0 +1,62 @@
+"""Runs as records: made of conditions, and read back as such."""
+
+from __future__ import annotations
+
+from pydantic import ValidationError
+
+from labmates._version import __version__
+from labmates.errors import UsageError
+from labmates.records.run import ENDED, RunRecord, new_run_id
+from labmates.records.store import Store
+from labmates.studies.settings import RunSettings
+from labmates.workflows.kinds import KINDS, Condition
+
+
+def new_runs(
+    condition: Condition, *, seed: int, replicates: int, settings: RunSettings, study: str | None = None
+) -> list[RunRecord]:
+    """Return the records of fresh runs of a condition; replicate r has the seed ``seed + r``."""
+    return [
+        RunRecord(
+            id=new_run_id(),
+            kind=condition.kind,
+            key=condition.key,
+            replicate=replicate,
+            seed=seed + replicate,
+            status="planned",
+            condition=condition.model_dump(mode="json"),
+            models=condition.models(),
+            study=study,
+            settings=settings.model_dump(mode="json"),
+            version=__version__,
+        )
+        for replicate in range(replicates)
+    ]
+
+
+def stopped_run(store: Store, run_id: str) -> RunRecord:
+    """Return a run that can be taken up again.
+
+    Raises
+    ------
+    UsageError
+        If there is no such run, or it has ended.
+    """
+    run = store.run(run_id)
+    if run.status in ENDED:
+        raise UsageError(f"the run '{run_id}' has ended ({run.status}); only a run that did not end can be resumed")
+    return run
+
+
+def condition_of(run: RunRecord) -> Condition:
+    """Return the condition of a stored run.
+
+    Raises
+    ------
+    UsageError
+        If this labmates does not know such a condition.
+    """
+    try:
+        return KINDS.get(run.kind).condition.model_validate(run.condition)
+    except ValidationError as error:
+        raise UsageError(f"the condition of the run '{run.id}' is not of this version of labmates: {error}") from error
