@@ -1,7 +1,6 @@
 """How many short runs a store takes a second, and how long a large study takes to look at and to export.
 
-A run of the kind made here is like one game: two model calls, two decisions and two charges, of a model that takes no
-time. It goes through the same session, claims, recorder and store as any other.
+A run is like one game: two calls of a model that takes no time, two decisions and two charges.
 """
 
 from __future__ import annotations
@@ -15,83 +14,20 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any, ClassVar
 
 import sqlalchemy as sa
-from langchain_core.messages import HumanMessage
-from pydantic import Field
 
-from labmates.budgets.ledger import Ledger
-from labmates.budgets.prices import PriceList
-from labmates.budgets.purse import Purse
+from benchmarks.duels import a_study
 from labmates.records import schema
 from labmates.records.store import Store
 from labmates.records.studies import study_counts
-from labmates.studies.source import Source
-from labmates.studies.spec import read_spec
-from labmates.studies.study import enter, work_on
-from labmates.workflows.calls import Caller, Speaker
-from labmates.workflows.kinds import KINDS, Condition, Kind, Outcome
-from labmates.workflows.services import Services
-
-PLAYERS = ("one", "other")
-
-
-class DuelCondition(Condition):
-    """Two players decide once."""
-
-    kind: ClassVar[str] = "duel"
-    model: str = Field(description="The model of both.")
-    stake: int = Field(1, description="What is at stake.")
-
-    @property
-    def pool(self) -> int:
-        """A dollar."""
-        return 1_000_000
-
-    def models(self) -> list[str]:
-        """Return the model."""
-        return [self.model]
-
-    def check(self) -> None:
-        """Check nothing."""
-
-
-async def duel(condition: DuelCondition, services: Services) -> Outcome:
-    """Let both players decide."""
-    ledger = Ledger(condition.pool)
-    caller = Caller(
-        services.hub, services.recorder, seed=services.seed, prices=PriceList(), max_output_tokens=64, temperature=None
-    )
-    for player in PLAYERS:
-        speaker = Speaker("", player, condition.model)
-        question = [HumanMessage(f"You play for {condition.stake} against another player. Cooperate or defect?")]
-        await caller.call(f"decide/{player}", speaker, question, Purse(ledger, "", {}, 1), name="decide")
-    return Outcome("completed", {"payoff": float(condition.stake)})
-
-
-DUEL = Kind("duel", DuelCondition, duel, ("payoff",))
-KINDS.register("duel", DUEL)
-
-
-def a_study(runs: int) -> Any:
-    """Return a study of so many duels."""
-    data = {
-        "name": "duels",
-        "kind": "duel",
-        "models": ["scripted:silent"],
-        "grid": {"stake": list(range(1, 11))},
-        "replicates": runs // 10,
-        "sandbox": "unsafe-local",
-        "concurrency": {"runs": 64},
-    }
-    return read_spec(Source("duels", data, {}))
+from labmates.studies.study import enter, stored_spec, work_on
 
 
 def work(url: str) -> None:
     """Be a worker."""
     store = Store(url)
-    asyncio.run(work_on(store, a_study(10_000)))
+    asyncio.run(work_on(store, stored_spec(store, None)))
     store.close()
 
 

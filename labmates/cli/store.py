@@ -4,13 +4,47 @@ from __future__ import annotations
 
 import click
 
-from labmates.cli.console import out
+from labmates.cli.console import clean, err, out
 from labmates.cli.options import store_option
 
 
 @click.group(epilog="Example: labmates store upgrade")
 def store() -> None:
     """Care for the database of runs."""
+
+
+@store.command(epilog="Example: labmates store check --store sqlite:///labmates.db")
+@store_option
+@click.option("--study", metavar="NAME", help="Look through the runs of this study alone.")
+def check(store: str | None, study: str | None) -> int:
+    """Check that no run is there twice, no step was charged twice, and no ledger is out of balance.
+
+    It only reads, also while runs go on. With faults, it ends with exit code 1.
+    """
+    from rich.progress import Progress
+
+    from labmates.api import store_url
+    from labmates.records.audit import audit
+    from labmates.records.store import Store
+    from labmates.records.studies import study_record
+
+    database = Store(store_url(store), must_exist=True)
+    try:
+        if study is not None:
+            study_record(database, study)
+        runs = faults = 0
+        with Progress(console=err(), transient=True, disable=not err().is_terminal) as progress:
+            task = progress.add_task("runs checked", total=None)
+            for _, found in audit(database, database.runs(study=study)):
+                runs += 1
+                faults += len(found)
+                progress.update(task, completed=runs)
+                for fault in found:
+                    out().print(f"run {fault.run}: {clean(fault.text)}", markup=False)
+    finally:
+        database.close()
+    out().print(f"{runs} runs checked; {faults or 'no'} faults.", markup=False)
+    return 1 if faults else 0
 
 
 @store.command(epilog="Example: labmates store upgrade --store sqlite:///labmates.db")

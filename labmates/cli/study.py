@@ -10,7 +10,7 @@ import click
 
 from labmates.cli.console import complain, err, out, print_json
 from labmates.cli.options import store_option, verbose_option
-from labmates.errors import UsageError
+from labmates.errors import LabmatesError, UsageError
 
 if TYPE_CHECKING:
     from labmates.records.store import Store
@@ -242,7 +242,14 @@ def _execute(database: Store, url: str, spec: StudySpec, workers: int, executor:
                 await work_on(database, spec, brake=brake, notify=notify)
         return brake.pulled.is_set()
 
-    return run_until_stopped(work(), brake, lambda text: err().print(text, markup=False)) is not False
+    try:
+        return run_until_stopped(work(), brake, lambda text: err().print(text, markup=False)) is not False
+    except UsageError:
+        raise
+    except LabmatesError as error:
+        raise LabmatesError(
+            f"{error}\nWhat was done is kept. When this is mended, go on with the same command."
+        ) from error
 
 
 def _report(database: Store, spec: StudySpec, stopped: bool, as_json: bool) -> int:

@@ -46,7 +46,7 @@ def worker(
     from labmates.studies.study import stored_spec, work_on
     from labmates.workflows.brake import Brake
 
-    database = Store(store_url(store), must_exist=True)
+    database = Store(store_url(store), must_exist=True, patient=parent is not None)
     try:
         spec = stored_spec(database, study)
         before = spec.settings().model_dump()

@@ -33,12 +33,14 @@ from labmates.models.retry import Backoff
 if TYPE_CHECKING:
     import httpx2
 
+_SCRIPTED = "scripted"
+
 
 class ModelHub:
     """Builds chat models by name and calls them; an async context manager, for one event loop.
 
-    Every model is built once. All calls to one endpoint share a limit on calls in flight, whatever the model;
-    scripted models have none. The HTTP client belongs to the hub and is closed with it.
+    Every model is built once. All calls to one endpoint share a limit on calls in flight, whatever the model; all
+    scripted models are one endpoint. The HTTP client belongs to the hub and is closed with it.
 
     Parameters
     ----------
@@ -160,7 +162,8 @@ class ModelHub:
             return await self._connections[model].ask(request, log)
         log.attempts = 1
         arguments: dict[str, Any] = {"seed": request.seed, "max_tokens": request.max_output_tokens}
-        message = await per_call(self._scripted[model])(request, arguments)
+        async with self._slots_of(_SCRIPTED):
+            message = await per_call(self._scripted[model])(request, arguments)
         assert isinstance(message, AIMessage)
         return message
 
@@ -174,8 +177,11 @@ class ModelHub:
         endpoint = endpoint_of(name, self.options, os.environ)
         redact = Redactor.from_environment(os.environ, endpoint.key)
         send, dialect = self._sender(name, endpoint, redact)
-        slots = self._slots.setdefault(endpoint.address, asyncio.Semaphore(self.options.max_concurrent_calls))
+        slots = self._slots_of(endpoint.address)
         self._connections[model] = Connection(name, endpoint, send, dialect, slots, self._persistence, redact)
+
+    def _slots_of(self, address: str) -> asyncio.Semaphore:
+        return self._slots.setdefault(address, asyncio.Semaphore(self.options.max_concurrent_calls))
 
     def _sender(self, name: ModelName, endpoint: Endpoint, redact: Redactor) -> tuple[Send, Dialect]:
         if name.provider == "openai":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import zlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -16,9 +17,16 @@ Value = dict[str, Any] | list[Any] | str | bytes
 _PNG = b"\x89PNG\r\n\x1a\n"
 
 
+_DICTIONARY_BYTES = 16 * 1024
+"""How much of the bodies before a body is its dictionary: messages repeat each other, and are short by themselves."""
+
+
 @dataclass(frozen=True)
 class Body:
-    """One body as it is stored: compressed, but for pictures, which are so already."""
+    """One body as it is stored.
+
+    All but pictures, which are so already, are compressed, with what stands in the bodies before as dictionary.
+    """
 
     number: int
     media: Media
@@ -26,15 +34,22 @@ class Body:
 
 
 class Bodies:
-    """The bodies of one run. The same value gets the same number again."""
+    """The bodies of one run. The same value gets the same number again.
 
-    def __init__(self, stored: list[Body] | None = None) -> None:
+    Parameters
+    ----------
+    stored
+        Those that are there already, from the first on without a gap.
+    """
+
+    def __init__(self, stored: Iterable[Body] = ()) -> None:
         self._values: dict[int, Value] = {}
         self._numbers: dict[bytes, int] = {}
         self._new: list[Body] = []
-        for body in stored or []:
-            self._values[body.number] = unpack(body)
-            self._numbers[_digest(body.media, _raw(body))] = body.number
+        self._before = b""
+        for body in stored:
+            raw = body.data if body.media == "png" else _decompress(body.data, self._before)
+            self._take(body.number, body.media, raw, _decode(body.media, raw))
 
     def keep(self, value: Value) -> int:
         """Keep `value` and return its number."""
@@ -42,10 +57,15 @@ class Bodies:
         digest = _digest(media, raw)
         if digest not in self._numbers:
             number = len(self._numbers) + 1
-            self._numbers[digest] = number
-            self._values[number] = value
-            self._new.append(Body(number, media, raw if media == "png" else _compress(raw)))
+            self._new.append(Body(number, media, raw if media == "png" else _compress(raw, self._before)))
+            self._take(number, media, raw, value)
         return self._numbers[digest]
+
+    def _take(self, number: int, media: Media, raw: bytes, value: Value) -> None:
+        self._numbers[_digest(media, raw)] = number
+        self._values[number] = value
+        if media != "png":
+            self._before = (self._before + raw)[-_DICTIONARY_BYTES:]
 
     def __getitem__(self, number: int) -> Any:
         return self._values[number]
@@ -63,23 +83,24 @@ class Bodies:
         return new
 
 
-def unpack(body: Body) -> Value:
-    """Return the value of a stored body."""
-    if body.media in ("png", "bytes"):
-        return _raw(body)
-    raw = _raw(body).decode("utf-8")
-    return raw if body.media == "text" else json.loads(raw)
+def _decompress(data: bytes, before: bytes) -> bytes:
+    unpacker = zlib.decompressobj(zdict=before)  # ignored by what was stored without a dictionary
+    return unpacker.decompress(data) + unpacker.flush()
 
 
-def _raw(body: Body) -> bytes:
-    return body.data if body.media == "png" else zlib.decompress(body.data)
-
-
-def _compress(raw: bytes) -> bytes:
-    # A window as small as the body: setting up the usual one takes longer than compressing a short text.
-    window = min(15, max(9, len(raw).bit_length()))
-    packer = zlib.compressobj(wbits=window, memLevel=min(8, max(1, window - 6)))
+def _compress(raw: bytes, before: bytes) -> bytes:
+    # A window as small as there is to see: setting up the usual one takes longer than compressing a short text.
+    window = min(15, max(9, (len(raw) + len(before)).bit_length()))
+    memory = min(8, max(1, window - 6))
+    packer = zlib.compressobj(wbits=window, memLevel=memory, zdict=before)
     return packer.compress(raw) + packer.flush()
+
+
+def _decode(media: Media, raw: bytes) -> Value:
+    if media in ("png", "bytes"):
+        return raw
+    text = raw.decode("utf-8")
+    return text if media == "text" else json.loads(text)
 
 
 def _encode(value: Value) -> tuple[Media, bytes]:

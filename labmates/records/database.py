@@ -24,6 +24,7 @@ T = TypeVar("T")
 
 PATIENCE_SECONDS = 60.0
 """How long a transaction is tried again while the database is away or locked."""
+_OPENING_SECONDS = 1.0  # the same for opening: an address that is wrong shall be told soon
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
 _BUSY_SECONDS = 30.0  # how long SQLite itself waits for a lock
 _CONNECT_SECONDS = 10
@@ -47,15 +48,21 @@ class Database:
         Refuse to make a new SQLite file: for reading.
     any_version
         Open it whatever its version is: for upgrading.
+    patient
+        It is known to be there: while it is away, try again as a transaction does.
     """
 
-    def __init__(self, url: str, *, must_exist: bool = False, any_version: bool = False) -> None:
+    def __init__(self, url: str, *, must_exist: bool = False, any_version: bool = False, patient: bool = False) -> None:
         self.url = url
         self.engine = _engine(url, must_exist)
         self._writing = threading.Lock()
         self._waiting: deque[_Waiting[Any]] = deque()
         try:
-            self._prepare(any_version)
+            self._try(
+                lambda connection: self._prepare(connection, any_version),
+                writes=True,
+                patience=PATIENCE_SECONDS if patient else _OPENING_SECONDS,
+            )
         except DBAPIError as error:
             self.close()
             raise UsageError(f"can't open the store '{self.shown_url}': {_reason(error)}") from error
@@ -149,7 +156,13 @@ class Database:
         return mine.result()
 
     def _persist(self, work: Callable[[sa.Connection], T], *, writes: bool) -> T:
-        end = time.monotonic() + PATIENCE_SECONDS
+        try:
+            return self._try(work, writes=writes, patience=PATIENCE_SECONDS)
+        except DBAPIError as error:
+            raise self._failed(error) from error
+
+    def _try(self, work: Callable[[sa.Connection], T], *, writes: bool, patience: float) -> T:
+        end = time.monotonic() + patience
         pause, again = _FIRST_PAUSE, False
         while True:
             try:
@@ -158,7 +171,7 @@ class Database:
                     return work(connection)
             except DBAPIError as error:
                 if not _is_passing(error) or time.monotonic() + pause > end:
-                    raise self._failed(error) from error
+                    raise
             again = True
             time.sleep(pause * random.uniform(0.5, 1))
             pause = min(2 * pause, _LONGEST_PAUSE)
@@ -166,22 +179,21 @@ class Database:
     def _failed(self, error: DBAPIError) -> StoreError:
         return StoreError(f"the store '{self.shown_url}' failed: {_reason(error)}")
 
-    def _prepare(self, any_version: bool) -> None:
-        with self.engine.connect().execution_options(labmates_writes=True) as connection, connection.begin():
-            found = stored_version(connection)
-            if found is None:
-                if not self.is_sqlite:
-                    connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_CREATION_LOCK)))
-                schema.metadata.create_all(connection)
-                self.insert_new(connection, schema.version, [{"version_num": schema.VERSION}])
-            elif found != schema.VERSION and not any_version:
-                way = f"labmates store upgrade --store {self.shown_url}"
-                older = found < schema.VERSION
-                what = f"bring it up to date with: {way}" if older else "it was made by a newer labmates"
-                raise UsageError(
-                    f"the store '{self.shown_url}' is of version {found}; this labmates reads version "
-                    f"{schema.VERSION}: {what}"
-                )
+    def _prepare(self, connection: sa.Connection, any_version: bool) -> None:
+        found = stored_version(connection)
+        if found is None:
+            if not self.is_sqlite:
+                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_CREATION_LOCK)))
+            schema.metadata.create_all(connection)
+            self.insert_new(connection, schema.version, [{"version_num": schema.VERSION}])
+        elif found != schema.VERSION and not any_version:
+            way = f"labmates store upgrade --store {self.shown_url}"
+            older = found < schema.VERSION
+            what = f"bring it up to date with: {way}" if older else "it was made by a newer labmates"
+            raise UsageError(
+                f"the store '{self.shown_url}' is of version {found}; this labmates reads version "
+                f"{schema.VERSION}: {what}"
+            )
 
 
 class _Waiting(Generic[T]):

@@ -40,7 +40,7 @@ class Recorder:
         run: RunRecord | None,
         *,
         events: Sequence[Event] = (),
-        bodies: list[Body] | None = None,
+        bodies: Sequence[Body] = (),
         listen: Listener | None = None,
     ) -> None:
         self._store = store

@@ -55,6 +55,8 @@ class Store:
         SQLAlchemy URL, for instance ``sqlite:///labmates.db`` or ``postgresql://user@host/labmates``.
     must_exist
         Refuse to make a new SQLite file: for reading.
+    patient
+        It is known to be there: wait for it while it is away.
 
     Raises
     ------
@@ -62,8 +64,8 @@ class Store:
         If the URL is malformed, or the database can't be opened, written, or is of another version.
     """
 
-    def __init__(self, url: str = DEFAULT_STORE, *, must_exist: bool = False) -> None:
-        self.database = Database(url, must_exist=must_exist)
+    def __init__(self, url: str = DEFAULT_STORE, *, must_exist: bool = False, patient: bool = False) -> None:
+        self.database = Database(url, must_exist=must_exist, patient=patient)
 
     @property
     def url(self) -> str:
@@ -104,7 +106,7 @@ class Store:
 
         def write(connection: sa.Connection) -> None:
             numbered = list(enumerate(events))
-            row = {**run_row(run), "lease": self.database.now(connection) + lease, "spent": _costs(numbered)}
+            row = {**run_row(run), "lease": self.database.now(connection) + lease, "spent": costs(numbered)}
             if self.database.insert_new(connection, _RUNS, [row]):
                 _append(connection, run.id, numbered, bodies)
 
@@ -125,18 +127,17 @@ class Store:
         StoreError
             If one of the events or bodies is there already.
         """
+        run_id = run.id if isinstance(run, RunRecord) else run
 
         def write(connection: sa.Connection) -> None:
-            if isinstance(run, RunRecord):
-                if is_tried_again(connection) and events and _is_there(connection, run.id, *events[0]):
-                    return
-                if not _hold(connection, run, _costs(events)):
-                    raise LeaseLostError(f"the run {run.id} was taken over by another worker")
-                _append(connection, run.id, events, bodies)
+            if is_tried_again(connection) and events and _is_there(connection, run_id, *events[0]):
                 return
-            _append(connection, run, events, bodies)
-            cost = _RUNS.c.spent + _costs(events)
-            connection.execute(sa.update(_RUNS).where(_RUNS.c.id == run).values(spent=cost))
+            if not isinstance(run, RunRecord):
+                cost = _RUNS.c.spent + costs(events)
+                connection.execute(sa.update(_RUNS).where(_RUNS.c.id == run_id).values(spent=cost))
+            elif not _hold(connection, run, costs(events)):
+                raise LeaseLostError(f"the run {run_id} was taken over by another worker")
+            _append(connection, run_id, events, bodies)
 
         self.database.write(write)
 
@@ -151,7 +152,7 @@ class Store:
 
         def write(connection: sa.Connection) -> None:
             row = {**run_row(run), "worker": None, "lease": None}
-            if not _hold(connection, run, _costs(events), **row):
+            if not _hold(connection, run, costs(events), **row):
                 if is_tried_again(connection) and _is_written(connection, run):
                     return
                 raise LeaseLostError(f"the run {run.id} was taken over by another worker")
@@ -291,7 +292,7 @@ def _is_there(connection: sa.Connection, run_id: str, seq: int, event: Event) ->
     return connection.execute(query).one_or_none() == (event.at, event.type)
 
 
-def _costs(events: Iterable[tuple[int, Event]]) -> int:
+def costs(events: Iterable[tuple[int, Event]]) -> int:
     """Return what events have cost together, in micro-dollars."""
     return sum(_cost(event) for _, event in events)
 

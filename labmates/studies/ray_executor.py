@@ -229,7 +229,7 @@ async def _attend(url: str, spec: StudySpec, settings: RunSettings, desk: Any, w
 
     obeying = asyncio.create_task(_obey(desk, brake, task))
     try:
-        store = await asyncio.to_thread(Store, url, must_exist=True)
+        store = await asyncio.to_thread(Store, url, must_exist=True, patient=True)
         try:
             await work_on(store, spec, settings=settings, brake=brake, notify=notify, wait=False)
         finally:

@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -47,6 +49,18 @@ def test_a_study_is_planned_executed_looked_at_and_exported(labmates: Labmates, 
     assert "4 of them done" in labmates("study", "plan", "small.yaml").out
     assert labmates("study", "plan", "small.yaml", "--json").records[0]["done"] == 4
     assert "0 failed runs" in labmates("study", "retry", "--failed").out
+
+
+def test_a_store_is_checked(labmates: Labmates, study: Path) -> None:
+    labmates("study", "run", "small.yaml")
+    assert labmates("store", "check").out == "4 runs checked; no faults.\n"
+    database = sqlite3.connect(study.parent / "labmates.db")
+    with closing(database), database:
+        database.execute("delete from events where type = 'charge' and run = (select max(id) from runs)")
+    done = labmates("store", "check", "--study", "small")
+    assert done.code == 1
+    assert "model calls were not charged" in done.out
+    assert "unknown study 'smal'. Did you mean 'small'?" in labmates("store", "check", "--study", "smal").err
 
 
 def test_worker_processes_share_the_runs(labmates: Labmates, study: Path) -> None:
@@ -104,6 +118,7 @@ def test_ctrl_c_ends_steps_keeps_all_and_the_same_command_goes_on(
         (("worker", "nonsense"), "is no store"),
         (("worker", "postgresql://127.0.0.1:1/x"), "can't open the store 'postgresql://127.0.0.1:1/x'"),
         (("store", "upgrade"), "can't open the store"),
+        (("store", "check"), "can't open the store"),
     ],
 )
 def test_wrong_input_exits_with_2(labmates: Labmates, study: Path, arguments: tuple[str, ...], said: str) -> None:

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import zlib
+from hashlib import sha256
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labmates.records.bodies import Bodies
+from labmates.records.bodies import Bodies, Body
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -39,9 +41,27 @@ def test_new_bodies_of_a_resumed_run_get_numbers_of_their_own() -> None:
 def test_text_with_lone_surrogates_can_be_stored() -> None:
     bodies = Bodies()
     number = bodies.keep("broken \ud800 text")
-    assert "broken" in Bodies(bodies.take_new()).text(number)
-    bodies.keep({"a": "broken \ud800 text"})
-    assert Bodies(bodies.take_new())[2]["a"].startswith("broken")
+    data = bodies.keep({"a": "broken \ud800 text"})
+    stored = Bodies(bodies.take_new())
+    assert "broken" in stored.text(number)
+    assert stored[data]["a"].startswith("broken")
+
+
+def test_what_bodies_repeat_of_those_before_takes_little_room() -> None:
+    said = [f"{number} is a number that hashes to {sha256(bytes([number])).hexdigest()}" for number in range(40)]
+    bodies = Bodies()
+    for number in range(40):
+        bodies.keep("\n".join(said[:number]))
+    stored = bodies.take_new()
+    assert sum(len(body.data) for body in stored) < 10_000
+    assert Bodies(stored).text(40) == "\n".join(said[:39])
+
+
+def test_bodies_of_older_stores_are_read() -> None:
+    old = Body(1, "text", zlib.compress(b"once upon a time"))
+    bodies = Bodies([old])
+    bodies.keep("once upon another time")
+    assert Bodies([old, *bodies.take_new()]).text(2) == "once upon another time"
 
 
 def test_the_order_of_keys_is_kept_since_texts_for_agents_follow_it() -> None:

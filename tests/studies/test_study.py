@@ -14,14 +14,16 @@ import pytest
 
 from labmates.errors import UsageError
 from labmates.models.scripted import BASELINES
-from labmates.records.events import ChargeEvent
+from labmates.records.audit import audit
 from labmates.records.store import Store
 from labmates.records.studies import study_counts
+from labmates.studies.processes import work_in_processes
 from labmates.studies.source import Source
 from labmates.studies.spec import StudySpec, read_spec
 from labmates.studies.study import enter, stored_spec, work_on
 from labmates.workflows.brake import Brake
-from tests.support.openai_server import OpenAIServer, serve_model
+from tests.support.chaos import Chaos
+from tests.support.openai_server import OpenAIServer, fault, serve_model
 
 DATA: dict[str, Any] = {
     "name": "s",
@@ -46,18 +48,8 @@ def study(**changes: Any) -> StudySpec:
 
 
 def check_ledgers(store: Store) -> None:
-    """Check that every run is there once and no step was charged twice."""
-    seen = set()
-    for run in store.runs():
-        assert (run.key, run.replicate) not in seen
-        seen.add((run.key, run.replicate))
-        events = store.events(run.id)
-        steps = [event.step for event in events if isinstance(event, ChargeEvent)]
-        assert len(steps) == len(set(steps))
-        charged = sum(event.amount for event in events if isinstance(event, ChargeEvent))
-        assert run.budget is not None
-        assert round(float(run.budget["spent"]) * 1e6) == charged
-        assert sum(event.type == "llm_call" for event in events) == run.usage.llm_calls == len(steps)
+    """Check that every run is there once, and nothing was done or paid twice."""
+    assert [fault for _, found in audit(store, store.runs()) for fault in found] == []
 
 
 async def test_a_study_is_executed_once_and_grows(store: Store) -> None:
@@ -150,8 +142,6 @@ async def test_runs_that_fail_keep_their_reason_and_go_on_when_told(store: Store
 
 
 async def _refuse(_request: Any, _number: int) -> Any:
-    from tests.support.openai_server import fault
-
     return fault(500)
 
 
@@ -170,16 +160,13 @@ def wait_for(store: Store, *statuses: str, at_least: int = 1) -> None:
 
 
 @pytest.mark.timeout(180)
-def test_workers_that_are_killed_lose_nothing_and_nothing_is_paid_twice(store: Store) -> None:
+async def test_dying_workers_and_a_database_that_goes_away_lose_nothing_and_nothing_is_paid_twice(store: Store) -> None:
     spec = study(replicates=4, concurrency={"runs": 3}, attempts=50)
     enter(store, spec)
-    for number in range(4):
-        going = [worker(store.url), worker(store.url)]
-        wait_for(store, "completed", "running", at_least=2 + 2 * number)
-        for process in going:
-            process.send_signal(signal.SIGKILL)
-            process.communicate()
-    assert asyncio.run(work_on(store, spec)) > 0
+    chaos = Chaos(store, "s", runs=12, kills=4, cuts=3)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(work_in_processes(store.url, "s", 2, Brake()))
+        group.create_task(chaos.make())
     assert study_counts(store, "s").runs == {"completed": 12}
     assert any(status == "lost" for run in list(store.runs()) for _, status, _ in store.attempts(run.id))
     check_ledgers(store)

@@ -1,0 +1,124 @@
+"""An audit of a store: whether what it says of its runs agrees with itself.
+
+Whatever happened to workers, connections and machines, a store that labmates alone has written passes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from labmates.budgets.money import parse_dollars, show_dollars
+from labmates.records import schema
+from labmates.records.events import ChargeEvent, Event, LLMCallEvent, body_numbers
+from labmates.records.run import ENDED, RunRecord
+from labmates.records.store import Store, costs
+
+_STEPS = ("llm_call", "tool_call", "charge")
+"""Types of events of which a step has no more than one."""
+_COUNTS = {"llm_calls": "llm_call", "tool_calls": "tool_call", "failed_replies": "failed_reply"}
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Something that a run's record says and that does not agree with the rest of it."""
+
+    run: str
+    text: str
+
+
+@dataclass(frozen=True)
+class _Row:
+    status: str
+    spent: int
+    first: int | None
+    last: int | None
+    bodies: frozenset[int]
+
+
+def audit(store: Store, runs: Iterable[RunRecord]) -> Iterator[tuple[RunRecord, list[Fault]]]:
+    """Look through runs, and yield each with what is wrong with it.
+
+    Checked are: that a study has each replicate of a condition once; that a run's events have no gap, and each step
+    was done and charged once; that every model call was charged; that the charges are what the run and its study say
+    was spent, and no more than there was; that a run which has ended counts what its events are; and that every body
+    that an event names is there. Of a run that goes on, only what must hold at any time.
+
+    Raises
+    ------
+    StoreError
+        If the store can't be read.
+    """
+    seen: dict[tuple[str, str, int], str] = {}
+    for run in runs:
+        texts = list(_wrong(store, run))
+        if run.study is not None:
+            other = seen.setdefault((run.study, run.key, run.replicate), run.id)
+            if other != run.id:
+                texts.append(f"it is the same replicate of the same condition as the run '{other}'")
+        yield run, [Fault(run.id, text) for text in texts]
+
+
+def _wrong(store: Store, run: RunRecord) -> Iterator[str]:
+    row = _row(store, run)
+    events = store.events(run.id)
+    if row.last is not None and (row.first, row.last) != (0, len(events) - 1):
+        yield f"it has {len(events)} events, which are numbered from {row.first} to {row.last}"
+    yield from _done_twice(events)
+    charged = {event.step for event in events if isinstance(event, ChargeEvent)}
+    uncharged = [event.step for event in events if isinstance(event, LLMCallEvent) and event.step not in charged]
+    if uncharged:
+        yield f"model calls were not charged: {_some(uncharged)}"
+    missing = {number for event in events for number in body_numbers(event)} - row.bodies
+    if missing:
+        yield f"texts that its events name are missing: {_some(map(str, sorted(missing)))}"
+    if row != _row(store, run) or row.status == "running":
+        return  # It was written to meanwhile.
+    if row.spent != (cost := costs(enumerate(events))):
+        yield f"its study takes it to have cost {show_dollars(row.spent)}, and its events cost {show_dollars(cost)}"
+    if row.status in ENDED and run.status in ENDED:
+        yield from _miscounted(run, events)
+
+
+def _row(store: Store, run: RunRecord) -> _Row:
+    """Return what the store says of a run beside its record and its events."""
+    runs, events, bodies = schema.runs.c, schema.events.c, schema.bodies.c
+
+    def read(connection: sa.Connection) -> _Row:
+        status, spent = connection.execute(sa.select(runs.status, runs.spent).where(runs.id == run.id)).one()
+        ends = sa.select(sa.func.min(events.seq), sa.func.max(events.seq)).where(events.run == run.id)
+        first, last = connection.execute(ends).one()
+        numbers = connection.execute(sa.select(bodies.number).where(bodies.run == run.id)).scalars()
+        return _Row(status, spent, first, last, frozenset(numbers))
+
+    return store.database.read(read)
+
+
+def _done_twice(events: Sequence[Event]) -> Iterator[str]:
+    often = Counter((event.type, event.step) for event in events if event.step and event.type in _STEPS)
+    for (kind, step), number in often.items():
+        if number > 1:
+            yield f"the {kind} of the step '{step}' stands in it {number} times"
+
+
+def _miscounted(run: RunRecord, events: Sequence[Event]) -> Iterator[str]:
+    charged = sum(event.amount for event in events if isinstance(event, ChargeEvent))
+    if run.budget is not None:
+        total, spent = parse_dollars(run.budget["total"]), parse_dollars(run.budget["spent"])
+        if spent != charged:
+            yield f"it says that it spent {show_dollars(spent)}, and its charges are {show_dollars(charged)}"
+        if charged > total:
+            yield f"its charges of {show_dollars(charged)} are more than its budget of {show_dollars(total)}"
+    for name, kind in _COUNTS.items():
+        said, found = getattr(run.usage, name), sum(event.type == kind for event in events)
+        if said != found:
+            yield f"it counts {said} {name}, and its events are {found}"
+
+
+def _some(names: Iterable[str]) -> str:
+    all_ = list(names)
+    return ", ".join(all_[:_SHOWN]) + (f" and {len(all_) - _SHOWN} more" if len(all_) > _SHOWN else "")

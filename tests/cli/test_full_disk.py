@@ -1,0 +1,75 @@
+"""A study on a disk that fills up: it stops with the reason, and goes on when there is room again."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from labmates.records.store import Store
+from labmates.records.studies import study_counts, study_names
+from tests.cli.conftest import Labmates
+
+STUDY = """
+kind: science
+models: [scripted:silent]
+fixed: {task: anomaly, difficulty: easy}
+grid: {visibility: [full, hidden]}
+replicates: 8
+sandbox: unsafe-local
+concurrency: {runs: 2}
+"""
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """Make a small file system of its own."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can mount a file system")
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=20m", "tmpfs", folder], check=True)
+    yield folder
+    subprocess.run(["umount", folder], check=True)
+
+
+def fill(path: Path) -> None:
+    """Take all the room that there is."""
+    with path.open("wb", buffering=0) as file:
+        for size in (64 * 1024, 1024, 1):
+            try:
+                while file.write(bytes(size)):
+                    pass
+            except OSError as error:
+                assert error.errno == errno.ENOSPC
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_study_that_filled_the_disk_goes_on_when_there_is_room(labmates: Labmates, disk: Path, workers: str) -> None:
+    (labmates.folder / "small.yaml").write_text(STUDY)
+    url = f"sqlite:///{disk}/runs.db"
+    command = ("study", "run", "small.yaml", "--store", url, "--workers", workers)
+    with subprocess.Popen(
+        [sys.executable, "-m", "labmates.cli.main", *command], cwd=labmates.folder, stderr=subprocess.PIPE, text=True
+    ) as process:
+        store = Store(url)
+        while not (study_names(store) and study_counts(store, "small").of("completed")):
+            assert process.poll() is None
+            time.sleep(0.05)
+        store.close()
+        fill(disk / "filler")
+        _, said = process.communicate(timeout=120)
+    assert process.returncode == 1
+    assert f"the store '{url}' failed: database or disk is full" in said
+    assert "Traceback" not in said
+    assert "same command" in said
+    (disk / "filler").unlink()
+    done = labmates.process(*command)
+    assert (done.code, "16 completed" in done.out) == (0, True)
+    assert labmates("store", "check", "--store", url).out == "16 runs checked; no faults.\n"

@@ -1,0 +1,108 @@
+"""The audit finds each way in which a store can be out of balance, and nothing in one that labmates wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import sqlalchemy as sa
+
+from labmates.api import arun
+from labmates.records import schema
+from labmates.records.audit import audit
+from labmates.records.store import Store
+from tests.studies.ended import ended_run
+
+EVENTS, BODIES, RUNS = schema.events, schema.bodies, schema.runs
+
+
+@pytest.fixture
+def store(store_url: str) -> Iterator[Store]:
+    store = Store(store_url)
+    yield store
+    store.close()
+
+
+def faults(store: Store) -> list[str]:
+    return [fault.text for _, found in audit(store, store.runs()) for fault in found]
+
+
+async def a_run(store: Store) -> str:
+    [run] = await arun(
+        "science",
+        store=store.url,
+        settings={"sandbox": "unsafe-local"},
+        task="anomaly",
+        difficulty="easy",
+        model="scripted:silent",
+        solo=True,
+    )
+    return run.id
+
+
+def change(store: Store, *statements: sa.Executable) -> None:
+    with store.database.engine.begin() as connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
+def charge() -> sa.Select[tuple[int]]:
+    """Select the number of the first charge."""
+    return sa.select(sa.func.min(EVENTS.c.seq)).where(EVENTS.c.type == "charge")
+
+
+async def test_what_labmates_wrote_passes(store: Store) -> None:
+    await a_run(store)
+    assert faults(store) == []
+
+
+async def test_a_step_that_was_charged_twice_is_found(store: Store) -> None:
+    await a_run(store)
+    copied = [EVENTS.c[name] for name in ("run", "type", "at", "step", "team", "agent", "data")]
+    last = sa.select(sa.func.max(EVENTS.c.seq) + 1).scalar_subquery()
+    rows = sa.select(*copied, last).where(EVENTS.c.seq == charge().scalar_subquery())
+    change(store, sa.insert(EVENTS).from_select([*copied, EVENTS.c.seq], rows))
+    twice, cost, spent = faults(store)
+    assert "the charge of the step" in twice
+    assert "stands in it 2 times" in twice
+    assert "its study takes it to have cost" in cost
+    assert "it says that it spent" in spent
+
+
+async def test_a_lost_charge_is_found(store: Store) -> None:
+    await a_run(store)
+    change(store, sa.delete(EVENTS).where(EVENTS.c.seq == charge().scalar_subquery()))
+    found = faults(store)
+    assert "numbered from 0 to" in found[0]
+    assert "model calls were not charged" in found[1]
+    assert len(found) == 4
+
+
+async def test_a_lost_text_is_found(store: Store) -> None:
+    await a_run(store)
+    change(store, sa.delete(BODIES).where(BODIES.c.number == 1))
+    assert faults(store) == ["texts that its events name are missing: 1"]
+
+
+async def test_more_spent_than_there_was_and_wrong_counts_are_found(store: Store) -> None:
+    run = store.run(await a_run(store))
+    assert run.budget is not None
+    usage = {**schema_usage(store), "llm_calls": 99}
+    change(store, sa.update(RUNS).values(budget={**run.budget, "total": "0"}, usage=usage))
+    more, counts = faults(store)
+    assert "are more than its budget of $0.0000" in more
+    assert f"it counts 99 llm_calls, and its events are {run.usage.llm_calls}" in counts
+
+
+def schema_usage(store: Store) -> dict[str, int]:
+    with store.database.reading() as connection:
+        usage: dict[str, int] = connection.execute(sa.select(RUNS.c.usage)).scalar_one()
+    return usage
+
+
+async def test_a_run_that_stands_in_its_study_twice_is_found(store: Store) -> None:
+    first, other = ended_run(store, study="one"), ended_run(store, seed=1, study="one")
+    change(store, sa.text("drop index runs_of_study"), sa.update(RUNS).values(replicate=0, key=first.key))
+    found = {run.id: [fault.text for fault in of_run] for run, of_run in audit(store, store.runs())}
+    [(run, text)] = [(run, text) for run, texts in found.items() for text in texts if "same replicate" in text]
+    assert f"as the run '{first.id if run == other.id else other.id}'" in text
