@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Awaitable, Callable
 from multiprocessing.connection import Connection
 
 from langchain_core.messages import HumanMessage
@@ -95,30 +96,32 @@ def rate(model: str, runs: int, processes: int, base_url: str | None = None) -> 
     return runs * CALLS_PER_RUN / (last - first)
 
 
-async def client_alone(base_url: str, calls: int, *, through_hub: bool) -> float:
-    """Return the calls a second of LangChain's client, or of our hub around it, and nothing else."""
-    model = ChatOpenAI(model="m", base_url=base_url, api_key="none", max_tokens=64)  # type: ignore[call-arg, arg-type]
+async def clients(base_url: str, calls: int) -> list[float]:
+    """Return the calls a second of LangChain's client, and of our hub around it, and nothing else."""
+    model = ChatOpenAI(model="m", base_url=base_url, api_key="none", max_tokens=64)
+    said = [HumanMessage("Cooperate or defect?")]
     async with ModelHub(ModelOptions(base_url=base_url, max_concurrent_calls=CAP)) as hub:
-        said = [HumanMessage("Cooperate or defect?")]
-        left = iter(range(calls))
 
-        async def ask() -> None:
-            for number in left:
-                if through_hub:
-                    await hub.call("openai:m", said, seed=number, max_output_tokens=64)
-                else:
-                    await model.ainvoke(said, seed=number)
+        async def client(number: int) -> None:
+            await model.ainvoke(said, seed=number)
 
-        await ask_once(model, hub)
-        started = time.perf_counter()
-        await asyncio.gather(*(ask() for _ in range(CAP)))
-        return calls / (time.perf_counter() - started)
+        async def through_hub(number: int) -> None:
+            await hub.call("openai:m", said, seed=number, max_output_tokens=64)
+
+        return [await _rate_of(ask, calls) for ask in (client, through_hub)]
 
 
-async def ask_once(model: ChatOpenAI, hub: ModelHub) -> None:
-    """Import and connect what the first call does."""
-    await model.ainvoke("Hello.")
-    await hub.call("openai:m", [HumanMessage("Hello.")], seed=0, max_output_tokens=64)
+async def _rate_of(ask: Callable[[int], Awaitable[None]], calls: int) -> float:
+    left = iter(range(calls))
+
+    async def ask_on() -> None:
+        for number in left:
+            await ask(number)
+
+    await ask(0)  # imports and connects
+    started = time.perf_counter()
+    await asyncio.gather(*(ask_on() for _ in range(CAP)))
+    return calls / (time.perf_counter() - started)
 
 
 def main() -> None:
@@ -137,8 +140,7 @@ def main() -> None:
     server.start()
     base_url = f"http://127.0.0.1:{here.recv()}/v1"
     calls = chosen.runs * CALLS_PER_RUN // 3
-    alone = asyncio.run(client_alone(base_url, calls, through_hub=False))
-    hub = asyncio.run(client_alone(base_url, calls, through_hub=True))
+    alone, hub = asyncio.run(clients(base_url, calls))
     one, two = (rate("openai:m", chosen.runs, processes, base_url) for processes in (1, 2))
     print(
         f"over HTTP: {alone:.0f} calls/s by ChatOpenAI alone, {hub:.0f} by the hub, a study {one:.0f} in one process "

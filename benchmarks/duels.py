@@ -75,6 +75,8 @@ async def duel(condition: DuelCondition, services: Services) -> Outcome:
 class Waiting(ScriptedModel):
     """Takes 100 ms for a reply, as a server far away does."""
 
+    baseline: ClassVar[str] = "waiting"
+
     def compose(self, heard: Heard) -> Draft:
         """Cooperate."""
         return Draft("I cooperate.")

@@ -15,7 +15,8 @@ from labmates.budgets.money import parse_dollars, show_dollars
 from labmates.records import schema
 from labmates.records.events import ChargeEvent, Event, LLMCallEvent, body_numbers
 from labmates.records.run import ENDED, RunRecord
-from labmates.records.store import Store, costs
+from labmates.records.steps import costs
+from labmates.records.store import Store
 
 _STEPS = ("llm_call", "tool_call", "charge")
 """Types of events of which a step has no more than one."""

@@ -18,7 +18,8 @@ from labmates.errors import UsageError
 from labmates.owners import worker_state
 from labmates.records import schema
 from labmates.records.run import ENDED, RunRecord
-from labmates.records.store import RUN_COLUMNS, Store, run_record
+from labmates.records.steps import RUN_COLUMNS
+from labmates.records.store import Store, run_record
 
 LEASE_SECONDS = 60.0
 """For how long a worker holds a run without a heartbeat."""

@@ -9,10 +9,9 @@ import random
 import sqlite3
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any, Generic, TypeVar
+from contextlib import contextmanager, nullcontext
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
@@ -56,7 +55,6 @@ class Database:
         self.url = url
         self.engine = _engine(url, must_exist)
         self._writing = threading.Lock()
-        self._waiting: deque[_Waiting[Any]] = deque()
         try:
             self._try(
                 lambda connection: self._prepare(connection, any_version),
@@ -112,15 +110,16 @@ class Database:
         """Do what writes within one transaction, which is tried again while the database is away or locked.
 
         A connection may be lost after the database has carried the transaction out and before it has said so:
-        `work` must be such that doing it twice does no harm. Where `work` raises a `LabmatesError` it must not have
-        written anything: in SQLite, which takes one writer at a time, works that wait share a transaction.
+        `work` must be such that doing it twice does no harm.
 
         Raises
         ------
         StoreError
             If it fails for good, or the database stays away.
         """
-        return self._write_with_others(work) if self.is_sqlite else self._persist(work, writes=True)
+        # SQLite takes one writer at a time, and those of other processes only wait well for short.
+        with self._writing if self.is_sqlite else nullcontext():
+            return self._persist(work, writes=True)
 
     def now(self, connection: sa.Connection) -> float:
         """Return the time by the database's clock, which all workers share, as Unix time in seconds."""
@@ -134,26 +133,6 @@ class Database:
             return 0
         insert = _insert_of(self.engine.dialect.name)(table).on_conflict_do_nothing(index_elements=table.primary_key)
         return len(connection.execute(insert.returning(*table.primary_key), rows).all())
-
-    def _write_with_others(self, work: Callable[[sa.Connection], T]) -> T:
-        mine = _Waiting(work)
-        self._waiting.append(mine)
-        with self._writing:
-            if not mine.ended:  # else whoever wrote before us has done it along with theirs
-                together = [self._waiting.popleft() for _ in range(len(self._waiting))]
-
-                def work_off(connection: sa.Connection) -> None:
-                    for one in together:
-                        one.carry_out(connection)
-
-                try:
-                    self._persist(work_off, writes=True)
-                except StoreError:
-                    for one in together:
-                        one.carry_out_alone(self._persist)
-                for one in together:
-                    one.ended = True
-        return mine.result()
 
     def _persist(self, work: Callable[[sa.Connection], T], *, writes: bool) -> T:
         try:
@@ -194,36 +173,6 @@ class Database:
                 f"the store '{self.shown_url}' is of version {found}; this labmates reads version "
                 f"{schema.VERSION}: {what}"
             )
-
-
-class _Waiting(Generic[T]):
-    """A transaction that waits for its turn, and what came of it."""
-
-    def __init__(self, work: Callable[[sa.Connection], T]) -> None:
-        self._work = work
-        self._done: list[T] = []
-        self._error: BaseException | None = None
-        self.ended = False
-
-    def carry_out(self, connection: sa.Connection) -> None:
-        self._done, self._error = [], None
-        try:
-            self._done.append(self._work(connection))
-        except DBAPIError:
-            raise
-        except Exception as error:
-            self._error = error
-
-    def carry_out_alone(self, persist: Callable[..., T]) -> None:
-        try:
-            self._done, self._error = [persist(self._work, writes=True)], None
-        except Exception as error:
-            self._error = error
-
-    def result(self) -> T:
-        if self._error is not None:
-            raise self._error
-        return self._done[0]
 
 
 def is_tried_again(connection: sa.Connection) -> bool:

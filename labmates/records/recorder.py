@@ -8,13 +8,13 @@ second time.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 
 from labmates.records.bodies import Bodies, Body
 from labmates.records.events import Event
 from labmates.records.run import RunRecord, Usage
-from labmates.records.store import Store
+from labmates.records.steps import Step
+from labmates.records.writer import Writer
 
 Listener = Callable[[Event], None]
 
@@ -24,8 +24,8 @@ class Recorder:
 
     Parameters
     ----------
-    store
-        Where they go; None keeps them in memory only.
+    writer
+        Writes them to the store; None keeps them in memory only.
     run
         The run, as it was claimed; None if there is no store.
     events, bodies
@@ -36,17 +36,16 @@ class Recorder:
 
     def __init__(
         self,
-        store: Store | None,
+        writer: Writer | None,
         run: RunRecord | None,
         *,
         events: Sequence[Event] = (),
         bodies: Sequence[Body] = (),
         listen: Listener | None = None,
     ) -> None:
-        self._store = store
+        self._writer = writer
         self._run = run
         self._listen = listen
-        self._lock = asyncio.Lock()
         self._unwritten = len(events)
         self.bodies = Bodies(bodies)
         self.events: list[Event] = list(events)
@@ -67,20 +66,16 @@ class Recorder:
 
     async def flush(self) -> None:
         """Write what is new to the store."""
-        if self._store is None or self._run is None:
+        if self._writer is None or self._run is None:
             return
-        async with self._lock:
-            events, bodies = self._take()
-            if events or bodies:
-                await asyncio.to_thread(self._store.append, self._run, events, bodies)
+        events, bodies = self._take()
+        if events or bodies:
+            await self._writer.write(Step(self._run, events, bodies))
 
     async def finish(self, run: RunRecord) -> None:
         """Write the run's end and whatever is new, in one transaction."""
-        if self._store is None:
-            return
-        async with self._lock:
-            events, bodies = self._take()
-            await asyncio.to_thread(self._store.finish, run, events, bodies)
+        if self._writer is not None:
+            await self._writer.write(Step(run, *self._take(), ends=True))
 
     def usage(self) -> Usage:
         """Add up what the run has used so far."""

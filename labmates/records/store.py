@@ -1,14 +1,12 @@
 """The store: runs, their events and bodies, in SQLite or PostgreSQL.
 
-While a run goes on, its finished steps are appended; its end (outcome, last events, scores) is one transaction. Both
-are fenced: only the attempt that holds the run's lease can write (see `records.claims`). All methods block:
-asynchronous callers put them on a thread.
+While a run goes on, its finished steps are appended; its end (outcome, last events, scores) is one transaction. All
+methods block: asynchronous callers put them on a thread.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
-from dataclasses import asdict, fields
+from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -16,34 +14,16 @@ import sqlalchemy as sa
 from labmates.errors import UsageError
 from labmates.records import schema
 from labmates.records.bodies import Body
-from labmates.records.database import Database, StoreError, is_tried_again
-from labmates.records.events import ChargeEvent, Event, JudgeCallEvent, ScoreEvent, event_data, make_event
-from labmates.records.run import ENDED, RunRecord, Usage
+from labmates.records.database import Database, is_tried_again
+from labmates.records.events import Event, ScoreEvent, make_event
+from labmates.records.run import RunRecord, Usage
+from labmates.records.steps import RUN_COLUMNS, Step, costs, insert, is_there, run_row, write_step
 
 DEFAULT_STORE = "sqlite:///labmates.db"
 
 _RUNS = schema.runs
 
-RUN_COLUMNS = [schema.runs.c[field.name] for field in fields(RunRecord)]
-"""The columns that make a `RunRecord`."""
 _CHUNK = 500
-
-
-# Made once: building a statement takes longer than executing it.
-_HOLD = (
-    sa.update(_RUNS)
-    .where(
-        _RUNS.c.id == sa.bindparam("held_run"),
-        _RUNS.c.attempt == sa.bindparam("held_attempt"),
-        _RUNS.c.status == "running",
-    )
-    .values(spent=_RUNS.c.spent + sa.bindparam("cost"))
-)
-_NEW_EVENTS, _NEW_BODIES = sa.insert(schema.events), sa.insert(schema.bodies)
-
-
-class LeaseLostError(StoreError):
-    """Another worker has taken the run over, or it was ended: what this one still does is not kept."""
 
 
 class Store:
@@ -108,17 +88,12 @@ class Store:
             numbered = list(enumerate(events))
             row = {**run_row(run), "lease": self.database.now(connection) + lease, "spent": costs(numbered)}
             if self.database.insert_new(connection, _RUNS, [row]):
-                _append(connection, run.id, numbered, bodies)
+                insert(connection, [(run.id, numbered, bodies)])
 
         self.database.write(write)
 
-    def append(self, run: RunRecord | str, events: Sequence[tuple[int, Event]], bodies: Sequence[Body]) -> None:
-        """Append finished steps: events with their sequence numbers, and the new bodies that they name.
-
-        Parameters
-        ----------
-        run
-            The run that goes on; its attempt must hold the lease. For a run that has ended, its id: judges add to it.
+    def append(self, run: RunRecord, events: Sequence[tuple[int, Event]], bodies: Sequence[Body]) -> None:
+        """Append finished steps of a run that goes on: events with their sequence numbers, and the bodies they name.
 
         Raises
         ------
@@ -127,19 +102,7 @@ class Store:
         StoreError
             If one of the events or bodies is there already.
         """
-        run_id = run.id if isinstance(run, RunRecord) else run
-
-        def write(connection: sa.Connection) -> None:
-            if is_tried_again(connection) and events and _is_there(connection, run_id, *events[0]):
-                return
-            if not isinstance(run, RunRecord):
-                cost = _RUNS.c.spent + costs(events)
-                connection.execute(sa.update(_RUNS).where(_RUNS.c.id == run_id).values(spent=cost))
-            elif not _hold(connection, run, costs(events)):
-                raise LeaseLostError(f"the run {run_id} was taken over by another worker")
-            _append(connection, run_id, events, bodies)
-
-        self.database.write(write)
+        write_step(self.database, Step(run, events, bodies))
 
     def finish(self, run: RunRecord, events: Sequence[tuple[int, Event]], bodies: Sequence[Body]) -> None:
         """Write the end of an attempt (the run's row, its last events and scores) in one transaction.
@@ -149,18 +112,23 @@ class Store:
         LeaseLostError
             If another attempt has the run.
         """
+        write_step(self.database, Step(run, events, bodies, ends=True))
+
+    def add(self, run_id: str, events: Sequence[tuple[int, Event]], bodies: Sequence[Body]) -> None:
+        """Add to a run that has ended, as judges do: events with their sequence numbers, and the bodies they name.
+
+        Raises
+        ------
+        StoreError
+            If one of the events or bodies is there already.
+        """
 
         def write(connection: sa.Connection) -> None:
-            row = {**run_row(run), "worker": None, "lease": None}
-            if not _hold(connection, run, costs(events), **row):
-                if is_tried_again(connection) and _is_written(connection, run):
-                    return
-                raise LeaseLostError(f"the run {run.id} was taken over by another worker")
-            _append(connection, run.id, events, bodies)
-            if run.status not in ENDED:
-                at = self.database.now(connection)
-                attempt = {"run": run.id, "number": run.attempt, "worker": run.worker, "status": run.status, "at": at}
-                self.database.insert_new(connection, schema.attempts, [{**attempt, "reason": row["error"] or ""}])
+            if is_tried_again(connection) and events and is_there(connection, run_id, *events[0]):
+                return
+            insert(connection, [(run_id, events, bodies)])
+            cost = _RUNS.c.spent + costs(events)
+            connection.execute(sa.update(_RUNS).where(_RUNS.c.id == run_id).values(spent=cost))
 
         self.database.write(write)
 
@@ -235,72 +203,10 @@ def _all(query: sa.Select[Any]) -> Callable[[sa.Connection], Sequence[Any]]:
     return lambda connection: connection.execute(query).all()
 
 
-def run_row(run: RunRecord) -> dict[str, Any]:
-    """Return the columns of a run."""
-    values = {column.name: getattr(run, column.name) for column in RUN_COLUMNS}
-    error = run.error
-    if error is not None:  # no database holds half a pair, nor PostgreSQL a NUL
-        error = error.encode("utf-8", "replace").decode("utf-8").replace("\0", "")
-    return {**values, "usage": asdict(run.usage), "error": error}
-
-
 def run_record(row: Any) -> RunRecord:
     """Return the run that stands in a row with the `RUN_COLUMNS`, at least."""
     values = {column.name: row._mapping[column.name] for column in RUN_COLUMNS}
     return RunRecord(**{**values, "usage": Usage(**row.usage)})
-
-
-def _hold(connection: sa.Connection, run: RunRecord, cost: int, **values: Any) -> bool:
-    """Add to what a run has cost, and set `values`, if the run's attempt still holds it; tell whether it does.
-
-    Nobody can take it over before the transaction ends.
-    """
-    bound = {"held_run": run.id, "held_attempt": run.attempt, "cost": cost}
-    return connection.execute(_HOLD, {**bound, **values}).rowcount == 1
-
-
-def _is_written(connection: sa.Connection, run: RunRecord) -> bool:
-    """Tell whether the end of this attempt is there: the connection may have been lost after it was written."""
-    same = sa.and_(_RUNS.c.id == run.id, _RUNS.c.attempt == run.attempt, _RUNS.c.status == run.status)
-    return connection.execute(sa.select(_RUNS.c.id).where(same)).one_or_none() is not None
-
-
-def _append(
-    connection: sa.Connection, run_id: str, events: Sequence[tuple[int, Event]], bodies: Iterable[Body]
-) -> None:
-    if rows := [{"run": run_id, "number": b.number, "media": b.media, "data": b.data} for b in bodies]:
-        connection.execute(_NEW_BODIES, rows)
-    if rows := [
-        {
-            "run": run_id,
-            "seq": seq,
-            "type": event.type,
-            "at": event.at,
-            "step": event.step,
-            "team": event.team,
-            "agent": event.agent,
-            "data": event_data(event),
-        }
-        for seq, event in events
-    ]:
-        connection.execute(_NEW_EVENTS, rows)
-
-
-def _is_there(connection: sa.Connection, run_id: str, seq: int, event: Event) -> bool:
-    table = schema.events
-    query = sa.select(table.c.at, table.c.type).where(table.c.run == run_id, table.c.seq == seq)
-    return connection.execute(query).one_or_none() == (event.at, event.type)
-
-
-def costs(events: Iterable[tuple[int, Event]]) -> int:
-    """Return what events have cost together, in micro-dollars."""
-    return sum(_cost(event) for _, event in events)
-
-
-def _cost(event: Event) -> int:
-    if isinstance(event, ChargeEvent):
-        return 0 if event.cached else event.amount
-    return event.cost if isinstance(event, JudgeCallEvent) else 0
 
 
 def _event(row: Any) -> Event:

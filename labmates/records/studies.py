@@ -12,7 +12,8 @@ from labmates.errors import unknown_name
 from labmates.records import schema
 from labmates.records.claims import committed
 from labmates.records.run import RunRecord
-from labmates.records.store import Store, run_row
+from labmates.records.steps import run_row
+from labmates.records.store import Store
 
 _RUNS, _STUDIES = schema.runs, schema.studies
 

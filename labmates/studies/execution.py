@@ -22,6 +22,7 @@ from labmates.records.events import ErrorEvent, Event
 from labmates.records.recorder import Recorder
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
+from labmates.records.writer import Writer
 from labmates.studies.leases import Lease, Leases
 from labmates.studies.runs import condition_of
 from labmates.studies.whole import to_its_end
@@ -47,6 +48,7 @@ class OpenSession:
         self,
         store: Store,
         leases: Leases,
+        writer: Writer,
         hub: ModelHub,
         judging: Judging,
         saver: BaseCheckpointSaver[Any],
@@ -56,6 +58,7 @@ class OpenSession:
     ) -> None:
         self._store = store
         self._leases = leases
+        self._writer = writer
         self._hub = hub
         self._judging = judging
         self._saver = saver
@@ -114,7 +117,7 @@ class OpenSession:
         return ended_run
 
     def _new_recorder(self, run: RunRecord) -> Recorder:
-        return Recorder(self._store, run, listen=lambda event: self._tell(run, event))
+        return Recorder(self._writer, run, listen=lambda event: self._tell(run, event))
 
     def _recorder(self, run: RunRecord) -> Recorder:
         """Return a recorder that knows what earlier attempts have recorded."""
@@ -122,7 +125,7 @@ class OpenSession:
         bodies = self._store.bodies(run.id)
         for event in events:
             self._tell(run, event)
-        return Recorder(self._store, run, events=events, bodies=bodies, listen=lambda event: self._tell(run, event))
+        return Recorder(self._writer, run, events=events, bodies=bodies, listen=lambda event: self._tell(run, event))
 
     async def _finish(self, run: RunRecord, recorder: Recorder, kind: Kind) -> None:
         await recorder.finish(run)

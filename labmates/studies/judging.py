@@ -251,7 +251,7 @@ def add_events(store: Store, run_id: str, make: Callable[[Sequence[ScoreEvent], 
         if not new:
             return []
         try:
-            store.append(run_id, list(enumerate(new, start=len(events))), bodies.take_new())
+            store.add(run_id, list(enumerate(new, start=len(events))), bodies.take_new())
         except StoreError:
             if attempt == WRITE_ATTEMPTS:
                 raise

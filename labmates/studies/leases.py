@@ -12,7 +12,7 @@ from typing import Any
 from labmates.records.claims import BEAT_SECONDS, Claims
 from labmates.records.database import StoreError
 from labmates.records.run import RunRecord
-from labmates.records.store import LeaseLostError
+from labmates.records.steps import LeaseLostError
 
 _log = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ class Leases:
             if not lease.lost:
                 raise
             task.uncancel()
-            raise LeaseLostError(f"the run {run.id} was taken over by another worker") from None
+            raise LeaseLostError(run.id) from None
         finally:
             if self._held.get(run.id) is lease:
                 del self._held[run.id]

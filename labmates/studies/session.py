@@ -19,6 +19,7 @@ from labmates.records.calls import StoredCalls
 from labmates.records.claims import Claims
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
+from labmates.records.writer import Writer
 from labmates.sandboxes.choose import choose_backend
 from labmates.studies.checkpoints import open_saver
 from labmates.studies.execution import OpenSession, Watch
@@ -148,7 +149,9 @@ class Session:
             judging = Judging(panel, judges_hub)
             leases = Leases(self.claims)
             await stack.enter_async_context(leases.beating())
-            yield OpenSession(self._store, leases, hub, judging, saver, workshop, self._watch, self._brake)
+            writer = Writer(self._store.database)
+            stack.push_async_callback(writer.close)
+            yield OpenSession(self._store, leases, writer, hub, judging, saver, workshop, self._watch, self._brake)
 
 
 @asynccontextmanager

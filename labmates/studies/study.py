@@ -13,7 +13,8 @@ from labmates.budgets.prices import PriceList
 from labmates.errors import UsageError
 from labmates.judges.panel import make_panel
 from labmates.records.run import RunRecord, new_run_id
-from labmates.records.store import LeaseLostError, Store
+from labmates.records.steps import LeaseLostError
+from labmates.records.store import Store
 from labmates.records.studies import Planned, StudyRecord, enter_study, study_counts, study_names, study_record
 from labmates.studies.execution import OpenSession, Watch
 from labmates.studies.runs import new_runs

@@ -134,7 +134,7 @@ def test_the_newest_score_of_each_judge_counts_and_unscored_ones_and_means_do_no
     store.create(run)
     said = [("a", 0.1), ("a", 0.2), ("b", 0.5), ("b", None), ("c", None), ("rubric", 0.9)]
     events = [ScoreEvent(judge=judge, version="1", metric="quality", value=value, reason="") for judge, value in said]
-    store.append("r1", list(enumerate(events)), [])
+    store.add("r1", list(enumerate(events)), [])
     frame = ratings_frame(store, [run])
     store.close()
     assert frame[["run", "task", "models", "judge", "value"]].to_numpy().tolist() == [

@@ -129,7 +129,7 @@ def test_scores_are_read_from_the_store(tmp_path: Path) -> None:
     store = Store(f"sqlite:///{tmp_path}/runs.db")
     run = judged(True, 0).run
     store.create(run)
-    store.append(run.id, [(0, score(0.7))], [])
+    store.add(run.id, [(0, score(0.7))], [])
     [found] = judged_runs(store, list(store.runs()))
     assert [one.value for one in found.scores] == [0.7]
     store.close()

@@ -19,7 +19,8 @@ from labmates.records import claims, schema
 from labmates.records.claims import Claims
 from labmates.records.events import ChargeEvent, Event
 from labmates.records.run import RunRecord, new_run_id
-from labmates.records.store import LeaseLostError, Store
+from labmates.records.steps import LeaseLostError
+from labmates.records.store import Store
 from labmates.records.studies import Planned, StudyRecord, enter_study, retry_failed, study_counts
 
 ELSEWHERE = "elsewhere/0123456789abcdef/1-2-3"

@@ -14,6 +14,7 @@ from labmates.records.recorder import Recorder
 from labmates.records.run import RunRecord, Usage, new_run_id
 from labmates.records.store import Store
 from labmates.records.view import events_frame, run_json, runs_frame, scores_frame
+from labmates.records.writer import Writer
 
 
 def a_run(**changes: object) -> RunRecord:
@@ -59,7 +60,7 @@ def store(tmp_path: Path) -> Store:
 async def test_a_run_comes_back_whole_with_events_and_bodies(store: Store) -> None:
     run = a_run()
     store.create(run)
-    recorder = Recorder(store, run)
+    recorder = Recorder(Writer(store.database), run)
     number = recorder.bodies.keep({"role": "user", "content": "hello"})
     recorder.emit(*some_events())
     ended = replace(run, status="completed", metrics={"accuracy": 0.5}, usage=recorder.usage(), seconds=1.5)
@@ -75,11 +76,11 @@ async def test_a_run_comes_back_whole_with_events_and_bodies(store: Store) -> No
 async def test_steps_that_were_flushed_survive_and_are_known_as_done(store: Store) -> None:
     run = a_run()
     store.create(run)
-    recorder = Recorder(store, run)
+    recorder = Recorder(Writer(store.database), run)
     recorder.emit(*some_events()[:3])
     await recorder.flush()
     recorder.emit(PhaseEvent(step="lost", team="data", status="ended", number=0))
-    again = Recorder(store, run, events=store.events(run.id), bodies=store.bodies(run.id))
+    again = Recorder(Writer(store.database), run, events=store.events(run.id), bodies=store.bodies(run.id))
     assert again.done("charge", "data/0/data_lead/plan/0") == recorder.events[2]
     assert again.done("phase", "lost") is None
     assert again.spent() == 20
@@ -92,9 +93,9 @@ async def test_steps_that_were_flushed_survive_and_are_known_as_done(store: Stor
 async def test_the_end_of_a_run_is_written_whole_or_not_at_all(store: Store) -> None:
     run = a_run()
     store.create(run)
-    recorder = Recorder(store, run)
+    recorder = Recorder(Writer(store.database), run)
     recorder.emit(*some_events())
-    store.append(run.id, [(3, some_events()[0])], [])
+    store.add(run.id, [(3, some_events()[0])], [])
     with pytest.raises(StoreError):
         await recorder.finish(replace(run, status="completed"))
     assert store.run(run.id).status == "running"

@@ -23,6 +23,7 @@ from labmates.records.recorder import Recorder
 from labmates.records.run import RunRecord, new_run_id
 from labmates.records.store import Store
 from labmates.records.upgrade import upgrade_store
+from labmates.records.writer import Writer
 
 FIRST = """
 create table labmates_meta (name varchar(40) not null primary key, value text not null);
@@ -57,7 +58,7 @@ def store(store_url: str) -> Iterator[Store]:
 
 async def test_texts_of_every_kind_come_back(store: Store) -> None:
     run = Claims(store, this_worker()).new(RunRecord(new_run_id(), "science", "k", 0, 0, {}, ["m"]))
-    recorder = Recorder(store, run)
+    recorder = Recorder(Writer(store.database), run)
     odd = "NUL \0, half a pair \ud800, control \x1b, and 🌊"
     number = recorder.bodies.keep({"content": odd})
     picture = recorder.bodies.keep(b"\x89PNG\r\n\x1a\n\0\xff")

@@ -78,5 +78,5 @@ def ended_run(
             ArtifactEvent(team="writing", agent="lead_author", name="final_paper", version=1, content=written)
         )
     store.create(run)
-    store.append(run.id, list(enumerate([*events, *more])), bodies.take_new())
+    store.add(run.id, list(enumerate([*events, *more])), bodies.take_new())
     return run

@@ -91,6 +91,6 @@ def test_parquet_without_its_library_names_the_extra(
 
 def test_a_run_without_scores_or_metrics_has_its_row_too(store: Store, tmp_path: Path) -> None:
     run = ended_run(store, "", seed=2)
-    store.append(run.id, [], [])
+    store.add(run.id, [], [])
     assert export_runs(store, tmp_path / "x.jsonl", "jsonl") == 3
     assert replace(run).id in {row["id"] for row in read(tmp_path / "x.jsonl")}

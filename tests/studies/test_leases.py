@@ -14,7 +14,8 @@ import pytest
 from labmates.records.claims import Claims
 from labmates.records.database import StoreError
 from labmates.records.run import RunRecord
-from labmates.records.store import LeaseLostError, Store
+from labmates.records.steps import LeaseLostError
+from labmates.records.store import Store
 from labmates.studies import leases
 from labmates.studies.leases import Leases
 from tests.studies.ended import fresh_run

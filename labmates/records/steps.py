@@ -1,0 +1,208 @@
+"""What attempts write into the store: their finished steps and their ends, many of them in one transaction.
+
+Each is fenced: it is written only while its attempt holds the lease of its run (see `records.claims`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, fields
+from operator import itemgetter
+from typing import Any
+
+import sqlalchemy as sa
+
+from labmates.records import schema
+from labmates.records.bodies import Body
+from labmates.records.database import Database, StoreError, is_tried_again
+from labmates.records.events import ChargeEvent, Event, JudgeCallEvent, event_data
+from labmates.records.run import ENDED, RunRecord
+
+_log = logging.getLogger(__name__)
+_RUNS = schema.runs
+RUN_COLUMNS = [_RUNS.c[field.name] for field in fields(RunRecord)]
+"""The columns that make a `RunRecord`."""
+
+# Made once: building a statement takes longer than executing it.
+_NEW_EVENTS, _NEW_BODIES = sa.insert(schema.events), sa.insert(schema.bodies)
+_ON = (
+    sa.update(_RUNS)
+    .where(
+        _RUNS.c.id == sa.bindparam("held_run"),
+        _RUNS.c.attempt == sa.bindparam("held_attempt"),
+        _RUNS.c.status == "running",
+    )
+    .values(spent=_RUNS.c.spent + sa.bindparam("cost"))
+)
+_END = _ON.values({column.name: sa.bindparam(f"new_{column.name}") for column in (*RUN_COLUMNS, _RUNS.c.lease)})
+
+
+class LeaseLostError(StoreError):
+    """Another worker has taken the run over, or it was ended: what this one still does is not kept."""
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__(f"the run {run_id} was taken over by another worker")
+
+
+class _NotAllError(Exception):
+    """Not all of several steps can be written, or they may have been: none is."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """What an attempt has to write at once.
+
+    Attributes
+    ----------
+    run
+        The run as it was claimed; where the attempt ends, as it ended.
+    events, bodies
+        The new ones, events with their sequence numbers.
+    ends
+        Whether this is the end of the attempt.
+    """
+
+    run: RunRecord
+    events: Sequence[tuple[int, Event]]
+    bodies: Sequence[Body]
+    ends: bool = False
+
+
+def write_step(database: Database, step: Step, *, again: bool = False) -> None:
+    """Write a step.
+
+    Parameters
+    ----------
+    again
+        It may be there already, though nobody said so.
+
+    Raises
+    ------
+    LeaseLostError
+        If another attempt has the run.
+    StoreError
+        If one of the events or bodies is there already.
+    """
+    database.write(lambda connection: _write(database, connection, step, again or is_tried_again(connection)))
+
+
+def write_steps(database: Database, steps: Sequence[Step]) -> list[Exception | None]:
+    """Write steps, in one transaction if all of them can be, and return what was wrong with each.
+
+    Several steps of one run are written in their order.
+    """
+    # An attempt that ends, but not its run, has more to write; that is rare.
+    if len(steps) > 1 and all(step.run.status in ENDED for step in steps if step.ends):
+        try:
+            database.write(lambda connection: _write_together(connection, steps))
+        except StoreError as error:
+            return [error] * len(steps)
+        except Exception:  # One of them is not as it should be.
+            _log.debug("%d steps are written one by one", len(steps), exc_info=True)
+        else:
+            return [None] * len(steps)
+    return [_error_of(database, step) for step in steps]
+
+
+def _error_of(database: Database, step: Step) -> Exception | None:
+    try:
+        write_step(database, step, again=True)
+    except Exception as error:
+        return error
+    return None
+
+
+def _write_together(connection: sa.Connection, steps: Sequence[Step]) -> None:
+    if is_tried_again(connection):
+        raise _NotAllError
+    for statement, ends in ((_ON, False), (_END, True)):
+        rows = [_held(step) for step in steps if step.ends == ends]
+        rows.sort(key=itemgetter("held_run"))  # the same order in all processes: none waits for another in a circle
+        if rows and connection.execute(statement, rows).rowcount != len(rows):
+            raise _NotAllError
+    try:
+        insert(connection, [(step.run.id, step.events, step.bodies) for step in steps])
+    except sa.exc.IntegrityError as error:
+        raise _NotAllError from error
+
+
+def _write(database: Database, connection: sa.Connection, step: Step, again: bool) -> None:
+    run = step.run
+    if again and not step.ends and step.events and is_there(connection, run.id, *step.events[0]):
+        return
+    if not connection.execute(_END if step.ends else _ON, _held(step)).rowcount:
+        if again and step.ends and _has_ended(connection, run):
+            return
+        raise LeaseLostError(run.id)
+    insert(connection, [(run.id, step.events, step.bodies)])
+    if step.ends and run.status not in ENDED:
+        at = database.now(connection)
+        attempt = {"run": run.id, "number": run.attempt, "worker": run.worker, "status": run.status, "at": at}
+        database.insert_new(connection, schema.attempts, [{**attempt, "reason": run_row(run)["error"] or ""}])
+
+
+def _held(step: Step) -> dict[str, Any]:
+    """Return the parameters of the statement that writes a step to its run's row."""
+    held = {"held_run": step.run.id, "held_attempt": step.run.attempt, "cost": costs(step.events)}
+    if not step.ends:
+        return held
+    row = {**run_row(step.run), "worker": None, "lease": None}
+    return {**held, **{f"new_{name}": value for name, value in row.items()}}
+
+
+def _has_ended(connection: sa.Connection, run: RunRecord) -> bool:
+    """Tell whether the end of this attempt is there: the connection may have been lost after it was written."""
+    same = sa.and_(_RUNS.c.id == run.id, _RUNS.c.attempt == run.attempt, _RUNS.c.status == run.status)
+    return connection.execute(sa.select(_RUNS.c.id).where(same)).one_or_none() is not None
+
+
+def is_there(connection: sa.Connection, run_id: str, seq: int, event: Event) -> bool:
+    """Tell whether an event of a run stands in the store."""
+    table = schema.events
+    query = sa.select(table.c.at, table.c.type).where(table.c.run == run_id, table.c.seq == seq)
+    return connection.execute(query).one_or_none() == (event.at, event.type)
+
+
+def insert(connection: sa.Connection, runs: Iterable[tuple[str, Sequence[tuple[int, Event]], Sequence[Body]]]) -> None:
+    """Insert events, with their sequence numbers, and bodies of runs."""
+    events, bodies = [], []
+    for run_id, new_events, new_bodies in runs:
+        bodies += [{"run": run_id, "number": b.number, "media": b.media, "data": b.data} for b in new_bodies]
+        events += [
+            {
+                "run": run_id,
+                "seq": seq,
+                "type": event.type,
+                "at": event.at,
+                "step": event.step,
+                "team": event.team,
+                "agent": event.agent,
+                "data": event_data(event),
+            }
+            for seq, event in new_events
+        ]
+    if bodies:
+        connection.execute(_NEW_BODIES, bodies)
+    if events:
+        connection.execute(_NEW_EVENTS, events)
+
+
+def run_row(run: RunRecord) -> dict[str, Any]:
+    """Return the columns of a run."""
+    values = {column.name: getattr(run, column.name) for column in RUN_COLUMNS}
+    error = run.error
+    if error is not None:  # no database holds half a pair, nor PostgreSQL a NUL
+        error = error.encode("utf-8", "replace").decode("utf-8").replace("\0", "")
+    return {**values, "usage": asdict(run.usage), "error": error}
+
+
+def costs(events: Iterable[tuple[int, Event]]) -> int:
+    """Return what events have cost together, in micro-dollars."""
+    return sum(_cost(event) for _, event in events)
+
+
+def _cost(event: Event) -> int:
+    if isinstance(event, ChargeEvent):
+        return 0 if event.cached else event.amount
+    return event.cost if isinstance(event, JudgeCallEvent) else 0
