@@ -12,9 +12,9 @@ import time
 from collections import Counter
 from typing import Any
 
-from labmates.records.audit import audit
 from labmates.records.store import Store
 from labmates.records.studies import study_counts
+from labmates.studies.audit import audit
 from labmates.studies.processes import work_in_processes
 from labmates.studies.ray_executor import work_on_ray
 from labmates.studies.source import Source

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,7 @@ from labmates.errors import UsageError, explain
 from labmates.judges.panel import ALWAYS, make_panel
 from labmates.models.options import ModelOptions
 from labmates.records.run import RunRecord
-from labmates.records.store import DEFAULT_STORE, Store
+from labmates.records.store import Store, store_url
 from labmates.records.view import runs_frame, scores_frame
 from labmates.studies.judging import Judged, judge_runs, judgeable
 from labmates.studies.runs import new_runs
@@ -26,11 +25,6 @@ from labmates.workflows.kinds import KINDS, Condition
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-def store_url(store: str | None = None) -> str:
-    """Return the URL of the store: the given one, else ``LABMATES_STORE``, else a file in the working directory."""
-    return store or os.environ.get("LABMATES_STORE") or DEFAULT_STORE
 
 
 def make_condition(kind: str, values: Mapping[str, Any], names: Callable[[str], str] = str) -> Condition:

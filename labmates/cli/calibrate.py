@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from labmates.cli.common import verbose_option
 from labmates.cli.console import err, out, print_json
 from labmates.cli.interrupt import run_until_stopped
-from labmates.cli.options import model_options, options_of, verbose_option
+from labmates.cli.options import model_options, options_of
 from labmates.models.options import ModelOptions
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
+from labmates.cli.common import store_option, verbose_option
 from labmates.cli.console import out
-from labmates.cli.options import store_option, verbose_option
 from labmates.errors import UsageError
 
 DIAGRAM = "data → model → eval → writing"
@@ -32,10 +32,10 @@ def demo(store: str | None, task: str, seed: int, reports: Path) -> int:
     report; two judges score it. No model is called and no key is needed: the agents are the baseline
     scripted:diligent.
     """
-    from labmates.api import make_condition, store_url
+    from labmates.api import make_condition
     from labmates.cli.run import execute
     from labmates.cli.show import report_of
-    from labmates.records.store import Store
+    from labmates.records.store import Store, store_url
     from labmates.studies.runs import new_runs
     from labmates.studies.settings import RunSettings
 

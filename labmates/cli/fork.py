@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from labmates.cli.options import options_of, store_option, verbose_option
+from labmates.cli.common import store_option, verbose_option
+from labmates.cli.options import options_of
 from labmates.cli.run import execute, settings_of
 from labmates.errors import UsageError
 from labmates.models.options import ModelOptions
@@ -43,8 +44,7 @@ def fork(run_id: str, at: int, changes: tuple[str, ...], as_json: bool, store: s
     new run names RUN and the event as its origin. A change is refused if what is taken over would not have come about
     with it.
     """
-    from labmates.api import store_url
-    from labmates.records.store import Store
+    from labmates.records.store import Store, store_url
     from labmates.studies.fork import fork as make
 
     wanted = dict(map(_change, changes))

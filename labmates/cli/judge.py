@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from labmates.cli.calibrate import calibrate
+from labmates.cli.common import store_option, verbose_option
 from labmates.cli.console import clean, complain, err, out, print_json
 from labmates.cli.interrupt import run_until_stopped
-from labmates.cli.options import model_options, options_of, store_option, verbose_option
+from labmates.cli.options import model_options, options_of
 from labmates.cli.runs import run_choice
 from labmates.errors import UsageError
 from labmates.models.options import ModelOptions
@@ -78,10 +79,9 @@ def judge(
     Name runs, or choose all of a study, kind or task. Scores are added to those that a run has; a judge that has scored
     a run already is not asked again. With --base-url, judges named openai:... are asked at that server.
     """
-    from labmates.api import store_url
     from labmates.budgets.prices import read_prices
     from labmates.judges.panel import ALWAYS, make_panel
-    from labmates.records.store import Store
+    from labmates.records.store import Store, store_url
     from labmates.studies.judging import judge_runs, judgeable
     from labmates.studies.select import select_runs
 

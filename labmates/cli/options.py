@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-import sys
 import types
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin
@@ -63,32 +61,6 @@ def model_options(values: dict[str, Any]) -> ModelOptions:
         return ModelOptions.model_validate(given(values, ModelOptions))
     except ValidationError as error:
         raise UsageError(explain(error, flag)) from error
-
-
-def store_option(function: F) -> F:
-    """Add ``--store``."""
-    return click.option(
-        "--store",
-        metavar="URL",
-        envvar="LABMATES_STORE",
-        help="Where runs are kept. Default: sqlite:///labmates.db, or LABMATES_STORE.",
-    )(function)
-
-
-def verbose_option(function: F) -> F:
-    """Add ``-v``."""
-
-    def start(_ctx: click.Context, _param: click.Parameter, value: int) -> None:
-        if value:
-            handler = logging.StreamHandler(sys.stderr)
-            handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-            logger = logging.getLogger("labmates")
-            logger.addHandler(handler)
-            logger.setLevel(logging.DEBUG if value > 1 else logging.INFO)
-
-    return click.option(
-        "-v", "--verbose", count=True, callback=start, expose_value=False, help="Log to standard error; -vv logs more."
-    )(function)
 
 
 def _option(name: str, field: FieldInfo) -> click.Option:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from labmates.cli.common import store_option, verbose_option
 from labmates.cli.console import clean, err, out, print_json
 from labmates.cli.interrupt import run_until_stopped
-from labmates.cli.options import store_option, verbose_option
 from labmates.studies.settings import RunSettings
 
 if TYPE_CHECKING:
@@ -35,8 +35,7 @@ def replay(run_id: str, sandbox: str | None, as_json: bool, store: str | None) -
     no model score again. Left out are scores of models and those that were added later. The exit code is 0 if all is
     the same, else 1.
     """
-    from labmates.api import store_url
-    from labmates.records.store import Store
+    from labmates.records.store import Store, store_url
     from labmates.studies.replay import replay as execute
 
     def notify(text: str) -> None:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import click
 from pydantic import ValidationError
 
+from labmates.cli.common import store_option, verbose_option
 from labmates.cli.console import complain, err
 from labmates.cli.interrupt import run_until_stopped
-from labmates.cli.options import flag, given, options_of, store_option, verbose_option
+from labmates.cli.options import flag, given, options_of
 from labmates.errors import UsageError, explain
 from labmates.models.options import ModelOptions
 from labmates.studies.settings import RunSettings
@@ -59,8 +60,8 @@ def _command(kind: str) -> click.Command:
     def callback(
         store: str | None, replicates: int, seed: int, resume: str | None, as_json: bool, **values: Any
     ) -> int:
-        from labmates.api import make_condition, store_url
-        from labmates.records.store import Store
+        from labmates.api import make_condition
+        from labmates.records.store import Store, store_url
         from labmates.studies.runs import new_runs, stopped_run
 
         asked = given(values, condition)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from labmates.cli.common import store_option
 from labmates.cli.console import clean, out, print_json
-from labmates.cli.options import store_option
 from labmates.errors import UsageError
 
 if TYPE_CHECKING:
@@ -47,13 +47,12 @@ def show(
     as_json: bool,
 ) -> int:
     """Tell the story of a run: phases, who said what, code and its output, artifacts, budget, scores."""
-    from labmates.api import store_url
     from labmates.budgets.money import format_dollars
     from labmates.cli.events import list_events
     from labmates.cli.summary import handoff_table, print_run
     from labmates.records.bodies import Bodies
     from labmates.records.material import save_material
-    from labmates.records.store import Store
+    from labmates.records.store import Store, store_url
     from labmates.records.view import run_json
     from labmates.studies.judging import judging_usage
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
+from labmates.cli.common import store_option
 from labmates.cli.console import clean, err, out
-from labmates.cli.options import store_option
 
 
 @click.group(epilog="Example: labmates store upgrade")
@@ -23,10 +23,9 @@ def check(store: str | None, study: str | None) -> int:
     """
     from rich.progress import Progress
 
-    from labmates.api import store_url
-    from labmates.records.audit import audit
-    from labmates.records.store import Store
+    from labmates.records.store import Store, store_url
     from labmates.records.studies import study_record
+    from labmates.studies.audit import audit
 
     database = Store(store_url(store), must_exist=True)
     try:
@@ -51,7 +50,7 @@ def check(store: str | None, study: str | None) -> int:
 @store_option
 def upgrade(store: str | None) -> None:
     """Bring a store that an older labmates has made up to date. Make a copy first: there is no way back."""
-    from labmates.api import store_url
+    from labmates.records.store import store_url
     from labmates.records.upgrade import upgrade_store
 
     before, after = upgrade_store(store_url(store))

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from labmates.cli.common import store_option, verbose_option
 from labmates.cli.console import complain, err, out, print_json
-from labmates.cli.options import store_option, verbose_option
 from labmates.errors import LabmatesError, UsageError
 
 if TYPE_CHECKING:
     from labmates.records.store import Store
-    from labmates.records.studies import Counts
+    from labmates.records.studies import Counts, StudyRecord
     from labmates.studies.plan import Plan
     from labmates.studies.spec import StudySpec
 
@@ -38,7 +38,8 @@ def study() -> None:
 def list_studies() -> None:
     """List the studies that come with labmates."""
     from labmates.studies import ready
-    from labmates.studies.spec import find_study, read_spec
+    from labmates.studies.source import find_study
+    from labmates.studies.spec import read_spec
 
     for name in ready.names():
         spec = read_spec(find_study(name))
@@ -66,7 +67,8 @@ def plan(study: str, store: str | None, as_json: bool) -> None:
     Numbers come from runs of the same kind in the store, where there are any, and else from what the kind assumes.
     """
     from labmates.studies.plan import make_plan
-    from labmates.studies.spec import conditions_of, find_study, read_spec
+    from labmates.studies.source import find_study
+    from labmates.studies.spec import conditions_of, read_spec
 
     source = find_study(study)
     spec = read_spec(source)
@@ -105,10 +107,10 @@ def run(
     Started again it goes on where it was; when all runs have ended it does nothing. A study that has grown since (more
     replicates, more values) keeps what is there. Other machines that reach the store can join: labmates worker.
     """
-    from labmates.api import store_url
-    from labmates.records.store import Store
+    from labmates.records.store import Store, store_url
     from labmates.records.studies import study_counts
-    from labmates.studies.spec import find_study, read_spec
+    from labmates.studies.source import find_study
+    from labmates.studies.spec import read_spec
     from labmates.studies.study import enter
 
     if ray_address and executor != "ray":
@@ -125,7 +127,7 @@ def run(
         stopped = False
         if study_counts(database, spec.name).of("planned", "interrupted", "running"):
             stopped = _execute(database, url, spec, workers or spec.concurrency.processes, executor, ray_address)
-        return _report(database, spec, stopped, as_json)
+        return _report(database, spec.name, stopped, as_json)
     finally:
         database.close()
 
@@ -136,13 +138,9 @@ def run(
 @_json
 def status(study: str | None, store: str | None, as_json: bool) -> None:
     """Tell how far a study has come, also while it goes on; by default the only one in the store."""
-    from labmates.records.studies import study_counts
-    from labmates.studies.study import stored_spec
-
     database = _open(store)
     try:
-        spec = stored_spec(database, _name_of(study))
-        _show_status(database, spec, study_counts(database, spec.name), as_json)
+        _show_status(database, _stored(database, study), as_json)
     finally:
         database.close()
 
@@ -155,7 +153,6 @@ def status(study: str | None, store: str | None, as_json: bool) -> None:
 def export(study: str | None, store: str | None, form: Any, path: Path) -> None:
     """Write one row per run that was begun: the keys of its JSON record, those of its parts joined by dots."""
     from labmates.studies.export import export_runs
-    from labmates.studies.study import stored_spec
 
     ending = path.suffix.removeprefix(".")
     if form is None and ending not in FORMATS:
@@ -163,7 +160,7 @@ def export(study: str | None, store: str | None, form: Any, path: Path) -> None:
     chosen: Any = form or ending
     database = _open(store)
     try:
-        name = stored_spec(database, _name_of(study)).name
+        name = _stored(database, study).name
         with err().status("reading runs …") as shown:
             rows = export_runs(database, path, chosen, study=name, watch=lambda n: shown.update(f"{n:,} runs read"))
     finally:
@@ -181,11 +178,10 @@ def retry(study: str | None, store: str | None) -> None:
     Why they failed is kept with them.
     """
     from labmates.records.studies import retry_failed
-    from labmates.studies.study import stored_spec
 
     database = _open(store)
     try:
-        name = stored_spec(database, _name_of(study)).name
+        name = _stored(database, study).name
         number = retry_failed(database, name)
     finally:
         database.close()
@@ -194,16 +190,14 @@ def retry(study: str | None, store: str | None) -> None:
 
 
 def _open(store: str | None) -> Store:
-    from labmates.api import store_url
-    from labmates.records.store import Store
+    from labmates.records.store import Store, store_url
 
     return Store(store_url(store), must_exist=True)
 
 
 def _existing(store: str | None) -> Store | None:
     """Return the store, or None if nobody named one and there is none yet."""
-    from labmates.api import store_url
-    from labmates.records.store import DEFAULT_STORE
+    from labmates.records.store import DEFAULT_STORE, store_url
 
     url = store_url(store)
     if url == DEFAULT_STORE and not Path(DEFAULT_STORE.removeprefix("sqlite:///")).exists():
@@ -211,13 +205,15 @@ def _existing(store: str | None) -> Store | None:
     return _open(store)
 
 
-def _name_of(study: str | None) -> str | None:
-    """Return the name in the store of a study that was named by it, or by its file."""
-    if study is None or not study.endswith((".yaml", ".yml")):
-        return study
-    from labmates.studies.spec import find_study, read_spec
+def _stored(database: Store, study: str | None) -> StudyRecord:
+    """Return the study of the store that was named by its name, or by its file; without one, the only one."""
+    from labmates.records.studies import study_record
 
-    return read_spec(find_study(study)).name
+    if study is not None and study.endswith((".yaml", ".yml")):
+        from labmates.studies.source import find_study
+
+        study = str(find_study(study).data["name"])
+    return study_record(database, study)
 
 
 def _execute(database: Store, url: str, spec: StudySpec, workers: int, executor: str, ray_address: str | None) -> bool:
@@ -252,53 +248,54 @@ def _execute(database: Store, url: str, spec: StudySpec, workers: int, executor:
         ) from error
 
 
-def _report(database: Store, spec: StudySpec, stopped: bool, as_json: bool) -> int:
-    from labmates.records.studies import study_counts
-
-    counts = study_counts(database, spec.name)
-    _show_status(database, spec, counts, as_json)
+def _report(database: Store, name: str, stopped: bool, as_json: bool) -> int:
+    counts = _show_status(database, _stored(database, name), as_json)
     if stopped:
         err().print("Stopped; everything is kept. Go on with the same command.", markup=False)
         return 130
     if counts.of("failed"):
-        complain(f"{counts.of('failed')} runs failed; try them again with: labmates study retry {spec.name} --failed")
+        complain(f"{counts.of('failed')} runs failed; try them again with: labmates study retry {name} --failed")
         return 1
     return 0
 
 
-def _show_status(database: Store, spec: StudySpec, counts: Counts, as_json: bool) -> None:
+def _show_status(database: Store, study: StudyRecord, as_json: bool) -> Counts:
+    from labmates.records.studies import study_counts
+
+    counts = study_counts(database, study.name)
     if as_json:
-        print_json(_status_json(spec, counts))
+        print_json(_status_json(study, counts))
     else:
-        _print_status(database, spec, counts)
+        _print_status(database, study, counts)
+    return counts
 
 
-def _status_json(spec: StudySpec, counts: Counts) -> dict[str, Any]:
+def _status_json(study: StudyRecord, counts: Counts) -> dict[str, Any]:
     from labmates.budgets.money import format_dollars
 
     return {
-        "study": spec.name,
+        "study": study.name,
         "runs": counts.total,
         "status": dict(counts.runs),
         "spent": format_dollars(counts.spent),
-        "cap": None if spec.cap is None else format_dollars(spec.cap),
-        "capped": counts.cannot_go_on(spec.cap),
+        "cap": None if study.cap is None else format_dollars(study.cap),
+        "capped": counts.cannot_go_on(study.cap),
         "workers": dict(counts.workers),
     }
 
 
-def _print_status(database: Store, spec: StudySpec, counts: Counts) -> None:
+def _print_status(database: Store, study: StudyRecord, counts: Counts) -> None:
     from labmates.budgets.money import show_dollars
     from labmates.records.studies import failure_reasons
 
     said = ", ".join(f"{number} {status}" for status, number in sorted(counts.runs.items()))
-    of_cap = "" if spec.cap is None else f" of {show_dollars(spec.cap)}"
-    out().print(f"{spec.name}: {counts.total} runs: {said}; {show_dollars(counts.spent)}{of_cap} spent", markup=False)
+    of_cap = "" if study.cap is None else f" of {show_dollars(study.cap)}"
+    out().print(f"{study.name}: {counts.total} runs: {said}; {show_dollars(counts.spent)}{of_cap} spent", markup=False)
     for worker, number in counts.workers.items():
         out().print(f"  {worker} works on {number}", markup=False)
-    for reason, number in failure_reasons(database, spec.name, _SHOWN_REASONS):
+    for reason, number in failure_reasons(database, study.name, _SHOWN_REASONS):
         out().print(f"  {number} failed: {reason[:200]}", markup=False)
-    if counts.cannot_go_on(spec.cap):
+    if counts.cannot_go_on(study.cap):
         waiting = counts.of("planned", "interrupted")
         out().print(
             f"The cap can't pay more: {waiting} runs wait. Raise 'cap' and start the study again.", markup=False

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from labmates.cli.common import store_option
 from labmates.cli.console import clean, out, print_json
-from labmates.cli.options import store_option
 from labmates.cli.runs import run_choice
 from labmates.errors import UsageError
 
@@ -40,8 +40,7 @@ def teamwork(
     """
     from labmates.analysis.teamwork import judged_runs
     from labmates.analysis.teamwork import teamwork as compute
-    from labmates.api import store_url
-    from labmates.records.store import Store
+    from labmates.records.store import Store, store_url
     from labmates.studies.select import select_runs
 
     database = Store(store_url(store), must_exist=True)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from labmates.cli.common import verbose_option
 from labmates.cli.console import clean, err
-from labmates.cli.options import verbose_option
 
 if TYPE_CHECKING:
     from labmates.workflows.brake import Brake
@@ -38,10 +38,9 @@ def worker(
     """
     from pydantic import ValidationError
 
-    from labmates.api import store_url
     from labmates.cli.interrupt import run_until_stopped
     from labmates.errors import UsageError, explain
-    from labmates.records.store import Store
+    from labmates.records.store import Store, store_url
     from labmates.studies.settings import RunSettings
     from labmates.studies.study import stored_spec, work_on
     from labmates.workflows.brake import Brake

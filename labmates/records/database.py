@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from importlib import import_module
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
@@ -249,9 +250,7 @@ def _begin_sqlite(connection: sa.Connection) -> None:
 
 
 def _insert_of(dialect: str) -> Any:
-    from sqlalchemy.dialects import postgresql, sqlite
-
-    return sqlite.insert if dialect == "sqlite" else postgresql.insert
+    return import_module(f"sqlalchemy.dialects.{dialect}").insert  # the one alone: they take long to import
 
 
 def _is_passing(error: DBAPIError) -> bool:

@@ -6,6 +6,7 @@ methods block: asynchronous callers put them on a thread.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
@@ -24,6 +25,11 @@ DEFAULT_STORE = "sqlite:///labmates.db"
 _RUNS = schema.runs
 
 _CHUNK = 500
+
+
+def store_url(store: str | None = None) -> str:
+    """Return the URL of the store: the given one, else ``LABMATES_STORE``, else a file in the working directory."""
+    return store or os.environ.get("LABMATES_STORE") or DEFAULT_STORE
 
 
 class Store:

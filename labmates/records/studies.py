@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from labmates.errors import unknown_name
+from labmates.errors import UsageError, unknown_name
 from labmates.records import schema
 from labmates.records.claims import committed
 from labmates.records.run import RunRecord
@@ -133,23 +133,27 @@ def enter_study(
     return store.database.write(write)
 
 
-def study_record(store: Store, name: str) -> StudyRecord:
-    """Return a study of the store.
+def study_record(store: Store, name: str | None) -> StudyRecord:
+    """Return a study of the store; without a name, the only one.
 
     Raises
     ------
     UsageError
-        If there is none of this name.
+        If there is none, or there are several and no name was given.
     """
 
     def read(connection: sa.Connection) -> tuple[Any, list[str]]:
-        row = connection.execute(sa.select(_STUDIES).where(_STUDIES.c.name == name)).one_or_none()
-        return row, list(connection.execute(sa.select(_STUDIES.c.name)).scalars()) if row is None else []
+        known = list(connection.execute(sa.select(_STUDIES.c.name)).scalars())
+        wanted = known[0] if name is None and len(known) == 1 else name
+        return connection.execute(sa.select(_STUDIES).where(_STUDIES.c.name == wanted)).one_or_none(), known
 
     row, known = store.database.read(read)
-    if row is None:
+    if row is not None:
+        return StudyRecord(row.name, row.spec, row.cap, row.created)
+    if name is not None:
         raise unknown_name("study", name, known)
-    return StudyRecord(row.name, row.spec, row.cap, row.created)
+    said = f"there are several: {', '.join(known)}" if known else "there is none"
+    raise UsageError(f"which study of the store {store.shown_url}? {said}")
 
 
 def study_names(store: Store) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pathlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import yaml
 
 from labmates.errors import UsageError
+from labmates.studies import ready
 
 Path = tuple[str | int, ...]
 """Where a value stands: keys and places in lists, from the top."""
@@ -68,6 +70,29 @@ def read_source(text: str, name: str) -> Source:
     if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
         raise UsageError(f"{name}: a study is a mapping of keys to values, for instance 'kind: science'")
     return Source(name, data, lines)
+
+
+def find_study(name: str) -> Source:
+    """Return the study in a file, or one of those that come with labmates, by name.
+
+    Raises
+    ------
+    UsageError
+        If there is none, or it is no YAML.
+    """
+    path = pathlib.Path(name)
+    if path.suffix in (".yaml", ".yml") or path.exists():
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"can't read the study '{name}': {getattr(error, 'strerror', None) or error}") from error
+        source = read_source(text, name)
+        source.data.setdefault("name", path.stem)
+        return source
+    if name in ready.names():
+        return read_source(ready.text(name), f"{name}.yaml")
+    known = ", ".join(ready.names())
+    raise UsageError(f"there is no file '{name}', and no study of that name comes with labmates (these do: {known})")
 
 
 def _note_lines(node: yaml.Node, path: Path, lines: dict[Path, int], name: str) -> None:

@@ -7,7 +7,6 @@ import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
-from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
@@ -16,9 +15,8 @@ from labmates.budgets.money import Dollars
 from labmates.errors import UsageError
 from labmates.models.options import ModelOptions
 from labmates.seeds import derive
-from labmates.studies import ready
 from labmates.studies.settings import RunSettings
-from labmates.studies.source import Source, read_source
+from labmates.studies.source import Source
 from labmates.workflows.kinds import KINDS, Condition
 
 MOST_CONDITIONS = 1_000_000
@@ -121,29 +119,6 @@ class StudySpec(_Part):
             cache=self.cache,
             max_concurrent_runs=self.concurrency.runs,
         )
-
-
-def find_study(name: str) -> Source:
-    """Return the study in a file, or one of those that come with labmates, by name.
-
-    Raises
-    ------
-    UsageError
-        If there is none, or it is no YAML.
-    """
-    path = Path(name)
-    if path.suffix in (".yaml", ".yml") or path.exists():
-        try:
-            text = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"can't read the study '{name}': {getattr(error, 'strerror', None) or error}") from error
-        source = read_source(text, name)
-        source.data.setdefault("name", path.stem)
-        return source
-    if name in ready.names():
-        return read_source(ready.text(name), f"{name}.yaml")
-    known = ", ".join(ready.names())
-    raise UsageError(f"there is no file '{name}', and no study of that name comes with labmates (these do: {known})")
 
 
 def read_spec(source: Source) -> StudySpec:

@@ -10,12 +10,11 @@ from dataclasses import dataclass, replace
 
 from labmates.budgets.money import format_dollars
 from labmates.budgets.prices import PriceList
-from labmates.errors import UsageError
 from labmates.judges.panel import make_panel
 from labmates.records.run import RunRecord, new_run_id
 from labmates.records.steps import LeaseLostError
 from labmates.records.store import Store
-from labmates.records.studies import Planned, StudyRecord, enter_study, study_counts, study_names, study_record
+from labmates.records.studies import Planned, StudyRecord, enter_study, study_counts, study_record
 from labmates.studies.execution import OpenSession, Watch
 from labmates.studies.runs import new_runs
 from labmates.studies.session import Session
@@ -97,12 +96,6 @@ def stored_spec(store: Store, name: str | None) -> StudySpec:
     UsageError
         If there is none, or there are several and no name was given.
     """
-    if name is None:
-        known = study_names(store)
-        if len(known) != 1:
-            said = f"there are several: {', '.join(known)}" if known else "there is none"
-            raise UsageError(f"which study of the store {store.shown_url}? {said}")
-        [name] = known
     return StudySpec.model_validate(study_record(store, name).spec)
 
 

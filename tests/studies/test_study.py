@@ -14,9 +14,9 @@ import pytest
 
 from labmates.errors import UsageError
 from labmates.models.scripted import BASELINES
-from labmates.records.audit import audit
 from labmates.records.store import Store
 from labmates.records.studies import study_counts
+from labmates.studies.audit import audit
 from labmates.studies.processes import work_in_processes
 from labmates.studies.source import Source
 from labmates.studies.spec import StudySpec, read_spec

@@ -9,8 +9,8 @@ import sqlalchemy as sa
 
 from labmates.api import arun
 from labmates.records import schema
-from labmates.records.audit import audit
 from labmates.records.store import Store
+from labmates.studies.audit import audit
 from tests.studies.ended import ended_run
 
 EVENTS, BODIES, RUNS = schema.events, schema.bodies, schema.runs
