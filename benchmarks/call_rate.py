@@ -89,7 +89,7 @@ def rate(model: str, runs: int, processes: int, base_url: str | None = None) -> 
         command = [sys.executable, "-m", "benchmarks.call_rate", "--work", store.url]
         workers = [subprocess.Popen(command) for _ in range(processes)]
         assert [worker.wait() for worker in workers] == [0] * processes
-        assert study_counts(store, "duels").runs == {"completed": runs}
+        assert study_counts(store.database, "duels").runs == {"completed": runs}
         first = min(run.started for run in store.runs())
         last = max(run.started + run.seconds for run in store.runs())
         store.close()

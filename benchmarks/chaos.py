@@ -83,7 +83,9 @@ async def main() -> None:
                 if store is troubled:
                     group.create_task(chaos.make())
             seconds.append(time.perf_counter() - started)
-        assert study_counts(troubled, STUDY).runs == {"completed": runs}, study_counts(troubled, STUDY)
+        assert study_counts(troubled.database, STUDY).runs == {"completed": runs}, study_counts(
+            troubled.database, STUDY
+        )
         found = [fault for _, faults in audit(troubled, troubled.runs()) for fault in faults]
         lost = Counter(s for run in list(troubled.runs()) for _, s, _ in troubled.attempts(run.id))
         same = outcomes(peace) == outcomes(troubled)

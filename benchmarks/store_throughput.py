@@ -42,7 +42,7 @@ def throughput(url: str, runs: int, processes: int) -> float:
     workers = [subprocess.Popen(command, stderr=subprocess.DEVNULL) for _ in range(processes)]
     assert [worker.wait() for worker in workers] == [0] * processes
     seconds = time.perf_counter() - started
-    assert study_counts(store, "duels").runs == {"completed": entered.runs}
+    assert study_counts(store.database, "duels").runs == {"completed": entered.runs}
     store.close()
     print(
         f"{processes} processes: {runs} runs of 2 calls in {seconds:.1f} s, start-up included: "

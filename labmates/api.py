@@ -13,8 +13,9 @@ from labmates.analysis.teamwork import Teamwork, judged_runs, teamwork
 from labmates.errors import UsageError, explain
 from labmates.judges.panel import ALWAYS, make_panel
 from labmates.models.options import ModelOptions
+from labmates.records.database import store_url
 from labmates.records.run import RunRecord
-from labmates.records.store import Store, store_url
+from labmates.records.store import Store
 from labmates.records.view import runs_frame, scores_frame
 from labmates.studies.judging import Judged, judge_runs, judgeable
 from labmates.studies.runs import new_runs

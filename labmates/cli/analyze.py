@@ -40,7 +40,8 @@ def agreement(
     """
     from labmates.analysis.agreement import agreement as compute
     from labmates.analysis.agreement import ratings_frame
-    from labmates.records.store import Store, store_url
+    from labmates.records.database import store_url
+    from labmates.records.store import Store
     from labmates.studies.select import select_runs
 
     database = Store(store_url(store), must_exist=True)

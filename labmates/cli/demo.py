@@ -35,7 +35,8 @@ def demo(store: str | None, task: str, seed: int, reports: Path) -> int:
     from labmates.api import make_condition
     from labmates.cli.run import execute
     from labmates.cli.show import report_of
-    from labmates.records.store import Store, store_url
+    from labmates.records.database import store_url
+    from labmates.records.store import Store
     from labmates.studies.runs import new_runs
     from labmates.studies.settings import RunSettings
 

@@ -43,7 +43,7 @@ async def _follow(store: Store, spec: StudySpec, pause: float, show: Callable[[s
     started, first = time.monotonic(), None
     while True:
         with suppress(LabmatesError):  # The work itself will tell if the store is gone.
-            counts = await asyncio.to_thread(study_counts, store, spec.name)
+            counts = await asyncio.to_thread(study_counts, store.database, spec.name)
             ended = counts.of("completed", "exhausted", "failed")
             first = ended if first is None else first
             show(f"{spec.name}: {_line(counts, ended, ended - first, time.monotonic() - started)}")

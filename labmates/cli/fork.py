@@ -44,7 +44,8 @@ def fork(run_id: str, at: int, changes: tuple[str, ...], as_json: bool, store: s
     new run names RUN and the event as its origin. A change is refused if what is taken over would not have come about
     with it.
     """
-    from labmates.records.store import Store, store_url
+    from labmates.records.database import store_url
+    from labmates.records.store import Store
     from labmates.studies.fork import fork as make
 
     wanted = dict(map(_change, changes))

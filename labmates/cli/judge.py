@@ -81,7 +81,8 @@ def judge(
     """
     from labmates.budgets.prices import read_prices
     from labmates.judges.panel import ALWAYS, make_panel
-    from labmates.records.store import Store, store_url
+    from labmates.records.database import store_url
+    from labmates.records.store import Store
     from labmates.studies.judging import judge_runs, judgeable
     from labmates.studies.select import select_runs
 

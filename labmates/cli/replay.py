@@ -35,7 +35,8 @@ def replay(run_id: str, sandbox: str | None, as_json: bool, store: str | None) -
     no model score again. Left out are scores of models and those that were added later. The exit code is 0 if all is
     the same, else 1.
     """
-    from labmates.records.store import Store, store_url
+    from labmates.records.database import store_url
+    from labmates.records.store import Store
     from labmates.studies.replay import replay as execute
 
     def notify(text: str) -> None:

@@ -61,7 +61,8 @@ def _command(kind: str) -> click.Command:
         store: str | None, replicates: int, seed: int, resume: str | None, as_json: bool, **values: Any
     ) -> int:
         from labmates.api import make_condition
-        from labmates.records.store import Store, store_url
+        from labmates.records.database import store_url
+        from labmates.records.store import Store
         from labmates.studies.runs import new_runs, stopped_run
 
         asked = given(values, condition)

@@ -51,8 +51,9 @@ def show(
     from labmates.cli.events import list_events
     from labmates.cli.summary import handoff_table, print_run
     from labmates.records.bodies import Bodies
+    from labmates.records.database import store_url
     from labmates.records.material import save_material
-    from labmates.records.store import Store, store_url
+    from labmates.records.store import Store
     from labmates.records.view import run_json
     from labmates.studies.judging import judging_usage
 

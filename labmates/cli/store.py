@@ -23,14 +23,15 @@ def check(store: str | None, study: str | None) -> int:
     """
     from rich.progress import Progress
 
-    from labmates.records.store import Store, store_url
+    from labmates.records.database import store_url
+    from labmates.records.store import Store
     from labmates.records.studies import study_record
     from labmates.studies.audit import audit
 
     database = Store(store_url(store), must_exist=True)
     try:
         if study is not None:
-            study_record(database, study)
+            study_record(database.database, study)
         runs = faults = 0
         with Progress(console=err(), transient=True, disable=not err().is_terminal) as progress:
             task = progress.add_task("runs checked", total=None)
@@ -50,7 +51,7 @@ def check(store: str | None, study: str | None) -> int:
 @store_option
 def upgrade(store: str | None) -> None:
     """Bring a store that an older labmates has made up to date. Make a copy first: there is no way back."""
-    from labmates.records.store import store_url
+    from labmates.records.database import store_url
     from labmates.records.upgrade import upgrade_store
 
     before, after = upgrade_store(store_url(store))

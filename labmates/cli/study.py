@@ -13,6 +13,7 @@ from labmates.cli.console import complain, err, out, print_json
 from labmates.errors import LabmatesError, UsageError
 
 if TYPE_CHECKING:
+    from labmates.records.database import Database
     from labmates.records.store import Store
     from labmates.records.studies import Counts, StudyRecord
     from labmates.studies.plan import Plan
@@ -107,7 +108,8 @@ def run(
     Started again it goes on where it was; when all runs have ended it does nothing. A study that has grown since (more
     replicates, more values) keeps what is there. Other machines that reach the store can join: labmates worker.
     """
-    from labmates.records.store import Store, store_url
+    from labmates.records.database import store_url
+    from labmates.records.store import Store
     from labmates.records.studies import study_counts
     from labmates.studies.source import find_study
     from labmates.studies.spec import read_spec
@@ -125,9 +127,9 @@ def run(
         conditions = f"{len(entered.conditions)} conditions, {spec.replicates} runs of each"
         err().print(f"Study {spec.name}: {conditions}: {entered.runs} runs{old}.", markup=False)
         stopped = False
-        if study_counts(database, spec.name).of("planned", "interrupted", "running"):
+        if study_counts(database.database, spec.name).of("planned", "interrupted", "running"):
             stopped = _execute(database, url, spec, workers or spec.concurrency.processes, executor, ray_address)
-        return _report(database, spec.name, stopped, as_json)
+        return _report(database.database, spec.name, stopped, as_json)
     finally:
         database.close()
 
@@ -138,7 +140,10 @@ def run(
 @_json
 def status(study: str | None, store: str | None, as_json: bool) -> None:
     """Tell how far a study has come, also while it goes on; by default the only one in the store."""
-    database = _open(store)
+    from labmates.records.database import Database, store_url
+
+    # Not the whole store, which takes as long again to import.
+    database = Database(store_url(store), must_exist=True)
     try:
         _show_status(database, _stored(database, study), as_json)
     finally:
@@ -160,7 +165,7 @@ def export(study: str | None, store: str | None, form: Any, path: Path) -> None:
     chosen: Any = form or ending
     database = _open(store)
     try:
-        name = _stored(database, study).name
+        name = _stored(database.database, study).name
         with err().status("reading runs …") as shown:
             rows = export_runs(database, path, chosen, study=name, watch=lambda n: shown.update(f"{n:,} runs read"))
     finally:
@@ -181,8 +186,8 @@ def retry(study: str | None, store: str | None) -> None:
 
     database = _open(store)
     try:
-        name = _stored(database, study).name
-        number = retry_failed(database, name)
+        name = _stored(database.database, study).name
+        number = retry_failed(database.database, name)
     finally:
         database.close()
     again = f" Go on with: labmates study run {study or name}" if number else ""
@@ -190,14 +195,15 @@ def retry(study: str | None, store: str | None) -> None:
 
 
 def _open(store: str | None) -> Store:
-    from labmates.records.store import Store, store_url
+    from labmates.records.database import store_url
+    from labmates.records.store import Store
 
     return Store(store_url(store), must_exist=True)
 
 
 def _existing(store: str | None) -> Store | None:
     """Return the store, or None if nobody named one and there is none yet."""
-    from labmates.records.store import DEFAULT_STORE, store_url
+    from labmates.records.database import DEFAULT_STORE, store_url
 
     url = store_url(store)
     if url == DEFAULT_STORE and not Path(DEFAULT_STORE.removeprefix("sqlite:///")).exists():
@@ -205,7 +211,7 @@ def _existing(store: str | None) -> Store | None:
     return _open(store)
 
 
-def _stored(database: Store, study: str | None) -> StudyRecord:
+def _stored(database: Database, study: str | None) -> StudyRecord:
     """Return the study of the store that was named by its name, or by its file; without one, the only one."""
     from labmates.records.studies import study_record
 
@@ -248,7 +254,7 @@ def _execute(database: Store, url: str, spec: StudySpec, workers: int, executor:
         ) from error
 
 
-def _report(database: Store, name: str, stopped: bool, as_json: bool) -> int:
+def _report(database: Database, name: str, stopped: bool, as_json: bool) -> int:
     counts = _show_status(database, _stored(database, name), as_json)
     if stopped:
         err().print("Stopped; everything is kept. Go on with the same command.", markup=False)
@@ -259,7 +265,7 @@ def _report(database: Store, name: str, stopped: bool, as_json: bool) -> int:
     return 0
 
 
-def _show_status(database: Store, study: StudyRecord, as_json: bool) -> Counts:
+def _show_status(database: Database, study: StudyRecord, as_json: bool) -> Counts:
     from labmates.records.studies import study_counts
 
     counts = study_counts(database, study.name)
@@ -284,7 +290,7 @@ def _status_json(study: StudyRecord, counts: Counts) -> dict[str, Any]:
     }
 
 
-def _print_status(database: Store, study: StudyRecord, counts: Counts) -> None:
+def _print_status(database: Database, study: StudyRecord, counts: Counts) -> None:
     from labmates.budgets.money import show_dollars
     from labmates.records.studies import failure_reasons
 

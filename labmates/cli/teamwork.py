@@ -40,7 +40,8 @@ def teamwork(
     """
     from labmates.analysis.teamwork import judged_runs
     from labmates.analysis.teamwork import teamwork as compute
-    from labmates.records.store import Store, store_url
+    from labmates.records.database import store_url
+    from labmates.records.store import Store
     from labmates.studies.select import select_runs
 
     database = Store(store_url(store), must_exist=True)

@@ -40,7 +40,8 @@ def worker(
 
     from labmates.cli.interrupt import run_until_stopped
     from labmates.errors import UsageError, explain
-    from labmates.records.store import Store, store_url
+    from labmates.records.database import store_url
+    from labmates.records.store import Store
     from labmates.studies.settings import RunSettings
     from labmates.studies.study import stored_spec, work_on
     from labmates.workflows.brake import Brake

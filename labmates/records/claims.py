@@ -17,9 +17,10 @@ import sqlalchemy as sa
 from labmates.errors import UsageError
 from labmates.owners import worker_state
 from labmates.records import schema
+from labmates.records.rows import RUN_COLUMNS, run_record
 from labmates.records.run import ENDED, RunRecord
-from labmates.records.steps import RUN_COLUMNS
-from labmates.records.store import Store, run_record
+from labmates.records.store import Store
+from labmates.records.studies import WAITING, committed
 
 LEASE_SECONDS = 60.0
 """For how long a worker holds a run without a heartbeat."""
@@ -94,7 +95,7 @@ class Claims:
             cap = connection.execute(sa.select(_STUDIES.c.cap).where(_STUDIES.c.name == study).with_for_update()).one()
             now = self._database.now(connection)
             self._free_lost(connection, study, now, attempts)
-            waits = sa.and_(_RUNS.c.study == study, _RUNS.c.status.in_(("planned", "interrupted")))
+            waits = sa.and_(_RUNS.c.study == study, _RUNS.c.status.in_(WAITING))
             query = sa.select(*RUN_COLUMNS, _RUNS.c.most, _RUNS.c.spent).where(waits).order_by(_RUNS.c.place)
             query = query.with_for_update(skip_locked=True)
             if cap.cap is None:
@@ -203,15 +204,6 @@ class Claims:
                     values |= {"status": "failed", "error": f"{reason} (attempt {attempts} of {attempts})"}
                 if ids:
                     connection.execute(sa.update(_RUNS).where(_RUNS.c.id.in_(ids)).values(values))
-
-
-def committed(connection: sa.Connection, study: str) -> int:
-    """Return what a study has spent, and what the runs that go on may still spend, in micro-dollars."""
-    may = sa.case(
-        (sa.and_(_RUNS.c.status == "running", _RUNS.c.most > _RUNS.c.spent), _RUNS.c.most), else_=_RUNS.c.spent
-    )
-    query = sa.select(sa.func.coalesce(sa.func.sum(may), 0)).where(_RUNS.c.study == study)
-    return int(connection.execute(query).scalar_one())
 
 
 def _is_lost(worker: str | None, lease: float | None, now: float) -> bool:

@@ -5,6 +5,7 @@ All methods block: asynchronous callers put them on a thread.
 
 from __future__ import annotations
 
+import os
 import random
 import sqlite3
 import threading
@@ -22,6 +23,8 @@ from labmates.records import schema
 
 T = TypeVar("T")
 
+DEFAULT_STORE = "sqlite:///labmates.db"
+
 PATIENCE_SECONDS = 60.0
 """How long a transaction is tried again while the database is away or locked."""
 _OPENING_SECONDS = 1.0  # the same for opening: an address that is wrong shall be told soon
@@ -31,6 +34,11 @@ _CONNECT_SECONDS = 10
 _CREATION_LOCK = 0x6C61626D  # PostgreSQL's advisory lock for making the tables
 _PASSING_CLASSES = ("08", "40", "57P", "53")  # SQLSTATEs: no connection, conflict, shut down, out of resources
 _DISK_FULL = "53100"
+
+
+def store_url(store: str | None = None) -> str:
+    """Return the URL of the store: the given one, else ``LABMATES_STORE``, else a file in the working directory."""
+    return store or os.environ.get("LABMATES_STORE") or DEFAULT_STORE
 
 
 class StoreError(LabmatesError):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
@@ -17,12 +17,11 @@ from labmates.records import schema
 from labmates.records.bodies import Body
 from labmates.records.database import Database, StoreError, is_tried_again
 from labmates.records.events import ChargeEvent, Event, JudgeCallEvent, event_data
+from labmates.records.rows import RUN_COLUMNS, run_row
 from labmates.records.run import ENDED, RunRecord
 
 _log = logging.getLogger(__name__)
 _RUNS = schema.runs
-RUN_COLUMNS = [_RUNS.c[field.name] for field in fields(RunRecord)]
-"""The columns that make a `RunRecord`."""
 
 # Made once: building a statement takes longer than executing it.
 _NEW_EVENTS, _NEW_BODIES = sa.insert(schema.events), sa.insert(schema.bodies)
@@ -186,15 +185,6 @@ def insert(connection: sa.Connection, runs: Iterable[tuple[str, Sequence[tuple[i
         connection.execute(_NEW_BODIES, bodies)
     if events:
         connection.execute(_NEW_EVENTS, events)
-
-
-def run_row(run: RunRecord) -> dict[str, Any]:
-    """Return the columns of a run."""
-    values = {column.name: getattr(run, column.name) for column in RUN_COLUMNS}
-    error = run.error
-    if error is not None:  # no database holds half a pair, nor PostgreSQL a NUL
-        error = error.encode("utf-8", "replace").decode("utf-8").replace("\0", "")
-    return {**values, "usage": asdict(run.usage), "error": error}
 
 
 def costs(events: Iterable[tuple[int, Event]]) -> int:

@@ -6,7 +6,6 @@ methods block: asynchronous callers put them on a thread.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
@@ -15,21 +14,15 @@ import sqlalchemy as sa
 from labmates.errors import UsageError
 from labmates.records import schema
 from labmates.records.bodies import Body
-from labmates.records.database import Database, is_tried_again
+from labmates.records.database import DEFAULT_STORE, Database, is_tried_again
 from labmates.records.events import Event, ScoreEvent, make_event
-from labmates.records.run import RunRecord, Usage
-from labmates.records.steps import RUN_COLUMNS, Step, costs, insert, is_there, run_row, write_step
-
-DEFAULT_STORE = "sqlite:///labmates.db"
+from labmates.records.rows import RUN_COLUMNS, run_record, run_row
+from labmates.records.run import RunRecord
+from labmates.records.steps import Step, costs, insert, is_there, write_step
 
 _RUNS = schema.runs
 
 _CHUNK = 500
-
-
-def store_url(store: str | None = None) -> str:
-    """Return the URL of the store: the given one, else ``LABMATES_STORE``, else a file in the working directory."""
-    return store or os.environ.get("LABMATES_STORE") or DEFAULT_STORE
 
 
 class Store:
@@ -207,12 +200,6 @@ class Store:
 
 def _all(query: sa.Select[Any]) -> Callable[[sa.Connection], Sequence[Any]]:
     return lambda connection: connection.execute(query).all()
-
-
-def run_record(row: Any) -> RunRecord:
-    """Return the run that stands in a row with the `RUN_COLUMNS`, at least."""
-    values = {column.name: row._mapping[column.name] for column in RUN_COLUMNS}
-    return RunRecord(**{**values, "usage": Usage(**row.usage)})
 
 
 def _event(row: Any) -> Event:

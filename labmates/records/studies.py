@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import sqlalchemy as sa
 
 from labmates.errors import UsageError, unknown_name
 from labmates.records import schema
-from labmates.records.claims import committed
+from labmates.records.database import Database
+from labmates.records.rows import run_row
 from labmates.records.run import RunRecord
-from labmates.records.steps import run_row
-from labmates.records.store import Store
 
 _RUNS, _STUDIES = schema.runs, schema.studies
+
+WAITING: Final = ("planned", "interrupted")
+"""The runs of a study in these states wait to be begun or gone on with."""
+_MAY_SPEND = sa.case(
+    (sa.and_(_RUNS.c.status == "running", _RUNS.c.most > _RUNS.c.spent), _RUNS.c.most), else_=_RUNS.c.spent
+)
 
 
 @dataclass(frozen=True)
@@ -92,7 +97,7 @@ class Planned:
 
 
 def enter_study(
-    store: Store, study: StudyRecord, wanted: Sequence[Planned], make: Callable[[Planned], RunRecord]
+    database: Database, study: StudyRecord, wanted: Sequence[Planned], make: Callable[[Planned], RunRecord]
 ) -> int:
     """Enter a study, or what it has grown by since it was entered, and return how many runs are new.
 
@@ -106,7 +111,6 @@ def enter_study(
     """
 
     def write(connection: sa.Connection) -> int:
-        database = store.database
         values = {"spec": study.spec, "cap": study.cap}
         database.insert_new(connection, _STUDIES, [{"name": study.name, "created": study.created, **values}])
         connection.execute(sa.update(_STUDIES).where(_STUDIES.c.name == study.name).values(values))
@@ -130,10 +134,10 @@ def enter_study(
             connection.execute(drop, [{"run": run_id} for run_id in dropped])
         return database.insert_new(connection, _RUNS, new)
 
-    return store.database.write(write)
+    return database.write(write)
 
 
-def study_record(store: Store, name: str | None) -> StudyRecord:
+def study_record(database: Database, name: str | None) -> StudyRecord:
     """Return a study of the store; without a name, the only one.
 
     Raises
@@ -147,57 +151,61 @@ def study_record(store: Store, name: str | None) -> StudyRecord:
         wanted = known[0] if name is None and len(known) == 1 else name
         return connection.execute(sa.select(_STUDIES).where(_STUDIES.c.name == wanted)).one_or_none(), known
 
-    row, known = store.database.read(read)
+    row, known = database.read(read)
     if row is not None:
         return StudyRecord(row.name, row.spec, row.cap, row.created)
     if name is not None:
         raise unknown_name("study", name, known)
     said = f"there are several: {', '.join(known)}" if known else "there is none"
-    raise UsageError(f"which study of the store {store.shown_url}? {said}")
+    raise UsageError(f"which study of the store {database.shown_url}? {said}")
 
 
-def study_names(store: Store) -> list[str]:
+def study_names(database: Database) -> list[str]:
     """Return the names of the studies in the store, newest first."""
     query = sa.select(_STUDIES.c.name).order_by(_STUDIES.c.created.desc())
-    return store.database.read(lambda connection: list(connection.execute(query).scalars()))
+    return database.read(lambda connection: list(connection.execute(query).scalars()))
 
 
-def study_counts(store: Store, name: str) -> Counts:
+def study_counts(database: Database, name: str) -> Counts:
     """Return how far a study has come."""
 
     def read(connection: sa.Connection) -> Counts:
+        of = [_RUNS.c.status, sa.func.count(), sa.func.sum(_RUNS.c.spent), sa.func.sum(_MAY_SPEND)]
+        least = sa.func.min(_RUNS.c.most - _RUNS.c.spent)
         mine = _RUNS.c.study == name
-        by_status = sa.select(_RUNS.c.status, sa.func.count(), sa.func.sum(_RUNS.c.spent)).where(mine)
-        rows = connection.execute(by_status.group_by(_RUNS.c.status)).all()
+        rows = connection.execute(sa.select(*of, least).where(mine).group_by(_RUNS.c.status)).all()
         held = sa.select(_RUNS.c.worker, sa.func.count()).where(mine, _RUNS.c.status == "running")
-        waits = sa.select(sa.func.min(_RUNS.c.most - _RUNS.c.spent)).where(
-            mine, _RUNS.c.status.in_(("planned", "interrupted"))
-        )
         return Counts(
             runs={row[0]: row[1] for row in rows},
             spent=int(sum(row[2] for row in rows)),
-            committed=committed(connection, name),
-            next_cost=connection.execute(waits).scalar_one(),
+            committed=int(sum(row[3] for row in rows)),
+            next_cost=min((row[4] for row in rows if row[0] in WAITING), default=None),
             workers={str(row[0]): row[1] for row in connection.execute(held.group_by(_RUNS.c.worker))},
         )
 
-    return store.database.read(read)
+    return database.read(read)
 
 
-def failure_reasons(store: Store, name: str, most: int) -> list[tuple[str, int]]:
+def failure_reasons(database: Database, name: str, most: int) -> list[tuple[str, int]]:
     """Return why runs of a study have failed and how many each time, the most frequent first."""
     number = sa.func.count()
     failed = sa.and_(_RUNS.c.study == name, _RUNS.c.status == "failed")
     query = sa.select(_RUNS.c.error, number).where(failed).group_by(_RUNS.c.error).order_by(number.desc()).limit(most)
-    rows = store.database.read(lambda connection: connection.execute(query).all())
+    rows = database.read(lambda connection: connection.execute(query).all())
     return [(row[0] or "", row[1]) for row in rows]
 
 
-def retry_failed(store: Store, name: str) -> int:
+def retry_failed(database: Database, name: str) -> int:
     """Put the failed runs of a study back into its queue and return how many they are.
 
     They go on where they stopped; why they failed stays in the list of their attempts.
     """
     failed = sa.and_(_RUNS.c.study == name, _RUNS.c.status == "failed")
     back = sa.update(_RUNS).where(failed).values(status="interrupted")
-    return store.database.write(lambda connection: connection.execute(back).rowcount)
+    return database.write(lambda connection: connection.execute(back).rowcount)
+
+
+def committed(connection: sa.Connection, study: str) -> int:
+    """Return what a study has spent, and what the runs that go on may still spend, in micro-dollars."""
+    query = sa.select(sa.func.coalesce(sa.func.sum(_MAY_SPEND), 0)).where(_RUNS.c.study == study)
+    return int(connection.execute(query).scalar_one())

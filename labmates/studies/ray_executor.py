@@ -176,7 +176,7 @@ class _Driver:
     def _look(self) -> tuple[int, bool]:
         """Return how many runs could be claimed, and whether others go on."""
         self._claims.free_lost(self._spec.name, attempts=self._spec.attempts)
-        counts = study_counts(self._store, self._spec.name)
+        counts = study_counts(self._store.database, self._spec.name)
         waiting = counts.of("planned", "interrupted")
         return 0 if counts.cannot_go_on(self._spec.cap) else waiting, counts.of("running") > 0
 
@@ -256,7 +256,7 @@ async def _obey(desk: Any, brake: Brake, work: asyncio.Task[Any]) -> None:
 
 
 def _ended(store: Store, spec: StudySpec) -> int:
-    return study_counts(store, spec.name).of(*ENDED, "failed")
+    return study_counts(store.database, spec.name).of(*ENDED, "failed")
 
 
 def _url_for_workers(store: Store, *, one_machine: bool) -> str:

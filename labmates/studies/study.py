@@ -78,7 +78,7 @@ def enter(store: Store, spec: StudySpec, source: Source | None = None) -> Entere
     # All conditions once before any of them a second time: a study that is stopped early is a smaller study.
     wanted = [Planned(key, replicate, costs[key]) for replicate in range(spec.replicates) for key in first]
     record = StudyRecord(spec.name, spec.model_dump(mode="json"), spec.cap, time.time())
-    return Entered(spec, conditions, len(wanted), enter_study(store, record, wanted, make))
+    return Entered(spec, conditions, len(wanted), enter_study(store.database, record, wanted, make))
 
 
 def most_cost(spec: StudySpec, condition: Condition) -> int:
@@ -96,7 +96,7 @@ def stored_spec(store: Store, name: str | None) -> StudySpec:
     UsageError
         If there is none, or there are several and no name was given.
     """
-    return StudySpec.model_validate(study_record(store, name).spec)
+    return StudySpec.model_validate(study_record(store.database, name).spec)
 
 
 async def work_on(
@@ -200,5 +200,5 @@ class _Worker:
             self._ended += task.result()
 
     async def _others_work(self) -> bool:
-        counts = await asyncio.to_thread(study_counts, self._store, self._spec.name)
+        counts = await asyncio.to_thread(study_counts, self._store.database, self._spec.name)
         return counts.of("running") > 0

@@ -57,7 +57,7 @@ def test_a_study_that_filled_the_disk_goes_on_when_there_is_room(labmates: Labma
         [sys.executable, "-m", "labmates.cli.main", *command], cwd=labmates.folder, stderr=subprocess.PIPE, text=True
     ) as process:
         store = Store(url)
-        while not (study_names(store) and study_counts(store, "small").of("completed")):
+        while not (study_names(store.database) and study_counts(store.database, "small").of("completed")):
             assert process.poll() is None
             time.sleep(0.05)
         store.close()

@@ -41,7 +41,7 @@ def enter(store: Store, runs: int, cap: int | None = None, most: int = 100) -> N
     def make(planned: Planned) -> RunRecord:
         return RunRecord(new_run_id(), "science", planned.key, planned.replicate, 0, {}, ["m"], "planned", study="s")
 
-    enter_study(store, StudyRecord("s", {}, cap, 0.0), wanted, make)
+    enter_study(store.database, StudyRecord("s", {}, cap, 0.0), wanted, make)
 
 
 def change(store: Store, run: RunRecord, **values: Any) -> None:
@@ -72,7 +72,7 @@ def test_each_run_is_claimed_once_in_the_order_of_the_queue(store: Store) -> Non
     got = [first.next("s", 2, attempts=5), second.next("s", 2, attempts=5), first.next("s", 2, attempts=5)]
     assert [[run.replicate for run in some] for some in got] == [[0, 1], [2, 3], [4]]
     assert {(run.attempt, run.status) for some in got for run in some} == {(1, "running")}
-    assert study_counts(store, "s").workers == {this_worker(): 3, ELSEWHERE: 2}
+    assert study_counts(store.database, "s").workers == {this_worker(): 3, ELSEWHERE: 2}
 
 
 def test_workers_that_claim_at_the_same_time_never_get_the_same_run(store: Store) -> None:
@@ -128,7 +128,11 @@ def test_what_a_worker_writes_that_has_lost_its_run_is_not_kept(store: Store) ->
     store.finish(replace(run, status="completed"), [], [])
     with pytest.raises(LeaseLostError):
         store.finish(replace(late, status="failed"), [], [])
-    assert (store.run(run.id).status, store.run(run.id).attempt, study_counts(store, "s").spent) == ("completed", 2, 7)
+    assert (store.run(run.id).status, store.run(run.id).attempt, study_counts(store.database, "s").spent) == (
+        "completed",
+        2,
+        7,
+    )
 
 
 def test_a_transaction_whose_answer_is_lost_is_carried_out_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,7 +153,7 @@ def test_a_transaction_whose_answer_is_lost_is_carried_out_once(store: Store, mo
     store.finish(replace(run, status="completed"), [(1, ChargeEvent(step="b", amount=5))], [])
     monkeypatch.undo()
     assert lost == ["answer", "none"] * 2
-    assert (study_counts(store, "s").spent, len(store.events(run.id))) == (12, 2)
+    assert (study_counts(store.database, "s").spent, len(store.events(run.id))) == (12, 2)
 
 
 def test_a_run_whose_workers_die_again_and_again_is_given_up(store: Store) -> None:
@@ -175,7 +179,7 @@ def test_the_cap_holds_back_runs_that_could_break_it(store: Store) -> None:
     for run in (first[1], third):
         store.finish(replace(run, status="completed"), [(0, ChargeEvent(step="a", amount=90))], [])
     assert mine.next("s", 4, attempts=5) == []
-    counts = study_counts(store, "s")
+    counts = study_counts(store.database, "s")
     assert (counts.spent, counts.cannot_go_on(250), counts.cannot_go_on(300)) == (200, True, False)
 
 
@@ -185,7 +189,7 @@ def test_failed_runs_wait_until_they_are_to_be_tried_again(store: Store) -> None
     [run] = mine.next("s", 1, attempts=5)
     store.finish(replace(run, status="failed", error="no\0 model"), [], [])
     assert mine.next("s", 1, attempts=5) == []
-    assert retry_failed(store, "s") == 1
+    assert retry_failed(store.database, "s") == 1
     [again] = mine.next("s", 1, attempts=5)
     assert (again.id, again.attempt) == (run.id, 2)
     assert store.attempts(run.id) == [(1, "failed", "no model")]
@@ -212,9 +216,9 @@ def test_a_study_that_grows_keeps_what_is_there_and_one_that_shrinks_what_was_be
     [begun, second] = Claims(store, this_worker()).next("s", 2, attempts=5)
     store.finish(replace(begun, status="completed"), [], [])
     enter(store, 5)
-    assert study_counts(store, "s").runs == {"planned": 3, "running": 1, "completed": 1}
+    assert study_counts(store.database, "s").runs == {"planned": 3, "running": 1, "completed": 1}
     enter(store, 1)
-    assert study_counts(store, "s").runs == {"running": 1, "completed": 1}
+    assert study_counts(store.database, "s").runs == {"running": 1, "completed": 1}
     assert store.run(begun.id).status == "completed"
     assert store.run(second.id).status == "running"
 
@@ -235,5 +239,5 @@ async def test_a_store_can_be_used_from_many_threads_at_once(store: Store) -> No
         await asyncio.to_thread(store.finish, replace(run, status="completed"), [], [])
 
     await asyncio.gather(*map(end, runs))
-    counts = study_counts(store, "s")
+    counts = study_counts(store.database, "s")
     assert (counts.runs, counts.spent) == ({"completed": 20}, 100)

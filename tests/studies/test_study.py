@@ -56,7 +56,7 @@ async def test_a_study_is_executed_once_and_grows(store: Store) -> None:
     spec = study()
     assert enter(store, spec).new == 6
     assert await work_on(store, spec) == 6
-    assert study_counts(store, "s").runs == {"completed": 6}
+    assert study_counts(store.database, "s").runs == {"completed": 6}
     before = {run.id: run for run in store.runs()}
     assert (enter(store, spec).new, await work_on(store, spec)) == (0, 0)
     grown = study(replicates=3)
@@ -84,7 +84,7 @@ async def test_the_cap_is_never_broken_and_raising_it_goes_on(store: Store) -> N
     spec = study(cap="0.25", fixed={**DATA["fixed"], "budget": "0.1"})
     enter(store, spec)
     await work_on(store, spec)
-    counts = study_counts(store, "s")
+    counts = study_counts(store.database, "s")
     assert counts.spent <= 250_000
     assert counts.cannot_go_on(spec.cap)
     left = counts.of("planned")
@@ -109,12 +109,12 @@ async def test_the_brake_lets_steps_end_and_the_study_goes_on_later(store: Store
             brake.pull()
 
     assert await work_on(store, spec, brake=brake, watch=watch) == 3
-    stopped = study_counts(store, "s")
+    stopped = study_counts(store.database, "s")
     assert stopped.of("completed") == 0
     assert stopped.of("interrupted") > 0
     assert stopped.spent > 0
     assert await work_on(store, spec) == 3
-    assert study_counts(store, "s").runs == {"completed": 3}
+    assert study_counts(store.database, "s").runs == {"completed": 3}
     check_ledgers(store)
 
 
@@ -129,14 +129,14 @@ async def test_runs_that_fail_keep_their_reason_and_go_on_when_told(store: Store
         enter(store, spec)
         behaviours.append(_refuse)
         await work_on(store, spec)
-        assert study_counts(store, "s").runs == {"failed": 3}
-        [(reason, number)] = failure_reasons(store, "s", 5)
+        assert study_counts(store.database, "s").runs == {"failed": 3}
+        [(reason, number)] = failure_reasons(store.database, "s", 5)
         assert number == 3
         assert "500" in reason
         behaviours.append(silent)
-        assert retry_failed(store, "s") == 3
+        assert retry_failed(store.database, "s") == 3
         await work_on(store, spec)
-    assert study_counts(store, "s").runs == {"completed": 3}
+    assert study_counts(store.database, "s").runs == {"completed": 3}
     [run, *_] = list(store.runs())
     assert [(number, status) for number, status, _ in store.attempts(run.id)] == [(1, "failed")]
 
@@ -154,7 +154,7 @@ def worker(url: str, *more: str) -> subprocess.Popen[bytes]:
 def wait_for(store: Store, *statuses: str, at_least: int = 1) -> None:
     """Wait until so many runs are in these states."""
     end = time.monotonic() + 60
-    while study_counts(store, "s").of(*statuses) < at_least:
+    while study_counts(store.database, "s").of(*statuses) < at_least:
         assert time.monotonic() < end
         time.sleep(0.02)
 
@@ -167,7 +167,7 @@ async def test_dying_workers_and_a_database_that_goes_away_lose_nothing_and_noth
     async with asyncio.TaskGroup() as group:
         group.create_task(work_in_processes(store.url, "s", 2, Brake()))
         group.create_task(chaos.make())
-    assert study_counts(store, "s").runs == {"completed": 12}
+    assert study_counts(store.database, "s").runs == {"completed": 12}
     assert any(status == "lost" for run in list(store.runs()) for _, status, _ in store.attempts(run.id))
     check_ledgers(store)
 
@@ -182,5 +182,5 @@ def test_a_worker_ends_cleanly_when_it_is_told_to(store: Store) -> None:
     assert process.returncode == 130
     assert b"Stopping" in errors
     assert b"Traceback" not in errors
-    assert study_counts(store, "s").of("running") == 0
-    assert study_counts(store, "s").of("planned", "interrupted") > 0
+    assert study_counts(store.database, "s").of("running") == 0
+    assert study_counts(store.database, "s").of("planned", "interrupted") > 0

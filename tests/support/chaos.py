@@ -50,14 +50,14 @@ class Chaos:
 
     def _wait(self, ended: int) -> None:
         end = time.monotonic() + _PATIENCE_SECONDS
-        while study_counts(self._store, self._study).of(*ENDED) < ended:
+        while study_counts(self._store.database, self._study).of(*ENDED) < ended:
             assert time.monotonic() < end, f"no {ended} runs have ended"
             time.sleep(0.05)
 
     def _kill(self) -> None:
         end = time.monotonic() + _PATIENCE_SECONDS
         while time.monotonic() < end:
-            workers = sorted(study_counts(self._store, self._study).workers)
+            workers = sorted(study_counts(self._store.database, self._study).workers)
             with suppress(ProcessLookupError, IndexError):
                 os.kill(int(self._random.choice(workers).rsplit("-", 2)[1]), signal.SIGKILL)
                 self.killed += 1
