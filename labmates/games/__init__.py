@@ -1,0 +1,1 @@
+"""Games: who decides what, and who gets which payoff."""

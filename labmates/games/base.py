@@ -1,0 +1,152 @@
+"""What a behavioural game is: what each player decides, what comes of it, and how it is reduced to one decision.
+
+The rules are data, the fields of a frozen model; payoffs are computed for any number of plays at once, and by the very
+same formula exactly, when decisions are given as fractions.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
+
+Decision = tuple[int, ...]
+"""What one player decides: a number for each quantity, in their order."""
+Array = NDArray[Any]
+Exact = Annotated[Fraction, BeforeValidator(lambda value: Fraction(str(value))), PlainSerializer(str)]
+"""A number that is kept exactly: given as a number or as text, for instance 1.5 or 3/2."""
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A whole number that a player decides on.
+
+    Attributes
+    ----------
+    name
+        Its key in a decision's JSON.
+    low, high
+        The least and the most that are allowed.
+    about
+        What it is, in a few words.
+    """
+
+    name: str
+    low: int
+    high: int
+    about: str
+
+
+class Game(BaseModel, ABC):
+    """A game of a number of rounds, for groups of equal size; a frozen model of its rules.
+
+    Decisions are arrays of shape ``(..., groups, group_size, quantities)``, payoffs of shape ``(..., groups,
+    group_size)``. Groups differ in nothing but who is in them.
+
+    Attributes
+    ----------
+    name, title
+        What it is called, by a computer and by people.
+    summary
+        The rules in a sentence or two, for people.
+    primary
+        Name of the quantity whose mean over players and rounds is the game's primary metric.
+    cooperative
+        Whether more of it is the cooperative direction: 1 if so, -1 if less is.
+    source
+        Where the game is from.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    summary: ClassVar[str]
+    primary: ClassVar[str]
+    source: ClassVar[str] = ""
+
+    group_size: int = Field(5, ge=2, le=100, description="Players in a group.")
+    groups: int = Field(2, ge=1, le=20, description="Groups, all of the same size.")
+    rounds: int = Field(3, ge=1, le=200, description="How often everybody decides.")
+
+    @property
+    def players(self) -> int:
+        """Number of players in all groups together."""
+        return self.group_size * self.groups
+
+    @property
+    @abstractmethod
+    def quantities(self) -> tuple[Quantity, ...]:
+        """What a player decides on in a round."""
+
+    @property
+    def total(self) -> int | None:
+        """What the quantities of a decision have to add up to; None if they need not."""
+        return None
+
+    @abstractmethod
+    def payoffs(self, decisions: Array) -> Array:
+        """Return what each player gets in a round, before sanctions and before a loss at the end."""
+
+    def levels(self, decisions: Array) -> Array:
+        """Return the primary quantity of each decision."""
+        return decisions[..., self._primary_place]
+
+    def decisions(self) -> Iterator[Decision]:
+        """Return every decision that a player can make, in order."""
+        yield from _within(self.quantities, self.total)
+
+    def strategies(self) -> Iterable[Decision]:
+        """Return what a player can do in the game reduced to one decision; by default that of a round."""
+        return self.decisions()
+
+    def expected(self, profile: Array) -> Array:
+        """Return each player's expected payoff in the reduced game, of a profile of strategies."""
+        return self.payoffs(profile)
+
+    def level_of(self, strategy: Sequence[int | Fraction]) -> Fraction:
+        """Return the primary metric of a player who follows a strategy."""
+        return Fraction(strategy[self._primary_place])
+
+    def candidates(self) -> Iterable[Array]:
+        """Return profiles among which there is one with the greatest welfare.
+
+        By default those in which all do the same, which is right where a profile of different strategies is no better
+        than the best of these when all follow it.
+        """
+        return map(self.uniform, self.strategies())
+
+    def uniform(self, strategy: Sequence[int | Fraction]) -> Array:
+        """Return the profile in which all follow one strategy, in exact numbers."""
+        profile = np.empty((self.groups, self.group_size, len(strategy)), dtype=object)
+        for place, value in enumerate(strategy):
+            profile[..., place] = Fraction(value)
+        return profile
+
+    @property
+    def _primary_place(self) -> int:
+        return [quantity.name for quantity in self.quantities].index(self.primary)
+
+
+def balanced(total: int, players: int) -> list[int]:
+    """Return whole numbers that add up to `total` and differ by one at the most."""
+    least, more = divmod(total, players)
+    return [least + 1] * more + [least] * (players - more)
+
+
+def _within(quantities: Sequence[Quantity], total: int | None) -> Iterator[Decision]:
+    if not quantities:
+        if total in (None, 0):
+            yield ()
+        return
+    first, *rest = quantities
+    most = first.high if total is None else min(first.high, total)
+    for value in range(first.low, most + 1):
+        for others in _within(rest, None if total is None else total - value):
+            yield (value, *others)

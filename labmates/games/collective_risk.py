@@ -1,0 +1,69 @@
+"""Collective risk: unless all together save enough over the rounds, everybody may lose what is left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from labmates.games.base import Array, Decision, Exact, Game, Quantity, balanced
+
+
+class CollectiveRisk(Game):
+    """A threshold public good over several rounds, with a loss by chance where it is missed.
+
+    Reduced to one decision, a strategy is what a player contributes in all rounds together.
+    """
+
+    name: ClassVar[str] = "collective-risk"
+    title: ClassVar[str] = "Collective risk"
+    summary: ClassVar[str] = (
+        "In each round each player contributes of an allowance and saves the rest. If all contributions together miss "
+        "a target, everybody loses all savings with a certain probability."
+    )
+    primary: ClassVar[str] = "contribution"
+    source: ClassVar[str] = "Cooperative profiles, section 3 and appendix E"
+
+    rounds: int = Field(10, ge=1, le=200, description="How often everybody decides.")
+    allowance: int = Field(10, ge=1, le=1000, description="What each player has in each round.")
+    target: int = Field(100, ge=0, le=1_000_000, description="What all have to contribute together over all rounds.")
+    loss_probability: Exact = Field(
+        Fraction(1, 2), ge=0, le=1, description="With which all savings are lost below the target."
+    )
+
+    @property
+    def quantities(self) -> tuple[Quantity, ...]:
+        """The contribution."""
+        return (Quantity("contribution", 0, self.allowance, "what you contribute to the target"),)
+
+    def payoffs(self, decisions: Array) -> Array:
+        """Return what each saves in a round; whether it is kept is known at the end."""
+        return self.allowance - decisions[..., 0]
+
+    def reached(self, contributed: Array) -> Array:
+        """Tell whether the target is reached by what all players have contributed, ``(..., groups, group_size)``."""
+        return np.asarray(contributed.sum(axis=(-2, -1)) >= self.target)
+
+    def strategies(self) -> Iterable[Decision]:
+        """Return every sum that a player can contribute over all rounds."""
+        return ((total,) for total in range(self.rounds * self.allowance + 1))
+
+    def expected(self, profile: Array) -> Array:
+        """Return the expected savings at the end."""
+        contributed = profile[..., 0]
+        savings = self.rounds * self.allowance - contributed
+        kept = np.asarray(1 - self.loss_probability)
+        return np.asarray(savings * np.where(self.reached(contributed)[..., None, None], 1, kept))
+
+    def level_of(self, strategy: Sequence[int | Fraction]) -> Fraction:
+        """Return the mean contribution of a round."""
+        return Fraction(strategy[0], self.rounds)
+
+    def candidates(self) -> Iterable[Array]:
+        """Return a profile for each sum that all can contribute, since nothing else matters to the welfare."""
+        for total in range(self.players * self.rounds * self.allowance + 1):
+            contributed = [Fraction(one) for one in balanced(total, self.players)]
+            yield np.array(contributed, dtype=object).reshape(self.groups, self.group_size, 1)

@@ -1,0 +1,81 @@
+"""The common pool: what is left in it grows and is shared by all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from labmates.games.base import Array, Game, Quantity, balanced
+
+
+class CommonPool(Game):
+    """A social dilemma: to take all one can is dominant, and to take nothing is best for all."""
+
+    name: ClassVar[str] = "common-pool"
+    title: ClassVar[str] = "Common pool"
+    summary: ClassVar[str] = (
+        "Each player takes from a common pool. What is left is multiplied and shared out evenly among all players of "
+        "all groups."
+    )
+    primary: ClassVar[str] = "extraction"
+    source: ClassVar[str] = "Cooperative profiles, section 3 and appendix C"
+
+    pool: int = Field(100, ge=1, le=1_000_000, description="What is in the pool at the start of a round.")
+    most_extraction: int = Field(10, ge=1, le=1000, description="The most that a player may take.")
+    multiplier: int = Field(3, ge=1, le=1000, description="What becomes of each unit that is left.")
+
+    @property
+    def quantities(self) -> tuple[Quantity, ...]:
+        """What is taken."""
+        return (Quantity("extraction", 0, self.most_extraction, "what you take from the pool"),)
+
+    def payoffs(self, decisions: Array) -> Array:
+        """Return what each takes, and the share of what has become of the rest."""
+        taken = decisions[..., 0]
+        left = np.maximum(self.pool - taken.sum(axis=(-2, -1), keepdims=True), 0)
+        return np.asarray(taken + self.multiplier * left / self.players)
+
+    def overdrawn(self, decisions: Array) -> Array:
+        """Return by how much more was taken than there is; payoffs stay as the formula has them."""
+        return np.asarray(np.maximum(decisions[..., 0].sum(axis=(-2, -1)) - self.pool, 0))
+
+    def candidates(self) -> Iterable[Array]:
+        """Return a profile for each sum that can be taken, since nothing else matters to the welfare."""
+        for total in range(self.players * self.most_extraction + 1):
+            taken = [Fraction(one) for one in balanced(total, self.players)]
+            yield np.array(taken, dtype=object).reshape(self.groups, self.group_size, 1)
+
+
+class CommonPoolWithSanctions(CommonPool):
+    """The common pool with a second stage, in which players of a group can punish each other at a cost.
+
+    In the subgame-perfect equilibrium nobody punishes, for it only costs; so it has the plays of the common pool.
+    """
+
+    name: ClassVar[str] = "common-pool-sanctions"
+    title: ClassVar[str] = "Common pool with sanctions"
+    summary: ClassVar[str] = (
+        "As the common pool; then each player may spend tokens to punish members of the own group, which costs these "
+        "more than the token."
+    )
+    source: ClassVar[str] = "Cooperative profiles, section 3 and appendix D"
+
+    sanction_cost: int = Field(1, ge=0, le=1000, description="What a token costs whoever spends it.")
+    sanction_effect: int = Field(2, ge=0, le=1000, description="What a token takes from whoever it is spent on.")
+    most_sanctions: int = Field(10, ge=0, le=1000, description="The most tokens that a player may spend in a round.")
+
+    def sanctioned(self, payoffs: Array, tokens: Array) -> Array:
+        """Return payoffs after the second stage.
+
+        Parameters
+        ----------
+        tokens
+            Shape ``(..., groups, group_size, group_size)``: what each player (last but one axis) spends on each member
+            (last axis) of the own group.
+        """
+        spent, received = tokens.sum(axis=-1), tokens.sum(axis=-2)
+        return np.asarray(payoffs - self.sanction_cost * spent - self.sanction_effect * received)

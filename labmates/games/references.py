@@ -1,0 +1,101 @@
+"""Reference plays of a game, computed exactly: its secure equilibrium and the play that is best for all.
+
+In rational numbers and by enumeration: every strategy is tried against every symmetric profile, and every profile that
+can be best for all is looked at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+
+from labmates.errors import LabmatesError
+from labmates.games.base import Array, Decision, Game
+
+
+class NoEquilibriumError(LabmatesError):
+    """A game has no symmetric equilibrium in pure strategies."""
+
+
+@dataclass(frozen=True)
+class Play:
+    """A reference play.
+
+    Attributes
+    ----------
+    level
+        The primary metric under it.
+    payoff
+        A player's expected payoff, the mean over players.
+    """
+
+    level: Fraction
+    payoff: Fraction
+
+
+@dataclass(frozen=True)
+class References:
+    """The reference plays of a game.
+
+    Attributes
+    ----------
+    nash
+        The secure symmetric equilibrium: of all of them, the one whose strategy guarantees most.
+    optimum
+        The play with the greatest expected welfare.
+    equilibria
+        The levels of all symmetric equilibria.
+    """
+
+    nash: Play
+    optimum: Play
+    equilibria: tuple[Fraction, ...]
+
+
+@lru_cache(maxsize=256)
+def references(game: Game) -> References:
+    """Return the reference plays of a game.
+
+    Raises
+    ------
+    NoEquilibriumError
+        If no symmetric profile of the reduced game is an equilibrium.
+    """
+    stable = [strategy for strategy in game.strategies() if is_equilibrium(game, strategy)]
+    if not stable:
+        raise NoEquilibriumError(f"the game '{game.name}' has no symmetric equilibrium with these rules")
+    secure = max(stable, key=lambda strategy: guaranteed(game, strategy))
+    return References(
+        nash=_play(game, game.uniform(secure)),
+        optimum=max((_play(game, profile) for profile in game.candidates()), key=lambda play: play.payoff),
+        equilibria=tuple(game.level_of(strategy) for strategy in stable),
+    )
+
+
+def is_equilibrium(game: Game, strategy: Decision) -> bool:
+    """Tell whether nobody gains by leaving the profile in which all follow `strategy`."""
+    profile = game.uniform(strategy)
+    stays = game.expected(profile)[0, 0]
+    return all(_first(game, profile, other) <= stays for other in game.strategies())
+
+
+def guaranteed(game: Game, strategy: Decision) -> Fraction:
+    """Return what a player who follows `strategy` gets at least, when all others do the same, whatever that is."""
+    return min(_first(game, game.uniform(other), strategy) for other in game.strategies())
+
+
+def _first(game: Game, profile: Array, strategy: Decision) -> Fraction:
+    """Return what the first player gets who leaves a profile for `strategy`."""
+    changed = profile.copy()
+    for place, value in enumerate(strategy):
+        changed[0, 0, place] = Fraction(value)
+    return Fraction(game.expected(changed)[0, 0])
+
+
+def _play(game: Game, profile: Array) -> Play:
+    levels = [game.level_of(tuple(strategy)) for group in profile for strategy in group]
+    payoffs = np.asarray(game.expected(profile), dtype=object)
+    return Play(sum(levels, Fraction(0)) / game.players, Fraction(payoffs.sum()) / game.players)

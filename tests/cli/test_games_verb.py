@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.conftest import Labmates
+
+
+def test_games_are_listed_shown_and_checked(labmates: Labmates) -> None:
+    listed = labmates("games").out
+    assert len(listed.splitlines()) == 6
+    assert "o-ring" in listed
+    shown = labmates("games", "show", "o-ring", "--group-size", "3", "--group-size", "5").out
+    assert "decides: withdrawal: a whole number from 0 to 10" in shown
+    assert "rule threshold = 50" in shown
+    assert "n = 5" in shown
+    assert "29.333" in shown
+    assert labmates("games", "check", "public-goods").out == "public-goods: no problems.\n"
+
+
+def test_a_shown_game_is_told_as_json(labmates: Labmates) -> None:
+    [found] = labmates("games", "show", "common-pool", "--rule", "pool=60", "--group-size", "3", "--json").records
+    assert found["rules"]["pool"] == 60
+    assert found["optimum"] == {"level": 0.0, "payoff": 30.0}
+    assert [one["name"] for one in labmates("games", "--json").records] == sorted(
+        ["weakest-link", "common-pool", "common-pool-sanctions", "collective-risk", "o-ring", "public-goods"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("show", "chicken"), "unknown game 'chicken'"),
+        (("show", "o-ring", "--rule", "pool"), "--rule takes NAME=VALUE, not 'pool'"),
+        (("show", "o-ring", "--rule", "pool=3"), "pool"),
+        (("show", "o-ring", "--group-size", "0"), "group_size"),
+        (("check", "o-ring", "--rule", "threshold=much"), "threshold"),
+    ],
+)
+def test_wrong_input_exits_with_2(labmates: Labmates, arguments: tuple[str, ...], said: str) -> None:
+    done = labmates("games", *arguments)
+    assert done.code == 2
+    assert said in done.err
+    assert done.out == ""
