@@ -1,4 +1,4 @@
-"""Run all benchmarks one after the other."""
+"""Run the short benchmarks one after the other; `store_throughput`, `call_rate` and `chaos` take minutes each."""
 
 from __future__ import annotations
 

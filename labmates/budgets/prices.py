@@ -7,7 +7,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from labmates.budgets.money import MICRO, Dollars
+from labmates.budgets.dollars import Dollars
+from labmates.budgets.money import MICRO
 from labmates.errors import UsageError
 
 

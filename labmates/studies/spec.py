@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from labmates.budgets.money import Dollars
+from labmates.budgets.dollars import Dollars
 from labmates.errors import UsageError
 from labmates.models.options import ModelOptions
 from labmates.seeds import derive

@@ -15,7 +15,7 @@ from pydantic import (
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from labmates.agents.roles import SOLO, TEAMS, Team
-from labmates.budgets.money import Dollars
+from labmates.budgets.dollars import Dollars
 from labmates.budgets.prices import PriceList
 from labmates.budgets.visibility import Visibility
 from labmates.workflows.kinds import Condition
