@@ -29,7 +29,7 @@ demo: setup
 
 # Side by side: mypy takes minutes from scratch, and tests wait for processes and containers most of the time.
 test: develop
-	$(MAKE) --no-print-directory -j 2 --output-sync=target lint unit
+	$(MAKE) --no-print-directory -j 2 lint unit
 
 unit: develop
 	$(BIN)/pytest -n 3 --dist loadgroup --durations 25
