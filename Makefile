@@ -5,7 +5,7 @@ CONSTRAINTS := requirements/constraints.txt
 INSTALL := $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --constraints $(CONSTRAINTS)
 IMAGE_REQUIREMENTS := labmates/sandboxes/image/requirements.txt
 
-.PHONY: setup develop demo test unit lint format bench constraints image-requirements clean
+.PHONY: setup develop demo test lint format bench constraints image-requirements clean
 
 setup: .venv/.ready
 
@@ -27,12 +27,8 @@ develop: .venv/.develop
 demo: setup
 	$(BIN)/labmates demo
 
-# Side by side: mypy takes minutes from scratch, and tests wait for processes and containers most of the time.
-test: develop
-	$(MAKE) --no-print-directory -j 2 lint unit
-
-unit: develop
-	$(BIN)/pytest -n 3 --dist loadgroup --durations 25
+test: develop lint
+	$(BIN)/pytest -n 2 --dist loadgroup --durations 15
 
 lint: develop
 	$(BIN)/ruff check

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from labmates.cli.console import clean, out, print_json
-from labmates.cli.plugins import look_at_all
+from labmates.cli.plugins import print_all
 
 if TYPE_CHECKING:
     from labmates.games.base import Game
@@ -29,14 +29,9 @@ def games(ctx: click.Context, as_json: bool) -> int:
 
     def look(name: str) -> dict[str, Any]:
         game = make_game(name)
-        return {"name": name, "title": game.title, "primary": game.primary, "package": GAMES.package(name)}
+        return {"title": game.title, "primary": game.primary}
 
-    for found in look_at_all(GAMES, look).values():
-        if as_json:
-            print_json(found)
-        else:
-            package = f"  ({found['package']})" if found["package"] else ""
-            out().print(clean(f"{found['name']:<22} {found['title']}{package}"), markup=False)
+    print_all(GAMES, look, as_json=as_json)
     return 0
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any, TypeVar
 
-from labmates.cli.console import complain
+from labmates.cli.console import clean, complain, out, print_json
 from labmates.registry import PluginError, Registry
 
 V = TypeVar("V")
@@ -29,6 +29,26 @@ def look_at_all(registry: Registry[Any], look: Callable[[str], V]) -> dict[str, 
         except PluginError as error:
             complain(str(error))
     return found
+
+
+def print_all(registry: Registry[Any], look: Callable[[str], dict[str, Any]], *, as_json: bool) -> None:
+    """Print a line for each entry of a registry: name, ``title`` and the package that it comes from.
+
+    Parameters
+    ----------
+    look
+        What there is to say of an entry, ``title`` among it.
+    as_json
+        Print one JSON object each instead, with all of that.
+    """
+    width = max(map(len, registry.names()), default=0) + 2
+    for name, found in look_at_all(registry, look).items():
+        told = {"name": name, **found, "package": registry.package(name)}
+        if as_json:
+            print_json(told)
+        else:
+            package = f"  ({told['package']})" if told["package"] else ""
+            out().print(clean(f"{name:<{width}}{told['title']}{package}"), markup=False)
 
 
 @contextmanager

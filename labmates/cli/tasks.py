@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from labmates.cli.console import clean, err, out, print_json
-from labmates.cli.plugins import look_at_all
+from labmates.cli.plugins import print_all
 
 if TYPE_CHECKING:
     from labmates.tasks.conformance.events import Step
@@ -35,14 +35,9 @@ def tasks(ctx: click.Context, as_json: bool) -> int:
 
     def look(name: str) -> dict[str, Any]:
         task = get_task(name)
-        return {"name": name, "title": task.title, "version": task.version, "package": TASKS.package(name)}
+        return {"title": task.title, "version": task.version}
 
-    for found in look_at_all(TASKS, look).values():
-        if as_json:
-            print_json(found)
-        else:
-            package = f"  ({found['package']})" if found["package"] else ""
-            out().print(clean(f"{found['name']:<14} {found['title']}{package}"), markup=False)
+    print_all(TASKS, look, as_json=as_json)
     return 0
 
 

@@ -9,7 +9,6 @@ A change of these tables is a migration (`records.migrations`), and `VERSION` is
 from __future__ import annotations
 
 from sqlalchemy import (
-    DDL,
     JSON,
     BigInteger,
     Column,
@@ -23,7 +22,6 @@ from sqlalchemy import (
     Table,
     Text,
 )
-from sqlalchemy.event import listen
 
 VERSION = "0003"
 """The newest migration; a store of another version is refused until it was upgraded."""
@@ -101,8 +99,12 @@ events = Table(
     Column("agent", String(80), nullable=False),
     Column("data", JSON, nullable=False),
 )
-# Not as an `Index`, which would import the modules of both databases at every start.
-listen(events, "after_create", DDL("create index events_scores on events (run) where type = 'score'"))
+Index(
+    "events_scores",
+    events.c.run,
+    sqlite_where=events.c.type == "score",
+    postgresql_where=events.c.type == "score",
+)
 
 bodies = Table(
     "bodies",

@@ -48,11 +48,10 @@ def fill(path: Path) -> None:
                     pass
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
-def test_a_study_that_filled_the_disk_goes_on_when_there_is_room(labmates: Labmates, disk: Path, workers: str) -> None:
+def test_a_study_that_filled_the_disk_goes_on_when_there_is_room(labmates: Labmates, disk: Path) -> None:
     (labmates.folder / "small.yaml").write_text(STUDY)
     url = f"sqlite:///{disk}/runs.db"
-    command = ("study", "run", "small.yaml", "--store", url, "--workers", workers)
+    command = ("study", "run", "small.yaml", "--store", url)
     with subprocess.Popen(
         [sys.executable, "-m", "labmates.cli.main", *command], cwd=labmates.folder, stderr=subprocess.PIPE, text=True
     ) as process:
