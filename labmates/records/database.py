@@ -240,6 +240,7 @@ def _postgres_engine(url: sa.URL) -> sa.Engine:
         url = url.set(drivername="postgresql+psycopg")
     if url.drivername != "postgresql+psycopg":
         raise ArgumentError(f"the driver is psycopg, not {url.drivername.partition('+')[2]}")
+    schema.fit_to_postgresql()
     alive = {"keepalives": 1, "keepalives_idle": 15, "keepalives_interval": 5, "keepalives_count": 3}
     connect = {"connect_timeout": _CONNECT_SECONDS, "application_name": "labmates", **alive}
     return sa.create_engine(url, pool_pre_ping=True, connect_args=connect)
