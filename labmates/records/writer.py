@@ -37,22 +37,23 @@ class Writer:
         await written
 
     async def _write(self) -> None:
-        while self._waiting:
-            batch, self._waiting = self._waiting, []
-            try:
+        batch: list[tuple[Step, asyncio.Future[None]]] = []
+        try:
+            while self._waiting:
+                batch, self._waiting = self._waiting, []
                 errors = await asyncio.to_thread(write_steps, self._database, [step for step, _ in batch])
-            except asyncio.CancelledError:
-                for _, written in batch + self._waiting:
-                    written.cancel()
-                raise
-            for (_, written), error in zip(batch, errors, strict=True):
-                if written.done():  # nobody waits for it any more
-                    continue
-                if error is None:
-                    written.set_result(None)
-                else:
-                    written.set_exception(error)
-        self._writing = None
+                for (_, written), error in zip(batch, errors, strict=True):
+                    if written.done():  # nobody waits for it any more
+                        continue
+                    if error is None:
+                        written.set_result(None)
+                    else:
+                        written.set_exception(error)
+        finally:
+            # If this was cut off, nobody waits in vain, and what comes later begins anew.
+            for _, written in [*batch, *self._waiting]:
+                written.cancel()
+            self._waiting, self._writing = [], None
 
     async def close(self) -> None:
         """Wait until all that was handed over is written."""

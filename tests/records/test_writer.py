@@ -1,0 +1,68 @@
+"""The writer of a session: one transaction for what comes together, and each step for itself where one is wrong."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from labmates.records import writer as module
+from labmates.records.claims import Claims
+from labmates.records.events import ChargeEvent
+from labmates.records.run import RunRecord
+from labmates.records.steps import LeaseLostError, Step
+from labmates.records.store import Store
+from labmates.records.writer import Writer
+from tests.studies.ended import fresh_run
+
+
+@pytest.fixture
+def store(store_url: str) -> Iterator[Store]:
+    store = Store(store_url)
+    yield store
+    store.close()
+
+
+def claimed(store: Store, runs: int) -> list[RunRecord]:
+    return [Claims(store, "one").new(fresh_run(seed=seed)) for seed in range(runs)]
+
+
+def step(run: RunRecord, number: int = 0) -> Step:
+    return Step(run, [(number, ChargeEvent(step=str(number), amount=number + 1))], [])
+
+
+async def test_a_run_that_was_taken_over_does_not_keep_others_from_writing(store: Store) -> None:
+    first, lost, last = claimed(store, 3)
+    Claims(store, "one").give_back([lost])
+    Claims(store, "two").take(lost.id)
+    writer = Writer(store.database)
+    steps = [step(first), step(lost), step(first, 1), Step(replace(last, status="completed"), [], [], ends=True)]
+    results = await asyncio.gather(*map(writer.write, steps), return_exceptions=True)
+    assert [type(result) for result in results] == [type(None), LeaseLostError, type(None), type(None)]
+    assert [len(store.events(run.id)) for run in (first, lost, last)] == [2, 0, 0]
+    assert store.run(last.id).status == "completed"
+
+
+async def test_what_was_handed_over_is_written_though_nobody_waits(store: Store) -> None:
+    [run] = claimed(store, 1)
+    writer = Writer(store.database)
+    waiting = asyncio.create_task(writer.write(step(run)))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    await writer.close()
+    assert len(store.events(run.id)) == 1
+
+
+async def test_a_writer_that_breaks_lets_nobody_wait_and_begins_anew(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [run] = claimed(store, 1)
+    writer = Writer(store.database)
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "write_steps", lambda _database, _steps: [])  # fewer answers than steps
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(writer.write(step(run)), 20)
+    await writer.write(step(run))
+    assert len(store.events(run.id)) == 1
