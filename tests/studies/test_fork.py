@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from labmates.api import arun
 from labmates.errors import UsageError
 from labmates.models.errors import ContextOverflowError
 from labmates.models.scripted.base import Draft, Heard, call
@@ -22,6 +21,7 @@ from labmates.studies.replay import replay
 from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
 from labmates.workflows.science.condition import ScienceCondition
+from tests.support import plays
 from tests.support.plays import busy_without_code, looking
 from tests.support.puppet import Play, agent_of, dutiful, puppet, step_of, turn_of
 from tests.support.story import story
@@ -51,10 +51,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 async def played(store: Store, play: Play, **condition: Any) -> RunRecord:
-    with puppet(play) as model:
-        wanted = {"task": "anomaly", "difficulty": "easy", "model": model, "prices": {"tool_call": "0.0001"}}
-        [run] = await arun("science", store=store.url, settings=SETTINGS, **{**wanted, **condition})
-    return run
+    return await plays.played(store, play, **{"prices": {"tool_call": "0.0001"}, **condition})
 
 
 async def go_on(store: Store, run: RunRecord) -> RunRecord:

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from labmates.api import arun
 from labmates.errors import UsageError
 from labmates.models.errors import ContextOverflowError
 from labmates.models.scripted.base import Draft, Heard, call
@@ -18,6 +17,7 @@ from labmates.records.run import RunRecord, new_run_id
 from labmates.records.store import Store
 from labmates.studies.replay import replay
 from labmates.studies.settings import RunSettings
+from tests.support import plays
 from tests.support.plays import busy_without_code, looking
 from tests.support.puppet import Play, agent_of, dutiful, puppet, step_of, turn_of
 
@@ -33,9 +33,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 async def played(store: Store, play: Play, **condition: Any) -> RunRecord:
     """Execute a run by a play, then let nobody ask its model again."""
-    with puppet(play) as model:
-        wanted = {"task": "anomaly", "difficulty": "easy", "model": model, **condition}
-        [run] = await arun("science", store=store.url, settings=SETTINGS, **wanted)
+    run = await plays.played(store, play, **condition)
 
     def asked(heard: Heard) -> Draft:
         raise AssertionError("a replay must ask no model")

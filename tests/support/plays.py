@@ -5,10 +5,15 @@ seed.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
+from labmates.api import arun
 from labmates.models.scripted.base import Draft, Heard, call
 from labmates.models.tokens import text_of
-from tests.support.puppet import agent_of, dutiful, step_of, turn_of
+from labmates.records.run import RunRecord
+from labmates.records.store import Store
+from labmates.studies.settings import RunSettings
+from tests.support.puppet import Play, agent_of, dutiful, puppet, step_of, turn_of
 
 CODERS = ("data_lead", "ml_engineer")
 """Who runs code: one agent whose team works twice, and one that waits for another team; each start takes a second."""
@@ -51,3 +56,11 @@ def looking(heard: Heard) -> Draft:
         code = ("seen = len(df)\nprint(seen)", "print(seen + 1)")[turn_of(heard)]
         return Draft("", (call("run_code", code=code),))
     return dutiful(heard)
+
+
+async def played(store: Store, play: Play, **condition: Any) -> RunRecord:
+    """Execute a run of the lab whose models follow a play; `condition` is what differs from a short one."""
+    with puppet(play) as model:
+        wanted = {"task": "anomaly", "difficulty": "easy", "model": model, **condition}
+        [run] = await arun("science", store=store.url, settings=RunSettings(sandbox="unsafe-local"), **wanted)
+    return run
