@@ -19,7 +19,16 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSeriali
 Decision = tuple[int, ...]
 """What one player decides: a number for each quantity, in their order."""
 Array = NDArray[Any]
-Exact = Annotated[Fraction, BeforeValidator(lambda value: Fraction(str(value))), PlainSerializer(str)]
+
+
+def _exact(value: object) -> Fraction:
+    try:
+        return Fraction(str(value))
+    except (ValueError, ZeroDivisionError) as error:
+        raise ValueError("must be a number, for instance 1.5 or 3/2") from error
+
+
+Exact = Annotated[Fraction, BeforeValidator(_exact), PlainSerializer(str)]
 """A number that is kept exactly: given as a number or as text, for instance 1.5 or 3/2."""
 
 

@@ -34,6 +34,7 @@ def test_a_shown_game_is_told_as_json(labmates: Labmates) -> None:
         (("show", "o-ring", "--rule", "pool=3"), "pool"),
         (("show", "o-ring", "--group-size", "0"), "group_size"),
         (("check", "o-ring", "--rule", "threshold=much"), "threshold"),
+        (("show", "public-goods", "--rule", "group_multiplier=1/0"), "group_multiplier: must be a number"),
     ],
 )
 def test_wrong_input_exits_with_2(labmates: Labmates, arguments: tuple[str, ...], said: str) -> None:
