@@ -29,7 +29,7 @@ from labmates.studies.settings import RunSettings
 from labmates.studies.tracing import traced
 from labmates.workflows.brake import Brake
 from labmates.workflows.judging import Judging
-from labmates.workflows.kinds import Condition
+from labmates.workflows.kinds import KINDS, Condition
 from labmates.workflows.workshop import Workshop, default_sandboxes
 
 
@@ -126,7 +126,8 @@ class Session:
             If runs of the conditions can't be executed as they are asked for.
         """
         settings = self._settings
-        models, panel = await checked(list(conditions), settings)
+        asked_for = list(conditions)
+        models, panel = await checked(asked_for, settings)
         if self._notify and (warning := partial_judges(panel, models)):
             self._notify(warning)
         async with AsyncExitStack() as stack:
@@ -140,6 +141,7 @@ class Session:
             saver = await stack.enter_async_context(open_saver(self._store))
             workshop = await stack.enter_async_context(
                 open_workshop(
+                    {condition.kind for condition in asked_for},
                     settings.sandbox,
                     settings.max_sandboxes,
                     trusted_code=all(map(is_own_baseline, models)),
@@ -156,12 +158,19 @@ class Session:
 
 @asynccontextmanager
 async def open_workshop(
-    sandbox: str, most: int | None, *, trusted_code: bool, notify: Callable[[str], None] | None
-) -> AsyncIterator[Workshop]:
-    """Open the sandboxes of a session.
+    kinds: Iterable[str],
+    sandbox: str,
+    most: int | None,
+    *,
+    trusted_code: bool,
+    notify: Callable[[str], None] | None,
+) -> AsyncIterator[Workshop | None]:
+    """Open the sandboxes of a session; None where no kind of experiment needs any.
 
     Parameters
     ----------
+    kinds
+        The kinds of the session's runs, by name.
     sandbox
         Where code runs, as in the settings.
     most
@@ -176,6 +185,9 @@ async def open_workshop(
     UsageError
         If code can't run there.
     """
+    if not any(KINDS.get(kind).uses_code for kind in kinds):
+        yield None
+        return
     choice = choose_backend(sandbox, trusted_code=trusted_code)
     if choice.note and notify:
         notify(choice.note)
