@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 EXAMPLES = {
     "science": "Example: labmates run science --task ecology --model scripted:diligent --budget 0.50 --replicates 2",
+    "tournament": "Example: labmates run tournament --structure sa --model scripted:tit-for-tat "
+    "--model-for B=scripted:defect",
 }
 
 

@@ -136,6 +136,7 @@ KINDS: Registry[Kind] = Registry(
     {
         "science": "labmates.workflows.science.kind:SCIENCE",
         "game": "labmates.workflows.game.kind:GAME",
+        "tournament": "labmates.workflows.tournament.kind:TOURNAMENT",
     },
 )
 """All kinds of experiments by name."""

@@ -38,3 +38,66 @@ class Conditional(Player):
 
     baseline = "conditional"
     description = "Begins with what is best for all, then does what its group did in the round before."
+
+
+class TitForTat(Player):
+    """Cooperates first, then does what the opponent did last."""
+
+    baseline = "tit-for-tat"
+    description = "Cooperates first, then does what the opponent did last."
+
+
+class SuspiciousTitForTat(Player):
+    """Defects first, then does what the opponent did last."""
+
+    baseline = "suspicious-tit-for-tat"
+    description = "Defects first, then does what the opponent did last."
+
+
+class TitForTwoTats(Player):
+    """Defects after two defections of the opponent in a row."""
+
+    baseline = "tit-for-two-tats"
+    description = "Defects after two defections of the opponent in a row."
+
+
+class GenerousTitForTat(Player):
+    """Plays tit-for-tat, and now and then lets a defection pass."""
+
+    baseline = "generous-tit-for-tat"
+    description = "Plays tit-for-tat, and now and then lets a defection pass."
+
+
+class Grim(Player):
+    """Cooperates until the opponent's first defection, then never again."""
+
+    baseline = "grim"
+    description = "Cooperates until the opponent's first defection, then never again."
+
+
+class WinStayLoseShift(Player):
+    """Cooperates if both did the same in the round before."""
+
+    baseline = "win-stay-lose-shift"
+    description = "Cooperates if both did the same in the round before."
+
+
+class Alternator(Player):
+    """Cooperates in every other round."""
+
+    baseline = "alternator"
+    description = "Cooperates in every other round."
+
+
+class Joss(Player):
+    """Plays tit-for-tat, and defects by chance in a tenth of the rounds in which that cooperates."""
+
+    baseline = "joss"
+    description = "Plays tit-for-tat, and defects by chance in a tenth of the rounds in which that cooperates."
+
+
+class Extort2(Player):
+    """Claims twice the opponent's surplus over mutual defection, by chance moves."""
+
+    baseline = "extort-2"
+    description = "Claims twice the opponent's surplus over mutual defection, by chance moves."

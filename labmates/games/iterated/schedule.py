@@ -33,7 +33,7 @@ def schedule(teams: Mapping[str, Sequence[str]], *, within_teams: bool, seed: in
     everybody = [player for side in sides for player in side]
     team_of = {player: number for number, side in enumerate(sides) for player in side}
     if within_teams:
-        rounds = _circle(rng.sample(everybody, len(everybody)))
+        rounds = [pairs for pairs in _circle(rng.sample(everybody, len(everybody))) if pairs]
     else:
         all_rounds = _circle(everybody)
         across = [[pair for pair in pairs if team_of[pair[0]] != team_of[pair[1]]] for pairs in all_rounds]
