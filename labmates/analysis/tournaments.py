@@ -131,7 +131,7 @@ def tournament_of(
             failed += event.failed
             decisions += event.stage in ("move", "questions")
             if event.stage == "questions":
-                answers.append((int(event.match), event.agent, event.decision))
+                answers.append((int(event.match.removeprefix("match ")), event.agent, event.decision))
         elif event.type == "llm_call":
             models[event.agent] = event.model
             decisions += _is_first_of_planning(event.step)

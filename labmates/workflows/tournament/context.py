@@ -68,7 +68,7 @@ class TournamentContext:
                 agent=player,
                 stage=stage,
                 round=round_,
-                match=str(match),
+                match=f"match {match}",
                 decision={},
                 failed=True,
             )

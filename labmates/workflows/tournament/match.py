@@ -120,7 +120,7 @@ def record_match(ctx: TournamentContext, match: MatchData) -> None:
     ctx.table.recorder.once(
         PayoffEvent(
             step=f"{match['number']}/end",
-            match=str(match["number"]),
+            match=f"match {match['number']}",
             payoffs=dict(zip(match["players"], map(float, totals), strict=True)),
             details={**match, "teams": [ctx.condition.players[player] for player in match["players"]]},
         )
@@ -189,7 +189,7 @@ def _record_moves(ctx: TournamentContext, state: MatchState) -> None:
                 agent=player,
                 stage="move",
                 round=round_,
-                match=str(state["number"]),
+                match=f"match {state['number']}",
                 decision={} if move is None else {"move": LABELS[move]},
                 failed=move is None,
             )
@@ -204,7 +204,7 @@ def _record_payoff(ctx: TournamentContext, state: MatchState, points: list[int])
         PayoffEvent(
             step=f"{state['number']}/{round_}/payoffs",
             round=round_,
-            match=str(state["number"]),
+            match=f"match {state['number']}",
             payoffs=dict(zip(state["players"], map(float, points), strict=True)),
         )
     )
@@ -226,7 +226,7 @@ async def _examine(ctx: TournamentContext, state: MatchState, seat: int) -> None
             team=ctx.condition.players[view.player],
             agent=view.player,
             stage="questions",
-            match=str(state["number"]),
+            match=f"match {state['number']}",
             decision=marked(asked, None if found is None else found.model_dump()),
             failed=found is None,
         )
