@@ -1,4 +1,9 @@
-"""The bootstrap over independent units, with the corrections that few units need."""
+"""The bootstrap over independent units, with the corrections that few units need.
+
+Percentiles of resampled means of five values or so lie too near to each other. What is taken from the bootstrap here is
+the standard error, for any statistic; it is widened to the unbiased variance, and Student's t stands for the tails (the
+t interval with bootstrap standard error; Hesterberg 2015, *What teachers should know about the bootstrap*).
+"""
 
 from __future__ import annotations
 
@@ -8,30 +13,24 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from labmates.analysis.student import quantile
+from labmates.analysis.student import quantile, within
 
 RESAMPLES = 20_000
 
 
 def bootstrap_interval(values: Sequence[float], *, seed: int = 0) -> tuple[float, float]:
-    """Return the 95 % interval of the mean of independent values by bootstrap.
-
-    The percentile interval of few values is too short; its percentiles are moved outwards so far that the interval of
-    normal values is that of Student's t (the expanded percentile interval of Hesterberg 2015, *What teachers should
-    know about the bootstrap*).
+    """Return the 95 % interval of the mean of independent values.
 
     Raises
     ------
     ValueError
         If there are fewer than two values.
     """
-    n = len(values)
-    if n < 2:
+    if len(values) < 2:
         raise ValueError("an interval needs two values or more")
-    tail = 0.5 * math.erfc(math.sqrt(n / (n - 1)) * quantile(n - 1) / math.sqrt(2))
-    means = _means(values, np.random.default_rng(seed))
-    low, high = np.quantile(means, [tail, 1 - tail])
-    return float(low), float(high)
+    error = float(_means(values, np.random.default_rng(seed)).std())
+    mean, half = float(np.mean(values)), quantile(len(values) - 1) * error
+    return mean - half, mean + half
 
 
 def advantage(
@@ -39,15 +38,15 @@ def advantage(
 ) -> tuple[float, float, float, float]:
     """Return by how much the mean of `first` exceeds the largest mean of `others`: difference, 95 % interval, p.
 
-    Each group is resampled by itself, and deviations are widened to the unbiased variance. `p` is the share of
-    resamples without an advantage: one-sided, against the hypothesis that there is none.
+    Each group is resampled by itself. `p` is one-sided, against the hypothesis that there is no advantage. Degrees of
+    freedom are those of `first` and the group with the largest mean.
 
     Parameters
     ----------
     first
         Independent values, for instance the means of tournaments.
     others
-        The groups that it is compared with, of two values or more each.
+        The groups that it is compared with.
 
     Raises
     ------
@@ -57,19 +56,20 @@ def advantage(
     if min(len(first), *map(len, others)) < 2:
         raise ValueError("each group needs two values or more")
     rng = np.random.default_rng(seed)
-    found = _widened(first, rng) - np.max([_widened(other, rng) for other in others], axis=0)
-    difference = float(np.mean(first) - max(np.mean(other) for other in others))
-    low, high = np.quantile(found, [0.025, 0.975])
-    p = (np.count_nonzero(found <= 0) + 1) / (RESAMPLES + 1)
-    return difference, float(low), float(high), float(p)
+    found = _means(first, rng) - np.max([_means(other, rng) for other in others], axis=0)
+    largest = max(others, key=lambda other: float(np.mean(other)))
+    difference, error = float(np.mean(first) - np.mean(largest)), float(found.std())
+    freedom = len(first) + len(largest) - 2
+    half = quantile(freedom) * error
+    if error == 0:
+        return difference, difference, difference, float(difference <= 0)
+    beyond = (1 - within(abs(difference) / error, freedom)) / 2
+    return difference, difference - half, difference + half, beyond if difference > 0 else 1 - beyond
 
 
 def _means(values: Sequence[float], rng: np.random.Generator) -> NDArray[np.float64]:
+    """Return resampled means, widened so that their variance is unbiased."""
     array = np.asarray(values, dtype=float)
-    picked = rng.integers(len(array), size=(RESAMPLES, len(array)))
-    return np.asarray(array[picked].mean(axis=1))
-
-
-def _widened(values: Sequence[float], rng: np.random.Generator) -> NDArray[np.float64]:
-    mean, n = float(np.mean(values)), len(values)
-    return mean + math.sqrt(n / (n - 1)) * (_means(values, rng) - mean)
+    mean, n = array.mean(), len(array)
+    picked = rng.integers(n, size=(RESAMPLES, n))
+    return np.asarray(mean + math.sqrt(n / (n - 1)) * (array[picked].mean(axis=1) - mean))

@@ -12,6 +12,7 @@ from labmates.cli.console import out, print_json
 from labmates.cli.convergence import convergence
 from labmates.cli.runs import run_choice
 from labmates.cli.teamwork import teamwork
+from labmates.cli.tournament import tournament
 from labmates.errors import UsageError
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ def analyze() -> None:
 
 analyze.add_command(teamwork)
 analyze.add_command(convergence)
+analyze.add_command(tournament)
 
 
 @analyze.command("agreement", epilog="Example: labmates analyze agreement --kind science --task ecology")

@@ -79,3 +79,33 @@ def test_a_tournament_is_one_trace_with_readable_names(tmp_path: Path) -> None:
     assert "match > match > comprehension > P1, match 1: questions" in paths
     names = {run["name"] for run in traces.runs.values()}
     assert not {"Unnamed", "RunnableLambda", "LangGraph"} & names
+
+
+def test_tournaments_are_analysed_with_tables_figures_and_json(labmates: Labmates) -> None:
+    for structure in ("ri", "gc", "sa"):
+        short = ["--structure", structure, "--team-size", "2", "--rounds", "3", "--critique-turns", "0"]
+        assert labmates("run", "tournament", "--model", "scripted:joss", *short, "--replicates", "2").code == 0
+    done = labmates("analyze", "tournament", "--figures", "figures", "--profiles")
+    assert done.code == 0
+    for told in (
+        "super-additive (sa): 2 tournaments",
+        "one-shot cooperation",
+        "H1 cooperation",
+        "p = ",
+        "within teams",
+    ):
+        assert told in done.out
+    drawn = {path.name for path in (labmates.folder / "figures").iterdir()}
+    assert drawn == {"cooperation.png", "one-shot.png", "teams.png", "comprehension.png"}
+    [report] = labmates("analyze", "tournament", "--json").records
+    assert [group["structure"] for group in report["groups"]] == ["ri", "gc", "sa"]
+    assert [one["name"] for one in report["hypotheses"]] == ["H1", "H2"]
+
+
+def test_what_can_not_be_analysed_is_told(labmates: Labmates) -> None:
+    game = ["--game", "weakest-link", "--model", "scripted:random", "--rounds", "1"]
+    assert labmates("run", "game", *game).code == 0
+    for arguments in ([], ["--study", "none"]):
+        done = labmates("analyze", "tournament", *arguments)
+        assert (done.code, done.out) == (2, "")
+        assert "has no run of kind 'tournament'" in done.err
