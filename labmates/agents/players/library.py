@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from labmates.agents.players.base import LIBRARY, Player
-from labmates.errors import unknown_name
-from labmates.games.iterated.library import check_playable, library_names
+from labmates.games.iterated.library import check_playable, library_names, unknown_strategy
 from labmates.games.iterated.match import Payoffs
 
 
@@ -19,7 +18,7 @@ def library_player(name: str) -> type[Player]:
         If the library is not installed.
     """
     if name not in library_names():
-        raise unknown_name("strategy of the library axelrod", name, library_names())
+        raise unknown_strategy(name)
     about = f"Plays as the strategy {name} of the library axelrod does."
     return type(f"Library{name}", (Player,), {"__doc__": about, "baseline": f"{LIBRARY}{name}", "description": about})
 

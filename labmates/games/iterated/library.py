@@ -8,6 +8,7 @@ before: it takes seconds.
 from __future__ import annotations
 
 import copy
+import difflib
 import warnings
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, cast
 
-from labmates.errors import MissingExtraError, UsageError, unknown_name
+from labmates.errors import MissingExtraError, UsageError
 from labmates.games.iterated.match import Action, Payoffs, Round
 from labmates.seeds import derive
 
@@ -176,10 +177,16 @@ def _make(name: str) -> Any:
     axl = library()
     found: Any = getattr(axl, name, None)
     if found not in axl.strategies:
-        raise unknown_name("strategy of the library axelrod", name, library_names())
+        raise unknown_strategy(name)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return found()
+
+
+def unknown_strategy(name: str) -> UsageError:
+    """Return the error for a name that the library does not have; it has too many to list them."""
+    close = difflib.get_close_matches(name, library_names(), n=1) or ["TitForTat"]
+    return UsageError(f"unknown strategy of the library axelrod '{name}'; it has for instance '{close[0]}'")
 
 
 @cache

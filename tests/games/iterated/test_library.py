@@ -117,7 +117,7 @@ def test_our_own_strategies_move_as_their_namesakes(name: str, payoffs: Payoffs)
 
 
 def test_a_name_that_the_library_lacks_is_told_with_the_nearest_one() -> None:
-    with pytest.raises(UsageError, match="Did you mean 'Grudger'"):
+    with pytest.raises(UsageError, match="for instance 'Grudger'"):
         library_action("Grudge", [])
 
 
