@@ -29,6 +29,10 @@ TIE = 1e-6
 
 _FEASIBLE = 1e-10  # the strictest tolerance that the solver takes
 _ENTERS = 1e-10
+_EXCESS_COST, _MOST_EXCESS_COST = 1e4, 1e9
+"""What it costs when fixed gains exceed their values: without that way out, rounding can leave a program without any
+solution. It costs more where a program makes use of it."""
+_NO_EXCESS = 1e-10
 _PRICE = 1e-3
 """A dual price that counts as positive. A rating is then off by 1e-7 of the range of payoffs at most, and a row with a
 smaller price is decided by a later program."""
@@ -139,34 +143,48 @@ class _Program:
         highs.addRow(1.0, 1.0, 0, none, np.empty(0))
         rows = np.arange(self._models, dtype=np.int32)
         highs.addCol(1.0, -infinite, infinite, self._models, rows, np.full(self._models, -1.0))
+        highs.addCol(_EXCESS_COST, 0.0, infinite, 0, none, np.empty(0))
+        self._excess_cost = _EXCESS_COST
         self._highs = highs
         self._infinite = infinite
         self._add(best)
 
     def solve(self) -> tuple[float, Array]:
         """Return the least possible t, and the dual price of each model's row (the free ones' add up to 1)."""
-        import highspy
-
         while True:
-            self._highs.run()
-            if (status := self._highs.getModelStatus()) != highspy.HighsModelStatus.kOptimal:
-                raise SolverError(
-                    f"a deviation rating could not be computed: {self._highs.modelStatusToString(status)}"
-                )
-            duals = np.asarray(self._highs.getSolution().row_dual)
+            self._run()
+            solution = self._highs.getSolution()
+            if solution.col_value[1] > _NO_EXCESS and self._excess_cost < _MOST_EXCESS_COST:
+                self._excess_cost *= 10
+                self._highs.changeColCost(1, self._excess_cost)
+                continue
+            duals = np.asarray(solution.row_dual)
             prices = -duals[: self._models]
             reduced = prices @ self._gains - duals[self._models]
             reduced[self._is_in] = 0.0
             if reduced.min() >= -_ENTERS:
-                return float(self._highs.getObjectiveValue()), prices
+                return float(solution.col_value[0]), prices
             most = min(max(2 * self._models, 64), int((reduced < -_ENTERS).sum()))
             self._add(np.argpartition(reduced, most - 1)[:most])
+
+    def _run(self) -> None:
+        """Find an optimum; from the beginning if the solver gets lost on the way from the one before."""
+        from highspy import HighsModelStatus
+
+        self._highs.run()
+        if self._highs.getModelStatus() != HighsModelStatus.kOptimal:
+            self._highs.clearSolver()
+            self._highs.run()
+        if (status := self._highs.getModelStatus()) != HighsModelStatus.kOptimal:
+            said = self._highs.modelStatusToString(status)
+            raise SolverError(f"a deviation rating could not be computed: {said}")
 
     def fix(self, models: NDArray[np.intp], value: float) -> None:
         """Keep the gains of these models at or below a value from now on."""
         for model in models.tolist():
             self._highs.changeCoeff(model, 0, 0.0)
             self._highs.changeRowBounds(model, -self._infinite, value)
+            self._highs.changeCoeff(model, 1, -1.0)
 
     def _add(self, multisets: NDArray[np.intp] | Sequence[int]) -> None:
         self._is_in[multisets] = True
