@@ -130,5 +130,12 @@ class Kind:
     spread: Mapping[str, float] = field(default_factory=dict)
 
 
-KINDS: Registry[Kind] = Registry("kind", "labmates.kinds", {"science": "labmates.workflows.science.kind:SCIENCE"})
+KINDS: Registry[Kind] = Registry(
+    "kind",
+    "labmates.kinds",
+    {
+        "science": "labmates.workflows.science.kind:SCIENCE",
+        "game": "labmates.workflows.game.kind:GAME",
+    },
+)
 """All kinds of experiments by name."""

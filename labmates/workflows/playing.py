@@ -6,7 +6,10 @@ There is no budget: each call is charged, so that what a run cost is known, and 
 
 from __future__ import annotations
 
+import asyncio
 from abc import ABC
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, TypeVar
 
 from langchain_core.messages import BaseMessage
 from pydantic import Field
@@ -14,11 +17,14 @@ from pydantic import Field
 from labmates.agents.decisions import FormT
 from labmates.budgets.prices import PriceList
 from labmates.budgets.purse import unlimited_purse
-from labmates.workflows.asking import decide
+from labmates.models.reply import Reply
+from labmates.workflows.asking import ask, decide
 from labmates.workflows.brake import Steps
 from labmates.workflows.calls import Caller, Speaker
 from labmates.workflows.kinds import Condition
 from labmates.workflows.services import Services
+
+T = TypeVar("T")
 
 
 class PlayCondition(Condition, ABC):
@@ -77,3 +83,41 @@ class Table:
         return await decide(
             self.caller, step, speaker, messages, purse, form, name=name, repair_turns=self.repair_turns
         )
+
+    async def say(
+        self,
+        step: str,
+        speaker: Speaker,
+        messages: list[BaseMessage],
+        read: Callable[[Reply, bool], T],
+        *,
+        name: str,
+    ) -> T | None:
+        """Ask a player for what `read` makes of a reply; None if it can use none. See `labmates.workflows.asking.ask`.
+
+        Raises
+        ------
+        EndpointError
+            If the model can't be reached or gives no usable answer.
+        StoppedError
+            If the run is to stop.
+        """
+        purse = unlimited_purse(speaker.team)
+        return await ask(self.caller, step, speaker, messages, purse, read, name=name, repair_turns=self.repair_turns)
+
+
+async def together(asked: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """Do what is asked for at the same time, and return what came, in order.
+
+    If something fails, the rest ends first: what was asked of a model is paid, and is recorded.
+
+    Raises
+    ------
+    Exception
+        The first error, in order.
+    """
+    found = await asyncio.gather(*asked, return_exceptions=True)
+    for one in found:
+        if isinstance(one, BaseException):
+            raise one
+    return [one for one in found if not isinstance(one, BaseException)]

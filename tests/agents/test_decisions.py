@@ -84,7 +84,6 @@ def test_a_split_has_to_add_up() -> None:
 def test_any_text_is_a_decision_or_the_documented_error(text: str) -> None:
     try:
         decided: Numbers = read_decision(reply(text), EFFORT)
-    except UndecidedError as error:
-        assert str(error)
-    else:
-        assert 0 <= decided.values["effort"] <= 10
+    except UndecidedError:
+        return
+    assert 0 <= decided.values["effort"] <= 10
