@@ -23,16 +23,6 @@ MOST_ENTRIES = 20_000_000
 """A metagame with more entries than this is refused: it would take more than 160 MB."""
 
 
-def discount_weights(discount: float, rounds: int) -> Array:
-    """Return what each round counts when another one follows with probability `discount`; they add up to 1.
-
-    The last round stands for all that would come after it: its weight is ``discount ** (rounds - 1)``.
-    """
-    weights = (1.0 - discount) * discount ** np.arange(rounds, dtype=float)
-    weights[-1] = discount ** (rounds - 1)
-    return weights
-
-
 def metagame(models: int, matches: Iterable[tuple[Sequence[int], Sequence[float]]]) -> Array:
     """Return the metagame of matches that were played.
 

@@ -14,9 +14,10 @@ from pathlib import Path
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, model_validator
 
-from labmates.analysis.metagame import discount_weights, metagame
+from labmates.analysis.metagame import metagame
 from labmates.analysis.ratings import Cell, Scale
 from labmates.errors import UsageError, explain
+from labmates.games.discount import discount_weights
 
 
 class _Part(BaseModel):

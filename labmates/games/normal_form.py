@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import product
 from typing import Any
 
@@ -93,6 +93,7 @@ class NormalForm:
         """Tell whether every player's action in a profile is weakly dominant."""
         return all(self.is_weakly_dominant(player, action) for player, action in enumerate(profile))
 
+    @lru_cache(maxsize=1024)  # noqa: B019 - games are few and small
     def seen_by(self, player: int) -> NormalForm:
         """Return the game with a player in the first place and the others after it, in their order."""
         order = [player, *(other for other in range(self.players) if other != player)]
@@ -114,6 +115,7 @@ class Dilemma:
     defect: Profile
 
 
+@lru_cache(maxsize=1024)
 def find_dilemma(game: NormalForm) -> Dilemma | None:
     """Return the dilemma that is in a game's payoffs; None if no play is better for all than a pure equilibrium.
 

@@ -13,11 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labmates.analysis.deviation import deviation_gains, deviation_ratings, ranks
-from labmates.analysis.metagame import Array, discount_weights, mean_payoffs, metagame
+from labmates.analysis.metagame import Array, mean_payoffs, metagame
 from labmates.analysis.payoff_files import read_cells
 from labmates.analysis.ratings import ALL_GAMES, Cell, Scale, rate, summarise
 from labmates.analysis.replicator import replicator_dynamics
 from labmates.errors import UsageError
+from labmates.games.discount import discount_weights
 
 RECORDED = Path(__file__).parent / "data" / "dilemma_payoffs.json.gz"
 
