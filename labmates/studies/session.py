@@ -81,13 +81,10 @@ class Session:
         self._brake = brake
         self.claims = Claims(store, this_worker())
 
-    async def execute(self, runs: Sequence[RunRecord], *, resume: bool = False) -> list[RunRecord]:
+    async def execute(self, runs: Sequence[RunRecord]) -> list[RunRecord]:
         """Execute runs and return their records as they ended, in the given order, without those that were not begun.
 
-        Parameters
-        ----------
-        resume
-            The runs stand in the store already and are taken up where they stopped.
+        Runs that are planned are entered into the store; others stand there, and are taken up where they stopped.
 
         Raises
         ------
@@ -98,7 +95,10 @@ class Session:
         asyncio.CancelledError
             If interrupted, after the runs have been recorded as such.
         """
-        claim = (lambda run: self.claims.take(run.id)) if resume else self.claims.new
+
+        def claim(run: RunRecord) -> RunRecord:
+            return self.claims.new(run) if run.status == "planned" else self.claims.take(run.id)
+
         conditions = {run.key: condition_of(run) for run in runs}
         async with self.opened(conditions.values()) as lab:
             places = asyncio.Semaphore(self._settings.max_concurrent_runs)
