@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from labmates.records.store import Store
 
 EXAMPLES = {
+    "dilemma": "Example: labmates run dilemma --game prisoners --mechanism contract --models "
+    "scripted:equilibrium,scripted:defect",
     "science": "Example: labmates run science --task ecology --model scripted:diligent --budget 0.50 --replicates 2",
     "game": "Example: labmates run game --game weakest-link --model scripted:random --group-size 5 --replicates 50",
 }

@@ -136,6 +136,7 @@ KINDS: Registry[Kind] = Registry(
     {
         "science": "labmates.workflows.science.kind:SCIENCE",
         "game": "labmates.workflows.game.kind:GAME",
+        "dilemma": "labmates.workflows.dilemma.kind:DILEMMA",
     },
 )
 """All kinds of experiments by name."""
