@@ -10,6 +10,7 @@ import click
 from labmates.cli.common import store_option
 from labmates.cli.console import out, print_json
 from labmates.cli.convergence import convergence
+from labmates.cli.dilemma_tables import dilemmas
 from labmates.cli.ratings import ratings
 from labmates.cli.runs import run_choice
 from labmates.cli.teamwork import teamwork
@@ -27,6 +28,7 @@ def analyze() -> None:
 analyze.add_command(teamwork)
 analyze.add_command(convergence)
 analyze.add_command(ratings)
+analyze.add_command(dilemmas)
 
 
 @analyze.command("agreement", epilog="Example: labmates analyze agreement --kind science --task ecology")

@@ -29,6 +29,8 @@ VERBS = {
     "analyze": ("labmates.cli.analyze:analyze", "Compute what the runs of a store mean."),
     "tasks": ("labmates.cli.tasks:tasks", "List the science tasks, or show, check or begin one."),
     "games": ("labmates.cli.games:games", "List the behavioural games, or show or check one."),
+    "dilemmas": ("labmates.cli.mechanisms:dilemmas", "List the social dilemmas, or show one."),
+    "mechanisms": ("labmates.cli.mechanisms:mechanisms", "List the cooperation mechanisms, or show or check one."),
     "models": ("labmates.cli.models:models", "List the scripted baselines and known models, or show one."),
     "store": ("labmates.cli.store:store", "Care for the database of runs."),
     "sandbox": ("labmates.cli.sandbox:sandbox", "Build, check and clean what agents' code runs in."),

@@ -9,36 +9,54 @@ from typing import TYPE_CHECKING
 
 import click
 
+from labmates.cli.common import store_option
 from labmates.cli.console import clean, out, print_json
+from labmates.errors import UsageError
 
 if TYPE_CHECKING:
     from labmates.analysis.ratings import Cell, Interval, Rated, Summary
 
 
-@click.command("ratings", epilog="Example: labmates analyze ratings --payoffs payoffs.json --json")
+@click.command("ratings", epilog="Example: labmates analyze ratings --study dilemmas --summary")
+@click.argument("run_ids", nargs=-1, metavar="[RUN]...")
+@click.option("--study", metavar="NAME", help="Runs of this study.")
 @click.option(
     "--payoffs",
     type=click.Path(path_type=Path),
-    required=True,
-    help="A file of recorded payoffs: models, and cells with the payoffs of each match.",
+    help="Rate a file of recorded payoffs instead of runs: models, and cells with the payoffs of each match.",
+)
+@click.option(
+    "--use",
+    type=click.Choice(["expected", "sampled"]),
+    default="expected",
+    show_default=True,
+    help="Of runs, the payoffs to be expected of the distributions handed in, or those of the actions drawn.",
 )
 @click.option(
     "--summary",
     is_flag=True,
-    help="Means over runs with 95 % intervals instead of one rating per run; also with --json.",
+    help="Means over runs with 95 % intervals instead of ratings of each run; also with --json.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per cell and nothing else.")
-def ratings(payoffs: Path, summary: bool, as_json: bool) -> int:
-    """Rate models by what they earned against each other.
+@store_option
+def ratings(
+    run_ids: tuple[str, ...],
+    study: str | None,
+    payoffs: Path | None,
+    use: str,
+    summary: bool,
+    as_json: bool,
+    store: str | None,
+) -> int:
+    """Rate models by what they earned against each other in social dilemmas.
 
     For each cell (a run of a game under a mechanism): the mean payoff over all seatings, the fitness after replicator
     dynamics and the population that they end in, and the deviation rating with its rank. Lists are in the order of the
-    models.
+    models. Under reputation, where co-players change, there are means alone.
     """
-    from labmates.analysis.payoff_files import read_cells
     from labmates.analysis.ratings import rate, summarise
 
-    rated = [rate(cell) for cell in read_cells(payoffs)]
+    rated = [rate(cell) for cell in _cells(run_ids, study, payoffs, use, store)]
     if summary:
         found = summarise(rated)
         for one in found:
@@ -53,6 +71,27 @@ def ratings(payoffs: Path, summary: bool, as_json: bool) -> int:
         else:
             _print_cell(cell)
     return 0
+
+
+def _cells(
+    run_ids: tuple[str, ...], study: str | None, payoffs: Path | None, use: str, store: str | None
+) -> list[Cell]:
+    if payoffs is not None:
+        from labmates.analysis.payoff_files import read_cells
+
+        if run_ids or study:
+            raise UsageError("rate a file of payoffs or runs, not both")
+        return read_cells(payoffs)
+    from labmates.records.database import store_url
+    from labmates.records.store import Store
+    from labmates.studies.cross_plays import cross_plays
+
+    database = Store(store_url(store), must_exist=True)
+    try:
+        plays = cross_plays(database, run_ids, study=study)
+    finally:
+        database.close()
+    return [play.cell("sampled" if use == "sampled" else "expected") for play in plays]
 
 
 def _print_cell(rated: Rated) -> None:

@@ -42,7 +42,8 @@ def make_mechanisms(name: str, parameters: Mapping[str, Any] | None = None) -> t
         If there is no such mechanism, or the parameters are not theirs or out of bounds.
     """
     kinds = [_kind(part) for part in name.split("+")]
-    given = dict(parameters or {})
+    # A choice among numbers takes no texts, which is what a command line gives.
+    given = {field: int(value) if str(value).isdecimal() else value for field, value in (parameters or {}).items()}
     known = {field for kind in kinds for field in kind.model_fields}
     if unknown := sorted(set(given) - known):
         has = f"has {', '.join(sorted(known))}" if known else "has no parameters"
