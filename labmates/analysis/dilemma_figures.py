@@ -156,6 +156,24 @@ def shares_figure(frame: pd.DataFrame, columns: Mapping[str, str], title: str) -
     return figure
 
 
+def reasons_figure(frame: pd.DataFrame) -> Figure:
+    """Draw how often choices are explained by each kind of reasons, by mechanism and model, over all games.
+
+    Parameters
+    ----------
+    frame
+        As `labmates.analysis.dilemma_frames.reasons_frame` returns it.
+    """
+    table = frame.pivot_table(index="label", columns=["mechanism", "model"], values="share", fill_value=0.0)
+    values = table.to_numpy(dtype=float)
+    figure, [ax] = new_figure(3.0 + 0.5 * values.shape[1], 1.6 + 0.28 * values.shape[0])
+    ax.imshow(values, cmap="viridis", vmin=0, vmax=1, aspect="auto")
+    _numbers(ax, values, always=True)
+    _ticks(ax, map(str, table.index), (": ".join(column) for column in table.columns.to_list()))
+    ax.set_title("Reasons: share of explained choices", loc="left", fontweight="bold")
+    return figure
+
+
 ADOPTION = {
     "approves": "approves of proposals",
     "approved": "its proposals are approved of",

@@ -144,3 +144,24 @@ def _frame(rows: list[dict[str, Any]], columns: list[str]) -> pd.DataFrame:
     import pandas as pd
 
     return pd.DataFrame(rows, columns=columns)
+
+
+def reasons_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
+    """Return how often choices are explained by each kind of reasons, a row for each mechanism, game, model and label.
+
+    Columns beside these: ``judge``, ``share`` (of the labelled choices that carry the label) and ``labelled`` (their
+    number).
+    """
+    rows = [
+        {**_who(play, entrant), "judge": judge, "labels": labels}
+        for play in plays
+        for entrant, judge, labels in play.labels
+    ]
+    frame = _frame(rows, [*_WHO, "judge", "labels"])
+    found = []
+    for key, group in frame.groupby([*_WHO, "judge"], sort=False):
+        for label in sorted({label for labels in group["labels"] for label in labels}):
+            share = sum(label in labels for labels in group["labels"]) / len(group)
+            named = dict(zip([*_WHO, "judge"], key, strict=True))
+            found.append({**named, "label": label, "share": share, "labelled": len(group)})
+    return _frame(found, [*_WHO, "judge", "label", "share", "labelled"])

@@ -13,7 +13,7 @@ from labmates.analysis.ratings import Cell, Scale
 from labmates.games.dilemmas import get_dilemma
 from labmates.games.normal_form import NormalForm
 from labmates.games.payoff_table import PayoffTable
-from labmates.records.events import DecisionEvent, Event, PayoffEvent
+from labmates.records.events import DecisionEvent, Event, LabelEvent, PayoffEvent
 
 Use = Literal["expected", "sampled"]
 """Payoffs that were to be expected of the distributions that players handed in, or of the actions that were drawn."""
@@ -82,6 +82,8 @@ class CrossPlay:
         Whether there are matches of fixed co-players.
     decisions, failed
         How many decisions were asked for, and how many had to be replaced by a fallback.
+    labels
+        For each choice whose reasons a judge has labelled: the model, the judge and the labels.
     """
 
     run: str
@@ -94,6 +96,7 @@ class CrossPlay:
     agreements: tuple[Agreement, ...]
     decisions: int
     failed: int
+    labels: tuple[tuple[int, str, tuple[str, ...]], ...] = ()
 
     @property
     def scale(self) -> Scale | None:
@@ -170,6 +173,11 @@ def read_cross_play(
         agreements=tuple(_agreement(event) for event in decided if event.stage == AGREEMENT),
         decisions=len(asked),
         failed=sum(event.failed for event in asked),
+        labels=tuple(
+            (models.index(event.agent), event.judge, tuple(event.labels))
+            for event in events
+            if isinstance(event, LabelEvent) and event.labels is not None
+        ),
     )
 
 

@@ -23,6 +23,7 @@ TABLES = {
     "adoption": "Votes and adoption, by model",
     "outcomes": "How votes end",
     "designs": "Under how many proposals full cooperation is stable",
+    "reasons": "By which kinds of reasons choices are explained (see: labmates analyze reasons)",
 }
 
 
@@ -91,7 +92,7 @@ def _print(title: str, frame: pd.DataFrame) -> None:
 
     out().print(f"\n{title}", style="bold", markup=False)
     table = Table(box=None, pad_edge=False)
-    texts = {"mechanism", "game", "model", "action", "before"}
+    texts = {"mechanism", "game", "model", "action", "before", "judge", "label"}
     for column in frame.columns:
         table.add_column(str(column), justify="left" if column in texts else "right")
     for row in frame.to_dict("records"):
@@ -129,3 +130,5 @@ def _figures(plays: Sequence[CrossPlay], frames: dict[str, pd.DataFrame]) -> Ite
             yield name, draw.shares_figure(frame, draw.ADOPTION, "Votes and adoption")
         elif name == "designs":
             yield name, draw.shares_figure(frame, draw.DESIGNS, "Designs under which cooperation is stable")
+        elif name == "reasons":
+            yield name, draw.reasons_figure(frame)

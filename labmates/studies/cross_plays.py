@@ -24,6 +24,17 @@ def cross_plays(store: Store, run_ids: Sequence[str] = (), *, study: str | None 
     UsageError
         If there is none, or one of the ids is not of a cross-play that has ended.
     """
+    return [_read(store, run) for run in ended_cross_plays(store, run_ids, study=study)]
+
+
+def ended_cross_plays(store: Store, run_ids: Sequence[str] = (), *, study: str | None = None) -> list[RunRecord]:
+    """Return the runs behind `cross_plays`.
+
+    Raises
+    ------
+    UsageError
+        As `cross_plays` does.
+    """
     runs = select_runs(store, run_ids, study=study, kind=None if run_ids else KIND)
     for run in runs if run_ids else ():
         if run.kind != KIND:
@@ -31,10 +42,10 @@ def cross_plays(store: Store, run_ids: Sequence[str] = (), *, study: str | None 
     ended = [run for run in runs if run.status == "completed"]
     if not ended:
         raise UsageError(f"none of these {len(runs)} runs of the kind {KIND} has ended")
-    return [_read(store, run) for run in ended]
+    return ended
 
 
 def _read(store: Store, run: RunRecord) -> CrossPlay:
     condition = cast(DilemmaCondition, condition_of(run))
-    events = [*store.events(run.id, kind="decision"), *store.events(run.id, kind="payoff")]
+    events = [event for kind in ("decision", "payoff", "label") for event in store.events(run.id, kind=kind)]
     return read_cross_play(run.id, run.condition, condition.names(), events)
