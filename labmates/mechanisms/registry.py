@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,6 +12,8 @@ from labmates.errors import UsageError, explain
 from labmates.games.normal_form import NormalForm
 from labmates.mechanisms.base import Mechanism
 from labmates.registry import Registry
+
+_NAMED = re.compile(r"([^()\s]+)(?:\(([^()]*)\))?")
 
 MECHANISMS: Registry[type[Mechanism]] = Registry(
     "mechanism",
@@ -25,6 +28,29 @@ MECHANISMS: Registry[type[Mechanism]] = Registry(
 )
 
 
+def split_terms(name: str) -> tuple[str, dict[str, str]]:
+    """Return a name without the values in brackets, and these: ``reputation(order=3)`` is ``reputation`` and its order.
+
+    Raises
+    ------
+    UsageError
+        If what stands in brackets is not ``NAME=VALUE, NAME=VALUE``.
+    """
+    given: dict[str, str] = {}
+    plain = []
+    for part in name.split("+"):
+        found = _NAMED.fullmatch(part.strip())
+        if found is None:
+            raise UsageError(f"'{name}' is no mechanism; write for instance reputation(order=3) or contract+repetition")
+        plain.append(found[1])
+        for pair in filter(None, (found[2] or "").split(",")):
+            field, equals, value = pair.partition("=")
+            if not equals:
+                raise UsageError(f"'{name}': brackets hold NAME=VALUE, for instance reputation(order=3)")
+            given[field.strip()] = value.strip()
+    return "+".join(plain), given
+
+
 def make_mechanisms(name: str, parameters: Mapping[str, Any] | None = None) -> tuple[Mechanism, ...]:
     """Return the mechanisms that a name stands for, the outermost first.
 
@@ -32,7 +58,7 @@ def make_mechanisms(name: str, parameters: Mapping[str, Any] | None = None) -> t
     ----------
     name
         A mechanism, or several with a plus sign between them: ``contract+repetition`` is a contract that is agreed on
-        once for a repeated game.
+        once for a repeated game. Values of parameters may stand in brackets: ``reputation(order=3)``.
     parameters
         Other values of their parameters; each is given to those that have it.
 
@@ -41,9 +67,12 @@ def make_mechanisms(name: str, parameters: Mapping[str, Any] | None = None) -> t
     UsageError
         If there is no such mechanism, or the parameters are not theirs or out of bounds.
     """
+    name, own = split_terms(name)
     kinds = [_kind(part) for part in name.split("+")]
     # A choice among numbers takes no texts, which is what a command line gives.
-    given = {field: int(value) if str(value).isdecimal() else value for field, value in (parameters or {}).items()}
+    given = {
+        field: int(value) if str(value).isdecimal() else value for field, value in {**(parameters or {}), **own}.items()
+    }
     known = {field for kind in kinds for field in kind.model_fields}
     if unknown := sorted(set(given) - known):
         has = f"has {', '.join(sorted(known))}" if known else "has no parameters"

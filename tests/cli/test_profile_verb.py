@@ -9,6 +9,7 @@ import pytest
 from labmates.models.scripted.base import Draft, Heard
 from labmates.records.store import Store
 from tests.cli.conftest import Labmates
+from tests.support.openai_server import OpenAIServer, fault
 from tests.support.puppet import puppet
 
 QUICK = ("--game", "o-ring", "--game", "weakest-link", "--group-size", "3", "--baselines", "0")
@@ -122,3 +123,13 @@ def test_a_wrong_profile_exits_with_2_and_says_why(labmates: Labmates, arguments
     done = labmates("profile", *arguments)
     assert done.code == 2
     assert said in done.err
+
+
+def test_simulations_that_fail_are_told_once_and_the_same_command_goes_on(labmates: Labmates) -> None:
+    with OpenAIServer(lambda _request, _n: fault(500)) as server:
+        at = ("--base-url", server.base_url, "--max-retries", "0")
+        done = labmates("profile", "openai:m", *at, *QUICK, "--simulations", "2", OPENAI_API_KEY="sk-secret-0123456789")
+    assert done.code == 1
+    assert "4 of 4 runs failed; run " in done.err
+    assert "the same command goes on with the profile" in done.err
+    assert "sk-secret" not in done.err + done.out

@@ -137,6 +137,12 @@ def test_the_record_tells_distributions_draws_and_both_payoffs(url: str) -> None
     assert found.cell("expected").payoffs[1, 1] == 10
 
 
+def test_terms_in_brackets_are_those_that_are_given_apart() -> None:
+    one = {"game": "trust", "entrants": "scripted:grim", "mechanism": "reputation(order=3, rounds=4)"}
+    other = {**one, "mechanism": "reputation", "terms": {"order": 3, "rounds": "4"}}
+    assert DilemmaCondition.model_validate(one).key == DilemmaCondition.model_validate(other).key
+
+
 def test_runs_repeat_exactly_whatever_is_at_the_same_time(url: str) -> None:
     condition = {"game": "travellers", "mechanism": "contract", "entrants": ["scripted:random", "scripted:grim"]}
     first = play(url, **condition)
@@ -227,6 +233,8 @@ def test_a_run_that_fails_goes_on_without_paying_twice(url: str) -> None:
         ({"game": "none.yaml"}, "can't be read"),
         ({"mechanism": "telepathy"}, "unknown mechanism"),
         ({"terms": {"order": 3}}, "unknown parameter 'order'"),
+        ({"mechanism": "reputation(3)"}, "brackets hold NAME=VALUE"),
+        ({"mechanism": "reputation(order=3"}, "is no mechanism"),
         ({"entrants": []}, "entrants"),
         ({"entrants": "scripted:grim?heat=3"}, "heat"),
         ({"entrants": "scripted:grim?temperature"}, "MODEL[?]NAME=VALUE"),

@@ -9,10 +9,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from labmates.api import arun, make_condition
 from labmates.errors import LabmatesError, UsageError
+from labmates.games.base import Array, Game, Quantity
+from labmates.games.conformance import check_game
+from labmates.games.registry import GAMES
 from labmates.models.scripted import BASELINES
 from labmates.models.scripted.base import Draft, Heard
 from labmates.models.tokens import text_of
@@ -357,3 +361,47 @@ async def test_a_game_over_http_outlasts_faults_of_the_server(store: Store, monk
     assert run.usage.failed_replies == 2
     assert run.usage.llm_calls == 18 + 2
     assert len(server.requests) == 20 + 4
+
+
+class Gifts(Game):
+    """A game of another package: what is given to the others is worth three times as much to them."""
+
+    name = "gifts"
+    title = "Gifts"
+    summary = "Each player may give; the others of the group share three times as much."
+    formal = (
+        "Each of the $group_size members of a group gives from 0 to $most_gift units.",
+        "Three times what the others of your group give is shared out among them and you.",
+    )
+    prose = "You may give up to $most_gift units; gifts are worth three times as much to your $group_size members."
+    primary = "gift"
+
+    most_gift: int = 4
+
+    @property
+    def quantities(self) -> tuple[Quantity, ...]:
+        """The gift."""
+        return (Quantity("gift", 0, self.most_gift, "what you give"),)
+
+    @property
+    def default_decision(self) -> tuple[int, ...]:
+        """No gift."""
+        return (0,)
+
+    def payoffs(self, decisions: Array) -> Array:
+        """Return three times the mean gift, less the own one."""
+        gift = decisions[..., 0]
+        return np.asarray(3 * gift.sum(axis=-1, keepdims=True) / self.group_size - gift)
+
+
+async def test_a_game_of_another_package_is_checked_played_and_known_to_scripted_players(store: Store) -> None:
+    GAMES.register("gifts", Gifts)
+    assert check_game(Gifts()) == []
+    best = await play(store, "gifts", "scripted:cooperate", rules={"most_gift": 6}, rounds=1)
+    assert best.metrics["level"] == 6
+    assert best.metrics["welfare"] == 12
+    assert best.metrics["pareto_proximity"] == 0
+    own = await play(store, "gifts", "scripted:defect", rounds=1, framing="alternate")
+    assert own.metrics["pareto_proximity"] == 1
+    for model in ("scripted:random", "scripted:conditional", "scripted:fair-share"):
+        assert (await play(store, "gifts", model, rounds=2)).usage.failed_replies == 0

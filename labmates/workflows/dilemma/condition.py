@@ -7,7 +7,7 @@ from itertools import combinations_with_replacement, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from labmates.errors import UsageError
 from labmates.games.payoff_table import PayoffTable
@@ -84,7 +84,7 @@ class DilemmaCondition(PlayCondition):
     mechanism: str = Field(
         "none",
         description="The mechanism (see: labmates mechanisms), or several around each other, the outermost first: "
-        "contract+repetition.",
+        "contract+repetition. Parameters may stand in brackets: reputation(order=3).",
     )
     terms: dict[str, int | float | str] = Field(
         default_factory=dict,
@@ -99,6 +99,18 @@ class DilemmaCondition(PlayCondition):
         description="What players are asked for before they decide: nothing, to think step by step (cot), or to think "
         "about what the others believe and will do (tom).",
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _terms_out_of_brackets(cls, data: Any) -> Any:
+        """Take ``reputation(order=3)`` apart, so that equal conditions have equal keys."""
+        if not (isinstance(data, dict) and isinstance(data.get("mechanism"), str)):
+            return data
+        from labmates.mechanisms.registry import split_terms
+
+        name, given = split_terms(data["mechanism"])
+        terms = data.get("terms", {})
+        return {**data, "mechanism": name, "terms": {**terms, **given}} if given and isinstance(terms, dict) else data
 
     @field_validator("game")
     @classmethod
