@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import Labmates
+from tests.support.openai_server import Answer, Json, OpenAIServer, fault
 
 CHICKEN = """
 name: chicken
@@ -67,6 +69,52 @@ def test_a_cross_play_is_run_rated_and_told(labmates: Labmates, tmp_path: Path) 
     assert {one["table"] for one in rows} == {"designs"}
     shown = labmates("show", run["id"])
     assert shown.code == 0, shown.err
+
+
+def test_models_over_http_have_their_own_settings_and_are_shown_their_faults(labmates: Labmates) -> None:
+    def behave(request: Json, n: int) -> Answer:
+        said = 'A1 is never worse, so I take it.\n```json\n{"A0": 10, "A1": 90}\n```'
+        return Answer(text=said, finish="length" if n == 0 else "stop")
+
+    with OpenAIServer(behave) as server:
+        done = labmates(
+            "run", "dilemma", "--game", "prisoners", "--models", "openai:m?temperature=0.25&reasoning=none,openai:m",
+            "--temperature", "1.0", "--base-url", server.base_url, "--max-concurrent-calls", "1", "--json",
+            OPENAI_API_KEY="sk-0123456789",
+        )  # fmt: skip
+    assert done.code == 0, done.err
+    [run] = done.records
+    assert run["metrics"]["normalised"] == pytest.approx(0.1)
+    assert run["usage"]["llm_calls"] == 9
+    assert run["usage"]["failed_replies"] > 0
+    temperatures = [request.body["temperature"] for request in server.requests]
+    assert sorted(set(temperatures)) == [0.25, 1.0]
+    again = next(request.body for request in server.requests if len(request.body["messages"]) > 2)
+    assert "cut off" in again["messages"][-1]["content"]
+    asked = server.requests[0].body["messages"]
+    assert "prisoner" not in json.dumps(asked).lower()
+
+
+def test_a_run_whose_server_dies_goes_on_with_the_calls_that_are_missing(labmates: Labmates) -> None:
+    def behave(request: Json, n: int) -> Answer:
+        return Answer(text='{"A0": 100, "A1": 0}') if n < limit[0] else fault(500, "gone")
+
+    limit = [9]
+    condition = ("--game", "prisoners", "--mechanism", "repetition", "--term", "rounds=4", "--models", "openai:m")
+    with OpenAIServer(behave) as server:
+        at = ("--base-url", server.base_url, "--max-retries", "0", "--max-concurrent-calls", "1", "--json")
+        models = ("--models", "scripted:tit-for-tat")
+        done = labmates("run", "dilemma", *condition, *models, *at, OPENAI_API_KEY="sk-0123456789")
+        assert done.code == 1
+        [run] = done.records
+        before = len(server.requests)
+        limit[0] = 1000
+        done = labmates("run", "dilemma", "--resume", run["id"], *at, OPENAI_API_KEY="sk-0123456789")
+    assert done.code == 0, done.err
+    [again] = done.records
+    assert again["metrics"]["normalised"] == pytest.approx(1)
+    assert again["usage"]["llm_calls"] == 32
+    assert len(server.requests) - before == 16 - 9
 
 
 @pytest.mark.parametrize(
