@@ -24,6 +24,8 @@ EXAMPLES = {
     "dilemma": "Example: labmates run dilemma --game prisoners --mechanism contract --models "
     "scripted:equilibrium,scripted:defect",
     "science": "Example: labmates run science --task ecology --model scripted:diligent --budget 0.50 --replicates 2",
+    "tournament": "Example: labmates run tournament --structure sa --model scripted:tit-for-tat "
+    "--model-for B=scripted:defect",
     "game": "Example: labmates run game --game weakest-link --model scripted:random --group-size 5 --replicates 50",
 }
 

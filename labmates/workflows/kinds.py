@@ -137,6 +137,7 @@ KINDS: Registry[Kind] = Registry(
         "science": "labmates.workflows.science.kind:SCIENCE",
         "game": "labmates.workflows.game.kind:GAME",
         "dilemma": "labmates.workflows.dilemma.kind:DILEMMA",
+        "tournament": "labmates.workflows.tournament.kind:TOURNAMENT",
     },
 )
 """All kinds of experiments by name."""

@@ -1,4 +1,4 @@
-"""The graph of a cross-play: what is asked once for all matches, then every match at the same time, step by step.
+"""The graph of a cross-play: what is asked once for all matches, then many matches at the same time, step by step.
 
 A match is a conversation that its mechanism leads: in each step all questions that are open are asked together, and the
 answers bring the next ones.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 from functools import cache
+from itertools import islice
 from typing import Annotated, Any, TypedDict
 
 from langgraph.graph import END, START, StateGraph
@@ -17,6 +18,9 @@ from langgraph.types import Send
 
 from labmates.workflows.dilemma.context import DilemmaContext
 from labmates.workflows.playing import together
+
+AT_ONCE = 512
+"""Matches that go on at the same time: enough for any server, and few enough for memory."""
 
 
 class CrossPlay(TypedDict):
@@ -49,10 +53,20 @@ async def prepare(state: CrossPlay, runtime: Runtime[DilemmaContext]) -> Update:
     return {}
 
 
-def seat(state: CrossPlay, runtime: Runtime[DilemmaContext]) -> list[Send]:
-    """Begin every match."""
+def seat(state: CrossPlay, runtime: Runtime[DilemmaContext]) -> list[Send] | str:
+    """Begin the next matches, or go to the end."""
+    ctx = runtime.context
+    begun = len(state["ended"])
+    names = list(islice(ctx.matches, begun, begun + AT_ONCE))
+    if not names or ctx.error is not None:
+        return "finish"
+    return [Send("match", {"match": name, "ended": []}) for name in names]
+
+
+async def gather(state: CrossPlay) -> Update:
+    """Wait for the matches that go on."""
     del state
-    return [Send("match", {"match": name, "ended": []}) for name in runtime.context.matches]
+    return {}
 
 
 async def ask(state: MatchState, runtime: Runtime[DilemmaContext]) -> Update:
@@ -104,9 +118,11 @@ def dilemma_graph() -> CompiledStateGraph[CrossPlay, DilemmaContext, CrossPlay, 
     graph = StateGraph(CrossPlay, context_schema=DilemmaContext)
     graph.add_node("prepare", prepare)
     graph.add_node("match", one.compile(name="match"))
+    graph.add_node("gather", gather)
     graph.add_edge(START, "prepare")
-    graph.add_conditional_edges("prepare", seat, ["match"])
+    graph.add_conditional_edges("prepare", seat, ["match", "finish"])
+    graph.add_edge("match", "gather")
+    graph.add_conditional_edges("gather", seat, ["match", "finish"])
     graph.add_node("finish", finish)
-    graph.add_edge("match", "finish")
     graph.add_edge("finish", END)
     return graph.compile(name="social dilemma")
