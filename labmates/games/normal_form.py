@@ -133,6 +133,23 @@ def find_dilemma(game: NormalForm) -> Dilemma | None:
     return found
 
 
+def prisoners_payoffs(game: NormalForm) -> tuple[int, int, int, int] | None:
+    """Return temptation, reward, punishment and sucker's payoff of a prisoner's dilemma; None for any other game.
+
+    Payoffs have to be whole numbers, and taking turns at defecting must not pay more than cooperating.
+    """
+    found = find_dilemma(game)
+    if found is None or not game.is_symmetric or game.payoffs.shape != (2, 2, 2):
+        return None
+    (good, _), (bad, _) = found.cooperate, found.defect
+    letters = [game.payoffs[one, other, 0] for one, other in ((bad, good), (good, good), (bad, bad), (good, bad))]
+    temptation, reward, punishment, sucker = letters
+    is_one = temptation > reward > punishment > sucker and 2 * reward > temptation + sucker
+    if not is_one or any(letter.denominator != 1 for letter in letters):
+        return None
+    return int(temptation), int(reward), int(punishment), int(sucker)
+
+
 def neutral_labels(actions: int) -> tuple[str, ...]:
     """Return labels that tell nothing: A0, A1 and so on."""
     return tuple(f"A{place}" for place in range(actions))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from labmates.errors import UsageError
 from labmates.games.dilemmas import DILEMMAS, get_dilemma
-from labmates.games.normal_form import find_dilemma
+from labmates.games.normal_form import find_dilemma, prisoners_payoffs
 from labmates.games.payoff_table import PayoffTable, load_table, read_table
 
 TABLE = """
@@ -71,6 +71,12 @@ def test_matching_pennies_is_a_control_without_a_dilemma() -> None:
     assert find_dilemma(game) is None
     assert not any(game.is_nash(profile) for profile in game.profiles())
     assert (game.payoffs.sum(axis=-1) == 0).all()
+
+
+def test_a_prisoners_dilemma_has_its_four_payoffs() -> None:
+    assert prisoners_payoffs(get_dilemma("prisoners").game()) == (3, 2, 1, 0)
+    for name in ("public-goods", "travellers", "trust", "stag-hunt", "matching-pennies"):
+        assert prisoners_payoffs(get_dilemma(name).game()) is None
 
 
 def test_the_game_is_told_from_where_a_player_sits() -> None:

@@ -16,7 +16,9 @@ from langchain_core.messages import BaseMessage
 
 from labmates.agents.players.base import Family
 from labmates.agents.transcript import text_of
-from labmates.games.normal_form import NormalForm
+from labmates.games.iterated.library import library_action
+from labmates.games.iterated.match import Payoffs, Round
+from labmates.games.normal_form import NormalForm, prisoners_payoffs
 from labmates.mechanisms.base import Answer, Blank, Sheet, Stage, past_of
 from labmates.mechanisms.mediation import DELEGATE
 from labmates.mechanisms.norms import Deed, IsGood, Match, Past, grim, standing, tit_for_tat
@@ -190,6 +192,35 @@ def _norm(norm: Callable[[Past, IsGood], bool]) -> Callable[[Situation, random.R
     return strategy
 
 
+def _of_library(name: str) -> Callable[[Situation, random.Random], str]:
+    """Return a strategy of the library axelrod, for choices in a prisoner's dilemma; it knows of a match what is told.
+
+    Where co-players change, what the present one did last stands in the place of what it did to this player.
+    """
+
+    def strategy(said: Situation, rng: random.Random) -> str:
+        found = prisoners_payoffs(said.view)
+        if said.stage != "choose" or DELEGATE in said.keys or found is None:
+            return "I play prisoner's dilemmas, and nothing around them."
+        past = past_of(said.facts)
+        rounds = [] if past is None else _pairs(past, does_its_part(said.view, said.seat))
+        action = library_action(name, rounds, payoffs=Payoffs(*found), seed=rng.getrandbits(31))
+        return json.dumps(_choice(said, action == "C"))
+
+    return strategy
+
+
+def _pairs(past: Past, is_good: IsGood) -> list[Round]:
+    """Return what this player and its co-player did in each round that is known, the oldest first."""
+    rounds: list[Round] = []
+    for matches in reversed(past.rounds):
+        deeds = {deed.agent: deed for match in matches for deed in match}
+        own, other = deeds.get(past.me), deeds.get(past.others[0])
+        if own is not None and other is not None:
+            rounds.append(("C" if is_good(own) else "D", "C" if is_good(other) else "D"))
+    return rounds
+
+
 def _choice(said: Situation, cooperates: bool) -> Answer:
     dilemma = dilemma_of(said.view)
     profile = dilemma.cooperate if cooperates else dilemma.defect
@@ -219,4 +250,5 @@ FAMILY = Family(
         "standing": _norm(standing),
         "equilibrium": _equilibrium,
     },
+    _of_library,
 )

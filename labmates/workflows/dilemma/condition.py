@@ -189,9 +189,30 @@ class DilemmaCondition(PlayCondition):
             parse_model(model)
         game = self.make_game()
         check_fits(self.mechanisms(), game)
+        self._check_library(game)
         if self.seating == "multisets" and not game.is_symmetric:
             raise UsageError(
                 "in 'multisets' each combination is played once, which takes a symmetric game; use seating 'all'"
             )
         if len(self.entrants) ** game.players > MOST_MATCHES:
             raise UsageError(f"{len(self.entrants)} models in games of {game.players} make too many matches")
+
+    def _check_library(self, game: NormalForm) -> None:
+        """Check that strategies of the library axelrod have a prisoner's dilemma to play, without designs around it."""
+        from labmates.agents.players.base import LIBRARY
+        from labmates.agents.players.library import check_player
+        from labmates.games.iterated.match import Payoffs
+        from labmates.games.normal_form import prisoners_payoffs
+        from labmates.mechanisms.negotiation import Negotiation
+
+        names = [model.removeprefix("scripted:") for model in self.models()]
+        for name in names:
+            if not name.startswith(LIBRARY):
+                continue
+            payoffs = prisoners_payoffs(game)
+            if payoffs is None or any(isinstance(one, Negotiation) for one in self.mechanisms()):
+                raise UsageError(
+                    f"'scripted:{name}' plays prisoner's dilemmas under none, repetition or reputation, not "
+                    f"'{self.table.name}' under '{self.mechanism}'"
+                )
+            check_player(name, Payoffs(*payoffs))
