@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from labmates.analysis.dilemma_records import DELEGATE, CrossPlay
+from labmates.analysis.dilemma_records import CrossPlay
+from labmates.mechanisms.mediation import DELEGATE
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,13 +13,14 @@ from labmates.analysis.ratings import Cell, Scale
 from labmates.games.dilemmas import get_dilemma
 from labmates.games.normal_form import NormalForm
 from labmates.games.payoff_table import PayoffTable
+from labmates.mechanisms.mediation import DELEGATE
 from labmates.records.events import DecisionEvent, Event, LabelEvent, PayoffEvent
 
 Use = Literal["expected", "sampled"]
 """Payoffs that were to be expected of the distributions that players handed in, or of the actions that were drawn."""
 
 AGREEMENT = "agreement"
-DELEGATE = "delegate"
+"""The stage of the event that tells what came of proposals and votes."""
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
+from labmates.analysis.dilemma_records import AGREEMENT
 from labmates.games.normal_form import NormalForm
 from labmates.mechanisms.base import Answer, Mechanism, Negotiated, Play, Played, Question, Result, Seats
 from labmates.mechanisms.play import around
@@ -22,8 +23,6 @@ from labmates.workflows.services import Services
 
 EVERYBODY = "all"
 """The name of the one match in which everybody plays, where the mechanism seats them."""
-AGREEMENT = "agreement"
-"""The stage of the event that tells what came of proposals and votes."""
 
 
 @dataclass

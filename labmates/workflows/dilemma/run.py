@@ -8,9 +8,10 @@ from statistics import fmean
 import numpy as np
 from langchain_core.runnables import RunnableConfig
 
-from labmates.analysis.dilemma_records import DELEGATE, CrossPlay, read_cross_play
+from labmates.analysis.dilemma_records import CrossPlay, read_cross_play
 from labmates.analysis.metagame import Array, mean_payoffs
 from labmates.analysis.replicator import replicator_dynamics
+from labmates.mechanisms.mediation import DELEGATE
 from labmates.workflows.dilemma.condition import DilemmaCondition
 from labmates.workflows.dilemma.context import DilemmaContext
 from labmates.workflows.dilemma.graph import dilemma_graph
