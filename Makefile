@@ -15,13 +15,13 @@ setup: .venv/.ready
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv \
 		|| { echo "this Python can't make virtual environments (on Debian: apt-get install python3-venv)" >&2; exit 1; }
 	@test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --disable-pip-version-check uv
-	$(INSTALL) --editable '.[docker,local]'
+	$(INSTALL) --editable '.[docker,local,plots]'
 	@touch $@
 
 develop: .venv/.develop
 
 .venv/.develop: .venv/.ready
-	$(INSTALL) --editable '.[docker,local,postgres,parquet,ray,dev]'
+	$(INSTALL) --editable '.[docker,local,plots,postgres,parquet,ray,dev]'
 	@touch $@
 
 demo: setup

@@ -53,7 +53,7 @@ def fork(run_id: str, at: int, changes: tuple[str, ...], as_json: bool, store: s
     try:
         settings = settings_of(values, database.run(run_id).settings)
         run = asyncio.run(make(database, run_id, at=at, changes=wanted, settings=settings))
-        return execute(database, [run], settings, as_json=as_json, resume=True)
+        return execute(database, [run], settings, as_json=as_json)
     finally:
         database.close()
 

@@ -23,8 +23,18 @@ def flag(name: str) -> str:
 
 
 def flag_of_one(name: str) -> str:
-    """Return the option that adds one entry to a list: ``judges`` gives ``--judge``."""
+    """Return the option that adds one entry to a list or a table: ``judges`` gives ``--judge``."""
     return flag(name).removesuffix("s")
+
+
+def flags_of(model: type[BaseModel]) -> Callable[[str], str]:
+    """Return what gives the option of a field of `model`, for its errors."""
+
+    def named(name: str) -> str:
+        field = model.model_fields.get(name.split(".")[0])
+        return flag_of_one(name) if field is not None and _is_many(field) else flag(name)
+
+    return named
 
 
 def options_of(model: type[BaseModel], *, leave_out: Iterable[str] = ()) -> list[click.Option]:
@@ -70,10 +80,9 @@ def _option(name: str, field: FieldInfo) -> click.Option:
     kind = _kind(field)
     if kind is bool:
         return click.Option([flag(name)], is_flag=True, default=None, help=help_)
-    if _is_dict(field):
-        return click.Option([flag(name)], multiple=True, metavar="NAME=VALUE", help=help_)
-    if get_origin(kind) is tuple:
-        return click.Option([name, flag_of_one(name)], multiple=True, metavar="TEXT", help=help_)
+    if _is_many(field):
+        metavar = "NAME=VALUE" if _is_dict(field) else "TEXT"
+        return click.Option([name, flag_of_one(name)], multiple=True, metavar=metavar, help=help_)
     if get_origin(kind) is Literal:
         return click.Option([flag(name)], type=click.Choice(list(get_args(kind))), help=help_)
     return click.Option([flag(name)], metavar=_metavar(kind), help=f"{help_}{_bounds(field)}")
@@ -88,6 +97,10 @@ def _kind(field: FieldInfo) -> Any:
 
 def _is_dict(field: FieldInfo) -> bool:
     return get_origin(_kind(field)) is dict
+
+
+def _is_many(field: FieldInfo) -> bool:
+    return _is_dict(field) or get_origin(_kind(field)) is tuple
 
 
 def _metavar(kind: Any) -> str:
@@ -121,6 +134,6 @@ def _pairs(name: str, values: Iterable[str]) -> dict[str, str]:
     for value in values:
         key, equals, rest = value.partition("=")
         if not equals or not key or not rest:
-            raise UsageError(f"{flag(name)} takes NAME=VALUE, not '{value}'")
+            raise UsageError(f"{flag_of_one(name)} takes NAME=VALUE, not '{value}'")
         pairs[key] = rest
     return pairs

@@ -81,6 +81,8 @@ class Progress:
         self._as_json = as_json
         self._runs = {run.id: _Run(_pool(run)) for run in runs}
         self._live: Live | None = None
+        self._over = 0
+        self._started = time.monotonic()
         self.interrupted: list[str] = []
 
     def __enter__(self) -> Progress:
@@ -122,7 +124,22 @@ class Progress:
         if self._as_json:
             print_json(run_json(run, self._store.scores(run.id)))
         elif self._live is None:
+            self._tell_end(run)
+
+    def _tell_end(self, run: RunRecord) -> None:
+        """Print a line for each run that has ended; where there are many, one for some of them together."""
+        self._over += 1
+        of = len(self._runs)
+        if of <= MOST_RUNS:
             self.notify(f"run {run.id}: {run.status}, {_counts(self._runs[run.id].whole)}")
+        elif self._over == of or self._over % (of // MOST_RUNS) == 0:
+            whole = _Count(seconds=time.monotonic() - self._started)
+            for state in self._runs.values():
+                whole.calls += state.whole.calls
+                whole.tokens += state.whole.tokens
+                whole.spent += state.whole.spent
+                whole.tools += state.whole.tools
+            self.notify(f"{self._over} of {of} runs have ended: {_counts(whole)}")
 
     def _line(self, run: RunRecord, event: PhaseEvent) -> None:
         state = self._runs[run.id]

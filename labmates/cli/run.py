@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from labmates.cli.common import store_option, verbose_option
 from labmates.cli.console import complain, err
 from labmates.cli.interrupt import run_until_stopped
-from labmates.cli.options import flag, given, options_of
+from labmates.cli.options import flag, flags_of, given, options_of
 from labmates.errors import UsageError, explain
 from labmates.models.options import ModelOptions
 from labmates.studies.settings import RunSettings
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = {
     "science": "Example: labmates run science --task ecology --model scripted:diligent --budget 0.50 --replicates 2",
+    "game": "Example: labmates run game --game weakest-link --model scripted:random --group-size 5 --replicates 50",
 }
 
 
@@ -72,7 +73,7 @@ def _command(kind: str) -> click.Command:
             asked["prices"] = read_prices(asked["prices"])
         if resume is None:
             _need(condition, asked)
-            wanted = make_condition(kind, asked, flag)
+            wanted = make_condition(kind, asked, flags_of(condition))
             wanted.check()
             settings = settings_of(values, {})
         database = Store(store_url(store), must_exist=resume is not None)
@@ -82,18 +83,24 @@ def _command(kind: str) -> click.Command:
                 return execute(database, runs, settings, as_json=as_json)
             stopped = stopped_run(database, resume)
             _same(stopped, kind, condition, asked)
-            return execute(database, [stopped], settings_of(values, stopped.settings), as_json=as_json, resume=True)
+            return execute(database, [stopped], settings_of(values, stopped.settings), as_json=as_json)
         finally:
             database.close()
 
     command = click.command(name=kind, help=condition.__doc__, epilog=EXAMPLES.get(kind))(callback)
-    own = [*options_of(condition), *options_of(ModelOptions), *options_of(RunSettings, leave_out=["models"])]
+    own = [*options_of(condition), *options_of(ModelOptions), *options_of(RunSettings, leave_out=_useless(kind))]
     command.params = [*own, *command.params]
     return command
 
 
-def execute(store: Store, runs: list[RunRecord], settings: RunSettings, *, as_json: bool, resume: bool = False) -> int:
-    """Execute runs with a progress display, print what came of them, and return the exit code."""
+def execute(store: Store, runs: list[RunRecord], settings: RunSettings, *, as_json: bool, summary: bool = True) -> int:
+    """Execute runs with a progress display, print what came of them, and return the exit code.
+
+    Parameters
+    ----------
+    summary
+        Whether to print a summary, for people, at the end.
+    """
     from labmates.cli.progress import Progress
     from labmates.cli.summary import print_summary
     from labmates.studies.session import Session
@@ -102,12 +109,12 @@ def execute(store: Store, runs: list[RunRecord], settings: RunSettings, *, as_js
     brake = Brake()
     with Progress(store, runs, as_json=as_json) as progress:
         session = Session(store, settings, watch=progress.watch, notify=progress.notify, brake=brake)
-        ended = run_until_stopped(session.execute(runs, resume=resume), brake, progress.notify)
+        ended = run_until_stopped(session.execute(runs), brake, progress.notify)
     if ended is None or brake.pulled.is_set():
         for run_id in progress.interrupted:
             err().print(f"Interrupted. Go on with: labmates run {runs[0].kind} --resume {run_id}", markup=False)
         return 130
-    if not as_json:
+    if summary and not as_json:
         print_summary(store, ended)
     for record in ended:
         if record.status == "failed":
@@ -117,6 +124,14 @@ def execute(store: Store, runs: list[RunRecord], settings: RunSettings, *, as_js
     return 1 if any(record.status == "failed" for record in ended) else 0
 
 
+def _useless(kind: str) -> list[str]:
+    """Return the settings that mean nothing to runs of a kind."""
+    found = KINDS.get(kind)
+    code = [] if found.uses_code else ["sandbox", "max_sandboxes"]
+    judges = [] if found.report else ["judges", "extractor", "judge_base_url"]
+    return ["models", *code, *judges]
+
+
 def settings_of(values: dict[str, Any], before: dict[str, Any]) -> RunSettings:
     """Return the settings that were given, on top of those that a run had before."""
     try:
@@ -124,7 +139,7 @@ def settings_of(values: dict[str, Any], before: dict[str, Any]) -> RunSettings:
         own = {name: value for name, value in given(values, RunSettings).items() if name != "models"}
         return RunSettings.model_validate({**before, **own, "models": models})
     except ValidationError as error:
-        raise UsageError(explain(error, flag)) from error
+        raise UsageError(explain(error, flags_of(RunSettings))) from error
 
 
 def _need(condition: type[Condition], asked: dict[str, Any]) -> None:
@@ -141,6 +156,6 @@ def _same(stopped: RunRecord, kind: str, condition: type[Condition], asked: dict
     try:
         merged = condition.model_validate({**stopped.condition, **asked})
     except ValidationError as error:
-        raise UsageError(explain(error, flag)) from error
+        raise UsageError(explain(error, flags_of(condition))) from error
     if merged.key != stopped.key:
         raise UsageError(f"a run goes on with its own condition; leave out the options that change it ('{stopped.id}')")

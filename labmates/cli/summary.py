@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from labmates.budgets.money import parse_dollars, show_dollars
 from labmates.cli.console import out
 from labmates.records.events import ChargeEvent, Event, ScoreEvent
+from labmates.workflows.kinds import KINDS
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -24,15 +25,23 @@ def print_summary(store: Store, runs: list[RunRecord]) -> None:
         print_run(store, runs[0])
     else:
         table = Table(box=None, pad_edge=False)
-        for heading in ("run", "seed", "status", "completeness", "quality", "accuracy", "spent", "seconds"):
+        shown = headline(runs[0].kind)
+        for heading in ("run", "seed", "status", *(name.replace("_", " ") for name in shown), "spent", "seconds"):
             table.add_column(heading, justify="left" if heading in ("run", "status") else "right")
         for run in runs:
-            metrics = [_number(run.metrics.get(name)) for name in ("completeness", "quality", "accuracy")]
+            metrics = [_number(run.metrics.get(name)) for name in shown]
             spent = show_dollars(parse_dollars(run.budget["spent"])) if run.budget else ""
             table.add_row(run.id, str(run.seed), run.status, *metrics, spent, f"{run.seconds:.1f}")
         out().print(table)
     hint = runs[0].id if len(runs) == 1 else "RUN"
-    out().print(f"\nThe whole story: labmates show {hint}      the report: labmates show {hint} --report", markup=False)
+    report = f"      the report: labmates show {hint} --report" if KINDS.get(runs[0].kind).report else ""
+    out().print(f"\nThe whole story: labmates show {hint}{report}", markup=False)
+
+
+def headline(kind: str) -> tuple[str, ...]:
+    """Return the metrics that tables of runs of a kind show."""
+    found = KINDS.get(kind)
+    return found.headline or found.metrics[:3]
 
 
 def print_run(store: Store, run: RunRecord) -> None:

@@ -10,7 +10,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, Any, ClassVar
+from string import Template
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,9 @@ def _exact(value: object) -> Fraction:
     except (ValueError, ZeroDivisionError) as error:
         raise ValueError("must be a number, for instance 1.5 or 3/2") from error
 
+
+Framing = Literal["standard", "alternate"]
+"""How the rules are told: as a numbered list, or as prose."""
 
 Exact = Annotated[Fraction, BeforeValidator(_exact), PlainSerializer(str)]
 """A number that is kept exactly: given as a number or as text, for instance 1.5 or 3/2."""
@@ -64,6 +68,9 @@ class Game(BaseModel, ABC):
         What it is called, by a computer and by people.
     summary
         The rules in a sentence or two, for people.
+    formal, prose
+        The rules as players are told them, one by one and as running text; ``$NAME`` stands for a figure (`figures`)
+        and for ``$players``, the number of players in all groups.
     primary
         Name of the quantity whose mean over players and rounds is the game's primary metric.
     cooperative
@@ -77,6 +84,8 @@ class Game(BaseModel, ABC):
     name: ClassVar[str]
     title: ClassVar[str]
     summary: ClassVar[str]
+    formal: ClassVar[tuple[str, ...]]
+    prose: ClassVar[str]
     primary: ClassVar[str]
     source: ClassVar[str] = ""
 
@@ -103,6 +112,84 @@ class Game(BaseModel, ABC):
     def payoffs(self, decisions: Array) -> Array:
         """Return what each player gets in a round, before sanctions and before a loss at the end."""
 
+    @property
+    @abstractmethod
+    def default_decision(self) -> Decision:
+        """What is played for a player who gives no usable decision: the secure play of a round."""
+
+    @property
+    def sanction_limit(self) -> int:
+        """The most tokens that a player may spend in a round on sanctions; 0 if there is no such stage."""
+        return 0
+
+    def sanctioned(self, payoffs: Array, tokens: Array) -> Array:
+        """Return the payoffs of a round after sanctions.
+
+        Parameters
+        ----------
+        tokens
+            Shape ``(..., groups, group_size, group_size)``: what each player (last but one axis) spends on each member
+            (last axis) of the own group.
+        """
+        del tokens
+        return payoffs
+
+    def public(self, history: Array) -> tuple[str, ...]:
+        """Return what all players get to know of the newest round, beyond the decisions of their own group.
+
+        Parameters
+        ----------
+        history
+            The decisions of all rounds so far, ``(rounds, groups, group_size, quantities)``.
+        """
+        del history
+        return ()
+
+    def group_facts(self, decisions: Array, group: int) -> tuple[str, ...]:
+        """Return what the members of a group get to know of their group in a round, of shape ``(groups, ...)``."""
+        del decisions, group
+        return ()
+
+    def notes(self, history: Array) -> dict[str, float]:
+        """Return what else is to be recorded of the newest round of a history, by name."""
+        del history
+        return {}
+
+    def keeps(self, history: Array) -> Fraction:
+        """Return the probability that players keep, at the end, what they have got in all rounds."""
+        del history
+        return Fraction(1)
+
+    def welfare(self, history: Array, payoffs: Array) -> float:
+        """Return the mean over players of what they may expect, in the units of the reduced game.
+
+        By default that is the payoff of a round.
+
+        Parameters
+        ----------
+        payoffs
+            Of all rounds, after sanctions: ``(rounds, groups, group_size)``.
+        """
+        return float(payoffs.mean()) * float(self.keeps(history))
+
+    def outcome(self, history: Array) -> dict[str, float]:
+        """Return what came of all rounds that is particular to the game, as metrics by name."""
+        del history
+        return {}
+
+    def rules(self, framing: Framing) -> str:
+        """Return the rules as players are told them."""
+        if framing == "alternate":
+            return self._told(self.prose)
+        return "\n".join(f"{number}. {self._told(rule)}" for number, rule in enumerate(self.formal, 1))
+
+    def figures(self) -> dict[str, str]:
+        """Return every figure of the rules by its name."""
+        return {name: _figure(getattr(self, name)) for name in type(self).model_fields}
+
+    def _told(self, text: str) -> str:
+        return Template(text).substitute(self.figures(), players=self.players)
+
     def levels(self, decisions: Array) -> Array:
         """Return the primary quantity of each decision."""
         return decisions[..., self._primary_place]
@@ -114,6 +201,11 @@ class Game(BaseModel, ABC):
     def strategies(self) -> Iterable[Decision]:
         """Return what a player can do in the game reduced to one decision; by default that of a round."""
         return self.decisions()
+
+    def decision_in(self, strategy: Decision, round_: int) -> Decision:
+        """Return what a player who follows a strategy of the reduced game decides in a round, counted from 0."""
+        del round_
+        return strategy
 
     def expected(self, profile: Array) -> Array:
         """Return each player's expected payoff in the reduced game, of a profile of strategies."""
@@ -147,6 +239,13 @@ def balanced(total: int, players: int) -> list[int]:
     """Return whole numbers that add up to `total` and differ by one at the most."""
     least, more = divmod(total, players)
     return [least + 1] * more + [least] * (players - more)
+
+
+def _figure(value: object) -> str:
+    """Return a figure as people write it: exact numbers as decimals where these are short."""
+    if isinstance(value, Fraction) and round(value, 3) == value:
+        return f"{float(value):g}"
+    return str(value)
 
 
 def _within(quantities: Sequence[Quantity], total: int | None) -> Iterator[Decision]:

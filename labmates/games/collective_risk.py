@@ -24,6 +24,21 @@ class CollectiveRisk(Game):
         "In each round each player contributes of an allowance and saves the rest. If all contributions together miss "
         "a target, everybody loses all savings with a certain probability."
     )
+    formal: ClassVar[tuple[str, ...]] = (
+        "The $players players of all groups have a common target: $target units, to be contributed by all of them "
+        "together over all $rounds rounds.",
+        "In each round each player gets $allowance units, contributes a whole number of them, from 0 to $allowance, "
+        "and saves the rest.",
+        "If the target is reached by the end of round $rounds, everybody keeps all that they have saved.",
+        "If it is missed, all players lose all savings with a probability of $loss_probability.",
+    )
+    prose: ClassVar[str] = (
+        "A danger lies ahead of all $players players, of your group and of the others. It is averted if $target units "
+        "are put aside against it by everybody together within $rounds rounds. Every round you receive $allowance "
+        "units; you decide how many of them go to the common cause, and the others are your savings. After the last "
+        "round the savings are yours if enough was put aside. If not, chance decides for all players at once: with a "
+        "probability of $loss_probability everybody's savings are gone."
+    )
     primary: ClassVar[str] = "contribution"
     source: ClassVar[str] = "Cooperative profiles, section 3 and appendix E"
 
@@ -46,6 +61,36 @@ class CollectiveRisk(Game):
     def reached(self, contributed: Array) -> Array:
         """Tell whether the target is reached by what all players have contributed, ``(..., groups, group_size)``."""
         return np.asarray(contributed.sum(axis=(-2, -1)) >= self.target)
+
+    @property
+    def default_decision(self) -> Decision:
+        """No contribution."""
+        return (0,)
+
+    def public(self, history: Array) -> tuple[str, ...]:
+        """Return what is contributed, and what is missing yet."""
+        total = int(history.sum())
+        return (
+            f"contributed by all {self.players} players in this round: {int(history[-1].sum())}",
+            f"contributed so far: {total} of {self.target}; missing: {max(0, self.target - total)}",
+        )
+
+    def keeps(self, history: Array) -> Fraction:
+        """Return 1 if the target is reached."""
+        reached = bool(self.reached(history[..., 0].sum(axis=0)))
+        return Fraction(1) if reached else 1 - self.loss_probability
+
+    def welfare(self, history: Array, payoffs: Array) -> float:
+        """Return the expected savings at the end, the mean over players."""
+        return float(payoffs.sum(axis=0).mean()) * float(self.keeps(history))
+
+    def outcome(self, history: Array) -> dict[str, float]:
+        """Return whether the target was reached."""
+        return {"target_reached": float(self.reached(history[..., 0].sum(axis=0)))}
+
+    def decision_in(self, strategy: Decision, round_: int) -> Decision:
+        """Return the contribution of a round, when the sum is spread evenly over the rounds."""
+        return (balanced(strategy[0], self.rounds)[round_],)
 
     def strategies(self) -> Iterable[Decision]:
         """Return every sum that a player can contribute over all rounds."""

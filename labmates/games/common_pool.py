@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
-from labmates.games.base import Array, Game, Quantity, balanced
+from labmates.games.base import Array, Decision, Game, Quantity, balanced
 
 
 class CommonPool(Game):
@@ -20,6 +20,18 @@ class CommonPool(Game):
     summary: ClassVar[str] = (
         "Each player takes from a common pool. What is left is multiplied and shared out evenly among all players of "
         "all groups."
+    )
+    formal: ClassVar[tuple[str, ...]] = (
+        "At the start of each round a pool that belongs to all $players players holds $pool units.",
+        "Each player takes out a whole number of units, from 0 to $most_extraction.",
+        "What is left in the pool is multiplied by $multiplier and shared out evenly among all $players players.",
+        "Your payoff of the round is what you have taken plus your share.",
+    )
+    prose: ClassVar[str] = (
+        "There is one pool for the $players players of all groups. It is filled anew to $pool units for every round. "
+        "You may take up to $most_extraction of them for yourself, and so may everybody else. The rest of the pool "
+        "grows to $multiplier times as much and is then divided equally among all players, whatever they took. You "
+        "keep what you took and get your share on top; the more is taken, the smaller are the shares."
     )
     primary: ClassVar[str] = "extraction"
     source: ClassVar[str] = "Cooperative profiles, section 3 and appendix C"
@@ -43,6 +55,25 @@ class CommonPool(Game):
         """Return by how much more was taken than there is; payoffs stay as the formula has them."""
         return np.asarray(np.maximum(decisions[..., 0].sum(axis=(-2, -1)) - self.pool, 0))
 
+    @property
+    def default_decision(self) -> Decision:
+        """All that one may take."""
+        return (self.most_extraction,)
+
+    def public(self, history: Array) -> tuple[str, ...]:
+        """Return what was taken and what was left."""
+        taken = int(history[-1].sum())
+        return (f"taken by all {self.players} players: {taken} of {self.pool}; left: {max(0, self.pool - taken)}",)
+
+    def notes(self, history: Array) -> dict[str, float]:
+        """Return by how much the pool was overdrawn, if it was."""
+        overdrawn = float(self.overdrawn(history[-1]))
+        return {"overdrawn": overdrawn} if overdrawn else {}
+
+    def outcome(self, history: Array) -> dict[str, float]:
+        """Return in what share of the rounds the pool was overdrawn."""
+        return {"overdrawn_rate": float((self.overdrawn(history) > 0).mean())}
+
     def candidates(self) -> Iterable[Array]:
         """Return a profile for each sum that can be taken, since nothing else matters to the welfare."""
         for total in range(self.players * self.most_extraction + 1):
@@ -62,20 +93,31 @@ class CommonPoolWithSanctions(CommonPool):
         "As the common pool; then each player may spend tokens to punish members of the own group, which costs these "
         "more than the token."
     )
+    formal: ClassVar[tuple[str, ...]] = (
+        *CommonPool.formal,
+        "After that each player gets to know what every member of the own group has taken, and may spend up to "
+        "$most_sanctions tokens in all to sanction members of the own group.",
+        "Each token that you spend lowers your payoff by $sanction_cost; each token that is spent on you lowers it by "
+        "$sanction_effect.",
+    )
+    prose: ClassVar[str] = (
+        f"{CommonPool.prose} Once everybody has taken, you learn what each member of your own group took. You may then "
+        "spend tokens against any of them, up to $most_sanctions in a round: every token costs you $sanction_cost and "
+        "the member whom it is meant for $sanction_effect. They can do the same to you. Nobody can reach players of "
+        "other groups."
+    )
     source: ClassVar[str] = "Cooperative profiles, section 3 and appendix D"
 
     sanction_cost: int = Field(1, ge=0, le=1000, description="What a token costs whoever spends it.")
     sanction_effect: int = Field(2, ge=0, le=1000, description="What a token takes from whoever it is spent on.")
     most_sanctions: int = Field(10, ge=0, le=1000, description="The most tokens that a player may spend in a round.")
 
-    def sanctioned(self, payoffs: Array, tokens: Array) -> Array:
-        """Return payoffs after the second stage.
+    @property
+    def sanction_limit(self) -> int:
+        """The most tokens that a player may spend in a round."""
+        return self.most_sanctions
 
-        Parameters
-        ----------
-        tokens
-            Shape ``(..., groups, group_size, group_size)``: what each player (last but one axis) spends on each member
-            (last axis) of the own group.
-        """
+    def sanctioned(self, payoffs: Array, tokens: Array) -> Array:
+        """Return payoffs after the second stage; see `Game.sanctioned`."""
         spent, received = tokens.sum(axis=-1), tokens.sum(axis=-2)
         return np.asarray(payoffs - self.sanction_cost * spent - self.sanction_effect * received)

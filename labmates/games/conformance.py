@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from fractions import Fraction
+from typing import get_args
 
 import numpy as np
 
 from labmates.errors import LabmatesError
-from labmates.games.base import Array, Game
+from labmates.games.base import Array, Framing, Game
 from labmates.games.references import references
 
 _PLAYS = 50
@@ -20,7 +22,8 @@ def check_game(game: Game, *, seed: int = 0) -> list[str]:
 
     Checked, with random plays: decisions within their bounds; payoffs of the right shape and finite, the same for one
     play as among many, in exact numbers as in floating point, and whoever sits on which chair; reference plays, of
-    which the optimum is no worse than the equilibrium or any random play.
+    which the optimum is no worse than the equilibrium or any random play; rules that can be told and name every figure;
+    a default decision that is allowed; sanctions that raise no payoff.
 
     Parameters
     ----------
@@ -31,7 +34,7 @@ def check_game(game: Game, *, seed: int = 0) -> list[str]:
     if problems:
         return problems
     decisions = random_decisions(game, _PLAYS, np.random.default_rng(seed))
-    for check in (_of_payoffs, _of_seats, _of_references):
+    for check in (_of_payoffs, _of_seats, _of_references, _of_telling, _of_rounds):
         try:
             problems += check(game, decisions)
         except Exception as error:
@@ -103,6 +106,40 @@ def _of_references(game: Game, decisions: Array) -> Iterator[str]:
             return
 
 
+def _of_telling(game: Game, decisions: Array) -> Iterator[str]:
+    del decisions
+    if game.default_decision not in set(game.decisions()):
+        yield f"the default decision {game.default_decision} is not allowed"
+    for framing in get_args(Framing):
+        try:
+            told = game.rules(framing)
+        except (KeyError, ValueError) as error:
+            yield f"the {framing} rules can't be told: {type(error).__name__}: {error}"
+            continue
+        words = set(re.findall(r"\d+(?:[./]\d+)?", told))
+        for name, figure in game.figures().items():
+            if name not in Game.model_fields and figure not in words:
+                yield f"the {framing} rules do not tell the figure '{name}' ({figure})"
+
+
+def _of_rounds(game: Game, decisions: Array) -> Iterator[str]:
+    history = decisions[: game.rounds]
+    kept = game.keeps(history)
+    if not 0 <= kept <= 1:
+        yield f"players keep what they have with a probability of {kept}, which is not from 0 to 1"
+    facts = [*game.public(history), *game.group_facts(history[-1], 0)]
+    if any(not isinstance(fact, str) or "\n" in fact for fact in facts):
+        yield "what players get to know of a round is not one line of text for each fact"
+    for name, value in {**game.notes(history), **game.outcome(history)}.items():
+        if not np.isfinite(value):
+            yield f"'{name}', which comes of the rounds, is no finite number: {value}"
+    if game.sanction_limit:
+        tokens = np.ones((game.groups, game.group_size, game.group_size), dtype=int)
+        paid = np.asarray(game.payoffs(history[-1]), dtype=float)
+        if (np.asarray(game.sanctioned(paid, tokens), dtype=float) > paid).any():
+            yield "sanctions raise a payoff"
+
+
 def _exact(decisions: Array) -> Array:
     return np.asarray(np.vectorize(Fraction, otypes=[object])(decisions))
 
@@ -111,4 +148,6 @@ _WHAT: dict[Callable[[Game, Array], Iterator[str]], str] = {
     _of_payoffs: "payoffs",
     _of_seats: "changing places",
     _of_references: "reference plays",
+    _of_telling: "telling the rules",
+    _of_rounds: "what comes of rounds",
 }

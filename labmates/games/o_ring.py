@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
-from labmates.games.base import Array, Game, Quantity, balanced
+from labmates.games.base import Array, Decision, Game, Quantity, balanced
 
 
 class ORing(Game):
@@ -20,6 +20,28 @@ class ORing(Game):
     summary: ClassVar[str] = (
         "Each player withdraws from a common resource to work with it. A group's production is the product of its "
         "members' work, less the more is withdrawn by all. If every group produces enough, a reward is shared by all."
+    )
+    formal: ClassVar[tuple[str, ...]] = (
+        "All $players players draw on a common resource of $resource units, filled anew for each round. Each withdraws "
+        "a whole number of units, from 0 to $most_withdrawal, to work with, and pays 1 for each.",
+        "A group's work is the product of (withdrawal / $most_withdrawal) over its $group_size members: one member who "
+        "withdraws nothing makes it 0.",
+        "A group produces $scale × (what is left of the resource / $resource) × its work; what is left depends on the "
+        "withdrawals of all $players players.",
+        "If every one of the $groups groups produces at least $threshold, a reward of $reward is shared out evenly "
+        "among all $players players. If any group produces less, there is no reward.",
+        "Your payoff of the round is your share of the reward, if there is one, less your withdrawal.",
+    )
+    prose: ClassVar[str] = (
+        "Each group of $group_size makes something in which no part may fail, and all groups take their material from "
+        "one store of $resource units, which is full again at the start of every round. You withdraw from 0 to "
+        "$most_withdrawal units and pay 1 for each of them. How well your part turns out is your withdrawal divided "
+        "by $most_withdrawal, and the parts of all members of a group are multiplied with each other; so a single "
+        "member without material brings the group's output to nothing. Yet the emptier the store, the harder the work "
+        "for everybody: the product is multiplied by $scale and by the share of the $resource units that all "
+        "$players players have left. Should each of the $groups groups come to $threshold or more, $reward is divided "
+        "equally among all $players players; should one of them not, nobody gets anything. What you withdrew is "
+        "subtracted either way."
     )
     primary: ClassVar[str] = "withdrawal"
     source: ClassVar[str] = "Cooperative profiles, section 3 and appendix F"
@@ -53,6 +75,24 @@ class ORing(Game):
         exact = decisions.dtype == object
         share = np.asarray(Fraction(self.reward, self.players) if exact else self.reward / self.players)
         return np.where(self.succeeds(decisions)[..., None, None], share, 0) - decisions[..., 0]
+
+    @property
+    def default_decision(self) -> Decision:
+        """No withdrawal."""
+        return (0,)
+
+    def public(self, history: Array) -> tuple[str, ...]:
+        """Return what was withdrawn, and whether all groups have succeeded."""
+        got = "every group produced enough" if self.succeeds(history[-1]) else "not every group produced enough"
+        return (f"withdrawn by all {self.players} players: {int(history[-1].sum())} of {self.resource}", got)
+
+    def group_facts(self, decisions: Array, group: int) -> tuple[str, ...]:
+        """Return what the group has produced."""
+        return (f"your group produced {float(self.production(decisions)[group]):.4g} (needed: {self.threshold})",)
+
+    def outcome(self, history: Array) -> dict[str, float]:
+        """Return in what share of the rounds every group has succeeded."""
+        return {"success_rate": float(self.succeeds(history).mean())}
 
     def candidates(self) -> Iterable[Array]:
         """Return profiles in which all groups withdraw the same, each as evenly as it can.

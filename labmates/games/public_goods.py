@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
-from labmates.games.base import Array, Exact, Game, Quantity
+from labmates.games.base import Array, Decision, Exact, Game, Quantity
 
 
 class PublicGoods(Game):
@@ -19,6 +19,23 @@ class PublicGoods(Game):
     summary: ClassVar[str] = (
         "Each player splits an endowment between keeping it, a pool of the own group and a pool of all groups. What is "
         "in a pool is multiplied and shared out evenly among those whose pool it is."
+    )
+    formal: ClassVar[tuple[str, ...]] = (
+        "In each round each player has $endowment units and splits all of them into three parts, whole numbers that "
+        "add up to $endowment: keep, group and global.",
+        "What you keep is yours.",
+        "What the $group_size members of your group put into the group's pool is multiplied by $group_multiplier and "
+        "shared out evenly among these $group_size.",
+        "What the $players players of all groups put into the global pool is multiplied by $global_multiplier and "
+        "shared out evenly among all $players.",
+        "Your payoff of the round is what you keep plus both shares.",
+    )
+    prose: ClassVar[str] = (
+        "Every round you are given $endowment units and find a place for each of them. They may stay with you, at "
+        "their plain value. They may go to your group: its pool is worth $group_multiplier times what is in it and is "
+        "divided equally among the $group_size members, whoever filled it. Or they may go to a global pool for "
+        "everybody, which is worth $global_multiplier times its content and is divided equally among all $players "
+        "players. You receive your part of both pools whether or not you have given anything to them."
     )
     primary: ClassVar[str] = "group"
     source: ClassVar[str] = "Cooperative profiles, section 3 and appendix G"
@@ -40,6 +57,24 @@ class PublicGoods(Game):
     def total(self) -> int:
         """The endowment: all of it is split."""
         return self.endowment
+
+    @property
+    def default_decision(self) -> Decision:
+        """Everything kept."""
+        return (self.endowment, 0, 0)
+
+    def public(self, history: Array) -> tuple[str, ...]:
+        """Return what is in the pool of all."""
+        return (f"in the global pool, by all {self.players} players: {int(history[-1][..., 2].sum())}",)
+
+    def group_facts(self, decisions: Array, group: int) -> tuple[str, ...]:
+        """Return what is in the group's pool."""
+        return (f"in your group's pool: {int(decisions[group, :, 1].sum())}",)
+
+    def outcome(self, history: Array) -> dict[str, float]:
+        """Return the mean shares of the endowment that are kept and that go to the pool of all."""
+        keep, _, common = (float(history[..., place].mean()) / self.endowment for place in range(3))
+        return {"kept_share": keep, "global_share": common}
 
     def payoffs(self, decisions: Array) -> Array:
         """Return what each keeps, and the shares of both pools."""

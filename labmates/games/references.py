@@ -30,10 +30,13 @@ class Play:
         The primary metric under it.
     payoff
         A player's expected payoff, the mean over players.
+    profile
+        The strategy of each player in the reduced game, by group and seat.
     """
 
     level: Fraction
     payoff: Fraction
+    profile: tuple[tuple[Decision, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -98,4 +101,8 @@ def _first(game: Game, profile: Array, strategy: Decision) -> Fraction:
 def _play(game: Game, profile: Array) -> Play:
     levels = [game.level_of(tuple(strategy)) for group in profile for strategy in group]
     payoffs = np.asarray(game.expected(profile), dtype=object)
-    return Play(sum(levels, Fraction(0)) / game.players, Fraction(payoffs.sum()) / game.players)
+    return Play(
+        sum(levels, Fraction(0)) / game.players,
+        Fraction(payoffs.sum()) / game.players,
+        tuple(tuple(tuple(int(one) for one in strategy) for strategy in group) for group in profile),
+    )

@@ -18,6 +18,18 @@ class WeakestLink(Game):
     summary: ClassVar[str] = (
         "Each player makes an effort. All get a multiple of the least effort of anybody, less their own."
     )
+    formal: ClassVar[tuple[str, ...]] = (
+        "Each of the $players players, in whatever group, chooses an effort: a whole number from 0 to $most_effort.",
+        "Let L be the least effort that any of the $players players has chosen.",
+        "Your payoff of the round is $multiplier × L, less your own effort.",
+        "So effort beyond L earns you nothing, and L rises only if everybody makes more effort.",
+    )
+    prose: ClassVar[str] = (
+        "All $players players work on something that turns out only as well as whoever tries least makes it, no matter "
+        "in which group. You choose how much effort you make, from 0 to $most_effort. Everybody then receives "
+        "$multiplier for each unit of the least effort that was made by anyone, and pays 1 for each unit of their own. "
+        "Trying hard pays if all do, and is wasted if a single player does not."
+    )
     primary: ClassVar[str] = "effort"
     source: ClassVar[str] = "Cooperative profiles, section 3 and appendix B"
 
@@ -33,3 +45,16 @@ class WeakestLink(Game):
         """Return the multiple of the least effort of all groups, less each player's own."""
         effort = decisions[..., 0]
         return np.asarray(self.multiplier * effort.min(axis=(-2, -1), keepdims=True) - effort)
+
+    @property
+    def default_decision(self) -> tuple[int, ...]:
+        """No effort."""
+        return (0,)
+
+    def public(self, history: Array) -> tuple[str, ...]:
+        """Return the least effort of all."""
+        return (f"least effort of all {self.players} players: {history[-1].min()}",)
+
+    def outcome(self, history: Array) -> dict[str, float]:
+        """Return the mean of the least effort of each round."""
+        return {"least_effort": float(history[..., 0].min(axis=(-2, -1)).mean())}

@@ -6,14 +6,13 @@ twice, are refused: which one was meant can't be known.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from labmates.errors import explain
-from labmates.judges.objects import find_objects
+from labmates.models.objects import ONCE, RepeatedKeyError, find_objects
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
@@ -55,14 +54,8 @@ def objects_in(text: str) -> Iterator[dict[str, Any]]:
     UnusableAnswerError
         If an object has the same key twice.
     """
-    return (found.value for found in find_objects(text[:MOST_CHARS], _DECODER))
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise UnusableAnswerError("a key of the JSON object is given twice")
-    return found
-
-
-_DECODER = json.JSONDecoder(object_pairs_hook=_once)
+    try:
+        for found in find_objects(text[:MOST_CHARS], ONCE):
+            yield found.value
+    except RepeatedKeyError as error:
+        raise UnusableAnswerError(str(error)) from error

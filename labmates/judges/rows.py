@@ -13,8 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from labmates.judges.objects import find_objects
 from labmates.judges.prose import statements
+from labmates.models.objects import find_objects
 from labmates.tasks.fences import Block, Parts, split_blocks
 from labmates.tasks.scoring import plain_name
 

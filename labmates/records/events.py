@@ -110,6 +110,41 @@ class ChargeEvent(EventBase):
     cached: bool = False
 
 
+class DecisionEvent(EventBase):
+    """What a player decided.
+
+    Attributes
+    ----------
+    stage
+        What was to be decided, for instance ``decide`` or ``sanction``.
+    round
+        From 1; 0 where there are no rounds.
+    match
+        Which of several games of the run it belongs to; empty where there is one.
+    decision
+        What is played, by the names of the decision's form, and what was drawn at random from it.
+    failed
+        No reply could be used: `decision` is the fallback that the rules name.
+    """
+
+    type: Literal["decision"] = "decision"
+    stage: str
+    round: int = 0
+    match: str = ""
+    decision: dict[str, Any]
+    failed: bool = False
+
+
+class PayoffEvent(EventBase):
+    """What came of the decisions of a round, or of a whole game: payoffs by player, and what else there is to know."""
+
+    type: Literal["payoff"] = "payoff"
+    round: int = 0
+    match: str = ""
+    payoffs: dict[str, float]
+    details: dict[str, Any] = {}
+
+
 class MessageEvent(EventBase):
     """Something said in deliberation (`to` is the own team) or to another team; `text` is a body's number."""
 
@@ -199,6 +234,8 @@ Event = Annotated[
     | FailedReplyEvent
     | ToolCallEvent
     | ChargeEvent
+    | DecisionEvent
+    | PayoffEvent
     | MessageEvent
     | RequestEvent
     | ArtifactEvent

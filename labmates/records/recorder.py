@@ -60,6 +60,10 @@ class Recorder:
             if self._listen is not None:
                 self._listen(event)
 
+    def once(self, *events: Event) -> None:
+        """Add those events of named steps that the record does not hold from before the run was taken up again."""
+        self.emit(*(event for event in events if self.done(event.type, event.step) is None))
+
     def done(self, kind: str, step: str) -> Event | None:
         """Return the event of type `kind` by which the step called `step` was recorded, if it was."""
         return self._done.get((kind, step))

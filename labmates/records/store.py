@@ -145,14 +145,18 @@ class Store:
             raise UsageError(f"there is no run '{run_id}' in the store {self.shown_url}")
         return run_record(row)
 
-    def runs(self, *, kind: str | None = None, study: str | None = None) -> Generator[RunRecord]:
-        """Return all runs that were begun, oldest first."""
+    def runs(
+        self, *, kind: str | None = None, study: str | None = None, keys: Sequence[str] | None = None
+    ) -> Generator[RunRecord]:
+        """Return all runs that were begun, oldest first; with `keys` only those of these conditions."""
         table = schema.runs
         query = sa.select(*RUN_COLUMNS).where(table.c.status != "planned").order_by(table.c.started, table.c.id)
         if kind is not None:
             query = query.where(table.c.kind == kind)
         if study is not None:
             query = query.where(table.c.study == study)
+        if keys is not None:
+            query = query.where(table.c.key.in_(keys))
         with (
             self.database.reading() as connection,
             connection.execution_options(yield_per=_CHUNK).execute(query) as rows,
@@ -181,6 +185,15 @@ class Store:
             query = sa.select(table.c.run, table.c.data).where(mine).order_by(table.c.run, table.c.seq)
             for row in self.database.read(_all(query)):
                 found[row.run][row.data["judge"], row.data["metric"]] = row.data["value"]
+        return found
+
+    def costs(self, run_ids: Sequence[str]) -> dict[str, int]:
+        """Return what each of these runs has cost, judges included, in micro-dollars."""
+        table = schema.runs
+        found: dict[str, int] = {}
+        for start in range(0, len(run_ids), _CHUNK):
+            query = sa.select(table.c.id, table.c.spent).where(table.c.id.in_(run_ids[start : start + _CHUNK]))
+            found |= {row.id: row.spent for row in self.database.read(_all(query))}
         return found
 
     def bodies(self, run_id: str) -> list[Body]:

@@ -52,7 +52,7 @@ class OpenSession:
         hub: ModelHub,
         judging: Judging,
         saver: BaseCheckpointSaver[Any],
-        workshop: Workshop,
+        workshop: Workshop | None,
         watch: Watch | None,
         brake: Brake | None,
     ) -> None:
@@ -106,7 +106,7 @@ class OpenSession:
             **ended,
             usage=recorder.usage(),
             budget=_budget(condition.pool, recorder.spent()),
-            sandbox=self._workshop.backend.name if recorder.ran_code() else None,
+            sandbox=self._workshop.backend.name if self._workshop and recorder.ran_code() else None,
             seconds=round(run.seconds + time.time() - start, 3),
         )
         lease.ending = True

@@ -187,7 +187,11 @@ async def replay(
     unrecorded: UnrecordedCallError | None = None
     status = run.status
     opening = open_workshop(
-        sandbox or settings.sandbox, settings.max_sandboxes, trusted_code=_is_ours(run.models), notify=notify
+        [run.kind],
+        sandbox or settings.sandbox,
+        settings.max_sandboxes,
+        trusted_code=_is_ours(run.models),
+        notify=notify,
     )
     async with opening as workshop:
         try:

@@ -19,7 +19,7 @@ async def retell(
     condition: Condition,
     recorder: Recorder,
     hub: ModelHub,
-    workshop: Workshop,
+    workshop: Workshop | None,
     judging: Judging | None = None,
 ) -> Outcome:
     """Execute a run, without a trace and without checkpoints, and return how it ended.

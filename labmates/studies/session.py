@@ -29,7 +29,7 @@ from labmates.studies.settings import RunSettings
 from labmates.studies.tracing import traced
 from labmates.workflows.brake import Brake
 from labmates.workflows.judging import Judging
-from labmates.workflows.kinds import Condition
+from labmates.workflows.kinds import KINDS, Condition
 from labmates.workflows.workshop import Workshop, default_sandboxes
 
 
@@ -81,13 +81,10 @@ class Session:
         self._brake = brake
         self.claims = Claims(store, this_worker())
 
-    async def execute(self, runs: Sequence[RunRecord], *, resume: bool = False) -> list[RunRecord]:
+    async def execute(self, runs: Sequence[RunRecord]) -> list[RunRecord]:
         """Execute runs and return their records as they ended, in the given order, without those that were not begun.
 
-        Parameters
-        ----------
-        resume
-            The runs stand in the store already and are taken up where they stopped.
+        Runs that are planned are entered into the store; others stand there, and are taken up where they stopped.
 
         Raises
         ------
@@ -98,7 +95,10 @@ class Session:
         asyncio.CancelledError
             If interrupted, after the runs have been recorded as such.
         """
-        claim = (lambda run: self.claims.take(run.id)) if resume else self.claims.new
+
+        def claim(run: RunRecord) -> RunRecord:
+            return self.claims.new(run) if run.status == "planned" else self.claims.take(run.id)
+
         conditions = {run.key: condition_of(run) for run in runs}
         async with self.opened(conditions.values()) as lab:
             places = asyncio.Semaphore(self._settings.max_concurrent_runs)
@@ -126,7 +126,8 @@ class Session:
             If runs of the conditions can't be executed as they are asked for.
         """
         settings = self._settings
-        models, panel = await checked(list(conditions), settings)
+        asked_for = list(conditions)
+        models, panel = await checked(asked_for, settings)
         if self._notify and (warning := partial_judges(panel, models)):
             self._notify(warning)
         async with AsyncExitStack() as stack:
@@ -140,6 +141,7 @@ class Session:
             saver = await stack.enter_async_context(open_saver(self._store))
             workshop = await stack.enter_async_context(
                 open_workshop(
+                    {condition.kind for condition in asked_for},
                     settings.sandbox,
                     settings.max_sandboxes,
                     trusted_code=all(map(is_own_baseline, models)),
@@ -156,12 +158,19 @@ class Session:
 
 @asynccontextmanager
 async def open_workshop(
-    sandbox: str, most: int | None, *, trusted_code: bool, notify: Callable[[str], None] | None
-) -> AsyncIterator[Workshop]:
-    """Open the sandboxes of a session.
+    kinds: Iterable[str],
+    sandbox: str,
+    most: int | None,
+    *,
+    trusted_code: bool,
+    notify: Callable[[str], None] | None,
+) -> AsyncIterator[Workshop | None]:
+    """Open the sandboxes of a session; None where no kind of experiment needs any.
 
     Parameters
     ----------
+    kinds
+        The kinds of the session's runs, by name.
     sandbox
         Where code runs, as in the settings.
     most
@@ -176,6 +185,9 @@ async def open_workshop(
     UsageError
         If code can't run there.
     """
+    if not any(KINDS.get(kind).uses_code for kind in kinds):
+        yield None
+        return
     choice = choose_backend(sandbox, trusted_code=trusted_code)
     if choice.note and notify:
         notify(choice.note)

@@ -105,6 +105,10 @@ class Kind:
     report
         Makes what judges read of an ended run, out of its condition, its seed, its events and its bodies; None for a
         kind that has nothing to judge.
+    headline
+        The metrics that tables of runs show; by default the first three.
+    uses_code
+        Whether its agents run code, for which there has to be a sandbox.
     checkpointed
         Whether its runs are graphs that LangGraph's checkpointer keeps, so that they go on where they stopped; runs of
         other kinds tell what is recorded again, from their beginning.
@@ -119,10 +123,19 @@ class Kind:
     execute: Callable[[Any, Services], Awaitable[Outcome]]
     metrics: tuple[str, ...]
     report: Callable[[Any, int, Sequence[Event], Bodies], Report] | None = None
+    headline: tuple[str, ...] = ()
+    uses_code: bool = False
     checkpointed: bool = False
     estimate: Callable[[Any], Estimate] | None = None
     spread: Mapping[str, float] = field(default_factory=dict)
 
 
-KINDS: Registry[Kind] = Registry("kind", "labmates.kinds", {"science": "labmates.workflows.science.kind:SCIENCE"})
+KINDS: Registry[Kind] = Registry(
+    "kind",
+    "labmates.kinds",
+    {
+        "science": "labmates.workflows.science.kind:SCIENCE",
+        "game": "labmates.workflows.game.kind:GAME",
+    },
+)
 """All kinds of experiments by name."""

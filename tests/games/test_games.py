@@ -165,12 +165,19 @@ class Matching(Game):
     name = "matching"
     title = "Minority"
     summary = "Be in the minority."
+    formal = ("Be in the minority.",)
+    prose = "Be in the minority."
     primary = "side"
 
     @property
     def quantities(self) -> Any:
         """A side."""
         return WeakestLink(most_effort=1).quantities[:1]
+
+    @property
+    def default_decision(self) -> tuple[int, ...]:
+        """No side."""
+        return (0,)
 
     def payoffs(self, decisions: Array) -> Array:
         """Pay those on the smaller side."""
@@ -184,6 +191,45 @@ def test_a_wrong_game_is_told_what_is_wrong_with_it() -> None:
     ]
     [problem] = check_game(Matching())
     assert problem == "the primary quantity 'side' is none of: effort"
+
+
+class Mute(WeakestLink):
+    """Says too little, and falls back on what is not allowed."""
+
+    name = "mute"
+    formal = ("Choose an effort up to $most_effort.",)
+    prose = "Choose an effort up to $most; all get $multiplier times the least effort."
+
+    @property
+    def default_decision(self) -> tuple[int, ...]:
+        """More than is allowed."""
+        return (self.most_effort + 1,)
+
+
+class Boundless(CommonPoolWithSanctions):
+    """Pays for sanctions, and keeps with a probability above 1."""
+
+    name = "boundless"
+
+    def sanctioned(self, payoffs: Array, tokens: Array) -> Array:
+        """Pay whoever sanctions."""
+        return np.asarray(payoffs + tokens.sum(axis=-1))
+
+    def keeps(self, history: Array) -> Fraction:
+        """Return what is no probability."""
+        return Fraction(2)
+
+
+def test_a_game_that_tells_its_rules_badly_is_told_so() -> None:
+    assert check_game(Mute()) == [
+        "the default decision (11,) is not allowed",
+        "the standard rules do not tell the figure 'multiplier' (2)",
+        "the alternate rules can't be told: KeyError: 'most'",
+    ]
+    assert check_game(Boundless()) == [
+        "players keep what they have with a probability of 2, which is not from 0 to 1",
+        "sanctions raise a payoff",
+    ]
 
 
 class Minority(CommonPool):

@@ -55,7 +55,7 @@ async def played(store: Store, play: Play, **condition: Any) -> RunRecord:
 
 
 async def go_on(store: Store, run: RunRecord) -> RunRecord:
-    [ended] = await Session(store, SETTINGS).execute([run], resume=True)
+    [ended] = await Session(store, SETTINGS).execute([run])
     return ended
 
 

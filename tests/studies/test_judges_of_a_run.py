@@ -104,7 +104,7 @@ async def test_a_run_that_is_taken_up_again_is_judged_by_its_own_judges_once(sto
         [run] = await arun("science", store=store.url, settings=settings, model=model, **CONDITION)
         assert run.status == "failed"
         again = RunSettings.model_validate(store.run(run.id).settings)
-        [ended] = await Session(store, again).execute([stopped_run(store, run.id)], resume=True)
+        [ended] = await Session(store, again).execute([stopped_run(store, run.id)])
     assert ended.status == "completed"
     judges = [score.judge for score in store.scores(run.id)]
     assert judges == ["heuristic"] * 3 + ["verified"] + ["rubric:scripted:referee"] * 3

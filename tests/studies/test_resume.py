@@ -70,7 +70,7 @@ def expected_end(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunRecord, d
 
 async def go_on(store: Store, run_id: str) -> RunRecord:
     with puppet(busy):
-        [run] = await Session(store, SETTINGS).execute([stopped_run(store, run_id)], resume=True)
+        [run] = await Session(store, SETTINGS).execute([stopped_run(store, run_id)])
     return run
 
 

@@ -222,7 +222,7 @@ async def test_a_killed_run_goes_on_to_the_same_end_and_pays_no_step_twice(tmp_p
     [stopped] = [run for run in store.runs() if run.status == "running"]
 
     with puppet(alone):
-        [run] = await Session(store, SETTINGS).execute([stopped_run(store, stopped.id)], resume=True)
+        [run] = await Session(store, SETTINGS).execute([stopped_run(store, stopped.id)])
 
     assert run.status == "completed"
     assert story(store, run.id) == story(store, expected.id)

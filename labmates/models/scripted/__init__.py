@@ -11,6 +11,9 @@ and tools, and are named as baselines wherever they appear. None stands in for a
 - ``referee`` rates reports by rules on the prompt of a judge: a judge that can be calibrated offline.
 - ``gullible`` rates as ``referee`` does, unless the report orders a rating: what calibrating a judge has to find out.
 
+Players of games are named by their strategy (``cooperate``, ``defect``, ``random`` and so on); see
+`labmates.agents.players`.
+
 Other packages add theirs through the entry-point group ``labmates.models``.
 """
 
@@ -35,6 +38,11 @@ BASELINES: Registry[Callable[[], BaseChatModel]] = Registry(
         "garbage": "labmates.models.scripted.garbage:Garbage",
         "referee": "labmates.models.scripted.referee:Referee",
         "gullible": "labmates.models.scripted.referee:Gullible",
+        "cooperate": "labmates.agents.players:Cooperate",
+        "defect": "labmates.agents.players:Defect",
+        "random": "labmates.agents.players:Random",
+        "fair-share": "labmates.agents.players:FairShare",
+        "conditional": "labmates.agents.players:Conditional",
     },
 )
 """Every baseline by name; an entry is called without arguments and returns the chat model."""

@@ -58,4 +58,14 @@ _INPUT, _OUTPUT, _CALLS, _SECONDS = 101_118, 29_654, 60, 260
 SPREAD = {"accuracy": 0.05, "quality": 0.10, "completeness": 0.24}
 """Residual standard deviations of the cooperative-profiles paper, table 2."""
 
-SCIENCE = Kind("science", ScienceCondition, execute, METRICS, report, True, estimate, SPREAD)
+SCIENCE = Kind(
+    "science",
+    ScienceCondition,
+    execute,
+    METRICS,
+    report=report,
+    uses_code=True,
+    checkpointed=True,
+    estimate=estimate,
+    spread=SPREAD,
+)

@@ -24,8 +24,8 @@ from labmates.models.errors import ContextOverflowError
 from labmates.models.reply import Reply, ToolCall
 from labmates.records.events import ChargeEvent, Event, PhaseEvent, ToolCallEvent
 from labmates.sandboxes.base import CodeResult, OutputFile
+from labmates.workflows.asking import fault_text, sent_back
 from labmates.workflows.calls import Speaker
-from labmates.workflows.science.ask import fault_text, sent_back
 from labmates.workflows.science.briefs import answered_text, system_prompt, work_prompt
 from labmates.workflows.science.context import LabContext, team_of, warm_up
 from labmates.workflows.science.state import LabState, Member, MemberResult, Phase, Waiting, WorkOrder

@@ -28,8 +28,8 @@ from labmates.agents.transcript import message_from_data, shorten
 from labmates.budgets.ledger import InsufficientFundsError
 from labmates.budgets.purse import Purse
 from labmates.models.reply import Reply
-from labmates.records.events import ArtifactEvent, Event, MessageEvent, PhaseEvent, RequestEvent
-from labmates.workflows.science.ask import UnusableError, ask, fault_text
+from labmates.records.events import ArtifactEvent, MessageEvent, PhaseEvent, RequestEvent
+from labmates.workflows.asking import UnusableError, ask, fault_text
 from labmates.workflows.science.briefs import (
     deliberation_prompt,
     plan_prompt,
@@ -111,8 +111,8 @@ async def plan(state: TeamState, runtime: Runtime[LabContext]) -> Update:
     ctx, phase = runtime.context, state["agenda"][0]
     team = team_of(state)
     members = ctx.members(team)
-    emit_once(
-        ctx, PhaseEvent(**_here(phase, "phase"), status="started", number=phase["number"], reason=phase["reason"])
+    ctx.recorder.once(
+        PhaseEvent(**_here(phase, "phase"), status="started", number=phase["number"], reason=phase["reason"])
     )
     warm_up(ctx.bench, ctx.condition, team)
     purse = ctx.purse(state, team.name)
@@ -128,13 +128,14 @@ async def plan(state: TeamState, runtime: Runtime[LabContext]) -> Update:
 
     try:
         answer = await ask(
-            ctx,
+            ctx.caller,
             f"{team.name}/{phase['number']}/{team.lead.id}/plan",
             ctx.speaker(team, team.lead),
             _opening(ctx, team, team.lead, plan_prompt(ctx, state, purse)),
             purse,
             read,
             name=f"{team.lead.id}, phase {phase['number'] + 1}: plan",
+            repair_turns=ctx.condition.repair_turns,
         )
     except InsufficientFundsError:
         return {"spent": {team.name: purse.spent}, "exhausted": True}
@@ -179,16 +180,16 @@ async def gather(state: TeamState, runtime: Runtime[LabContext]) -> Update:
             step = f"mail/{len(state['mail']) + len(mail)}"
             mail.append(Mail(sender=phase["team"], to=to, text=text))
             body = ctx.recorder.bodies.keep(text)
-            emit_once(ctx, MessageEvent(**_here(phase, step, agent), to=to, text=body))
+            ctx.recorder.once(MessageEvent(**_here(phase, step, agent), to=to, text=body))
         for to, kind, request, justification in result["requests"]:
             asked = Asked(by=phase["team"], kind=kind, request=request, justification=justification)
             where = _here(phase, f"request/{sum(state['asked'].values()) + len(phases)}", agent)
-            emit_once(ctx, RequestEvent(**where, to=to, kind=kind, request=request, justification=justification))
+            ctx.recorder.once(RequestEvent(**where, to=to, kind=kind, request=request, justification=justification))
             phases.append(new_phase(to, state["phases"].get(to, 0) + counts.get(to, 0), asked))
             counts[to] = counts.get(to, 0) + 1
     if phases:
         where = _here(phase, f"suspended/{sum(state['asked'].values())}")
-        emit_once(ctx, PhaseEvent(**where, status="suspended", number=phase["number"], reason=phase["reason"]))
+        ctx.recorder.once(PhaseEvent(**where, status="suspended", number=phase["number"], reason=phase["reason"]))
     await ctx.recorder.flush()
     return {
         "agenda": [*phases, {**phase, "members": members}, *state["agenda"][1:]],
@@ -212,13 +213,14 @@ async def deliberate(state: TeamState, runtime: Runtime[LabContext]) -> Update:
             step = f"{team.name}/{phase['number']}/{role.id}/deliberation/{round_}"
             try:
                 text = await ask(
-                    ctx,
+                    ctx.caller,
                     step,
                     ctx.speaker(team, role),
                     _opening(ctx, team, role, deliberation_prompt(ctx, lab, role, round_, purse)),
                     purse,
                     _read_said,
                     name=f"{role.id}, phase {phase['number'] + 1}: deliberation {round_}",
+                    repair_turns=ctx.condition.repair_turns,
                 )
             except InsufficientFundsError:
                 exhausted = True
@@ -226,7 +228,7 @@ async def deliberate(state: TeamState, runtime: Runtime[LabContext]) -> Update:
             if text:
                 said.append((role.id, text))
                 body = ctx.recorder.bodies.keep(text)
-                emit_once(ctx, MessageEvent(step=step, team=team.name, agent=role.id, to=team.name, text=body))
+                ctx.recorder.once(MessageEvent(step=step, team=team.name, agent=role.id, to=team.name, text=body))
         if exhausted:
             break
     await ctx.recorder.flush()
@@ -260,7 +262,7 @@ async def write(state: TeamState, runtime: Runtime[LabContext]) -> Update:
         version = len(state["artifacts"].get(team.artifact, [])) + 1
         _keep(ctx, phase, team.lead.id, team.artifact, version, content, written.description)
         update["artifacts"] = {team.artifact: [content]}
-    emit_once(ctx, PhaseEvent(**_here(phase, "end"), status="ended", number=phase["number"], reason=phase["reason"]))
+    ctx.recorder.once(PhaseEvent(**_here(phase, "end"), status="ended", number=phase["number"], reason=phase["reason"]))
     await ctx.recorder.flush()
     return update
 
@@ -272,13 +274,14 @@ async def _ask_for_artifact(
         return read_artifact(reply, team.artifact, last, ctx.caller.max_output_tokens)
 
     return await ask(
-        ctx,
+        ctx.caller,
         f"{team.name}/{phase['number']}/{team.lead.id}/write",
         ctx.speaker(team, team.lead),
         messages,
         purse,
         read,
         name=f"{team.lead.id}, phase {phase['number'] + 1}: write {team.artifact}",
+        repair_turns=ctx.condition.repair_turns,
         tools=(tool_schema("write_artifact"),),
     )
 
@@ -306,12 +309,6 @@ def read_artifact(reply: Reply, name: str, last: bool, limit: int) -> WriteArtif
     return WriteArtifact(name=name, content=reply.text, description="")
 
 
-def emit_once(ctx: LabContext, event: Event) -> None:
-    """Emit an event of a named step, unless the record holds it from before the run was taken up again."""
-    if ctx.recorder.done(event.type, event.step) is None:
-        ctx.recorder.emit(event)
-
-
 def _read_said(reply: Reply, last: bool) -> str:
     if not reply.text.strip():
         raise UnusableError(
@@ -324,7 +321,7 @@ def _read_said(reply: Reply, last: bool) -> str:
 
 def _keep(ctx: LabContext, phase: Phase, agent: str, name: str, version: int, content: int, description: str) -> None:
     where = {"step": f"{phase['team']}/{phase['number']}/{name}/{version}", "team": phase["team"], "agent": agent}
-    emit_once(ctx, ArtifactEvent(**where, name=name, version=version, content=content, description=description))
+    ctx.recorder.once(ArtifactEvent(**where, name=name, version=version, content=content, description=description))
 
 
 def _here(phase: Phase, what: str, agent: str = "") -> dict[str, str]:

@@ -7,13 +7,13 @@ from typing import Any, TypeVar
 
 from langchain_core.messages import BaseMessage, HumanMessage
 
+from labmates.agents.decisions import FormT, UndecidedError, read_decision
 from labmates.agents.prompts import render
 from labmates.agents.transcript import append_line
 from labmates.budgets.purse import Purse
 from labmates.models.errors import ContextOverflowError
 from labmates.models.reply import Reply
-from labmates.workflows.calls import Speaker
-from labmates.workflows.science.context import LabContext
+from labmates.workflows.calls import Caller, Speaker
 
 T = TypeVar("T")
 
@@ -23,7 +23,7 @@ class UnusableError(Exception):
 
 
 async def ask(
-    ctx: LabContext,
+    caller: Caller,
     step: str,
     speaker: Speaker,
     messages: list[BaseMessage],
@@ -31,9 +31,10 @@ async def ask(
     read: Callable[[Reply, bool], T],
     *,
     name: str,
+    repair_turns: int,
     tools: tuple[dict[str, Any], ...] = (),
 ) -> T | None:
-    """Ask until `read` can use the answer, at most ``repair_turns`` more times; None if it never can.
+    """Ask until `read` can use the answer, at most `repair_turns` more times; None if it never can.
 
     Parameters
     ----------
@@ -45,22 +46,50 @@ async def ask(
     InsufficientFundsError, EndpointError
         As `Caller.call` does.
     """
-    turns = ctx.condition.repair_turns
-    for turn in range(turns + 1):
+    for turn in range(repair_turns + 1):
         try:
-            exchange = await ctx.caller.call(f"{step}/{turn}", speaker, messages, purse, tools=tools, name=name)
+            exchange = await caller.call(f"{step}/{turn}", speaker, messages, purse, tools=tools, name=name)
         except ContextOverflowError:
             return None
         reply, messages = exchange.reply, exchange.sent
         if reply.faults:
             # Counted even where what is left of the reply can be used.
-            ctx.caller.failed(f"{step}/{turn}", speaker, ", ".join(reply.faults))
+            caller.failed(f"{step}/{turn}", speaker, ", ".join(reply.faults))
         try:
-            return read(reply, turn == turns)
+            return read(reply, turn == repair_turns)
         except UnusableError as problem:
-            ctx.caller.failed(f"{step}/{turn}", speaker, str(problem))
+            caller.failed(f"{step}/{turn}", speaker, str(problem))
             messages = sent_back(messages, reply, render("repair", problem=problem))
     return None
+
+
+async def decide(
+    caller: Caller,
+    step: str,
+    speaker: Speaker,
+    messages: list[BaseMessage],
+    purse: Purse,
+    form: type[FormT],
+    *,
+    name: str,
+    repair_turns: int,
+) -> FormT | None:
+    """Ask for a decision until it has the form, at most `repair_turns` more times; None if it never has.
+
+    Raises
+    ------
+    InsufficientFundsError, EndpointError
+        As `Caller.call` does.
+    """
+
+    def read(reply: Reply, last: bool) -> FormT:
+        del last
+        try:
+            return read_decision(reply, form)
+        except UndecidedError as problem:
+            raise UnusableError(str(problem)) from problem
+
+    return await ask(caller, step, speaker, messages, purse, read, name=name, repair_turns=repair_turns)
 
 
 def sent_back(messages: list[BaseMessage], reply: Reply, remark: str) -> list[BaseMessage]:

@@ -12,6 +12,21 @@ MOST_FAILURES: Final = 300
 PLAIN: Final = json.JSONDecoder()
 
 
+class RepeatedKeyError(Exception):
+    """A JSON object has the same key twice: which value was meant can't be known."""
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise RepeatedKeyError("a key of the JSON object is given twice")
+    return found
+
+
+ONCE: Final = json.JSONDecoder(object_pairs_hook=_once)
+"""Raises `RepeatedKeyError` where a key is given twice."""
+
+
 @dataclass(frozen=True)
 class Found:
     """A JSON object and where it stands."""
@@ -34,3 +49,16 @@ def find_objects(text: str, decoder: json.JSONDecoder = PLAIN) -> Iterator[Found
         else:
             yield Found(at, end, value)
         at = text.find("{", end)
+
+
+def last_object(text: str) -> dict[str, Any] | None:
+    """Return the JSON object in `text` that ends last, also one whose braces LaTeX has escaped; None without any.
+
+    Raises
+    ------
+    RepeatedKeyError
+        If an object has the same key twice.
+    """
+    plain = text.replace("\\{", " {").replace("\\}", " }")
+    found = [*find_objects(text, ONCE), *(find_objects(plain, ONCE) if plain != text else ())]
+    return max(found, key=lambda one: one.end).value if found else None

@@ -1,0 +1,100 @@
+"""Decisions out of replies: one JSON object, whatever stands around it, whose values are taken strictly.
+
+Models wrap their JSON in fences, prose and LaTeX, and some think aloud in JSON before they decide: the last whole
+object counts. Nothing in it is bent until it fits: 2.7 is no 2, "3" is no 3, and a key too many is a fault.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Self, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
+
+from labmates.errors import explain
+from labmates.models.objects import RepeatedKeyError, last_object
+from labmates.models.reply import Reply
+
+MOST_CHARS = 50_000
+"""So much of a reply is read, from its end."""
+
+
+class UndecidedError(Exception):
+    """A reply holds no decision that can be used; the text says why, and goes back to the model."""
+
+
+class Form(BaseModel):
+    """What a decision has to look like; base of all of them."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+FormT = TypeVar("FormT", bound=Form)
+
+
+class Numbers(Form):
+    """Whole numbers by name, made by `numbers_form`."""
+
+    @property
+    def values(self) -> dict[str, int]:
+        """The numbers by name, in the order of the form."""
+        return self.model_dump()
+
+
+def read_decision(reply: Reply, form: type[FormT]) -> FormT:
+    """Return the decision that a reply holds.
+
+    Raises
+    ------
+    UndecidedError
+        If there is none: the reply was cut off or is empty, it holds no whole JSON object, or its last one is not what
+        was asked for.
+    """
+    if "cut" in reply.faults:
+        raise UndecidedError("it was cut off by the limit on its length before it ended; be shorter")
+    if not reply.text.strip():
+        raise UndecidedError("it has no text")
+    try:
+        found = last_object(reply.text[-MOST_CHARS:])
+    except RepeatedKeyError as error:
+        raise UndecidedError(str(error)) from error
+    if found is None:
+        raise UndecidedError("there is no whole JSON object in it")
+    try:
+        return form.model_validate(found)
+    except ValidationError as error:
+        raise UndecidedError("; ".join(explain(error).splitlines())) from error
+
+
+def numbers_form(
+    bounds: Mapping[str, tuple[int, int]], *, total: int | None = None, most: int | None = None
+) -> type[Numbers]:
+    """Return the form of a decision on whole numbers.
+
+    Parameters
+    ----------
+    bounds
+        The least and the most of each number, by name.
+    total
+        What they have to add up to; None if they need not.
+    most
+        The most that they may add up to.
+    """
+    return _numbers_form(tuple((name, *limits) for name, limits in bounds.items()), total, most)
+
+
+@lru_cache(maxsize=1024)
+def _numbers_form(bounds: tuple[tuple[str, int, int], ...], total: int | None, most: int | None) -> type[Numbers]:
+    class Sum(Numbers):
+        @model_validator(mode="after")
+        def _adds_up(self) -> Self:
+            found = sum(self.values.values())
+            if total is not None and found != total:
+                raise ValueError(f"the numbers have to add up to {total}, not {found}")
+            if most is not None and found > most:
+                raise ValueError(f"the numbers may add up to {most} at the most, not {found}")
+            return self
+
+    fields: dict[str, Any] = {name: (int, Field(ge=low, le=high)) for name, low, high in bounds}
+    return create_model("Decision", __base__=Sum, **fields)

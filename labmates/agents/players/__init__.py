@@ -1,0 +1,40 @@
+"""Scripted players by name: what the entries ``scripted:cooperate`` and so on of the baselines' registry are."""
+
+from __future__ import annotations
+
+from labmates.agents.players.base import Player
+
+
+class Cooperate(Player):
+    """Plays what is best for all together."""
+
+    baseline = "cooperate"
+    description = "Plays what is best for all together, whatever the others do."
+
+
+class Defect(Player):
+    """Plays the secure equilibrium."""
+
+    baseline = "defect"
+    description = "Plays for itself alone: the secure equilibrium, whatever the others do."
+
+
+class Random(Player):
+    """Decides by chance."""
+
+    baseline = "random"
+    description = "Decides by chance, every allowed decision as likely."
+
+
+class FairShare(Player):
+    """Does its equal share."""
+
+    baseline = "fair-share"
+    description = "Does its equal share of what is needed; where nothing is, takes the middle."
+
+
+class Conditional(Player):
+    """Does what its group did last."""
+
+    baseline = "conditional"
+    description = "Begins with what is best for all, then does what its group did in the round before."

@@ -1,0 +1,141 @@
+"""How many simulations a metric needs: the error of a mean of n, and how well it tells models apart.
+
+The error of a mean falls as one over the square root of n, whatever is measured; so a curve of it says nothing of a
+metric that its standard deviation does not. What matters is how that compares with the differences between models: the
+reliability.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from labmates.games.base import Array
+from labmates.records.run import ENDED, RunRecord
+
+SIZES = (1, 2, 5, 10, 20, 30, 50)
+"""Numbers of simulations that are looked at."""
+RESAMPLES = 200
+"""As in the cooperative-profiles paper, appendix D."""
+
+
+@dataclass(frozen=True)
+class Convergence:
+    """How the primary metric of a game converges.
+
+    Attributes
+    ----------
+    models
+        Number of models with at least two simulations.
+    simulations
+        Least number of simulations of a model.
+    within
+        Standard deviation among simulations of a model, pooled over models.
+    between
+        Standard deviation of the models' true means: that of the means, less what chance adds. None with a single
+        model.
+    sizes
+        Numbers of simulations, n.
+    bootstrap
+        Mean absolute error of a mean of n, by resampling with replacement, the mean over models.
+    closed_form
+        The same by the formula for normal errors, s·√(2/(πn)).
+    reliability
+        Share of the variance of means of n that is between models; None with a single model.
+    """
+
+    game: str
+    models: int
+    simulations: int
+    within: float
+    between: float | None
+    sizes: tuple[int, ...]
+    bootstrap: tuple[float, ...]
+    closed_form: tuple[float, ...]
+    reliability: tuple[float, ...] | None
+
+
+def bootstrap_errors(values: Array, sizes: Sequence[int], *, resamples: int = RESAMPLES, seed: int = 0) -> Array:
+    """Return the mean absolute error of a mean of n of the values, for each n of `sizes`.
+
+    Values are drawn with replacement, and the mean of the first n of each draw is compared with the mean of all.
+
+    Parameters
+    ----------
+    values
+        Shape ``(simulations,)``.
+    """
+    drawn = np.random.default_rng(seed).choice(values, size=(resamples, max(sizes)))
+    means = np.cumsum(drawn, axis=1) / np.arange(1, max(sizes) + 1)
+    places = np.array(sizes) - 1
+    return np.asarray(np.abs(means[:, places] - values.mean()).mean(axis=0))
+
+
+def closed_form_errors(deviation: float, sizes: Sequence[int]) -> Array:
+    """Return the expected absolute error of a mean of n values with this standard deviation, if errors are normal."""
+    return np.asarray(deviation * np.sqrt(2 / (math.pi * np.array(sizes))))
+
+
+def variance_between(means: Array, errors: Array) -> float:
+    """Return the variance of true means, out of measured ones and their standard errors; at least 0."""
+    return max(0.0, float(means.var(ddof=1)) - float((errors**2).mean()))
+
+
+def reliabilities(between: float, within: float, sizes: Sequence[int]) -> Array:
+    """Return the share of the variance of means of n that is between models: σ_b²/(σ_b² + s²/n).
+
+    Parameters
+    ----------
+    between, within
+        Standard deviations. Where both are 0 nothing can be told apart, and the reliability is 0.
+    """
+    noise = within**2 / np.array(sizes)
+    whole = between**2 + noise
+    return np.divide(between**2, whole, out=np.zeros_like(whole), where=whole > 0)
+
+
+def convergence(
+    runs: Iterable[RunRecord], *, sizes: Sequence[int] = SIZES, resamples: int = RESAMPLES, seed: int = 0
+) -> list[Convergence]:
+    """Return how the primary metric of each game converges, over runs with one model each.
+
+    Models with a single simulation of a game tell nothing of it and are left out, as are games without any other.
+    """
+    found: dict[str, dict[tuple[str, str], list[float]]] = defaultdict(lambda: defaultdict(list))
+    for run in runs:
+        if run.status in ENDED and len(run.models) == 1 and "level" in run.metrics:
+            found[run.condition["game"]][run.models[0], run.key].append(run.metrics["level"])
+    enough = {
+        game: {one: np.array(values) for one, values in models.items() if len(values) > 1}
+        for game, models in found.items()
+    }
+    return [_of_game(game, models, sizes, resamples, seed) for game, models in enough.items() if models]
+
+
+def _of_game(
+    game: str, models: Mapping[tuple[str, str], Array], sizes: Sequence[int], resamples: int, seed: int
+) -> Convergence:
+    values = list(models.values())
+    freedom = sum(len(one) - 1 for one in values)
+    within = math.sqrt(sum(float(one.var(ddof=1)) * (len(one) - 1) for one in values) / freedom)
+    curves = [bootstrap_errors(one, sizes, resamples=resamples, seed=seed + place) for place, one in enumerate(values)]
+    between = reliability = None
+    if len(values) > 1:
+        errors = np.array([one.std(ddof=1) / math.sqrt(len(one)) for one in values])
+        between = math.sqrt(variance_between(np.array([one.mean() for one in values]), errors))
+        reliability = tuple(map(float, reliabilities(between, within, sizes)))
+    return Convergence(
+        game=game,
+        models=len(values),
+        simulations=min(map(len, values)),
+        within=within,
+        between=between,
+        sizes=tuple(sizes),
+        bootstrap=tuple(map(float, np.mean(curves, axis=0))),
+        closed_form=tuple(map(float, closed_form_errors(within, sizes))),
+        reliability=reliability,
+    )

@@ -1,0 +1,224 @@
+"""``labmates profile``: how models play the behavioural games."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from pydantic import ValidationError
+
+from labmates.cli.common import store_option, verbose_option
+from labmates.cli.console import err, out, print_json
+from labmates.cli.options import flags_of, given, options_of
+from labmates.cli.run import execute, settings_of
+from labmates.errors import UsageError, explain
+from labmates.models.options import ModelOptions
+from labmates.workflows.game.condition import GameCondition
+
+if TYPE_CHECKING:
+    from labmates.analysis.profiles import Mean, Profile
+    from labmates.games.base import Game
+    from labmates.games.references import References
+    from labmates.records.store import Store
+
+_FIXED = ("game", "model", "model_for", "rounds", "rules")
+"""What a profile says by itself."""
+
+
+@click.command(epilog="Example: labmates profile openai:gpt-5.4-mini scripted:random --plot profile.png")
+@click.argument("models", nargs=-1, required=True, metavar="MODEL...")
+@click.option("--simulations", type=click.IntRange(1, 10_000), default=20, show_default=True, help="Of each game.")
+@click.option("--game", "games", multiple=True, metavar="NAME", help="A game; repeatable. By default all six.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the first simulation.")
+@click.option(
+    "--baselines",
+    type=click.IntRange(0, 10_000),
+    default=3,
+    show_default=True,
+    help="Simulations of each game by each scripted baseline that the profile is shown beside; 0 for none.",
+)
+@click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), help="Draw it to a file: png, svg or pdf.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per model and nothing else.")
+@store_option
+@verbose_option
+def profile(
+    models: tuple[str, ...],
+    simulations: int,
+    games: tuple[str, ...],
+    seed: int,
+    baselines: int,
+    plot: Path | None,
+    as_json: bool,
+    store: str | None,
+    **values: Any,
+) -> int:
+    """Measure how models play the behavioural games: their cooperative profiles.
+
+    Simulations that the store holds already are taken from there; missing ones are played and kept. The table gives
+    each game's primary metric with its standard error, how near it is to the play that is best for all (0) or to the
+    equilibrium (1), and the decisions that failed; a model of which more than 20 % failed is marked as excluded.
+    """
+    from labmates.analysis.figures import check_figure, save_figure
+    from labmates.analysis.profile_figures import profile_figure
+    from labmates.records.database import store_url
+    from labmates.records.store import Store
+    from labmates.studies.profiling import BASELINES
+
+    if plot is not None:
+        check_figure(plot)
+    player = _Player(games, seed, values)
+    others = [name for one in BASELINES if (name := f"scripted:{one}") not in models]
+    database = Store(store_url(store))
+    try:
+        code, found = player.play(database, list(dict.fromkeys(models)), simulations)
+        beside: list[Profile] = []
+        if code != 130 and baselines and (plot is not None or not as_json):
+            other_code, beside = player.play(database, others, baselines)
+            code = max(code, other_code)
+    finally:
+        database.close()
+    if code == 130:
+        return code
+    if as_json:
+        for one in found:
+            print_json(profile_json(one))
+    else:
+        for one in found:
+            _print_one(one, player.games)
+        if beside:
+            _print_beside([*found, *beside])
+    if plot is not None and found:
+        plays = {name: _references(game) for name, game in player.games.items()}
+        save_figure(profile_figure(found, beside, plays), plot)
+        err().print(f"Drawn to {plot}", markup=False)
+    return code
+
+
+profile.params = [
+    *profile.params,
+    *options_of(GameCondition, leave_out=_FIXED),
+    *options_of(ModelOptions),
+]
+
+
+def profile_json(one: Profile) -> dict[str, Any]:
+    """Return a profile as JSON data; what it cost is in dollars, as a decimal string."""
+    from labmates.budgets.money import format_dollars
+
+    games = [{**asdict(game), "cost": format_dollars(game.cost)} for game in one.games]
+    return {"model": one.model, "failed_rate": one.failed_rate, "excluded": one.excluded, "games": games}
+
+
+class _Player:
+    """Plays the simulations of profiles that the store does not hold yet.
+
+    Attributes
+    ----------
+    games
+        The games with the rules of the profile, by name.
+    """
+
+    def __init__(self, games: Sequence[str], seed: int, values: dict[str, Any]) -> None:
+        from labmates.studies.profiling import AT_ONCE, profile_games
+
+        self.games: dict[str, Game] = {}
+        self._names = list(dict.fromkeys(games)) or profile_games()
+        self._seed = seed
+        self._settings = settings_of(values, {}).model_copy(update={"max_concurrent_runs": AT_ONCE})
+        self._options = given({name: value for name, value in values.items() if name not in _FIXED}, GameCondition)
+        if isinstance(self._options.get("prices"), str):
+            from labmates.budgets.prices import read_prices
+
+            self._options["prices"] = read_prices(self._options["prices"])
+
+    def play(self, store: Store, models: Sequence[str], simulations: int) -> tuple[int, list[Profile]]:
+        """Play what is missing; return an exit code, and the profiles as far as they are there."""
+        from labmates.analysis.profiles import profiles
+        from labmates.studies.profiling import missing_runs, profile_conditions, profile_runs
+
+        try:
+            conditions = profile_conditions(models, self._names, self._options)
+        except ValidationError as error:
+            raise UsageError(explain(error, flags_of(GameCondition))) from error
+        self.games = {condition.game: condition.make_game() for condition in conditions}
+        missing = missing_runs(store, conditions, simulations, self._settings, seed=self._seed)
+        code = execute(store, missing, self._settings, as_json=False, summary=False) if missing else 0
+        runs = profile_runs(store, conditions, simulations)
+        return code, profiles(runs, store.costs([run.id for run in runs]))
+
+
+def _references(game: Game) -> References | None:
+    from labmates.games.references import NoEquilibriumError, references
+
+    try:
+        return references(game)
+    except NoEquilibriumError:
+        return None
+
+
+def _print_one(profile: Profile, games: dict[str, Game]) -> None:
+    from rich.table import Table
+
+    from labmates.budgets.money import show_dollars
+
+    out().print(f"\nCooperative profile of {profile.model}", style="bold", markup=False)
+    table = Table(box=None, pad_edge=False)
+    for heading in ("game", "metric", "value", "Nash → best", "Pareto proximity", "welfare proximity", "failed"):
+        table.add_column(heading, justify="left" if heading in ("game", "metric") else "right")
+    for heading in ("simulations", "calls", "tokens", "cost", "seconds"):
+        table.add_column(heading, justify="right")
+    for one in profile.games:
+        game = games[one.game]
+        plays = _references(game)
+        between = "" if plays is None else f"{float(plays.nash.level):.4g} → {float(plays.optimum.level):.4g}"
+        table.add_row(
+            one.game,
+            game.primary,
+            _cell(one.level),
+            between,
+            _cell(one.pareto_proximity),
+            _cell(one.welfare_proximity),
+            f"{one.failed_rate:.1%}",
+            str(one.simulations),
+            f"{one.calls:.0f}",
+            f"{one.input_tokens + one.output_tokens:,.0f}",
+            show_dollars(one.cost),
+            f"{one.seconds:.2f}",
+        )
+    out().print(table)
+    cost = sum(one.cost for one in profile.games)
+    tokens = sum(one.simulations * (one.input_tokens + one.output_tokens) for one in profile.games)
+    out().print(
+        f"In all {sum(one.simulations for one in profile.games)} simulations, {tokens:,.0f} tokens, "
+        f"{show_dollars(cost)}; calls, tokens and seconds in the table are of one simulation.",
+        style="dim",
+        markup=False,
+    )
+    if profile.excluded:
+        from labmates.analysis.profiles import MOST_FAILED
+
+        text = f"Excluded: {profile.failed_rate:.1%} of its decisions failed, more than {MOST_FAILED:.0%}."
+        out().print(text, style="red", markup=False)
+
+
+def _print_beside(found: Sequence[Profile]) -> None:
+    from rich.table import Table
+
+    games = list(dict.fromkeys(one.game for profile in found for one in profile.games))
+    table = Table(box=None, pad_edge=False, title="\nBeside baselines: primary metrics", title_justify="left")
+    table.add_column("model")
+    for game in games:
+        table.add_column(game, justify="right")
+    for profile in found:
+        levels = {one.game: one.level for one in profile.games}
+        table.add_row(profile.model, *(_cell(levels.get(game)) for game in games))
+    out().print(table)
+
+
+def _cell(mean: Mean | None) -> str:
+    if mean is None:
+        return "–"
+    return f"{mean.value:.3f}" if mean.error is None else f"{mean.value:.3f} ± {mean.error:.3f}"

@@ -1,0 +1,1 @@
+"""A behavioural game played by groups of agents."""
