@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from labmates.records.store import Store
 
 EXAMPLES = {
+    "selfplay": "Example: labmates run selfplay --game public-goods --strategies strategies --group-size 16",
+    "evolution": "Example: labmates run evolution --game collective-risk --strategies strategies --replicates 100",
     "science": "Example: labmates run science --task ecology --model scripted:diligent --budget 0.50 --replicates 2",
     "game": "Example: labmates run game --game weakest-link --model scripted:random --group-size 5 --replicates 50",
 }
@@ -127,7 +129,8 @@ def execute(store: Store, runs: list[RunRecord], settings: RunSettings, *, as_js
 def _useless(kind: str) -> list[str]:
     """Return the settings that mean nothing to runs of a kind."""
     found = KINDS.get(kind)
-    code = [] if found.uses_code else ["sandbox", "max_sandboxes"]
+    code = [] if found.uses_code else ["max_sandboxes"] if found.uses_strategies else ["sandbox", "max_sandboxes"]
+    code += [] if found.uses_strategies else ["processes"]
     judges = [] if found.report else ["judges", "extractor", "judge_base_url"]
     return ["models", *code, *judges]
 

@@ -222,6 +222,20 @@ def files_for(folder: Path, game: str, models: Sequence[str] = ()) -> list[Strat
     return [file for file in fitting if not models or file.model in models]
 
 
+def library_digest(folder: Path, game: str, models: Sequence[str] = ()) -> str:
+    """Return a digest of all that a library holds for a game; the same files give the same.
+
+    Raises
+    ------
+    UsageError
+        If it holds nothing.
+    """
+    digest = hashlib.sha256()
+    for file in files_for(folder, game, models):
+        digest.update(file.model.encode() + b"\0" + hashlib.sha256(read_text(file.path).encode()).digest())
+    return digest.hexdigest()[:32]
+
+
 @dataclass(frozen=True)
 class Imported:
     """A file that was taken into a library.

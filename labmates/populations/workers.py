@@ -122,6 +122,12 @@ class Errors:
     seats: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     fatal: bool = False
 
+    def joined(self, later: Errors) -> Errors:
+        """Return this and what the same strategy did wrong later."""
+        return replace(
+            self, count=self.count + later.count, over=self.over + later.over, fatal=self.fatal or later.fatal
+        )
+
     @property
     def stopped(self) -> bool:
         """Whether the strategy took what it must not take, so that it is better not to be run again."""

@@ -109,6 +109,8 @@ class Kind:
         The metrics that tables of runs show; by default the first three.
     uses_code
         Whether its agents run code, for which there has to be a sandbox.
+    uses_strategies
+        Whether strategies written as code play, for which there have to be workers.
     checkpointed
         Whether its runs are graphs that LangGraph's checkpointer keeps, so that they go on where they stopped; runs of
         other kinds tell what is recorded again, from their beginning.
@@ -125,6 +127,7 @@ class Kind:
     report: Callable[[Any, int, Sequence[Event], Bodies], Report] | None = None
     headline: tuple[str, ...] = ()
     uses_code: bool = False
+    uses_strategies: bool = False
     checkpointed: bool = False
     estimate: Callable[[Any], Estimate] | None = None
     spread: Mapping[str, float] = field(default_factory=dict)
@@ -136,6 +139,8 @@ KINDS: Registry[Kind] = Registry(
     {
         "science": "labmates.workflows.science.kind:SCIENCE",
         "game": "labmates.workflows.game.kind:GAME",
+        "selfplay": "labmates.workflows.selfplay.kind:SELFPLAY",
+        "evolution": "labmates.workflows.evolution.kind:EVOLUTION",
     },
 )
 """All kinds of experiments by name."""
