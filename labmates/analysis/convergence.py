@@ -43,7 +43,7 @@ class Convergence:
     bootstrap
         Mean absolute error of a mean of n, by resampling with replacement, the mean over models.
     closed_form
-        The same by the formula for normal errors, s·√(2/(πn)).
+        The same by the formula for normal errors, s·√(2/(πn)), the mean over models too.
     reliability
         Share of the variance of means of n that is between models; None with a single model.
     """
@@ -136,6 +136,6 @@ def _of_game(
         between=between,
         sizes=tuple(sizes),
         bootstrap=tuple(map(float, np.mean(curves, axis=0))),
-        closed_form=tuple(map(float, closed_form_errors(within, sizes))),
+        closed_form=tuple(map(float, closed_form_errors(float(np.mean([one.std(ddof=1) for one in values])), sizes))),
         reliability=reliability,
     )

@@ -23,8 +23,6 @@ _STYLE: Any = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.titlesize": 10,
-    "axes.titleweight": "bold",
-    "legend.frameon": False,
     "svg.hashsalt": "labmates",
 }
 

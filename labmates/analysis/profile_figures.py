@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _Z95 = 1.96
+_MOST = 2.0
+"""What lies beyond is drawn here, with its number."""
 
 
 def profile_figure(
@@ -23,7 +25,7 @@ def profile_figure(
     """Draw profiles beside those of baselines, a row for each game.
 
     Each primary metric is drawn where it stands between the equilibrium (0) and the play that is best for all (1), with
-    95 % intervals; beyond 1 more is done than is best.
+    95 % intervals; beyond 1 more is done than is best. Profiles without any metric are left out.
 
     Parameters
     ----------
@@ -45,9 +47,10 @@ def profile_figure(
         _dots(axes, profile, games, plays, lambda y, by=offset: y + by, colour, marker, label=label, intervals=True)  # type: ignore[misc]
     axes.set_yticks(range(len(games)), games)
     axes.set_ylim(len(games) - 0.5, -0.5)
+    axes.set_xlim(-0.12, _MOST + 0.2)
     axes.set_xlabel("primary metric: 0 at the equilibrium, 1 at the play that is best for all")
-    axes.set_title("Cooperative profile", loc="left")
-    axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=8)
+    axes.set_title("Cooperative profile", loc="left", fontweight="bold")
+    axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=8, frameon=False)
     return figure
 
 
@@ -69,9 +72,15 @@ def _dots(
         if one.game not in games or one.level is None or found is None:
             continue
         nash, optimum = float(found.nash.level), float(found.optimum.level)
-        x.append((one.level.value - nash) / (optimum - nash))
+        where = (one.level.value - nash) / (optimum - nash)
+        inside = where <= _MOST
+        x.append(where if inside else _MOST)
         y.append(place(games.index(one.game)))
-        widths.append(_Z95 * (one.level.error or 0.0) / abs(optimum - nash))
+        widths.append(_Z95 * (one.level.error or 0.0) / abs(optimum - nash) if inside else 0.0)
+        if not inside:
+            axes.annotate(f"→ {where:.1f}", (_MOST, y[-1]), (6, -3), textcoords="offset points", color=colour, size=8)
+    if not x:
+        return
     if intervals:
         axes.errorbar(
             x, y, xerr=widths, fmt=marker, color=colour, label=label, markersize=6, capsize=2, linewidth=1, zorder=3
@@ -92,7 +101,7 @@ def convergence_figure(found: Sequence[Convergence]) -> Figure:
             axes[1].plot(one.sizes, one.reliability, f"{marker}-", color=colour, markersize=5, linewidth=1)
     axes[0].set_title("Mean absolute error (dots: bootstrap, lines: formula)", loc="left", fontsize=9)
     axes[0].set_ylabel("in units of the metric")
-    axes[0].legend(fontsize=8)
+    axes[0].legend(fontsize=8, frameon=False)
     if judged:
         axes[1].set_title("Reliability: what tells models apart", loc="left", fontsize=9)
         axes[1].set_ylim(0, 1.02)

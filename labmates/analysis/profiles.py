@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from labmates.records.run import ENDED, RunRecord
 
 MOST_FAILED = 0.2
-"""A model of which a greater share of decisions failed is reported as excluded, as in the cooperative-profiles paper."""
+"""A model of which more decisions failed than this share is reported as excluded, as the paper on profiles does."""
 
 
 @dataclass(frozen=True)

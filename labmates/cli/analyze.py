@@ -9,6 +9,7 @@ import click
 
 from labmates.cli.common import store_option
 from labmates.cli.console import out, print_json
+from labmates.cli.convergence import convergence
 from labmates.cli.runs import run_choice
 from labmates.cli.teamwork import teamwork
 from labmates.errors import UsageError
@@ -23,6 +24,7 @@ def analyze() -> None:
 
 
 analyze.add_command(teamwork)
+analyze.add_command(convergence)
 
 
 @analyze.command("agreement", epilog="Example: labmates analyze agreement --kind science --task ecology")

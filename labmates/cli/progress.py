@@ -193,6 +193,6 @@ def _seconds(count: _Count) -> str:
 
 def _counts(count: _Count) -> str:
     return (
-        f"{count.calls} calls, {count.tokens:,} tokens, {count.tools} tool calls, "
+        f"{count.calls} calls, {count.tokens:,} tokens, {f'{count.tools} tool calls, ' if count.tools else ''}"
         f"{show_dollars(count.spent)} spent, {count.elapsed:.1f} s"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -128,8 +128,21 @@ def _tell(event: Event, bodies: Bodies, most: int | None) -> None:
             for name, value in arguments.items():
                 _text(f"{name}: {value}", most)
             _text("→ " + bodies.text(event.result), most)
+        case "decision":
+            where = ", ".join(
+                [*([f"round {event.round}"] if event.round else []), *([event.match] if event.match else [])]
+            )
+            how = "no reply could be used; played for it" if event.failed else event.stage
+            _head(
+                f"{who}{f', {where}' if where else ''}: {how}: {_values(event.decision)}",
+                "red" if event.failed else "green",
+            )
+        case "payoff":
+            what = f"round {event.round}" if event.round else "whole game"
+            more = f"; {_values(event.details)}" if event.details else ""
+            _head(f"payoffs, {f'{event.match}, ' if event.match else ''}{what}: {_values(event.payoffs)}{more}", "bold")
         case "message":
-            _head(f"{who} to the {event.to} team:", "yellow")
+            _head(f"{who} to {event.to if event.to == event.team else f'the {event.to} team'}:", "yellow")
             _text(bodies.text(event.text), most)
         case "request":
             _head(f"{who} asks the {event.to} team ({event.kind}):", "yellow")
@@ -146,6 +159,10 @@ def _tell(event: Event, bodies: Bodies, most: int | None) -> None:
             _head(f"{who}: this reply could not be used: {event.reason}", "red")
         case "warning" | "error":
             _head(f"{who} {event.type}: {event.text}".strip(), "red")
+
+
+def _values(values: dict[str, Any]) -> str:
+    return ", ".join(f"{name} {f'{value:g}' if isinstance(value, float) else value}" for name, value in values.items())
 
 
 def _head(text: str, style: str) -> None:

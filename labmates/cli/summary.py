@@ -50,10 +50,13 @@ def print_run(store: Store, run: RunRecord) -> None:
 
     usage = run.usage
     kind = f"{run.kind}, one agent alone" if run.condition.get("solo") else run.kind
+    code = ""
+    if KINDS.get(run.kind).uses_code:
+        code = f", {usage.tool_calls} tool calls; code ran in: {run.sandbox or 'no sandbox'}"
     out().print(
         f"\nRun {run.id} ({kind}, {', '.join(run.models)}, seed {run.seed}): {run.status} in {run.seconds:.1f} s, "
-        f"{usage.llm_calls} calls, {usage.input_tokens + usage.output_tokens:,} tokens, {usage.tool_calls} tool calls, "
-        f"{usage.failed_replies} failed replies; code ran in: {run.sandbox or 'no sandbox'}",
+        f"{usage.llm_calls} calls, {usage.input_tokens + usage.output_tokens:,} tokens, "
+        f"{usage.failed_replies} failed replies{code}",
         markup=False,
     )
     if run.origin is not None:
@@ -69,6 +72,9 @@ def print_run(store: Store, run: RunRecord) -> None:
             out().print(f"{len(orders)} sentences of the report address the judge; they were left out.", style="red")
     if used := judging_usage(events):
         out().print(judging_table(used))
+    if not scores and run.metrics:
+        shown = (f"  {name.replace('_', ' '):<24} {value:.3f}" for name, value in run.metrics.items())
+        out().print("\n".join(["Metrics", *shown]), markup=False)
 
 
 def budget_table(run: RunRecord, events: list[Event]) -> Table:

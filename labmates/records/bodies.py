@@ -7,6 +7,7 @@ import json
 import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 Media = Literal["json", "text", "png", "bytes"]
@@ -26,11 +27,24 @@ class Body:
     """One body as it is stored.
 
     All but pictures, which are so already, are compressed, with what stands in the bodies before as dictionary.
+
+    Attributes
+    ----------
+    content
+        The bytes that are stored, or those that are yet to be compressed.
+    before
+        The dictionary to compress with; None for what is so already.
     """
 
     number: int
     media: Media
-    data: bytes
+    content: bytes
+    before: bytes | None = None
+
+    @cached_property
+    def data(self) -> bytes:
+        """The bytes that are stored; compressed when first asked for, which is by whoever writes them."""
+        return self.content if self.before is None else _compress(self.content, self.before)
 
 
 class Bodies:
@@ -57,7 +71,7 @@ class Bodies:
         digest = _digest(media, raw)
         if digest not in self._numbers:
             number = len(self._numbers) + 1
-            self._new.append(Body(number, media, raw if media == "png" else _compress(raw, self._before)))
+            self._new.append(Body(number, media, raw, None if media == "png" else self._before))
             self._take(number, media, raw, value)
         return self._numbers[digest]
 

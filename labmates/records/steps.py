@@ -91,6 +91,9 @@ def write_steps(database: Database, steps: Sequence[Step]) -> list[Exception | N
 
     Several steps of one run are written in their order.
     """
+    for step in steps:
+        for body in step.bodies:
+            _ = body.data  # compressed here, while no lock is held
     # An attempt that ends, but not its run, has more to write; that is rare.
     if len(steps) > 1 and all(step.run.status in ENDED for step in steps if step.ends):
         try:

@@ -47,13 +47,19 @@ class Briefing:
     def __init__(self, condition: GameCondition, game: Game) -> None:
         self._condition = condition
         self._game = game
-        self._groups: dict[str, int] = {}
-        self._seats: dict[str, tuple[int, int]] = {}
-        for group, player in condition.seats():
-            place = self._groups.setdefault(group, len(self._groups))
-            self._seats[player] = (place, len(self._seats) - place * game.group_size)
-        self._names = list(self._seats)
+        self._names = [player for _, player in condition.seats()]
+        self._seats = {player: divmod(number, game.group_size) for number, player in enumerate(self._names)}
         self._reasoning = render(f"game_reasoning_{condition.reasoning}")
+        # What is the same for all players is put together once: there are many calls, and each takes its time.
+        figures = game.figures()
+        self._shared = {
+            "players": game.players,
+            "rules": game.rules(condition.framing),
+            "figures": "\n".join(f"- {name.replace('_', ' ')}: {value}" for name, value in figures.items()),
+            "groups": "is 1 group" if game.groups == 1 else f"are {game.groups} groups",
+            **{name: figures[name] for name in ("group_size", "rounds")},
+        }
+        self._facts: dict[tuple[int, int], list[str]] = {}
         self._system: dict[str, SystemMessage] = {}
         self._past: dict[tuple[str, int], str] = {}
 
@@ -70,7 +76,7 @@ class Briefing:
         """Ask for the decision of the last of `rounds`."""
         keys = (f'- "{one.name}": {one.low} to {one.high}, {one.about}' for one in self._game.quantities)
         total = [] if self._game.total is None else [f"Together they add up to {self._game.total}."]
-        said = rounds[-1].said.get(self._group(player), [])
+        said = rounds[-1].said.get(player[0], [])
         order = render(
             "game_decide",
             round=len(rounds),
@@ -103,25 +109,14 @@ class Briefing:
             round=len(rounds),
             rounds=self._game.rounds,
             history=self._history(player, rounds),
-            said=_lines(rounds[-1].said.get(self._group(player), [])) or "Nobody has spoken yet.",
+            said=_lines(rounds[-1].said.get(player[0], [])) or "Nobody has spoken yet.",
         )
         return [self._rules(player), HumanMessage(order)]
 
-    def _group(self, player: str) -> str:
-        return next(name for name, place in self._groups.items() if place == self._seats[player][0])
-
     def _rules(self, player: str) -> SystemMessage:
         if player not in self._system:
-            figures = self._game.figures()
-            text = render(
-                f"game_system_{self._condition.framing}",
-                player=player,
-                group=self._group(player),
-                players=self._game.players,
-                rules=self._game.rules(self._condition.framing),
-                figures="\n".join(f"- {name.replace('_', ' ')}: {value}" for name, value in figures.items()),
-                **{name: figures[name] for name in ("groups", "group_size", "rounds")},
-            )
+            name = f"game_system_{self._condition.framing}"
+            text = render(name, player=player, group=player[0], **self._shared)
             self._system[player] = SystemMessage(text)
         return self._system[player]
 
@@ -140,22 +135,30 @@ class Briefing:
         """Return what a player gets to know of the last of `rounds`, one fact a line."""
         group, seat = self._seats[player]
         last = rounds[-1]
-        history = np.stack([one.decisions for one in rounds if one.decisions is not None])
         assert last.payoffs is not None
+        assert last.decisions is not None
         lines = []
         for place, member in enumerate(self.members(player)):
             what = ", ".join(
                 f"{quantity.name} {number}"
-                for quantity, number in zip(self._game.quantities, history[-1][group, place], strict=True)
+                for quantity, number in zip(self._game.quantities, last.decisions[group, place], strict=True)
             )
             gets = f", payoff {_number(last.payoffs[group, place])}" if payoffs else ""
             lines.append(f"- {member}{' (you)' if place == seat else ''}: {what}{gets}")
-        facts = [*self._game.group_facts(history[-1], group), *self._game.public(history)]
+        facts = list(self._told_all(group, rounds))
         if last.tokens is not None:
             lines += self._sanctions(player, last.tokens[group])
         if not payoffs:
             facts.append(f"your payoff: {_number(last.payoffs[group, seat])}")
         return [*lines, *(f"- {fact}" for fact in facts)]
+
+    def _told_all(self, group: int, rounds: Sequence[Round]) -> list[str]:
+        """Return what all members of a group get to know of the last of `rounds`, beyond its decisions."""
+        key = (group, len(rounds))
+        if key not in self._facts:
+            history = np.stack([one.decisions for one in rounds if one.decisions is not None])
+            self._facts[key] = [*self._game.group_facts(history[-1], group), *self._game.public(history)]
+        return self._facts[key]
 
     def _sanctions(self, player: str, tokens: Array) -> list[str]:
         members = self.members(player)
