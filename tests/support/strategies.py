@@ -34,3 +34,15 @@ def write(folder: Path, *classes: str, file: str = "model.py") -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(HEAD + "".join(classes), encoding="utf-8")
     return path
+
+
+def library(folder: Path, game: str, **models: dict[str, str]) -> Path:
+    """Write a library: for each model, the body of the decision of each of its attitudes' strategies."""
+    for model, attitudes in models.items():
+        classes = [
+            strategy(body, name=f"Strategy_{attitude.upper()}_{number}", arguments="history, *stock")
+            for attitude, body in attitudes.items()
+            for number in range(1, 9)
+        ]
+        write(folder / game, *classes, file=f"{model}.py")
+    return folder

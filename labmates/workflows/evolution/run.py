@@ -40,7 +40,7 @@ async def execute(condition: EvolutionCondition, services: Services) -> Outcome:
     evolution = Evolution(_rules(condition), strategies.population, blocking(services, strategies), seed=services.seed)
     assert condition.generations is not None
     number, agents, broken = _taken_up(services, evolution)
-    flushed = time.monotonic()
+    flushed = -_FLUSH_SECONDS
     while True:
         generation = await asyncio.to_thread(evolution.played, number, agents, broken)
         warn_of_errors(services, strategies, generation.errors)
