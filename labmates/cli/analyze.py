@@ -10,6 +10,7 @@ import click
 from labmates.cli.common import store_option
 from labmates.cli.console import out, print_json
 from labmates.cli.convergence import convergence
+from labmates.cli.populations import diversity, evolution, invasion, selfplay
 from labmates.cli.runs import run_choice
 from labmates.cli.teamwork import teamwork
 from labmates.errors import UsageError
@@ -24,6 +25,8 @@ def analyze() -> None:
 
 
 analyze.add_command(teamwork)
+for command in (diversity, invasion, selfplay, evolution):
+    analyze.add_command(command)
 analyze.add_command(convergence)
 
 

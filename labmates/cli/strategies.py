@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from labmates.cli.common import F
 from labmates.cli.console import clean, out, print_json
 
 if TYPE_CHECKING:
@@ -25,6 +26,14 @@ sandbox_option = click.option(
 processes_option = click.option(
     "--processes", type=click.IntRange(1, 256), help="Worker processes; by default one for each processor."
 )
+
+
+def rules_options(function: F) -> F:
+    """Add the options for the parameters of the games."""
+    k = click.option("--k", type=float, help="Multiplier (public-goods) or benefit (collective-risk). [default: 2]")
+    m = click.option("--m", type=int, help="Cooperators needed (collective-risk). [default: half of the players]")
+    capacity = click.option("--capacity", type=int, help="Greatest stock (common-pool). [default: 4 for each player]")
+    return k(m(capacity(function)))
 
 
 class ManyPlayers(click.Command):
@@ -58,9 +67,7 @@ def strategies() -> None:
 )
 @click.option("--game", type=click.Choice(GAMES), required=True, help="The game.")
 @click.option("--rounds", type=int, default=20, show_default=True, help="Rounds of the game.")
-@click.option("--k", type=float, help="Multiplier (public-goods) or benefit (collective-risk). [default: 2]")
-@click.option("--m", type=int, help="Cooperators that it takes (collective-risk). [default: half of the players]")
-@click.option("--capacity", type=int, help="Greatest stock (common-pool). [default: 4 for each player]")
+@rules_options
 @click.option(
     "--players", multiple=True, required=True, metavar="PLAYER ...", help="FILE.py:CLASS or reference:NAME, by seat."
 )
@@ -75,7 +82,7 @@ def play(
     from labmates.populations.match import play_match
 
     made = make_repeated(game, len(players), rounds, rules)
-    with _workers(1, sandbox) as workers:
+    with make_workers(1, sandbox) as workers:
         match = play_match(workers, made, players, seed=seed)
     if as_json:
         print_json(match.as_json())
@@ -107,7 +114,7 @@ def check(path: Path, game: str | None, processes: int | None, sandbox: str, as_
     from labmates.populations.library import read_text, strategy_files
 
     wrong = total = 0
-    with _workers(processes, sandbox) as workers:
+    with make_workers(processes, sandbox) as workers:
         for file in strategy_files(path):
             known = game or file.game
             if known is None:
@@ -140,7 +147,7 @@ def import_(path: Path, library: Path, game: str | None, as_json: bool) -> int:
     """
     from labmates.populations.library import import_strategies
 
-    with _workers(1, "auto") as workers:
+    with make_workers(1, "auto") as workers:
         for one in import_strategies(workers, path, library, game):
             told = {
                 "file": str(one.file.path),
@@ -172,7 +179,8 @@ def references(as_json: bool) -> int:
     return 0
 
 
-def _workers(processes: int | None, sandbox: str) -> Workers:
+def make_workers(processes: int | None, sandbox: str) -> Workers:
+    """Return the workers that play strategies; warn if they are not to be confined."""
     from labmates.cli.console import complain
     from labmates.populations.workers import Workers
 
