@@ -29,7 +29,7 @@ VERBS = {
     "analyze": ("labmates.cli.analyze:analyze", "Compute what the runs of a store mean."),
     "tasks": ("labmates.cli.tasks:tasks", "List the science tasks, or show, check or begin one."),
     "games": ("labmates.cli.games:games", "List the behavioural games, or show or check one."),
-    "strategies": ("labmates.cli.strategies:strategies", "Import, check and play strategies that are written as code."),
+    "strategies": ("labmates.cli.strategies:strategies", "Write, import, check and play strategies as code."),
     "models": ("labmates.cli.models:models", "List the scripted baselines and known models, or show one."),
     "store": ("labmates.cli.store:store", "Care for the database of runs."),
     "sandbox": ("labmates.cli.sandbox:sandbox", "Build, check and clean what agents' code runs in."),

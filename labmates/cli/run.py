@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from labmates.records.store import Store
 
 EXAMPLES = {
+    "strategies": "Example: labmates run strategies --model scripted:author --game public-goods --attitude collective",
     "selfplay": "Example: labmates run selfplay --game public-goods --strategies strategies --group-size 16",
     "evolution": "Example: labmates run evolution --game collective-risk --strategies strategies --replicates 100",
     "science": "Example: labmates run science --task ecology --model scripted:diligent --budget 0.50 --replicates 2",
@@ -90,7 +91,7 @@ def _command(kind: str) -> click.Command:
             database.close()
 
     command = click.command(name=kind, help=condition.__doc__, epilog=EXAMPLES.get(kind))(callback)
-    own = [*options_of(condition), *options_of(ModelOptions), *options_of(RunSettings, leave_out=_useless(kind))]
+    own = [*options_of(condition), *options_of(ModelOptions), *options_of(RunSettings, leave_out=useless(kind))]
     command.params = [*own, *command.params]
     return command
 
@@ -126,7 +127,7 @@ def execute(store: Store, runs: list[RunRecord], settings: RunSettings, *, as_js
     return 1 if any(record.status == "failed" for record in ended) else 0
 
 
-def _useless(kind: str) -> list[str]:
+def useless(kind: str) -> list[str]:
     """Return the settings that mean nothing to runs of a kind."""
     found = KINDS.get(kind)
     code = [] if found.uses_code else ["max_sandboxes"] if found.uses_strategies else ["sandbox", "max_sandboxes"]

@@ -52,11 +52,28 @@ class ManyPlayers(click.Command):
         return super().parse_args(ctx, words)
 
 
+class Verbs(click.Group):
+    """The verbs of strategies; what writes them is imported when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all verbs."""
+        return ["write", *super().list_commands(ctx)]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a verb."""
+        if cmd_name == "write":
+            from labmates.cli.writing import write
+
+            return write
+        return super().get_command(ctx, cmd_name)
+
+
 @click.group(
-    epilog="Example: labmates strategies play --game public-goods --players reference:cooperate reference:defect"
+    cls=Verbs,
+    epilog="Example: labmates strategies play --game public-goods --players reference:cooperate reference:defect",
 )
 def strategies() -> None:
-    """Import, check and play strategies that are written as code."""
+    """Write, import, check and play strategies as code."""
 
 
 @strategies.command(

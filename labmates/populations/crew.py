@@ -62,8 +62,12 @@ class Crew:
                 self._known[key] = workers, population
             return Strategies(*self._known[key])
 
+    def workers(self) -> Workers:
+        """Return workers that nobody shares; to be closed by whoever asked for them."""
+        return Workers(processes=self._processes, unsafe=self._unsafe)
+
     def close(self) -> None:
-        """End all workers."""
+        """End all workers that are shared."""
         with self._lock:
             for workers, _ in self._known.values():
                 workers.close()

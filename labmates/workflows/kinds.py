@@ -141,6 +141,7 @@ KINDS: Registry[Kind] = Registry(
         "game": "labmates.workflows.game.kind:GAME",
         "selfplay": "labmates.workflows.selfplay.kind:SELFPLAY",
         "evolution": "labmates.workflows.evolution.kind:EVOLUTION",
+        "strategies": "labmates.workflows.strategies.kind:STRATEGIES",
     },
 )
 """All kinds of experiments by name."""

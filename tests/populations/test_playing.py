@@ -10,7 +10,7 @@ import pytest
 
 from labmates.errors import UsageError
 from labmates.games.repeated import make_repeated
-from labmates.populations.behaviour import behaviours, situations
+from labmates.populations.behaviour import Features, behaviours, situations
 from labmates.populations.checks import check_strategies
 from labmates.populations.library import game_of, import_strategies, load_population
 from labmates.populations.match import play_match
@@ -194,7 +194,8 @@ def test_checks_find_what_goes_wrong_in_some_sizes_alone(workers: Workers, body:
 
 
 def test_situations_are_as_many_as_the_paper_says() -> None:
-    for features, rounds, size in (("histories", 5, 961), ("counts", 5, 341), ("counts", 7, 5461)):
+    sizes: list[tuple[Features, int, int]] = [("histories", 5, 961), ("counts", 5, 341), ("counts", 7, 5461)]
+    for features, rounds, size in sizes:
         assert situations(make_repeated("public-goods", 4, rounds), features).size == size
     with pytest.raises(UsageError, match="take fewer rounds or players"):
         situations(make_repeated("public-goods", 8, 12), "histories")
