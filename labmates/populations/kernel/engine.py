@@ -156,7 +156,7 @@ def play(
     MemoryError
         If there is not enough, and nobody can say because of whom.
     """
-    began = time.perf_counter()
+    began = time.process_time()
     table = _Table(game, groups, memory, opponents)
     played = Played(np.empty((len(groups), game.n_rounds, game.n_players), dtype=bool))
     seats, waiting = _seat(table, strategies, seed, first, played, note, measure)
@@ -176,7 +176,7 @@ def play(
         played.actions[:, t] = actions
         table.write(t, actions, paid)
     waiting.clear()
-    played.seconds = time.perf_counter() - began
+    played.seconds = time.process_time() - began
     return played
 
 
@@ -402,18 +402,18 @@ def _measured(decide: Callable[..., Any], played: Played) -> Callable[..., Any]:
     """Return a decision whose time is added up, without what taking the time itself takes."""
 
     def timed(*seen: Any) -> Any:
-        began = time.perf_counter()
+        began = time.process_time()
         try:
             return decide(*seen)
         finally:
-            played.own_seconds += time.perf_counter() - began - CLOCK_SECONDS
+            played.own_seconds += time.process_time() - began - CLOCK_SECONDS
 
     return timed
 
 
 def _clock_seconds() -> float:
     """Return what looking at the clock twice shows although nothing lies between."""
-    return min(-(time.perf_counter() - time.perf_counter()) for _ in range(1000))
+    return min(-(time.process_time() - time.process_time()) for _ in range(1000))
 
 
 CLOCK_SECONDS = _clock_seconds()

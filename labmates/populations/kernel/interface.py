@@ -10,6 +10,7 @@ Two forms are known. In the current one, the answer is asked as ``strategy(histo
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum, EnumMeta
 from typing import Any
 
@@ -21,16 +22,20 @@ Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
 
+_SEALED: list[bool] = []
+"""Not empty when all classes of this module are made."""
+
+
 class _Sealed(type):
     """Metaclass of classes that all strategies share: none can leave anything there for another to find."""
 
     def __setattr__(cls, name: str, value: object) -> None:
-        if cls.__module__ == __name__:
+        if _SEALED and cls.__module__ == __name__:
             raise AttributeError(f"'{cls.__name__}' can't be changed")
         super().__setattr__(name, value)
 
     def __delattr__(cls, name: str) -> None:
-        if cls.__module__ == __name__:
+        if _SEALED and cls.__module__ == __name__:
             raise AttributeError(f"'{cls.__name__}' can't be changed")
         super().__delattr__(name)
 
@@ -91,60 +96,34 @@ class BaseStrategy(metaclass=_Sealed):
         self.game_description = game_description
 
 
+@dataclass(frozen=True)
 class GameDescription(metaclass=_Sealed):
-    """The parameters of a game; frozen."""
+    """The parameters of a game."""
 
-    __slots__ = ("n_players", "n_rounds")
     n_players: int
     n_rounds: int
 
-    def __init__(self, n_players: int, n_rounds: int, **own: Any) -> None:
-        for name, value in (("n_players", n_players), ("n_rounds", n_rounds), *own.items()):
-            object.__setattr__(self, name, value)
 
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError("the description of a game can't be changed")
-
-    def __delattr__(self, name: str) -> None:
-        raise AttributeError("the description of a game can't be changed")
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)}' for name in self._names())})"
-
-    @classmethod
-    def _names(cls) -> tuple[str, ...]:
-        return ("n_players", "n_rounds", *(name for name in cls.__slots__ if name not in GameDescription.__slots__))
-
-
+@dataclass(frozen=True)
 class PublicGoodsDescription(GameDescription):
     """Public goods: `k` is what becomes of a contribution."""
 
-    __slots__ = ("k",)
     k: float
 
-    def __init__(self, n_players: int, n_rounds: int, k: float) -> None:
-        super().__init__(n_players, n_rounds, k=k)
 
-
+@dataclass(frozen=True)
 class CollectiveRiskDescription(GameDescription):
     """Collective risk: `m` cooperators bring the benefit `k`."""
 
-    __slots__ = ("k", "m")
     m: int
     k: float
 
-    def __init__(self, n_players: int, n_rounds: int, m: int, k: float) -> None:
-        super().__init__(n_players, n_rounds, m=m, k=k)
 
-
+@dataclass(frozen=True)
 class CommonPoolDescription(GameDescription):
     """The common pool: `capacity` is the greatest stock."""
 
-    __slots__ = ("capacity",)
     capacity: int
-
-    def __init__(self, n_players: int, n_rounds: int, capacity: int) -> None:
-        super().__init__(n_players, n_rounds, capacity=capacity)
 
 
 DESCRIPTIONS: dict[str, type[GameDescription]] = {
@@ -293,3 +272,6 @@ class PaperHistory(metaclass=_Sealed):
     def round_number(self) -> int:
         """Number of rounds seen."""
         return len(self.my_actions)
+
+
+_SEALED.append(True)

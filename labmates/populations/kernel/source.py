@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from types import CodeType
 from typing import Any
 
-from labmates.populations.kernel.static import draws, problems_of, shares
+from labmates.populations.kernel.static import draws, nodes_of, problems_of, shares
 
 _NAMED = re.compile(r"Strategy_(?P<attitude>[A-Za-z]+)_(?P<number>\d+)$")
 _MOST_CLASSES = 20_000
@@ -102,11 +102,15 @@ def read_source(text: str, name: str) -> Iterator[Code | Found]:
     before = ast.Module(body=rest, type_ignores=[])
     shared_source = "".join(_text(lines, node) for node in rest if not isinstance(node, (ast.Import, ast.ImportFrom)))
     try:
-        problems = problems_of(before, len(shared_source))
+        shared_nodes = nodes_of(before)
+        problems = problems_of(shared_nodes, len(shared_source))
+        shared = shares(before, shared_nodes)
         code = _compiled(before, name)
         for node in strategies:
             source = _text(lines, node)
-            found = _found(node, source + shared_source, [*problems, *problems_of(node, len(source))], shares(before))
+            nodes = nodes_of(node)
+            own = problems_of(nodes, len(source))
+            found = _found(node, source + shared_source, [*problems, *own], shared or shares(node, nodes))
             if found.problems:
                 yield found
             else:
@@ -154,7 +158,7 @@ def _found(node: ast.ClassDef, source: str, problems: list[str], shared: bool) -
         number=int(named["number"]) if named else 0,
         paper=call is not None and _is_paper(call, names),
         random=draws(source),
-        shares=shared or shares(node),
+        shares=shared,
         arguments=max(1, len(names)),
         problems=tuple(dict.fromkeys(problems)),
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import string
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from labmates.populations.kernel.names import BUILTINS, HIDDEN, MODULES, is_hidden
 
@@ -32,17 +32,32 @@ Problem = tuple[int, str]
 """A line and what is wrong there."""
 
 
-def problems_of(tree: ast.AST, size: int) -> list[str]:
+def nodes_of(tree: ast.AST) -> list[ast.AST]:
+    """Return all nodes of a tree, those above before those below; as `ast.walk` does, but in half the time."""
+    found = [tree]
+    for node in found:
+        for name in node._fields:
+            value = getattr(node, name, None)
+            if isinstance(value, list):
+                found += [one for one in value if isinstance(one, ast.AST)]
+            elif isinstance(value, ast.AST) and not isinstance(value, ast.expr_context):
+                found.append(value)
+    return found
+
+
+def problems_of(nodes: Sequence[ast.AST], size: int) -> list[str]:
     """Return what is wrong with a strategy's code (a class, or what stands before the classes of a file).
 
     Parameters
     ----------
+    nodes
+        All of it, in the order of `nodes_of`.
     size
         Its number of characters.
     """
     if size > _MOST_CHARACTERS:
         return [f"has {size} characters; at most {_MOST_CHARACTERS} are allowed"]
-    found = sorted({problem for node in ast.walk(tree) for problem in _of(node)} | set(_dunders(tree)))
+    found = sorted({problem for node in nodes for problem in _of(node)} | set(_dunders(nodes)))
     return [f"line {line}: {what}" for line, what in found]
 
 
@@ -88,10 +103,10 @@ def _is_plain(text: str) -> bool:
         return True
 
 
-def _dunders(tree: ast.AST) -> Iterator[Problem]:
+def _dunders(nodes: Sequence[ast.AST]) -> Iterator[Problem]:
     """Return the attributes that can't be used; the name of a thing's class, and `self.base`, can."""
     allowed: set[ast.AST] = set()
-    for node in ast.walk(tree):
+    for node in nodes:
         if not isinstance(node, ast.Attribute):
             continue
         name, value = node.attr, node.value
@@ -102,8 +117,6 @@ def _dunders(tree: ast.AST) -> Iterator[Problem]:
             continue
         if is_hidden(name):
             yield node.lineno, f"uses the attribute '{name}'"
-        elif name == "format" and not isinstance(node.ctx, ast.Store):
-            continue
 
 
 def draws(source: str) -> bool:
@@ -111,21 +124,31 @@ def draws(source: str) -> bool:
     return "random" in source
 
 
-def shares(tree: ast.ClassDef | ast.Module) -> bool:
+def shares(tree: ast.ClassDef | ast.Module, nodes: Sequence[ast.AST]) -> bool:
     """Tell whether something may be kept beyond one player: such a strategy is made anew for each player.
 
     That is so for values that can change in a class or a module, for defaults of parameters that can, and for
     assignments to attributes of anything that is not a local variable or `self`.
+
+    Parameters
+    ----------
+    nodes
+        All of it.
     """
+    return _changes(tree) or any(map(_keeps, nodes))
+
+
+def _changes(tree: ast.ClassDef | ast.Module) -> bool:
+    """Tell whether values that can change stand in a class or a module."""
     if isinstance(tree, ast.Module):
         statements = [s for s in tree.body if not isinstance(s, (ast.FunctionDef, ast.Import, ast.ImportFrom))]
         inner = [s for s in statements if not isinstance(s, ast.ClassDef) and not _is_constant_statement(s)]
         classes = [s for s in tree.body if isinstance(s, ast.ClassDef)]
-        return bool(inner) or any(map(shares, classes)) or any(map(_keeps, ast.walk(tree)))
+        return bool(inner) or any(map(_changes, classes))
     members = [s for s in tree.body if not isinstance(s, (ast.FunctionDef, ast.ClassDef))]
     inner_classes = [s for s in tree.body if isinstance(s, ast.ClassDef)]
     changing = any(not _is_constant_statement(s) for s in members)
-    return changing or any(map(shares, inner_classes)) or any(map(_keeps, ast.walk(tree)))
+    return changing or any(map(_changes, inner_classes))
 
 
 def _is_constant_statement(statement: ast.stmt) -> bool:
