@@ -1,6 +1,6 @@
 """Repeated games of n players who cooperate or defect: the family that strategies written as code play.
 
-They share names with behavioural games but are another family, with a registry of its own. Everything is computed for
+Some have the names of behavioural games, but they are a family of their own (`REPEATED`). Everything is computed for
 any number of groups at once. This module is light: it is imported in the worker processes, too.
 """
 
@@ -15,8 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from labmates.errors import UsageError
-from labmates.registry import Registry
+from labmates.errors import UsageError, unknown_name
 
 Actions = NDArray[np.bool_]
 """True where a player cooperates; shape ``(groups, players)`` in a round, ``(groups, rounds, players)`` in a game."""
@@ -228,15 +227,8 @@ class CommonPool(RepeatedGame):
         return np.asarray(np.minimum(left + 2 * left * (1 - left / self.most), self.most))
 
 
-REPEATED: Registry[type[RepeatedGame]] = Registry(
-    "repeated game",
-    "labmates.repeated_games",
-    {
-        "public-goods": "labmates.games.repeated:PublicGoods",
-        "collective-risk": "labmates.games.repeated:CollectiveRisk",
-        "common-pool": "labmates.games.repeated:CommonPool",
-    },
-)
+REPEATED: dict[str, type[RepeatedGame]] = {game.name: game for game in (PublicGoods, CollectiveRisk, CommonPool)}
+"""All repeated games by name."""
 
 
 def make_repeated(
@@ -249,7 +241,9 @@ def make_repeated(
     UsageError
         If there is none, or a parameter is unknown or out of bounds.
     """
-    found = REPEATED.get(name)
+    if name not in REPEATED:
+        raise unknown_name("repeated game", name, REPEATED)
+    found = REPEATED[name]
     rules = {key: value for key, value in (rules or {}).items() if value is not None}
     own = {field.name: field for field in fields(found)}.keys() - {"n_players", "n_rounds"}
     unknown = sorted(rules.keys() - own)

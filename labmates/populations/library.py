@@ -60,7 +60,7 @@ class StrategyFile:
 def game_of(name: str) -> str | None:
     """Return the game that a folder is named like, or None; what follows the game's name does not matter."""
     plain = name.replace("_", "-")
-    games = sorted(REPEATED.names(), key=len, reverse=True)
+    games = sorted(REPEATED, key=len, reverse=True)
     return next((game for game in games if plain == game or plain.startswith(f"{game}-")), None)
 
 
@@ -269,7 +269,7 @@ def import_strategies(workers: Workers, source: Path, library: Path, game: str |
     for file in files:
         known = game or file.game
         if known is None:
-            raise UsageError(f"which game is {file.path} for? Give it with --game ({', '.join(REPEATED.names())})")
+            raise UsageError(f"which game is {file.path} for? Give it with --game ({', '.join(REPEATED)})")
         target = StrategyFile(library / known / file.path.name, known, file.model)
         if target.path.exists() and target.path.read_bytes() != file.path.read_bytes():
             raise UsageError(f"{target.path} is there already and differs from {file.path}")

@@ -51,7 +51,7 @@ def test_bounds_of_the_welfare(name: str, players: int, low: float, high: float)
     assert make_repeated(name, players).bounds() == pytest.approx((low, high), abs=1e-12)
 
 
-@pytest.mark.parametrize("name", REPEATED.names())
+@pytest.mark.parametrize("name", list(REPEATED))
 @given(data=st.data())
 def test_no_play_is_outside_of_the_bounds_which_are_reached(name: str, data: st.DataObject) -> None:
     players = data.draw(st.integers(3, 6))

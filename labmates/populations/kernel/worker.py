@@ -146,7 +146,7 @@ def _play(
 
 def make_game(told: dict[str, Any]) -> RepeatedGame:
     """Return the game that a message describes."""
-    return REPEATED.get(told["name"])(told["n_players"], told["n_rounds"], **told["parameters"])
+    return REPEATED[told["name"]](told["n_players"], told["n_rounds"], **told["parameters"])
 
 
 def _sum_up(failures: Sequence[Failure]) -> list[dict[str, Any]]:
