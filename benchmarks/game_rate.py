@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import json
 import multiprocessing
 import os
@@ -18,6 +19,7 @@ import time
 from benchmarks.call_rate import CAP, clients, serve
 from benchmarks.duels import LATENCY_SECONDS, Waiting
 from labmates.api import make_condition
+from labmates.cli.main import COLLECTION
 from labmates.models.options import ModelOptions
 from labmates.models.scripted import BASELINES
 from labmates.models.scripted.base import Draft, Heard
@@ -71,6 +73,7 @@ def main() -> None:
     chosen = parser.parse_args()
     os.environ["OPENAI_API_KEY"] = "none"
     most = CAP / LATENCY_SECONDS
+    gc.set_threshold(*COLLECTION)  # as the command line does
     got, cpu = rate("scripted:deciding", chosen.simulations)
     print(
         f"a model in the process: {got:.0f} calls/s, {got / most:.2f} of cap / latency = {most:.0f} calls/s; "

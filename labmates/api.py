@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from labmates.analysis.agreement import Agreement, agreement, ratings_frame
+from labmates.analysis.profiles import Profile, profiles
 from labmates.analysis.teamwork import Teamwork, judged_runs, teamwork
-from labmates.errors import UsageError, explain
+from labmates.errors import LabmatesError, UsageError, explain
 from labmates.judges.panel import ALWAYS, make_panel
 from labmates.models.options import ModelOptions
 from labmates.records.database import store_url
-from labmates.records.run import RunRecord
+from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
 from labmates.records.view import runs_frame, scores_frame
 from labmates.studies.judging import Judged, judge_runs, judgeable
+from labmates.studies.profiling import SIMULATIONS, missing_runs, profile_conditions, profile_games, profile_runs
 from labmates.studies.runs import new_runs
 from labmates.studies.select import select_runs
 from labmates.studies.session import Session
@@ -92,10 +94,7 @@ async def arun(
     **condition: Any,
 ) -> list[RunRecord]:
     """Do what `run` does, in a running event loop."""
-    try:
-        chosen = settings if isinstance(settings, RunSettings) else RunSettings.model_validate(settings or {})
-    except ValidationError as error:
-        raise UsageError(explain(error)) from error
+    chosen = _settings(settings)
     if replicates < 1:
         raise UsageError("replicates must be at least 1")
     runs = new_runs(make_condition(kind, condition), seed=seed, replicates=replicates, settings=chosen)
@@ -104,6 +103,68 @@ async def arun(
         return await Session(database, chosen).execute(runs)
     finally:
         database.close()
+
+
+def profile(
+    models: Sequence[str],
+    *,
+    games: Sequence[str] = (),
+    simulations: int = SIMULATIONS,
+    seed: int = 0,
+    store: str | None = None,
+    settings: RunSettings | Mapping[str, Any] | None = None,
+    **options: Any,
+) -> list[Profile]:
+    """Return how models play the behavioural games; simulations that the store lacks are played and kept.
+
+    Parameters
+    ----------
+    models
+        As ``provider:name``.
+    games
+        Names; by default our six.
+    simulations
+        Of each game.
+    seed
+        Seed of the first simulation.
+    store
+        URL of the store; default ``LABMATES_STORE``, else ``sqlite:///labmates.db``.
+    settings
+        How models are reached (`RunSettings`).
+    **options
+        Parameters of the games' condition, for instance ``group_size=3, reasoning="tom"``.
+
+    Raises
+    ------
+    UsageError
+        If anything asked for can't be.
+    LabmatesError
+        If a simulation failed; the others are in the store.
+    """
+    chosen = _settings(settings)
+    try:
+        conditions = profile_conditions(models, games or profile_games(), options)
+    except ValidationError as error:
+        raise UsageError(explain(error)) from error
+    if simulations < 1:
+        raise UsageError("simulations must be at least 1")
+    database = Store(store_url(store))
+    try:
+        missing = missing_runs(database, conditions, simulations, chosen, seed=seed)
+        ended = asyncio.run(Session(database, chosen).execute(missing)) if missing else []
+        if failed := [run for run in ended if run.status not in ENDED]:
+            raise LabmatesError(f"{len(failed)} of {len(ended)} simulations failed: {failed[0].error}")
+        runs = profile_runs(database, conditions, simulations)
+        return profiles(runs, database.costs([run.id for run in runs]))
+    finally:
+        database.close()
+
+
+def _settings(settings: RunSettings | Mapping[str, Any] | None) -> RunSettings:
+    try:
+        return settings if isinstance(settings, RunSettings) else RunSettings.model_validate(settings or {})
+    except ValidationError as error:
+        raise UsageError(explain(error)) from error
 
 
 def load_runs(store: str | None = None, *, kind: str | None = None) -> pd.DataFrame:

@@ -11,6 +11,10 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("labmates", deadline=None)  # the first example of a test may import and compute a lot
+settings.load_profile("labmates")
 
 os.environ["LANGSMITH_TRACING"] = "false"
 

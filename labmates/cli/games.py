@@ -111,6 +111,7 @@ def _print_rules(game: Game) -> None:
         out().print(clean(f"  decides: {quantity.name}: {bounds}, {quantity.about}"), markup=False)
     if game.total is not None:
         out().print(f"  which add up to {game.total}", markup=False)
+    out().print(clean(f"\nWhat players are told:\n{game.rules('standard')}\n"), markup=False)
     for name, field in type(game).model_fields.items():
         if name == "group_size":  # has a table of its own
             continue

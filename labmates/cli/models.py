@@ -36,7 +36,11 @@ def models(ctx: click.Context, as_json: bool) -> int:
         out().print(f"  {name:<22} {text}", markup=False)
     out().print("Models with published benchmark scores (cooperative-profiles paper, appendix I):", style="bold")
     for entry in roster():
-        out().print(f"  {entry.name:<26} {entry.family:<12} {entry.size:g}B", markup=False)
+        thinks = "thinks" if entry.thinking else ""
+        scores = f"MMLU-Pro {entry.mmlu_pro:>4.1f}  IFEval {entry.ifeval:>4.1f}"
+        out().print(
+            f"  {entry.name:<26} {entry.family:<12} {entry.size:>5g}B  {scores}  {thinks}".rstrip(), markup=False
+        )
     return 0
 
 

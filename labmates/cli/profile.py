@@ -145,7 +145,7 @@ class _Player:
             raise UsageError(explain(error, flags_of(GameCondition))) from error
         self.games = {condition.game: condition.make_game() for condition in conditions}
         missing = missing_runs(store, conditions, simulations, self._settings, seed=self._seed)
-        code = execute(store, missing, self._settings, as_json=False, summary=False) if missing else 0
+        code = execute(store, missing, self._settings, as_json=False, part_of="the profile") if missing else 0
         runs = profile_runs(store, conditions, simulations)
         return code, profiles(runs, store.costs([run.id for run in runs]))
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from labmates.records.store import Store
 
 EXAMPLES = {
+    "dilemma": "Example: labmates run dilemma --game prisoners --mechanism contract --models "
+    "scripted:equilibrium,scripted:defect",
     "strategies": "Example: labmates run strategies --model scripted:author --game public-goods --attitude collective",
     "selfplay": "Example: labmates run selfplay --game public-goods --strategies strategies --group-size 16",
     "evolution": "Example: labmates run evolution --game collective-risk --strategies strategies --replicates 100",
@@ -96,13 +98,16 @@ def _command(kind: str) -> click.Command:
     return command
 
 
-def execute(store: Store, runs: list[RunRecord], settings: RunSettings, *, as_json: bool, summary: bool = True) -> int:
+def execute(
+    store: Store, runs: list[RunRecord], settings: RunSettings, *, as_json: bool, part_of: str | None = None
+) -> int:
     """Execute runs with a progress display, print what came of them, and return the exit code.
 
     Parameters
     ----------
-    summary
-        Whether to print a summary, for people, at the end.
+    part_of
+        What the runs are a part of, which prints its own summary and, called again, goes on with them; None for runs
+        that stand for themselves.
     """
     from labmates.cli.progress import Progress
     from labmates.cli.summary import print_summary
@@ -114,17 +119,25 @@ def execute(store: Store, runs: list[RunRecord], settings: RunSettings, *, as_js
         session = Session(store, settings, watch=progress.watch, notify=progress.notify, brake=brake)
         ended = run_until_stopped(session.execute(runs), brake, progress.notify)
     if ended is None or brake.pulled.is_set():
+        if part_of is not None:
+            err().print(f"Interrupted. The same command goes on with {part_of}.", markup=False)
+            return 130
         for run_id in progress.interrupted:
             err().print(f"Interrupted. Go on with: labmates run {runs[0].kind} --resume {run_id}", markup=False)
         return 130
-    if summary and not as_json:
+    failed = [record for record in ended if record.status == "failed"]
+    if part_of is not None:
+        if failed:
+            why = f"run {failed[0].id}: {failed[0].error}"
+            complain(f"{len(failed)} of {len(ended)} runs failed; {why}\n  the same command goes on with {part_of}")
+        return 1 if failed else 0
+    if not as_json:
         print_summary(store, ended)
-    for record in ended:
-        if record.status == "failed":
-            complain(
-                f"run {record.id} failed: {record.error}\n  go on with: labmates run {record.kind} --resume {record.id}"
-            )
-    return 1 if any(record.status == "failed" for record in ended) else 0
+    for record in failed:
+        complain(
+            f"run {record.id} failed: {record.error}\n  go on with: labmates run {record.kind} --resume {record.id}"
+        )
+    return 1 if failed else 0
 
 
 def useless(kind: str) -> list[str]:

@@ -73,7 +73,7 @@ def write(library: Path, seed: int, resume: str | None, as_json: bool, store: st
             runs = [_before(database, resume)]
             settings = settings_of(values, runs[0].settings)
         ended = runs[0].status == "completed"
-        code = 0 if ended else execute(database, runs, settings, as_json=as_json, summary=False)
+        code = 0 if ended else execute(database, runs, settings, as_json=as_json)
         run = database.run(runs[0].id)
         condition = StrategiesCondition.model_validate(condition_of(run).model_dump())
         found = written_in(condition, run.id, database.events(run.id), Bodies(database.bodies(run.id)))
@@ -82,8 +82,6 @@ def write(library: Path, seed: int, resume: str | None, as_json: bool, store: st
     file, added = add_to_library(library, condition.game, condition.model, found)
     if not as_json:
         out().print(clean(f"{added} strategies were added to {file.path}"), markup=False)
-        for name, value in run.metrics.items():
-            out().print(f"  {name.replace('_', ' ')}: {value:g}", markup=False)
     return code
 
 

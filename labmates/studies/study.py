@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -23,7 +24,7 @@ from labmates.studies.source import Source
 from labmates.studies.spec import StudySpec, conditions_of
 from labmates.studies.whole import to_its_end
 from labmates.workflows.brake import Brake
-from labmates.workflows.kinds import Condition
+from labmates.workflows.kinds import KINDS, Condition
 
 _POLL_SECONDS = 1.0
 _JUDGE_TOKENS = (60_000, 8_000)
@@ -81,11 +82,27 @@ def enter(store: Store, spec: StudySpec, source: Source | None = None) -> Entere
     return Entered(spec, conditions, len(wanted), enter_study(store.database, record, wanted, make))
 
 
+_LONGEST_INPUT = 3
+"""How many times as long as expected a prompt may become, with replies that are sent back."""
+
+
 def most_cost(spec: StudySpec, condition: Condition) -> int:
     """Return the most that one run may cost, judges included, in micro-dollars."""
     prices: PriceList = getattr(condition, "prices", None) or PriceList()
     judges = sum(prices.of(model).cost(*_JUDGE_TOKENS) for model in make_panel(spec.judges, spec.extractor).models)
-    return (condition.pool or 0) + judges
+    return (_most_of_calls(condition, prices) if condition.pool is None else condition.pool) + judges
+
+
+def _most_of_calls(condition: Condition, prices: PriceList) -> int:
+    """Return the most that a run without a budget may cost: each call at its longest, and asked again each time."""
+    estimate = KINDS.get(condition.kind).estimate
+    if estimate is None:
+        return 0
+    expected = estimate(condition)
+    tries = math.ceil(expected.calls) * (1 + getattr(condition, "repair_turns", 0))
+    inputs = math.ceil(_LONGEST_INPUT * expected.input_tokens / max(1.0, expected.calls))
+    longest = getattr(condition, "max_output_tokens", 0)
+    return tries * max(prices.of(model).cost(inputs, longest) for model in condition.models())
 
 
 def stored_spec(store: Store, name: str | None) -> StudySpec:

@@ -72,7 +72,8 @@ class Chaos:
                 connection.execute("BEGIN IMMEDIATE")
                 time.sleep(self._random.uniform(0, _LONGEST_LOCK))
             return
-        ours = "datname = current_database() and pid <> pg_backend_pid()"
+        # Not those of the engine itself: a vacuum runs as a superuser.
+        ours = "datname = current_database() and usename = current_user and pid <> pg_backend_pid()"
         cut = sa.text(f"select count(pg_terminate_backend(pid)) from pg_stat_activity where {ours}")
         end = time.monotonic() + _PATIENCE_SECONDS
         while not self._store.database.read(lambda connection: connection.execute(cut).scalar_one()):

@@ -38,3 +38,31 @@ class Conditional(Player):
 
     baseline = "conditional"
     description = "Begins with what is best for all, then does what its group did in the round before."
+
+
+class TitForTat(Player):
+    """Does what its co-players did last."""
+
+    baseline = "tit-for-tat"
+    description = "Cooperates if the last that it knows of each co-player is cooperation."
+
+
+class Grim(Player):
+    """Never forgives what it knows of."""
+
+    baseline = "grim"
+    description = "Cooperates as long as it knows of nothing but cooperation."
+
+
+class Standing(Player):
+    """Cooperates with those in good standing."""
+
+    baseline = "standing"
+    description = "Cooperates with those who have not failed co-players in good standing."
+
+
+class Equilibrium(Player):
+    """Plays the equilibrium that makes cooperation pay."""
+
+    baseline = "equilibrium"
+    description = "Plays the strategy under which cooperation is an equilibrium of each mechanism."

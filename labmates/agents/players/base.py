@@ -19,7 +19,7 @@ from labmates.models.scripted.base import Draft, Heard, ScriptedModel
 Strategy = Callable[[Any, random.Random], str]
 """Takes what a prompt says and a source of chance, and returns the reply."""
 
-FAMILIES = ("labmates.agents.players.behavioural",)
+FAMILIES = ("labmates.agents.players.behavioural", "labmates.agents.players.dilemma")
 """Modules with a `FAMILY` each; imported when a player is first asked."""
 
 

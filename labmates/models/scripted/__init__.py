@@ -45,6 +45,10 @@ BASELINES: Registry[Callable[[], BaseChatModel]] = Registry(
         "random": "labmates.agents.players:Random",
         "fair-share": "labmates.agents.players:FairShare",
         "conditional": "labmates.agents.players:Conditional",
+        "tit-for-tat": "labmates.agents.players:TitForTat",
+        "grim": "labmates.agents.players:Grim",
+        "standing": "labmates.agents.players:Standing",
+        "equilibrium": "labmates.agents.players:Equilibrium",
     },
 )
 """Every baseline by name; an entry is called without arguments and returns the chat model."""

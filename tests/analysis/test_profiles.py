@@ -1,0 +1,129 @@
+"""Proximity, profiles and convergence: what the numbers are, and what they are not."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from labmates.analysis.convergence import (
+    bootstrap_errors,
+    closed_form_errors,
+    convergence,
+    reliabilities,
+    variance_between,
+)
+from labmates.analysis.profiles import mean_of, profiles
+from labmates.analysis.proximity import pareto_proximity, welfare_proximity
+from labmates.games.references import references
+from labmates.games.registry import make_game
+from labmates.records.run import RunRecord, Usage
+
+
+def record(model: str, game: str, replicate: int, **metrics: float) -> RunRecord:
+    return RunRecord(
+        id=f"{model}{game}{replicate}",
+        kind="game",
+        key=f"{model} {game}",
+        replicate=replicate,
+        seed=replicate,
+        condition={"game": game, "model": model},
+        models=[model],
+        status="completed",
+        metrics={"failed_decision_rate": 0.0, **metrics},
+        usage=Usage(30, 1000, 50),
+        seconds=2.0,
+    )
+
+
+def test_proximity_of_the_paper_counts_actions_and_ours_what_comes_of_them() -> None:
+    plays = references(make_game("collective-risk"))
+    assert pareto_proximity(1.0, plays) == 0
+    assert pareto_proximity(0.0, plays) == 1
+    assert pareto_proximity(2.1, plays) == 1, "an over-contributor counts as one who gives nothing"
+    assert pareto_proximity(0.5, plays) == 0.5
+    assert welfare_proximity(90.0, plays) == 0
+    assert welfare_proximity(50.0, plays) == 1
+    assert welfare_proximity(79.0, plays) == pytest.approx(0.275), "what 2.1 in each round brings"
+    assert welfare_proximity(20.0, plays) == 1
+    assert welfare_proximity(95.0, plays) == 0
+
+
+def test_proximity_is_not_defined_where_the_best_play_is_the_equilibrium() -> None:
+    plays = references(make_game("o-ring", {"group_size": 10}))
+    assert pareto_proximity(3.0, plays) is None
+    assert welfare_proximity(3.0, plays) is None
+
+
+@given(st.floats(-1e3, 1e3), st.sampled_from(["weakest-link", "common-pool", "public-goods", "o-ring"]))
+def test_proximities_lie_between_0_and_1(value: float, game: str) -> None:
+    plays = references(make_game(game))
+    for found in (pareto_proximity(value, plays), welfare_proximity(value, plays)):
+        assert found is not None
+        assert 0 <= found <= 1
+
+
+def test_a_profile_has_means_standard_errors_and_costs_of_each_game() -> None:
+    runs = [record("m:a", "o-ring", i, level=level, pareto_proximity=0.5) for i, level in enumerate((4.0, 6.0, 8.0))]
+    runs += [record("m:a", "weakest-link", 0, failed_decision_rate=0.5)]
+    failed = record("m:a", "o-ring", 7, level=1.0)
+    [profile] = profiles([*runs, RunRecord(**{**vars(failed), "status": "failed"})], {runs[0].id: 100, runs[1].id: 50})
+    ring, link = profile.games
+    assert ring.level is not None
+    assert (ring.level.value, ring.simulations) == (6.0, 3)
+    assert ring.level.error == pytest.approx(2 / math.sqrt(3))
+    assert (ring.calls, ring.input_tokens, ring.output_tokens, ring.seconds, ring.cost) == (30, 1000, 50, 2.0, 150)
+    assert ring.welfare_proximity is None
+    assert link.level is None
+    assert link.failed_rate == 0.5
+    assert profile.failed_rate == 0.25
+    assert profile.excluded
+
+
+def test_a_model_with_a_fifth_of_failed_decisions_is_not_excluded_yet() -> None:
+    [profile] = profiles([record("m:a", "o-ring", 0, failed_decision_rate=0.2, level=1)], {})
+    assert not profile.excluded
+    assert mean_of([]) is None
+    assert mean_of([3.0]) is not None
+
+
+def test_the_error_of_a_mean_is_that_of_the_formula() -> None:
+    values = np.random.default_rng(1).normal(5, 2, 5000)
+    sizes = (1, 5, 20, 50)
+    found = bootstrap_errors(values, sizes, resamples=4000)
+    assert found == pytest.approx(closed_form_errors(float(values.std(ddof=1)), sizes), rel=0.05)
+    assert closed_form_errors(1.0, [20])[0] == pytest.approx(0.178, abs=5e-4)
+
+
+def test_reliability_is_the_share_of_variance_that_is_between_models() -> None:
+    assert reliabilities(1.0, 2.0, [1, 4, 16]) == pytest.approx([0.2, 0.5, 0.8])
+    assert reliabilities(0.0, 1.0, [10]) == pytest.approx([0.0])
+    assert reliabilities(0.0, 0.0, [10]) == pytest.approx([0.0])
+    rng = np.random.default_rng(2)
+    true = rng.normal(0, 1.5, 2000)
+    measured = true + rng.normal(0, 0.5, 2000)
+    assert variance_between(measured, np.full(2000, 0.5)) == pytest.approx(2.25, rel=0.1)
+    assert variance_between(np.array([1.0, 1.1]), np.array([5.0, 5.0])) == 0
+
+
+def test_convergence_is_told_by_game_over_models_with_several_simulations() -> None:
+    rng = np.random.default_rng(3)
+    runs = [
+        record(f"m:{model}", "o-ring", i, level=float(level))
+        for model in range(6)
+        for i, level in enumerate(rng.normal(model, 1.0, 40))
+    ]
+    runs += [record("m:0", "weakest-link", 0, level=1.0), record("m:0", "public-goods", 0)]
+    [found] = convergence(runs, sizes=(5, 20))
+    assert (found.game, found.models, found.simulations, found.sizes) == ("o-ring", 6, 40, (5, 20))
+    assert found.within == pytest.approx(1.0, rel=0.1)
+    assert found.between == pytest.approx(np.std(range(6), ddof=1), rel=0.15)
+    assert found.bootstrap == pytest.approx(found.closed_form, rel=0.15)
+    assert found.reliability is not None
+    assert 0.9 < found.reliability[0] < found.reliability[1] < 1
+    [alone] = convergence([run for run in runs if run.models == ["m:1"]])
+    assert alone.reliability is None
+    assert alone.between is None

@@ -1,0 +1,135 @@
+"""``labmates run game``, ``profile`` and ``analyze convergence``, as a user types them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from labmates.models.scripted.base import Draft, Heard
+from labmates.records.store import Store
+from tests.cli.conftest import Labmates
+from tests.support.openai_server import OpenAIServer, fault
+from tests.support.puppet import puppet
+
+QUICK = ("--game", "o-ring", "--game", "weakest-link", "--group-size", "3", "--baselines", "0")
+
+
+def test_a_game_is_run_shown_and_summed_up(labmates: Labmates) -> None:
+    ran = labmates(
+        "run", "game", "--game", "o-ring", "--model", "scripted:random", "--model-for", "B=scripted:cooperate",
+        "--group-size", "3", "--rule", "threshold=40", "--rounds", "2", "--replicates", "2",
+    )  # fmt: skip
+    assert ran.code == 0
+    assert "pareto proximity" in ran.out
+    assert "completeness" not in ran.out
+    [one, _] = Store(f"sqlite:///{labmates.folder}/labmates.db").runs()
+    assert one.condition["rules"]["threshold"] == 40
+    shown = labmates("show", one.id).out
+    assert "B/B1, round 2: decide: withdrawal" in shown
+    assert "payoffs, round 1: A1 " in shown
+    assert "success rate" in shown
+    assert "sandbox" not in shown
+    [record] = labmates("show", one.id, "--json").records
+    assert record["budget"] is None
+    assert record["sandbox"] is None
+    assert record["metrics"]["failed_decision_rate"] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--game", "chess"), "--game: unknown game 'chess'"),
+        (("--game", "o-ring", "--rule", "threshold"), "--rule takes NAME=VALUE, not 'threshold'"),
+        (("--game", "o-ring", "--rule", "treshold=3"), "--rule: treshold: Extra inputs are not permitted"),
+        (("--game", "o-ring", "--model-for", "C=scripted:random"), "unknown group or player 'C'"),
+        (("--game", "o-ring", "--groups", "0"), "--groups: Input should be greater than or equal to 1"),
+        ((), "missing: --game"),
+        (("--game", "o-ring", "--sandbox", "docker"), "No such option '--sandbox'"),
+        (("--game", "o-ring", "--judge", "scripted:referee"), "No such option '--judge'"),
+    ],
+)
+def test_a_wrong_game_run_exits_with_2_and_says_why(labmates: Labmates, arguments: tuple[str, ...], said: str) -> None:
+    done = labmates("run", "game", "--model", "scripted:random", *arguments)
+    assert done.code == 2
+    assert said in done.err
+
+
+def test_a_profile_is_taken_reused_and_topped_up(labmates: Labmates) -> None:
+    first = labmates("profile", "scripted:random", *QUICK, "--simulations", "2", "--plot", "plots/p.svg")
+    assert first.code == 0
+    assert "Cooperative profile of scripted:random" in first.out
+    assert "4 → " not in first.out.replace("0 → 4", "")
+    assert (Path(labmates.folder) / "plots" / "p.svg").read_bytes().startswith(b"<?xml")
+    assert "4 of 4" in first.err or first.err.count("completed") == 4
+    again = labmates("profile", "scripted:random", *QUICK, "--simulations", "2", "--json")
+    assert again.err == ""
+    more = labmates("profile", "scripted:random", *QUICK, "--simulations", "3", "--json")
+    assert more.err.count("completed") == 2
+    [before], [after] = again.records, more.records
+    assert [game["simulations"] for game in before["games"]] == [2, 2]
+    assert [game["simulations"] for game in after["games"]] == [3, 3]
+    assert after["excluded"] is False
+    other = labmates("profile", "scripted:random", *QUICK, "--simulations", "2", "--reasoning", "tom", "--json")
+    assert other.err.count("completed") == 4, "another condition has simulations of its own"
+    seeded = labmates("profile", "scripted:random", *QUICK, "--simulations", "2", "--seed", "5")
+    assert seeded.code == 2
+    assert "with the seed 0; ask for the same one" in seeded.err
+
+
+def test_a_profile_stands_beside_baselines_and_convergence_is_told_of_it(labmates: Labmates) -> None:
+    shown = labmates("profile", "scripted:random", *QUICK[:-2], "--baselines", "2", "--simulations", "3").out
+    assert "Beside baselines" in shown
+    assert "scripted:fair-share" in shown
+    told = labmates("analyze", "convergence", "--game", "o-ring", "--size", "5", "--json").records
+    assert [one["game"] for one in told] == ["o-ring"]
+    assert told[0]["models"] == 5
+    assert told[0]["sizes"] == [5]
+    plotted = labmates("analyze", "convergence", "--plot", "c.png")
+    assert "weakest-link: 5 models with at least 2 simulations" in plotted.out
+    assert (Path(labmates.folder) / "c.png").is_file()
+    nothing = labmates("analyze", "convergence", "--model", "scripted:nobody")
+    assert nothing.code == 2
+    assert "at least two simulations" in nothing.err
+
+
+def test_a_model_that_fails_too_often_is_marked_as_excluded(labmates: Labmates) -> None:
+    def stubborn(heard: Heard) -> Draft:
+        return Draft("no" if heard.seed % 2 else '{"effort": 3}')
+
+    asked = ("--game", "weakest-link", "--simulations", "2", "--baselines", "0", "--repair-turns", "0")
+    with puppet(stubborn) as model:
+        done = labmates("profile", model, *asked)
+        [told] = labmates("profile", model, *asked, "--json").records
+    assert done.code == 0
+    assert "Excluded: " in done.out
+    assert told["excluded"] is True
+    assert 0.2 < told["failed_rate"] < 0.8
+    assert told["games"][0]["level"] == {"value": 3.0, "error": 0.0, "simulations": 2}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("scripted:nobody",), "unknown scripted baseline 'nobody'"),
+        (("scripted:random", "--game", "chess"), "unknown game 'chess'"),
+        (("scripted:random", "--group-size", "1"), "--group-size: Input should be greater than or equal to 2"),
+        (("scripted:random", "--plot", "p.gif"), "ends in .png, .svg, .pdf"),
+        (("scripted:random", "--simulations", "0"), "0 is not in the range"),
+        ((), "Missing argument 'MODEL...'"),
+    ],
+)
+def test_a_wrong_profile_exits_with_2_and_says_why(labmates: Labmates, arguments: tuple[str, ...], said: str) -> None:
+    done = labmates("profile", *arguments)
+    assert done.code == 2
+    assert said in done.err
+
+
+def test_simulations_that_fail_are_told_once_and_the_same_command_goes_on(labmates: Labmates) -> None:
+    with OpenAIServer(lambda _request, _n: fault(500)) as server:
+        at = ("--base-url", server.base_url, "--max-retries", "0")
+        done = labmates("profile", "openai:m", *at, *QUICK, "--simulations", "2", OPENAI_API_KEY="sk-secret-0123456789")
+    assert done.code == 1
+    assert "4 of 4 runs failed; run " in done.err
+    assert "the same command goes on with the profile" in done.err
+    assert "sk-secret" not in done.err + done.out
