@@ -34,7 +34,7 @@ from labmates.workflows.strategies.condition import StrategiesCondition
     help="The library that they are added to.",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the run.")
-@click.option("--resume", metavar="ID", help="Go on with writing that did not end.")
+@click.option("--resume", metavar="ID", help="Go on with writing that did not end, or add what it wrote.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, that of the run, and nothing else.")
 @store_option
 @verbose_option

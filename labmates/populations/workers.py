@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from labmates.errors import UsageError
 from labmates.games.repeated import RepeatedGame
 from labmates.populations.errors import WorkersError
+from labmates.populations.kernel.limits import HUNG
 from labmates.populations.kernel.server import MOST_WORKERS
 from labmates.populations.kernel.wire import ClosedError, receive, send
 from labmates.populations.kernel.worker import BEATS, MARKS, NOTE
@@ -167,6 +168,7 @@ class _Worker:
     beats: bytes = b""
     since: float = 0.0
     used: float = 0.0
+    hung: bool = False
 
 
 @dataclass
@@ -335,12 +337,12 @@ class Workers:
         """Put a new worker in the place of one that died; find out who was to blame if that can be said."""
         note = bytes(self._marks(worker)[NOTE])
         blamed, group, t = (int.from_bytes(note[at : at + 8], "little", signed=True) for at in (0, 8, 16))
-        hung = self._hung(worker)
+        hung = worker.hung or bytes(self._marks(worker)[BEATS]) == HUNG
         selector.unregister(worker.connection)
         worker.connection.close()
         _kill(worker.pid)
         fresh = self._fork(worker.place)
-        worker.pid, worker.connection, worker.doing = fresh.pid, fresh.connection, None
+        worker.pid, worker.connection, worker.doing, worker.hung = fresh.pid, fresh.connection, None, False
         selector.register(worker.connection, selectors.EVENT_READ, worker)
         if not job.careful:
             job.careful = True
@@ -351,10 +353,6 @@ class Workers:
         job.fatal[blamed] = Errors(blamed, 1, 1, group, -1, t, what, fatal=True)
         job.batch = replace(job.batch, broken=job.batch.broken | {blamed})
 
-    def _hung(self, worker: _Worker) -> bool:
-        """Tell whether a worker that is gone had been hanging."""
-        return bool(worker.beats) and worker.beats == b"hung"
-
     def _hangs(self, worker: _Worker) -> bool:
         """Tell whether a worker does not tick although it uses its processor, or does nothing at all for long."""
         beats = bytes(self._marks(worker)[BEATS])
@@ -362,10 +360,8 @@ class Workers:
         if beats != worker.beats:
             worker.beats, worker.since, worker.used = beats, now, used
             return False
-        hangs = used - worker.used > self._seconds + 1 or now - worker.since > _SILENT_SECONDS
-        if hangs:
-            worker.beats = b"hung"
-        return hangs
+        worker.hung = used - worker.used > self._seconds + 1 or now - worker.since > _SILENT_SECONDS
+        return worker.hung
 
     def _marks(self, worker: _Worker) -> memoryview:
         assert self._server is not None
