@@ -21,7 +21,7 @@ setup: .venv/.ready
 develop: .venv/.develop
 
 .venv/.develop: .venv/.ready
-	$(INSTALL) --editable '.[docker,local,plots,postgres,parquet,ray,dev]'
+	$(INSTALL) --editable '.[docker,local,plots,postgres,parquet,ray,axelrod,dev]'
 	@touch $@
 
 demo: setup

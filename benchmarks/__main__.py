@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
-from benchmarks import command_line, lab_overhead, sandbox
+from benchmarks import command_line, lab_overhead, sandbox, tournament_speed
 
 if __name__ == "__main__":
     command_line.main()
     asyncio.run(lab_overhead.main())
     asyncio.run(sandbox.main())
+    asyncio.run(tournament_speed.main())

@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import EntryPoint, entry_points
-from typing import Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 from labmates.errors import LabmatesError, UsageError, unknown_name
 
@@ -31,12 +31,16 @@ class Registry(Generic[T]):
         The entry-point group through which other packages add entries, for instance ``"labmates.tasks"``.
     own
         Our own entries: name to ``"module:attribute"``.
+    families
+        Our own entries that are too many to be listed, by the beginning of their names: ``"module:function"``, which
+        takes the rest of a name and returns the entry or raises `UsageError`.
     """
 
-    def __init__(self, what: str, group: str, own: dict[str, str]) -> None:
+    def __init__(self, what: str, group: str, own: dict[str, str], families: dict[str, str] | None = None) -> None:
         self.what = what
         self.group = group
         self._own = own
+        self._families = families or {}
         self._loaded: dict[str, T] = {}
         self._replaced: set[str] = set()
         self._plugins: dict[str, list[EntryPoint]] | None = None
@@ -61,7 +65,11 @@ class Registry(Generic[T]):
 
     def is_own(self, name: str) -> bool:
         """Tell whether the entry is the project's own, not a plug-in's and not registered at run time."""
-        return name in self._own and name not in self._replaced
+        return (name in self._own or self.in_family(name)) and name not in self._replaced
+
+    def in_family(self, name: str) -> bool:
+        """Tell whether the name is one of those that are not listed; there need not be such an entry."""
+        return name.startswith(tuple(self._families))
 
     def package(self, name: str) -> str | None:
         """Return the package (``"name version"``) that an entry comes from; None unless it is a plug-in's."""
@@ -111,12 +119,14 @@ class Registry(Generic[T]):
         return iter(self.names())
 
     def __contains__(self, name: object) -> bool:
-        return name in self.names()
+        return name in self.names() or self.in_family(str(name))
 
     def _load(self, name: str) -> T:
         if name in self._own:
-            module, _, attribute = self._own[name].partition(":")
-            return cast(T, getattr(importlib.import_module(module), attribute))
+            return cast(T, _attribute(self._own[name]))
+        for start, maker in self._families.items():
+            if name.startswith(start):
+                return cast(T, _attribute(maker)(name.removeprefix(start)))
         points = self._points(name)
         if not points:
             raise unknown_name(self.what, name, self.names())
@@ -138,6 +148,11 @@ class Registry(Generic[T]):
                 found.setdefault(point.name, []).append(point)
             self._plugins = found
         return self._plugins
+
+
+def _attribute(where: str) -> Any:
+    module, _, attribute = where.partition(":")
+    return getattr(importlib.import_module(module), attribute)
 
 
 def _packages(points: list[EntryPoint]) -> str:

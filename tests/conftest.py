@@ -36,6 +36,7 @@ PARTS: dict[str, Callable[[], bool]] = {
     "docker": lambda: _runs("docker", "info") and _has_image(),
     "postgres": lambda: _runs("pg_isready", "-q"),
     "ray": lambda: find_spec("ray") is not None,
+    "axelrod": lambda: find_spec("axelrod") is not None,
     "browser": lambda: _runs("chromium", "--version"),
 }
 

@@ -16,6 +16,7 @@ from labmates.cli.ratings import ratings
 from labmates.cli.reasons import reasons
 from labmates.cli.runs import run_choice
 from labmates.cli.teamwork import teamwork
+from labmates.cli.tournament import tournament
 from labmates.errors import UsageError
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ analyze.add_command(convergence)
 analyze.add_command(ratings)
 analyze.add_command(dilemmas)
 analyze.add_command(reasons)
+analyze.add_command(tournament)
 
 
 @analyze.command("agreement", epilog="Example: labmates analyze agreement --kind science --task ecology")

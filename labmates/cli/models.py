@@ -34,6 +34,9 @@ def models(ctx: click.Context, as_json: bool) -> int:
     out().print("Scripted baselines (offline, free):", style="bold")
     for name, text in baselines.items():
         out().print(f"  {name:<22} {text}", markup=False)
+    out().print(
+        "  scripted:axelrod/NAME  Plays as a strategy of the library axelrod does (extra axelrod).", markup=False
+    )
     out().print("Models with published benchmark scores (cooperative-profiles paper, appendix I):", style="bold")
     for entry in roster():
         thinks = "thinks" if entry.thinking else ""

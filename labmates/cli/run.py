@@ -27,6 +27,8 @@ EXAMPLES = {
     "selfplay": "Example: labmates run selfplay --game public-goods --strategies strategies --group-size 16",
     "evolution": "Example: labmates run evolution --game collective-risk --strategies strategies --replicates 100",
     "science": "Example: labmates run science --task ecology --model scripted:diligent --budget 0.50 --replicates 2",
+    "tournament": "Example: labmates run tournament --structure sa --model scripted:tit-for-tat "
+    "--model-for B=scripted:defect",
     "game": "Example: labmates run game --game weakest-link --model scripted:random --group-size 5 --replicates 50",
 }
 

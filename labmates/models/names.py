@@ -95,3 +95,5 @@ def _check_baseline(name: str) -> None:
 
     if name not in BASELINES:
         raise unknown_name(BASELINES.what, name, BASELINES.names())
+    if BASELINES.in_family(name):
+        BASELINES.get(name)  # knows by itself whether there is such a one

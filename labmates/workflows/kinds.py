@@ -140,6 +140,7 @@ KINDS: Registry[Kind] = Registry(
         "science": "labmates.workflows.science.kind:SCIENCE",
         "game": "labmates.workflows.game.kind:GAME",
         "dilemma": "labmates.workflows.dilemma.kind:DILEMMA",
+        "tournament": "labmates.workflows.tournament.kind:TOURNAMENT",
         "selfplay": "labmates.workflows.selfplay.kind:SELFPLAY",
         "evolution": "labmates.workflows.evolution.kind:EVOLUTION",
         "strategies": "labmates.workflows.strategies.kind:STRATEGIES",

@@ -66,3 +66,52 @@ class Equilibrium(Player):
 
     baseline = "equilibrium"
     description = "Plays the strategy under which cooperation is an equilibrium of each mechanism."
+
+
+class SuspiciousTitForTat(Player):
+    """Defects first, then does what the opponent did last."""
+
+    baseline = "suspicious-tit-for-tat"
+    description = "Defects first, then does what the opponent did last."
+
+
+class TitForTwoTats(Player):
+    """Defects after two defections of the opponent in a row."""
+
+    baseline = "tit-for-two-tats"
+    description = "Defects after two defections of the opponent in a row."
+
+
+class GenerousTitForTat(Player):
+    """Plays tit-for-tat, and now and then lets a defection pass."""
+
+    baseline = "generous-tit-for-tat"
+    description = "Plays tit-for-tat, and now and then lets a defection pass."
+
+
+class WinStayLoseShift(Player):
+    """Cooperates if both did the same in the round before."""
+
+    baseline = "win-stay-lose-shift"
+    description = "Cooperates if both did the same in the round before."
+
+
+class Alternator(Player):
+    """Cooperates in every other round."""
+
+    baseline = "alternator"
+    description = "Cooperates in every other round."
+
+
+class Joss(Player):
+    """Plays tit-for-tat, and defects by chance in a tenth of the rounds in which that cooperates."""
+
+    baseline = "joss"
+    description = "Plays tit-for-tat, and defects by chance in a tenth of the rounds in which that cooperates."
+
+
+class Extort2(Player):
+    """Claims twice the opponent's surplus over mutual defection, by chance moves."""
+
+    baseline = "extort-2"
+    description = "Claims twice the opponent's surplus over mutual defection, by chance moves."

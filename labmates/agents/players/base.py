@@ -19,8 +19,14 @@ from labmates.models.scripted.base import Draft, Heard, ScriptedModel
 Strategy = Callable[[Any, random.Random], str]
 """Takes what a prompt says and a source of chance, and returns the reply."""
 
-FAMILIES = ("labmates.agents.players.behavioural", "labmates.agents.players.dilemma")
+FAMILIES = (
+    "labmates.agents.players.behavioural",
+    "labmates.agents.players.dilemma",
+    "labmates.agents.players.tournament",
+)
 """Modules with a `FAMILY` each; imported when a player is first asked."""
+LIBRARY = "axelrod/"
+"""How the names of baselines begin that are strategies of the library axelrod."""
 
 
 @dataclass(frozen=True)
@@ -33,11 +39,20 @@ class Family:
         Returns what the messages say, in whatever form the strategies take it; None if they are not of this family.
     strategies
         By the name of the baseline.
+    library
+        Makes the strategy of the library axelrod of that name; None where its strategies mean nothing.
     """
 
     name: str
     read: Callable[[Sequence[BaseMessage]], Any | None]
     strategies: Mapping[str, Strategy]
+    library: Callable[[str], Strategy] | None = None
+
+    def strategy(self, baseline: str) -> Strategy | None:
+        """Return the strategy of a baseline; None if it means nothing here."""
+        if baseline.startswith(LIBRARY) and self.library is not None:
+            return self.library(baseline.removeprefix(LIBRARY))
+        return self.strategies.get(baseline)
 
 
 class Player(ScriptedModel):
@@ -50,7 +65,7 @@ class Player(ScriptedModel):
         for family in families():
             if (situation := family.read(heard.messages)) is None:
                 continue
-            if (strategy := family.strategies.get(self.baseline)) is None:
+            if (strategy := family.strategy(self.baseline)) is None:
                 return Draft(f"I do not play {family.name} games.")
             return Draft(strategy(situation, random.Random(heard.seed)))
         return Draft("This is no game that I know.")

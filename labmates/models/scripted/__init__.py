@@ -13,7 +13,7 @@ and tools, and are named as baselines wherever they appear. None stands in for a
 - ``author`` writes strategies as code, by plain rules: what the way from a description to a checked class needs.
 
 Players of games are named by their strategy (``cooperate``, ``defect``, ``random`` and so on); see
-`labmates.agents.players`.
+`labmates.agents.players`. ``axelrod/TitForTat`` and so on are the strategies of the library axelrod.
 
 Other packages add theirs through the entry-point group ``labmates.models``.
 """
@@ -49,7 +49,15 @@ BASELINES: Registry[Callable[[], BaseChatModel]] = Registry(
         "grim": "labmates.agents.players:Grim",
         "standing": "labmates.agents.players:Standing",
         "equilibrium": "labmates.agents.players:Equilibrium",
+        "suspicious-tit-for-tat": "labmates.agents.players:SuspiciousTitForTat",
+        "tit-for-two-tats": "labmates.agents.players:TitForTwoTats",
+        "generous-tit-for-tat": "labmates.agents.players:GenerousTitForTat",
+        "win-stay-lose-shift": "labmates.agents.players:WinStayLoseShift",
+        "alternator": "labmates.agents.players:Alternator",
+        "joss": "labmates.agents.players:Joss",
+        "extort-2": "labmates.agents.players:Extort2",
     },
+    {"axelrod/": "labmates.agents.players.library:library_player"},
 )
 """Every baseline by name; an entry is called without arguments and returns the chat model."""
 

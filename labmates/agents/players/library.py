@@ -1,0 +1,36 @@
+"""Strategies of the library axelrod as players, ``scripted:axelrod/TitForTat`` and so on."""
+
+from __future__ import annotations
+
+from labmates.agents.players.base import LIBRARY, Player
+from labmates.errors import unknown_name
+from labmates.games.iterated.library import check_playable, library_names
+from labmates.games.iterated.match import Payoffs
+
+
+def library_player(name: str) -> type[Player]:
+    """Return the player that follows the strategy called `name`.
+
+    Raises
+    ------
+    UsageError
+        If the library has none of that name.
+    MissingExtraError
+        If the library is not installed.
+    """
+    if name not in library_names():
+        raise unknown_name("strategy of the library axelrod", name, library_names())
+    about = f"Plays as the strategy {name} of the library axelrod does."
+    return type(f"Library{name}", (Player,), {"__doc__": about, "baseline": f"{LIBRARY}{name}", "description": about})
+
+
+def check_player(baseline: str, payoffs: Payoffs) -> None:
+    """Check that a scripted player can play the iterated prisoner's dilemma with these payoffs.
+
+    Raises
+    ------
+    UsageError
+        If it is one of the library's that can't.
+    """
+    if baseline.startswith(LIBRARY):
+        check_playable(baseline.removeprefix(LIBRARY), payoffs)

@@ -1,0 +1,83 @@
+"""How a player behaved in the iterated prisoner's dilemma: traits and likeness to classical strategies.
+
+The five traits follow Fontana, Pierri and Aiello (*Nicer than humans*, 2024), each as a share of occasions; where there
+was no occasion there is no number.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from labmates.games.iterated.match import Payoffs, Round
+from labmates.games.iterated.strategies import STRATEGIES
+
+TRAITS = {
+    "nice": "matches in which it defected never, or after the opponent had",
+    "forgiving": "rounds after a defection of the opponent in which it cooperated",
+    "retaliatory": "rounds after an unprovoked defection of the opponent in which it defected",
+    "troublemaking": "rounds without a defection of the opponent right before in which it defected",
+    "emulative": "rounds, but for the first, in which it did what the opponent had done last",
+}
+"""What each trait is the share of."""
+LIKE = ("cooperate", "defect", "tit-for-tat", "grim", "win-stay-lose-shift")
+"""Strategies to which a player's moves are compared."""
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A player's behaviour; None where there was no occasion.
+
+    Attributes
+    ----------
+    rounds
+        How many rounds it is of.
+    traits
+        Shares by name, in [0, 1].
+    affinity
+        Share of rounds in which the player did what a strategy would have done in its place, by strategy.
+    """
+
+    rounds: int
+    traits: Mapping[str, float | None]
+    affinity: Mapping[str, float | None]
+
+
+def profile(matches: Iterable[Sequence[Round]], payoffs: Payoffs | None = None) -> Profile:
+    """Return the behaviour of a player over matches, in which its own actions come first."""
+    payoffs = payoffs or Payoffs()
+    played = [match for match in matches if match]
+    hits: Counter[str] = Counter()
+    occasions: Counter[str] = Counter()
+    for match in played:
+        for name, hit in _noticed(match, payoffs):
+            occasions[name] += 1
+            hits[name] += hit
+    shares = {name: hits[name] / occasions[name] if occasions[name] else None for name in (*TRAITS, *LIKE)}
+    return Profile(
+        sum(map(len, played)), {name: shares[name] for name in TRAITS}, {name: shares[name] for name in LIKE}
+    )
+
+
+def _noticed(match: Sequence[Round], payoffs: Payoffs) -> Iterable[tuple[str, bool]]:
+    """Yield each occasion for a trait, and whether it was shown."""
+    yield "nice", _is_nice(match)
+    yield "troublemaking", match[0][0] == "D"
+    for number, ((_, other), (own, _)) in enumerate(pairwise(match)):
+        if other == "D":
+            yield "forgiving", own == "C"
+            if number == 0 or match[number - 1][0] == "C":
+                yield "retaliatory", own == "D"
+        else:
+            yield "troublemaking", own == "D"
+        yield "emulative", own == other
+    for number, (own, _) in enumerate(match):
+        for name in LIKE:
+            yield name, STRATEGIES[name].action(match[:number], payoffs, 0.5) == own
+
+
+def _is_nice(match: Sequence[Round]) -> bool:
+    first = next((number for number, (own, _) in enumerate(match) if own == "D"), None)
+    return first is None or any(other == "D" for _, other in match[:first])

@@ -1,0 +1,192 @@
+"""Strategies of the library `axelrod`: moves in, the next move out.
+
+A strategy object of that library remembers its match. Here it is told the match so far whenever it is asked, so that
+whoever asks has to keep nothing but the moves. The library is imported when one of its strategies is asked for, and not
+before: it takes seconds.
+"""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, cast
+
+from labmates.errors import MissingExtraError, UsageError, unknown_name
+from labmates.games.iterated.match import Action, Payoffs, Round
+from labmates.seeds import derive
+
+_TRIES = 200
+"""How often the dice of one round are thrown again until they give what was played."""
+_KEPT = 256
+"""So many matches are kept as they are, since making some strategies anew takes seconds."""
+
+
+@cache
+def library() -> Any:
+    """Return the library.
+
+    Raises
+    ------
+    MissingExtraError
+        If it is not installed.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            import axelrod
+    except ImportError as error:
+        raise MissingExtraError("a strategy of the library axelrod", "axelrod") from error
+    return axelrod
+
+
+@cache
+def library_names() -> tuple[str, ...]:
+    """Return the names of its strategies, sorted, without those that break the rules of its tournaments."""
+    return tuple(sorted(strategy.__name__ for strategy in library().strategies))
+
+
+def is_stochastic(name: str) -> bool:
+    """Tell whether the strategy called `name` throws dice."""
+    return bool(library().Classifiers["stochastic"](_make(name)))
+
+
+def library_action(
+    name: str, rounds: Sequence[Round], *, payoffs: Payoffs | None = None, length: float = float("inf"), seed: int = 0
+) -> Action:
+    """Return what a strategy of the library does next.
+
+    Parameters
+    ----------
+    name
+        Name of its class, for instance ``"TitForTat"``.
+    rounds
+        What happened so far; its own actions come first.
+    payoffs
+        By default those of the super-additive paper.
+    length
+        Number of rounds that the strategy is told the match has; infinity if it isn't to know.
+    seed
+        For strategies that throw dice: with one seed for all moves of a match, they move as in a match of the library
+        that gave them that seed. Where moves were made with other seeds, the dice of these rounds are thrown again
+        until they give what was played, so that what the strategy remembers agrees with what it did.
+
+    Raises
+    ------
+    UsageError
+        If there is no such strategy, or it can't play with these payoffs.
+    MissingExtraError
+        If the library is not installed.
+    """
+    told = _Told(name, payoffs or Payoffs(), length, seed)
+    seat = _KEPT_SEATS.pop((told, tuple(rounds[:-1]), rounds[-1][0]), None) if rounds else None
+    if seat is None:
+        seat = _seated(told, rounds)
+    else:
+        seat.take(*rounds[-1])
+    action = cast(Action, str(seat.player.strategy(seat.opponent)))
+    _KEPT_SEATS[told, tuple(rounds), action] = seat
+    if len(_KEPT_SEATS) > _KEPT:
+        _KEPT_SEATS.popitem(last=False)
+    return action
+
+
+def check_playable(name: str, payoffs: Payoffs) -> None:
+    """Check that the strategy called `name` can play with these payoffs.
+
+    Raises
+    ------
+    UsageError
+        If there is no such strategy, or it can't.
+    MissingExtraError
+        If the library is not installed.
+    """
+    _seated(_Told(name, payoffs, float("inf"), 0), ())
+
+
+@dataclass(frozen=True)
+class _Told:
+    """What a strategy is told before a match."""
+
+    name: str
+    payoffs: Payoffs
+    length: float
+    seed: int
+
+
+@dataclass
+class _Seat:
+    """A strategy in the middle of a match, and an opponent that has nothing but a history."""
+
+    player: Any
+    opponent: Any
+
+    def take(self, own: Action, other: Action) -> None:
+        """Note what both did in a round."""
+        mine, theirs = _action(own), _action(other)
+        self.player.update_history(mine, theirs)
+        self.opponent.update_history(theirs, mine)
+
+
+_KEPT_SEATS: OrderedDict[tuple[_Told, tuple[Round, ...], Action], _Seat] = OrderedDict()
+"""Strategies that have just moved, by what they were told, the match before that move, and the move."""
+
+
+def _seated(told: _Told, rounds: Sequence[Round]) -> _Seat:
+    """Return a new object of a strategy that has been told a match so far."""
+    axl = library()
+    seat = _Seat(_make(told.name), axl.MockPlayer())
+    stochastic = axl.Classifiers["stochastic"](seat.player)
+    try:
+        for one in (seat.player, seat.opponent):
+            one.set_match_attributes(length=told.length, game=_game(told.payoffs), noise=0)
+    except ValueError as error:
+        raise UsageError(f"the strategy {told.name} can't play with these payoffs") from error
+    if stochastic:
+        seat.player.set_seed(told.seed)
+    for number, (own, other) in enumerate(rounds):
+        if stochastic:
+            _throw(seat, own, derive(told.seed, number))
+        else:
+            seat.player.strategy(seat.opponent)
+        seat.take(own, other)
+    return seat
+
+
+def _throw(seat: _Seat, played: Action, seed: int) -> None:
+    """Let the player choose `played`, which may take other dice than its own."""
+    try:
+        before = copy.deepcopy(seat.player)
+    except TypeError:  # It holds a generator, which nobody can copy.
+        seat.player.strategy(seat.opponent)
+        return
+    for attempt in range(_TRIES):
+        if seat.player.strategy(seat.opponent) == _action(played):
+            return
+        seat.player = copy.deepcopy(before)
+        seat.player.set_seed(derive(seed, attempt))
+    # Nothing that it does now; it takes the move as one that went wrong, as in a match with noise.
+    seat.player.strategy(seat.opponent)
+
+
+def _make(name: str) -> Any:
+    axl = library()
+    found: Any = getattr(axl, name, None)
+    if found not in axl.strategies:
+        raise unknown_name("strategy of the library axelrod", name, library_names())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return found()
+
+
+@cache
+def _action(letter: Action) -> Any:
+    return library().Action.from_char(letter)
+
+
+@cache
+def _game(payoffs: Payoffs) -> Any:
+    return library().Game(r=payoffs.reward, s=payoffs.sucker, t=payoffs.temptation, p=payoffs.punishment)

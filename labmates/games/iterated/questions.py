@@ -1,0 +1,169 @@
+"""Comprehension questions on a match that is over, each with its true answer, computed.
+
+Questions on the rules, the course and the state of a match follow Fontana, Pierri and Aiello (*Nicer than humans*,
+2024); those on the opponent follow the super-additive paper, table 2.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+from labmates.games.iterated.match import LABELS, Action, Payoffs, Round
+from labmates.games.iterated.strategies import STRATEGIES
+
+FOLLOWS = 0.8
+"""An opponent plays tit-for-tat if it did what that would have done in so many of the rounds."""
+FORGIVES = 0.5
+"""An opponent is forgiving if it returned after so many of the `action_b` that it received."""
+UNDECIDABLE = "not decidable"
+
+Kind = Literal["number", "action", "actions", "yes_no", "yes_no_open"]
+Answer = int | str | list[str]
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question.
+
+    Attributes
+    ----------
+    id
+        Its key in the answer's JSON.
+    group
+        What it asks for: the rules, the course of time, the state, or the opponent.
+    text
+        As it is put.
+    kind
+        What the answer is.
+    truth
+        The right answer; actions are given as players write them, several in alphabetical order.
+    """
+
+    id: str
+    group: Literal["rules", "time", "state", "opponent"]
+    text: str
+    kind: Kind
+    truth: Answer
+
+
+QUESTIONS = (
+    "lowest",
+    "highest",
+    "actions",
+    "payoff",
+    "round",
+    "action",
+    "points",
+    "count",
+    "total",
+    "tit_for_tat",
+    "forgiving",
+)
+"""The keys of all questions, in order."""
+
+
+def questions(rounds: Sequence[Round], payoffs: Payoffs, *, seed: int) -> list[Question]:
+    """Return the questions to one player after a match of at least one round.
+
+    Parameters
+    ----------
+    rounds
+        The match; the player's own actions come first.
+    seed
+        Chooses which pair of actions, which round and which player is asked for.
+    """
+    rng = random.Random(seed)
+    return [*_on_rules(payoffs, rng), *_on_time(rounds, payoffs, rng), *_on_state(rounds, payoffs, rng), *_on(rounds)]
+
+
+def plays_tit_for_tat(rounds: Sequence[Round], payoffs: Payoffs) -> bool:
+    """Tell whether whoever is first in these rounds followed tit-for-tat in most of them."""
+    rule = STRATEGIES["tit-for-tat"]
+    same = sum(rule.action(rounds[:number], payoffs, 0.5) == own for number, (own, _) in enumerate(rounds))
+    return same >= FOLLOWS * len(rounds)
+
+
+def forgives(rounds: Sequence[Round]) -> bool | None:
+    """Tell whether whoever is first in these rounds cooperated after defections; None if it can't be known.
+
+    A defection in the last round can't be answered and doesn't count.
+    """
+    answers = [own == "C" for (_, other), (own, _) in pairwise(rounds) if other == "D"]
+    return sum(answers) >= FORGIVES * len(answers) if answers else None
+
+
+def _on_rules(payoffs: Payoffs, rng: random.Random) -> list[Question]:
+    actions = sorted(LABELS[action] for action in ("C", "D"))
+    own, other = (rng.choice(_ACTIONS) for _ in range(2))
+    pair = f"How many points does a player get for a round in which it chooses {LABELS[own]} and its opponent chooses"
+    return [
+        Question("lowest", "rules", "What is the lowest number of points of a round?", "number", payoffs.sucker),
+        Question("highest", "rules", "What is the highest number of points of a round?", "number", payoffs.temptation),
+        Question("actions", "rules", "Which actions can be chosen in the first round?", "actions", actions),
+        Question("payoff", "rules", f"{pair} {LABELS[other]}?", "number", payoffs.of(own, other)),
+    ]
+
+
+def _on_time(rounds: Sequence[Round], payoffs: Payoffs, rng: random.Random) -> list[Question]:
+    acted, scored = (rng.randrange(len(rounds)) for _ in range(2))
+    who, whose = (rng.randrange(2) for _ in range(2))
+    row = rounds[scored]
+    points = payoffs.of(row[whose], row[1 - whose])
+    return [
+        Question("round", "time", "What is the number of the last round that was played?", "number", len(rounds)),
+        Question(
+            "action",
+            "time",
+            f"Which action did {_WHO[who]} choose in round {acted + 1}?",
+            "action",
+            LABELS[rounds[acted][who]],
+        ),
+        Question("points", "time", f"How many points did {_WHO[whose]} get in round {scored + 1}?", "number", points),
+    ]
+
+
+def _on_state(rounds: Sequence[Round], payoffs: Payoffs, rng: random.Random) -> list[Question]:
+    who, whose = (rng.randrange(2) for _ in range(2))
+    action = rng.choice(_ACTIONS)
+    count = sum(row[who] == action for row in rounds)
+    total = sum(payoffs.of(row[whose], row[1 - whose]) for row in rounds)
+    counted = f"How often did {_WHO[who]} choose {LABELS[action]} in this match?"
+    summed = f"How many points did {_WHO[whose]} get in this match altogether?"
+    return [
+        Question("count", "state", counted, "number", count),
+        Question("total", "state", summed, "number", total),
+    ]
+
+
+def _on(rounds: Sequence[Round]) -> list[Question]:
+    """Return the questions on the opponent."""
+    theirs = [(other, own) for own, other in rounds]
+    forgiving = forgives(theirs)
+    return [
+        Question(
+            "tit_for_tat",
+            "opponent",
+            "Did your opponent mostly play tit-for-tat, that is, cooperate (action_a) in the first round and then "
+            f"repeat what you had done in the round before? Mostly means in at least {FOLLOWS:.0%} of the rounds.",
+            "yes_no",
+            _YES_NO[plays_tit_for_tat(theirs, Payoffs())],
+        ),
+        Question(
+            "forgiving",
+            "opponent",
+            "Was your opponent forgiving, that is, after a round in which you had defected (action_b), did it choose "
+            "action_a in the next round at least half of the time? If there was no such round, answer "
+            f'"{UNDECIDABLE}".',
+            "yes_no_open",
+            UNDECIDABLE if forgiving is None else _YES_NO[forgiving],
+        ),
+    ]
+
+
+_ACTIONS: tuple[Action, Action] = ("C", "D")
+_WHO = ("you", "your opponent")
+_YES_NO = {True: "yes", False: "no"}

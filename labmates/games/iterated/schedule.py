@@ -1,0 +1,108 @@
+"""Who meets whom in a tournament, in rounds of matches that share no player.
+
+Two structures: everybody meets everybody, or only players of different teams meet. A match of one round of the schedule
+can be played at the same time as all others of that round.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations, zip_longest
+
+Pairing = tuple[str, str]
+
+
+def schedule(teams: Mapping[str, Sequence[str]], *, within_teams: bool, seed: int) -> list[list[Pairing]]:
+    """Return the rounds of a tournament, each a list of pairs; every pair that is to meet does so once.
+
+    Everybody against everybody takes as few rounds as possible, and so do two teams, and an even number of teams of
+    equal size. What else there is may take some more.
+
+    Parameters
+    ----------
+    teams
+        Players of each team.
+    within_teams
+        Whether players of one team meet too.
+    seed
+        Of the order of rounds, of the matches of a round, and of the players in the plan.
+    """
+    rng = random.Random(seed)
+    sides = [rng.sample(list(team), len(team)) for team in rng.sample(list(teams.values()), len(teams))]
+    everybody = [player for side in sides for player in side]
+    team_of = {player: number for number, side in enumerate(sides) for player in side}
+    if within_teams:
+        rounds = [pairs for pairs in _circle(rng.sample(everybody, len(everybody))) if pairs]
+    else:
+        all_rounds = _circle(everybody)
+        across = [[pair for pair in pairs if team_of[pair[0]] != team_of[pair[1]]] for pairs in all_rounds]
+        rounds = min(_closed_up(across), _closed_up(_by_sides(sides)), key=len)
+    rng.shuffle(rounds)
+    return [_mixed(pairs, rng) for pairs in rounds]
+
+
+def pairs_of(teams: Mapping[str, Sequence[str]], *, within_teams: bool) -> list[Pairing]:
+    """Return all pairs that meet, without an order."""
+    team_of = {player: name for name, team in teams.items() for player in team}
+    return [
+        (first, second)
+        for first, second in combinations(team_of, 2)
+        if within_teams or team_of[first] != team_of[second]
+    ]
+
+
+def _circle(players: Sequence[str]) -> list[list[Pairing]]:
+    """Return the rounds of the circle method: one player stays, the others go round."""
+    seats: list[str | None] = [*players, *([None] if len(players) % 2 else [])]
+    if len(seats) < 2:
+        return []
+    rounds = []
+    for _ in range(len(seats) - 1):
+        half = len(seats) // 2
+        across = zip(seats[:half], reversed(seats[half:]), strict=True)
+        rounds.append([(one, other) for one, other in across if one is not None and other is not None])
+        seats = [seats[0], seats[-1], *seats[1:-1]]
+    return rounds
+
+
+def _by_sides(sides: Sequence[Sequence[str]]) -> list[list[Pairing]]:
+    """Return the rounds in which teams go round in a circle, and the players of two teams that meet do so too."""
+    numbers = [str(number) for number in range(len(sides))]
+    rounds: list[list[Pairing]] = []
+    for meetings in _circle(numbers):
+        duels = [_duel(sides[int(one)], sides[int(other)]) for one, other in meetings]
+        rounds += [[pair for pairs in together for pair in pairs] for together in zip_longest(*duels, fillvalue=[])]
+    return rounds
+
+
+def _duel(one: Sequence[str], other: Sequence[str]) -> list[list[Pairing]]:
+    long, short = (one, other) if len(one) >= len(other) else (other, one)
+    return [
+        [(long[(turn + place) % len(long)], player) for place, player in enumerate(short)] for turn in range(len(long))
+    ]
+
+
+def _closed_up(rounds: Sequence[Sequence[Pairing]]) -> list[list[Pairing]]:
+    """Return the same pairs, each in the first round in which both are free."""
+    busy: list[set[str]] = []
+    closed: list[list[Pairing]] = []
+    for pair in _in_order(rounds):
+        place = next((n for n, players in enumerate(busy) if players.isdisjoint(pair)), len(busy))
+        if place == len(busy):
+            busy.append(set())
+            closed.append([])
+        busy[place].update(pair)
+        closed[place].append(pair)
+    return closed
+
+
+def _in_order(rounds: Sequence[Sequence[Pairing]]) -> Iterator[Pairing]:
+    for pairs in rounds:
+        yield from pairs
+
+
+def _mixed(pairs: Sequence[Pairing], rng: random.Random) -> list[Pairing]:
+    turned = [pair if rng.random() < 0.5 else (pair[1], pair[0]) for pair in pairs]
+    rng.shuffle(turned)
+    return turned

@@ -1,0 +1,1 @@
+"""Tournaments of the iterated prisoner's dilemma: teams, planner and critic, three structures."""

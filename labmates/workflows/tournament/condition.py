@@ -1,0 +1,160 @@
+"""The condition of a tournament: the one place where its parameters are declared."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from string import ascii_uppercase
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from labmates.games.iterated.match import Payoffs
+from labmates.workflows.playing import PlayCondition
+
+DEFAULT_SHARE = (4, 5)
+"""A player's rounds by default, as a share of what its matches could have: 0.8."""
+
+
+def _sizes(value: object) -> object:
+    """Return sizes of teams as they are written shortest: one number if all are equal."""
+    parts = [part.strip() for part in str(value).split(",")]
+    if not all(part.isascii() and part.isdigit() and 1 <= int(part) <= 50 for part in parts):
+        raise ValueError("must be a number from 1 to 50, or one for each team, for instance 3,2")
+    numbers = [str(int(part)) for part in parts]
+    return numbers[0] if len(set(numbers)) == 1 and len(numbers) > 1 else ",".join(numbers)
+
+
+class TournamentCondition(PlayCondition):
+    """One cell of tournaments of the iterated prisoner's dilemma (super-additive paper, section 3)."""
+
+    kind: ClassVar[str] = "tournament"
+    material: ClassVar[frozenset[str]] = frozenset(
+        {
+            "structure",
+            "teams",
+            "team_size",
+            "rounds",
+            "rounds_per_player",
+            "temptation",
+            "reward",
+            "punishment",
+            "sucker",
+        }
+    )
+
+    structure: Literal["ri", "gc", "sa"] = Field(
+        description="Who meets whom, and for what: repeated interaction (ri: everybody meets everybody, for the own "
+        "score), group competition (gc: only players of different teams meet, for the team's score), or both "
+        "(sa, super-additive: everybody meets everybody, for both scores)."
+    )
+    model: str = Field(description="The model of all players, provider:name (see: labmates models).")
+    model_for: dict[str, str] = Field(
+        default_factory=dict,
+        description="A different model for one team or player, A=MODEL or P2=MODEL; can be repeated.",
+    )
+    teams: int = Field(2, ge=1, le=26, description="Number of teams.")
+    team_size: Annotated[str, BeforeValidator(_sizes)] = Field(
+        "3", description="Players of a team, at most 50: one number, or one for each team, for instance 3,2."
+    )
+    rounds: int = Field(20, ge=1, le=200, description="Most rounds of a match.")
+    rounds_per_player: int | None = Field(
+        None,
+        ge=1,
+        description="Rounds that each player has for the whole tournament; fewer than its matches could have. By "
+        "default 0.8 times as many, rounded down.",
+    )
+    plan_every: int = Field(5, ge=1, le=1000, description="A player plans anew whenever it has played so many rounds.")
+    critique_turns: int = Field(
+        1, ge=0, le=5, description="How often a plan is criticised and improved; 0 switches planning off."
+    )
+    comprehension: Literal["asked", "skipped"] = Field(
+        "asked", description="Whether both players are asked comprehension questions after each match."
+    )
+    temptation: int = Field(5, ge=-1000, le=1000, description="Points of who defects alone.")
+    reward: int = Field(3, ge=-1000, le=1000, description="Points of both when both cooperate.")
+    punishment: int = Field(0, ge=-1000, le=1000, description="Points of both when both defect.")
+    sucker: int = Field(-1, ge=-1000, le=1000, description="Points of who cooperates alone.")
+
+    @model_validator(mode="after")
+    def _complete(self) -> TournamentCondition:
+        self.payoffs.check()
+        given = self.team_size.split(",")
+        if len(given) not in (1, self.teams):
+            raise ValueError(f"--team-size names {len(given)} sizes for {self.teams} teams")
+        if self.structure == "gc" and self.teams < 2:
+            raise ValueError("group competition takes two teams or more")
+        if len(self.players) < 2:
+            raise ValueError("a tournament takes two players or more")
+        most = self.rounds * min(self.matches_of(player) for player in self.players)
+        if most < 2:
+            raise ValueError("the matches of a player must have two rounds or more together")
+        if self.rounds_per_player is None:
+            share, of = DEFAULT_SHARE
+            # Written down, so that the record tells the number and equal conditions have equal keys.
+            object.__setattr__(self, "rounds_per_player", max(1, most * share // of))
+        elif self.rounds_per_player >= most:
+            raise ValueError(
+                f"--rounds-per-player must be below {most}, the rounds that a player's matches could have "
+                f"(given: {self.rounds_per_player})"
+            )
+        return self
+
+    @property
+    def payoffs(self) -> Payoffs:
+        """The payoffs of a round."""
+        return Payoffs(self.temptation, self.reward, self.punishment, self.sucker)
+
+    @property
+    def budget(self) -> int:
+        """Rounds that each player has for the whole tournament."""
+        assert self.rounds_per_player is not None
+        return self.rounds_per_player
+
+    @property
+    def within_teams(self) -> bool:
+        """Whether players of one team meet too."""
+        return self.structure != "gc"
+
+    @cached_property
+    def players_of(self) -> dict[str, list[str]]:
+        """The players of each team; their names say nothing of the teams."""
+        sizes = [int(size) for size in self.team_size.split(",")]
+        sizes = sizes * self.teams if len(sizes) == 1 else sizes
+        firsts = [sum(sizes[:number]) + 1 for number in range(self.teams)]
+        return {
+            ascii_uppercase[number]: [f"P{first + place}" for place in range(size)]
+            for number, (first, size) in enumerate(zip(firsts, sizes, strict=True))
+        }
+
+    @cached_property
+    def players(self) -> dict[str, str]:
+        """The team of each player."""
+        return {player: team for team, players in self.players_of.items() for player in players}
+
+    def matches_of(self, player: str) -> int:
+        """Return how many matches a player is to play."""
+        others = len(self.players) - 1
+        return others if self.within_teams else others + 1 - len(self.players_of[self.players[player]])
+
+    def model_of(self, player: str) -> str:
+        """Return the model of a player."""
+        return self.model_for.get(player, self.model_for.get(self.players[player], self.model))
+
+    def models(self) -> list[str]:
+        """Return the models that take part, each once, in the order of the players."""
+        return list(dict.fromkeys(map(self.model_of, self.players)))
+
+    def check(self) -> None:
+        """Check that models are known and can play, and that teams and players with a model of their own are there."""
+        from labmates.agents.players.library import check_player
+        from labmates.errors import unknown_name
+        from labmates.models.names import parse_model
+
+        known: list[Any] = [*self.players_of, *self.players]
+        for name in self.model_for:
+            if name not in known:
+                raise unknown_name("team or player", name, known)
+        for model in self.models():
+            parsed = parse_model(model)
+            if parsed.scripted:
+                check_player(parsed.name, self.payoffs)

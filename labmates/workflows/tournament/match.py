@@ -1,0 +1,237 @@
+"""The graph of one match: round start, planning where it is due, both moves, payoffs; at the end, questions."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, Literal
+
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.runtime import Runtime
+from langgraph.types import Send
+
+from labmates.agents.tournament import FirstMove, LaterMove, answers_form
+from labmates.games.iterated.match import LABELS, Action, End, Move
+from labmates.games.iterated.questions import questions
+from labmates.judges.comprehension import marked
+from labmates.records.events import DecisionEvent, PayoffEvent
+from labmates.seeds import derive
+from labmates.workflows.playing import together
+from labmates.workflows.tournament.briefs import View
+from labmates.workflows.tournament.context import TournamentContext, seen_by
+from labmates.workflows.tournament.planning import planning_graph
+from labmates.workflows.tournament.state import MatchData, MatchState, Outcome, PlanState
+
+Update = dict[str, Any]
+_MOVES: dict[str, Move] = {LABELS["C"]: "C", LABELS["D"]: "D", LABELS["leave"]: "leave"}
+
+
+async def round_start(state: MatchState) -> Update:
+    """Begin a round."""
+    del state
+    return {"moves": []}
+
+
+def planning_or_moves(state: MatchState, runtime: Runtime[TournamentContext]) -> list[Send] | Literal["moves"]:
+    """Let those players plan, at the same time, whose turn to plan it is."""
+    return [_planning(runtime.context, state, seat) for seat in (0, 1) if _is_due(runtime.context, state, seat)] or (
+        "moves"
+    )
+
+
+async def moves(state: MatchState, runtime: Runtime[TournamentContext]) -> Update:
+    """Let both players move at the same time."""
+    ctx = runtime.context
+    form: type[FirstMove] | type[LaterMove] = LaterMove if state["rounds"] else FirstMove
+    round_ = len(state["rounds"]) + 1
+    decided = await together(
+        ctx.table.decide(
+            _step(state, player, "move"),
+            ctx.speaker(player),
+            ctx.briefing.move(_view(ctx, state, seat)),
+            form,
+            name=f"{player}, match {state['number']}, round {round_}: move",
+        )
+        for seat, player in enumerate(state["players"])
+    )
+    return {"moves": [None if one is None else _MOVES[one.move] for one in decided]}
+
+
+async def payoffs(state: MatchState, runtime: Runtime[TournamentContext]) -> Update:
+    """Tell what comes of both moves: points, or the end of the match."""
+    ctx, condition = runtime.context, runtime.context.condition
+    played = [move for move in state["moves"] if move in ("C", "D")]
+    rounds, counts = state["rounds"], state["played"]
+    _record_moves(ctx, state)
+    if len(played) == 2:
+        first, second = played
+        rounds = [*rounds, [first, second]]
+        counts = {player: counts.get(player, 0) + 1 for player in state["players"]}
+        points = [condition.payoffs.of(first, second), condition.payoffs.of(second, first)]
+        _record_payoff(ctx, state, points)
+    end, by = _end(ctx, state, rounds, counts)
+    update: Update = {"rounds": rounds, "played": counts}
+    if end is not None:
+        match = MatchData(number=state["number"], players=state["players"], rounds=rounds, end=end, by=by)
+        record_match(ctx, match)
+        update["matches"] = [match]
+    await ctx.table.recorder.flush()
+    return update
+
+
+def after_payoffs(
+    state: MatchState, runtime: Runtime[TournamentContext]
+) -> Literal["round start", "comprehension", "__end__"]:
+    """Play the next round, ask what was understood of the match, or end."""
+    if not state["matches"]:
+        return "round start"
+    return "comprehension" if state["rounds"] and runtime.context.condition.comprehension == "asked" else "__end__"
+
+
+async def comprehension(state: MatchState, runtime: Runtime[TournamentContext]) -> Update:
+    """Ask both players what they have understood; nothing of it enters the tournament."""
+    ctx = runtime.context
+    await together(_examine(ctx, state, seat) for seat in (0, 1))
+    await ctx.table.recorder.flush()
+    return {"moves": []}
+
+
+@cache
+def match_graph() -> CompiledStateGraph[MatchState, TournamentContext, MatchState, Outcome]:
+    """Return the graph; compiled once, since that takes longer than a step."""
+    graph = StateGraph(MatchState, context_schema=TournamentContext, output_schema=Outcome)
+    graph.add_node("round start", round_start)
+    graph.add_node("planning", planning_graph(), input_schema=PlanState)
+    for node in (moves, payoffs, comprehension):
+        graph.add_node(node.__name__, node)
+    graph.add_edge(START, "round start")
+    graph.add_conditional_edges("round start", planning_or_moves, ["planning", "moves"])
+    graph.add_edge("planning", "moves")
+    graph.add_edge("moves", "payoffs")
+    graph.add_conditional_edges("payoffs", after_payoffs, ["round start", "comprehension", END])
+    graph.add_edge("comprehension", END)
+    return graph.compile(name="match")
+
+
+def record_match(ctx: TournamentContext, match: MatchData) -> None:
+    """Record how a match ended."""
+    both = [seen_by(match["rounds"], seat) for seat in (0, 1)]
+    totals = [ctx.condition.payoffs.total(rounds) for rounds in both]
+    ctx.table.recorder.once(
+        PayoffEvent(
+            step=f"{match['number']}/end",
+            match=f"match {match['number']}",
+            payoffs=dict(zip(match["players"], map(float, totals), strict=True)),
+            details={**match, "teams": [ctx.condition.players[player] for player in match["players"]]},
+        )
+    )
+
+
+def _is_due(ctx: TournamentContext, state: MatchState, seat: int) -> bool:
+    """Tell whether a player plans now: once whenever it has played a multiple of so many rounds."""
+    player, condition = state["players"][seat], ctx.condition
+    played = state["played"].get(player, 0)
+    # After a match that was left, the count is still what it was when the player planned last.
+    is_new = played > state["planned"].get(player, 0)
+    return condition.critique_turns > 0 and is_new and played % condition.plan_every == 0
+
+
+def _planning(ctx: TournamentContext, state: MatchState, seat: int) -> Send:
+    view = _view(ctx, state, seat)
+    return Send(
+        "planning",
+        PlanState(
+            number=state["number"],
+            player=view.player,
+            memory=[match for match in state["memory"] if view.player in match["players"]],
+            rounds=[list(both) for both in view.rounds],
+            opponent=view.opponent,
+            plan=view.plan,
+            left=view.left,
+            draft="",
+            critique="",
+            turn=0,
+            plans={},
+            planned={},
+        ),
+    )
+
+
+def _view(ctx: TournamentContext, state: MatchState, seat: int) -> View:
+    player, opponent = state["players"][seat], state["players"][1 - seat]
+    plan, left = state["plans"].get(player, ""), ctx.left(player, state["played"])
+    return ctx.view(player, state["memory"], seen_by(state["rounds"], seat), opponent, left, plan)
+
+
+def _end(
+    ctx: TournamentContext, state: MatchState, rounds: list[list[Action]], counts: dict[str, int]
+) -> tuple[End | None, list[str]]:
+    """Return why the match is over, None if it isn't, and who ended it."""
+    chosen = dict(zip(state["players"], state["moves"], strict=True))
+    if failed := [player for player, move in chosen.items() if move is None]:
+        return "forfeit", failed
+    if left := [player for player, move in chosen.items() if move == "leave"]:
+        return "leave", left
+    if len(rounds) == ctx.condition.rounds:
+        return "length", []
+    if spent := [player for player in chosen if not ctx.left(player, counts)]:
+        return "rounds", spent
+    return None, []
+
+
+def _record_moves(ctx: TournamentContext, state: MatchState) -> None:
+    round_ = len(state["rounds"]) + 1
+    ctx.table.recorder.once(
+        *(
+            DecisionEvent(
+                step=_step(state, player, "move"),
+                team=ctx.condition.players[player],
+                agent=player,
+                stage="move",
+                round=round_,
+                match=f"match {state['number']}",
+                decision={} if move is None else {"move": LABELS[move]},
+                failed=move is None,
+            )
+            for player, move in zip(state["players"], state["moves"], strict=True)
+        )
+    )
+
+
+def _record_payoff(ctx: TournamentContext, state: MatchState, points: list[int]) -> None:
+    round_ = len(state["rounds"]) + 1
+    ctx.table.recorder.once(
+        PayoffEvent(
+            step=f"{state['number']}/{round_}/payoffs",
+            round=round_,
+            match=f"match {state['number']}",
+            payoffs=dict(zip(state["players"], map(float, points), strict=True)),
+        )
+    )
+
+
+async def _examine(ctx: TournamentContext, state: MatchState, seat: int) -> None:
+    view, step = _view(ctx, state, seat), f"{state['number']}/{state['players'][seat]}/questions"
+    asked = questions(view.rounds, ctx.condition.payoffs, seed=derive(ctx.seed, step))
+    found = await ctx.table.decide(
+        step,
+        ctx.speaker(view.player),
+        ctx.briefing.questions(view, asked),
+        answers_form(asked),
+        name=f"{view.player}, match {state['number']}: questions",
+    )
+    ctx.table.recorder.once(
+        DecisionEvent(
+            step=step,
+            team=ctx.condition.players[view.player],
+            agent=view.player,
+            stage="questions",
+            match=f"match {state['number']}",
+            decision=marked(asked, None if found is None else found.model_dump()),
+            failed=found is None,
+        )
+    )
+
+
+def _step(state: MatchState, player: str, stage: str) -> str:
+    return f"{state['number']}/{len(state['rounds']) + 1}/{player}/{stage}"

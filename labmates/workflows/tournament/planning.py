@@ -1,0 +1,97 @@
+"""The planner and the critic of a player: plan, critique of the plan, improved plan."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, Literal
+
+from langchain_core.messages import BaseMessage
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.runtime import Runtime
+
+from labmates.models.reply import Reply
+from labmates.workflows.asking import UnusableError, fault_text
+from labmates.workflows.tournament.briefs import View
+from labmates.workflows.tournament.context import TournamentContext
+from labmates.workflows.tournament.state import PlanOutcome, PlanState
+
+MOST_CHARS = 6_000
+"""So much of a plan and of a critique is kept."""
+
+Update = dict[str, Any]
+
+
+async def plan(state: PlanState, runtime: Runtime[TournamentContext]) -> Update:
+    """Let the planner write a draft."""
+    ctx = runtime.context
+    return {"draft": await _say(ctx, state, "plan", ctx.briefing.plan(_view(ctx, state)))}
+
+
+async def critique(state: PlanState, runtime: Runtime[TournamentContext]) -> Update:
+    """Let the critic judge the newest draft."""
+    ctx = runtime.context
+    messages = ctx.briefing.critique(_view(ctx, state), state["draft"])
+    return {"critique": await _say(ctx, state, "critique", messages), "turn": state["turn"] + 1}
+
+
+async def improve(state: PlanState, runtime: Runtime[TournamentContext]) -> Update:
+    """Let the planner improve the draft. A draft that can't be improved is kept."""
+    ctx = runtime.context
+    messages = ctx.briefing.improve(_view(ctx, state), state["draft"], state["critique"])
+    return {"draft": await _say(ctx, state, "improved plan", messages) or state["draft"]}
+
+
+async def adopt(state: PlanState, runtime: Runtime[TournamentContext]) -> Update:
+    """Make the newest draft the player's plan; without one, the plan from before stays."""
+    player, played = state["player"], runtime.context.condition.budget - state["left"]
+    return {"plans": {player: state["draft"] or state["plan"]}, "planned": {player: played}}
+
+
+def after_draft(state: PlanState, runtime: Runtime[TournamentContext]) -> Literal["critique", "adopt"]:
+    """Have a draft criticised, as often as the condition says."""
+    goes_on = state["draft"] and state["turn"] < runtime.context.condition.critique_turns
+    return "critique" if goes_on else "adopt"
+
+
+def after_critique(state: PlanState) -> Literal["improve", "adopt"]:
+    """Have the draft improved, if the critic had anything to say."""
+    return "improve" if state["critique"] else "adopt"
+
+
+@cache
+def planning_graph() -> CompiledStateGraph[PlanState, TournamentContext, PlanState, PlanOutcome]:
+    """Return the graph; compiled once, since that takes longer than a step."""
+    graph = StateGraph(PlanState, context_schema=TournamentContext, output_schema=PlanOutcome)
+    for node in (plan, critique, improve, adopt):
+        graph.add_node(node.__name__, node)
+    graph.add_edge(START, "plan")
+    graph.add_conditional_edges("plan", after_draft, ["critique", "adopt"])
+    graph.add_conditional_edges("critique", after_critique, ["improve", "adopt"])
+    graph.add_conditional_edges("improve", after_draft, ["critique", "adopt"])
+    graph.add_edge("adopt", END)
+    return graph.compile(name="planner and critic")
+
+
+def _view(ctx: TournamentContext, state: PlanState) -> View:
+    rounds = [(own, other) for own, other in state["rounds"]]
+    return ctx.view(state["player"], state["memory"], rounds, state["opponent"], state["left"], state["plan"])
+
+
+async def _say(ctx: TournamentContext, state: PlanState, stage: str, messages: list[BaseMessage]) -> str:
+    player, match, round_ = state["player"], state["number"], len(state["rounds"]) + 1
+    step = f"{match}/{round_}/{player}/{stage}/{state['turn']}"
+    name = f"{player}, match {match}, round {round_}: {stage}"
+
+    def read(reply: Reply, last: bool) -> str:
+        fault = fault_text(reply, ctx.table.caller.max_output_tokens)
+        text = reply.text.strip()
+        if fault and not (last and text):
+            raise UnusableError(fault)
+        return text[:MOST_CHARS]
+
+    text = await ctx.table.say(step, ctx.speaker(player), messages, read, name=name)
+    if not text:
+        ctx.failed(step, player, stage, match, round_)
+        await ctx.table.recorder.flush()
+    return text or ""

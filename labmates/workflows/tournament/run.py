@@ -1,0 +1,54 @@
+"""One tournament, from its condition to its metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from langchain_core.runnables import RunnableConfig
+
+from labmates.analysis.tournaments import tournament_of
+from labmates.workflows.kinds import Outcome
+from labmates.workflows.playing import Table
+from labmates.workflows.services import Services
+from labmates.workflows.tournament.condition import TournamentCondition
+from labmates.workflows.tournament.context import TournamentContext
+from labmates.workflows.tournament.graph import first_state, tournament_graph
+
+
+async def execute(condition: TournamentCondition, services: Services) -> Outcome:
+    """Play one tournament.
+
+    Raises
+    ------
+    EndpointError
+        If a model could not be had; what was done so far is recorded and can be gone on with.
+    """
+    ctx = TournamentContext(condition, Table(condition, services), services.seed)
+    config = _config(condition, services)
+    saver = services.saver
+    begun = saver is not None and await saver.aget_tuple(config) is not None
+    await tournament_graph(saver).ainvoke(None if begun else first_state(), config, context=ctx)
+    return Outcome("completed", metrics_of(ctx))
+
+
+def metrics_of(ctx: TournamentContext) -> Mapping[str, float]:
+    """Return the metrics of a tournament that has ended, out of its record."""
+    return tournament_of(ctx.condition.model_dump(), ctx.table.recorder.events).metrics()
+
+
+def _config(condition: TournamentCondition, services: Services) -> RunnableConfig:
+    """Return the graph's configuration: the thread of its checkpoints, and what a trace is called and tagged with."""
+    return {
+        "configurable": {"thread_id": services.run_id},
+        "run_name": f"tournament {condition.structure} {condition.model} {services.run_id}",
+        "tags": ["labmates", "tournament", condition.structure],
+        "metadata": {
+            "run": services.run_id,
+            "condition": services.key,
+            "structure": condition.structure,
+            "model": condition.model,
+            "teams": condition.teams,
+            "team_size": condition.team_size,
+            "seed": services.seed,
+        },
+    }
