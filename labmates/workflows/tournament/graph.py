@@ -51,11 +51,11 @@ def tournament_graph(
     Parameters
     ----------
     checkpointer
-        LangGraph saver that keeps the state after each step, or None.
+        LangGraph saver that keeps the state after each round of the schedule, or None.
     """
     graph = StateGraph(TournamentState, context_schema=TournamentContext)
     graph.add_node("pairing", pairing)
-    graph.add_node("match", match_graph(), input_schema=MatchState)
+    graph.add_node("match", match_graph(recorded=checkpointer is not None), input_schema=MatchState)
     graph.add_node("round end", round_end)
     graph.add_edge(START, "pairing")
     graph.add_conditional_edges("pairing", to_matches, ["match", "pairing", END])
