@@ -116,6 +116,8 @@ class Kind:
         other kinds tell what is recorded again, from their beginning.
     estimate
         What a run of a condition is expected to take, before any has been measured; None if nobody knows.
+    exact_calls
+        Whether `estimate` tells just how many calls a run makes, if no reply has to be asked for again.
     spread
         Standard deviation of metrics among runs of one condition, to plan with before any has been measured.
     """
@@ -130,6 +132,7 @@ class Kind:
     uses_strategies: bool = False
     checkpointed: bool = False
     estimate: Callable[[Any], Estimate] | None = None
+    exact_calls: bool = False
     spread: Mapping[str, float] = field(default_factory=dict)
 
 

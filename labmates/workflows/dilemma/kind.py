@@ -60,4 +60,4 @@ def estimate(condition: DilemmaCondition) -> Estimate:
 
 _INPUT, _INPUT_PER_PROFILE, _OUTPUT, _REASONED, _SECONDS = 450, 20, 20, 400, 8
 
-DILEMMA = Kind("dilemma", DilemmaCondition, execute, METRICS, headline=HEADLINE, estimate=estimate)
+DILEMMA = Kind("dilemma", DilemmaCondition, execute, METRICS, headline=HEADLINE, estimate=estimate, exact_calls=True)
