@@ -393,6 +393,7 @@ async def test_a_kernel_that_ends_after_its_call_is_noticed(isolated: KernelSand
     assert (await isolated.run("df.shape")).text == "(3, 3)\n"
 
 
+@pytest.mark.usefixtures("short_waits")
 @pytest.mark.parametrize("stopped", ["os.getppid()", "os.getpid()", "-1"])
 async def test_stopping_processes_does_not_hold_us_up(
     isolated: KernelSandbox, neighbour: KernelSandbox, stopped: str
