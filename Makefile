@@ -28,7 +28,7 @@ demo: setup
 	$(BIN)/labmates demo
 
 test: develop lint
-	$(BIN)/pytest -n 2 --dist loadgroup --durations 15
+	$(BIN)/pytest -n 3 --dist loadgroup --durations 15
 
 lint: develop
 	$(BIN)/ruff check

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
-from benchmarks import command_line, lab_overhead, sandbox, tournament_speed
+from benchmarks import command_line, lab_overhead, ratings, sandbox, tournament_speed
 
 if __name__ == "__main__":
     command_line.main()
+    ratings.main()
     asyncio.run(lab_overhead.main())
     asyncio.run(sandbox.main())
     asyncio.run(tournament_speed.main())

@@ -49,6 +49,11 @@ def has_part(part: str) -> bool:
     return PARTS[part]()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let slow tests begin first."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip a test whose part is missing; fail it where LABMATES_REQUIRE says that the part must be there."""
     required = os.environ.get("LABMATES_REQUIRE", "").split(",")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,20 +48,24 @@ def check_figure(path: Path) -> None:
         raise UsageError(f"can't write a figure to '{path}': {error.strerror}") from error
 
 
-def new_figure(width: float, height: float, *, rows: int = 1, columns: int = 1) -> tuple[Figure, list[Axes]]:
+def new_figure(
+    width: float, height: float, *, rows: int = 1, columns: int = 1, height_ratios: Sequence[float] | None = None
+) -> tuple[Figure, list[Axes]]:
     """Return an empty figure and its axes, row by row.
 
     Parameters
     ----------
     width, height
         In inches.
+    height_ratios
+        How high rows are, compared with each other; by default all the same.
     """
     import matplotlib
     from matplotlib.figure import Figure
 
     with matplotlib.rc_context(_STYLE):
         figure = Figure(figsize=(width, height), layout="constrained")
-        axes = figure.subplots(rows, columns, squeeze=False)
+        axes = figure.subplots(rows, columns, squeeze=False, height_ratios=height_ratios)
     return figure, list(axes.ravel())
 
 

@@ -10,6 +10,10 @@ import click
 from labmates.cli.common import store_option
 from labmates.cli.console import out, print_json
 from labmates.cli.convergence import convergence
+from labmates.cli.dilemma_tables import dilemmas
+from labmates.cli.populations import diversity, evolution, invasion, selfplay
+from labmates.cli.ratings import ratings
+from labmates.cli.reasons import reasons
 from labmates.cli.runs import run_choice
 from labmates.cli.teamwork import teamwork
 from labmates.cli.tournament import tournament
@@ -25,7 +29,12 @@ def analyze() -> None:
 
 
 analyze.add_command(teamwork)
+for command in (diversity, invasion, selfplay, evolution):
+    analyze.add_command(command)
 analyze.add_command(convergence)
+analyze.add_command(ratings)
+analyze.add_command(dilemmas)
+analyze.add_command(reasons)
 analyze.add_command(tournament)
 
 

@@ -59,6 +59,8 @@ def _words(event: Event, bodies: Bodies) -> str:
             text = f"{event.judge}, {event.input_tokens} + {event.output_tokens} tokens"
         case "score":
             text = f"{event.judge} {event.metric}: {'unscored' if event.value is None else f'{event.value:.3f}'}"
+        case "label":
+            text = f"{event.judge}: {event.reason if event.labels is None else ', '.join(event.labels)}"
         case "failed_reply":
             text = event.reason
         case "warning" | "error":

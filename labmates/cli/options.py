@@ -82,10 +82,18 @@ def _option(name: str, field: FieldInfo) -> click.Option:
         return click.Option([flag(name)], is_flag=True, default=None, help=help_)
     if _is_many(field):
         metavar = "NAME=VALUE" if _is_dict(field) else "TEXT"
-        return click.Option([name, flag_of_one(name)], multiple=True, metavar=metavar, help=help_)
+        names = [name, *_more_flags(field), *dict.fromkeys((flag_of_one(name), flag(name)))]
+        return click.Option(names, multiple=True, metavar=metavar, help=help_)
     if get_origin(kind) is Literal:
         return click.Option([flag(name)], type=click.Choice(list(get_args(kind))), help=help_)
     return click.Option([flag(name)], metavar=_metavar(kind), help=f"{help_}{_bounds(field)}")
+
+
+def _more_flags(field: FieldInfo) -> list[str]:
+    """Return the options that a field has beside that of its name."""
+    extra = field.json_schema_extra
+    more = extra.get("flags") if isinstance(extra, dict) else None
+    return list(map(str, more)) if isinstance(more, list) else []
 
 
 def _kind(field: FieldInfo) -> Any:

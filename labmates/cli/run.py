@@ -21,6 +21,11 @@ if TYPE_CHECKING:
     from labmates.records.store import Store
 
 EXAMPLES = {
+    "dilemma": "Example: labmates run dilemma --game prisoners --mechanism contract --models "
+    "scripted:equilibrium,scripted:defect",
+    "strategies": "Example: labmates run strategies --model scripted:author --game public-goods --attitude collective",
+    "selfplay": "Example: labmates run selfplay --game public-goods --strategies strategies --group-size 16",
+    "evolution": "Example: labmates run evolution --game collective-risk --strategies strategies --replicates 100",
     "science": "Example: labmates run science --task ecology --model scripted:diligent --budget 0.50 --replicates 2",
     "tournament": "Example: labmates run tournament --structure sa --model scripted:tit-for-tat "
     "--model-for B=scripted:defect",
@@ -90,7 +95,7 @@ def _command(kind: str) -> click.Command:
             database.close()
 
     command = click.command(name=kind, help=condition.__doc__, epilog=EXAMPLES.get(kind))(callback)
-    own = [*options_of(condition), *options_of(ModelOptions), *options_of(RunSettings, leave_out=_useless(kind))]
+    own = [*options_of(condition), *options_of(ModelOptions), *options_of(RunSettings, leave_out=useless(kind))]
     command.params = [*own, *command.params]
     return command
 
@@ -137,10 +142,11 @@ def execute(
     return 1 if failed else 0
 
 
-def _useless(kind: str) -> list[str]:
+def useless(kind: str) -> list[str]:
     """Return the settings that mean nothing to runs of a kind."""
     found = KINDS.get(kind)
-    code = [] if found.uses_code else ["sandbox", "max_sandboxes"]
+    code = [] if found.uses_code else ["max_sandboxes"] if found.uses_strategies else ["sandbox", "max_sandboxes"]
+    code += [] if found.uses_strategies else ["processes"]
     judges = [] if found.report else ["judges", "extractor", "judge_base_url"]
     return ["models", *code, *judges]
 

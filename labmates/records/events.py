@@ -214,6 +214,20 @@ class ScoreEvent(EventBase):
     failed: bool = False
 
 
+class LabelEvent(EventBase):
+    """With which labels a judge has sorted what the step says, for instance the reasons of a decision.
+
+    `labels` is None if it could not; `failed` tells that this was its own fault, so that it may be asked once more.
+    """
+
+    type: Literal["label"] = "label"
+    judge: str
+    version: str
+    labels: list[str] | None
+    reason: str = ""
+    failed: bool = False
+
+
 class WarningEvent(EventBase):
     """Something that whoever reads the results should know."""
 
@@ -241,6 +255,7 @@ Event = Annotated[
     | ArtifactEvent
     | JudgeCallEvent
     | ScoreEvent
+    | LabelEvent
     | WarningEvent
     | ErrorEvent,
     Field(discriminator="type"),

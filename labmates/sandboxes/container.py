@@ -2,6 +2,7 @@
 
 A container's root is read-only; its private folders are temporary file systems with a size, and count as its memory.
 It sees two folders of this machine, read-only: one with its settings and the control socket, one with the data set.
+Its network is one of its own that has nothing but the loopback device.
 The sockets of kernels are made here and handed in as descriptors, so that nothing in the container can write to a
 folder of this machine.
 """
@@ -28,6 +29,7 @@ _USER = "10001:10001"
 _HOME, _TMP, _DATA, _RUN = Path("/home/agent"), Path("/tmp"), Path("/data"), Path("/run/labmates")  # noqa: S108
 _FONTS = "/opt/labmates/fonts"
 _DATA_SHARE = 0.9  # of the memory, that one process may fill with data before the engine would have to kill it
+_HOSTS, _KNOWN_HOSTS = Path("/etc/hosts"), "127.0.0.1 localhost\n::1 localhost\n"
 _LOG_LINES = 20
 _LOG = {"max-size": "1m", "max-file": "1", "compress": "false"}
 _AT_ONCE = 4  # requests to the engine
@@ -129,6 +131,9 @@ class ContainerLauncher:
         container = None
         try:
             folders.write_settings(self._settings(folders))
+            hosts = folders.run / _HOSTS.name
+            hosts.write_text(_KNOWN_HOSTS)
+            hosts.chmod(0o644)  # as the settings
             container = self._client.containers.create(self._image, **self._options(folders))
             container.start()
         except docker_errors() as error:
@@ -161,13 +166,15 @@ class ContainerLauncher:
             "labels": container_labels("session"),
             "mounts": [
                 Mount(str(inside), str(outside), type="bind", read_only=True)
-                for outside, inside in ((folders.run, _RUN), (folders.data, _DATA))
+                for outside, inside in ((folders.run, _RUN), (folders.data, _DATA), (folders.run / _HOSTS.name, _HOSTS))
             ],
             "tmpfs": {str(_HOME): scratch, str(_TMP): scratch},
             "user": _USER,
             "working_dir": str(_HOME),
             "hostname": "sandbox",
             "network_mode": "none",
+            # The engine then sets up not even an empty network, which takes half of a start, and writes no hosts file.
+            "network_disabled": True,
             "ipc_mode": "private",
             "read_only": True,
             "cap_drop": ["ALL"],

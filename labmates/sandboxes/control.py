@@ -112,15 +112,15 @@ class Control:
             raise SandboxError(f"the Python kernel could not be started: {self._failure or error}") from error
         return kernel
 
-    async def ask(self, order: dict[str, Any], seconds: float = _ANSWER_SECONDS) -> dict[str, Any]:
-        """Give an order and return the answer, for which to wait so many `seconds`.
+    async def ask(self, order: dict[str, Any], seconds: float | None = None) -> dict[str, Any]:
+        """Give an order and return the answer, for which to wait so many `seconds`, by default a few.
 
         Raises
         ------
         SandboxError
             If none comes: the runner is of no more use.
         """
-        answer, descriptors = await self._ask(order, seconds)
+        answer, descriptors = await self._ask(order, _ANSWER_SECONDS if seconds is None else seconds)
         for descriptor in descriptors:
             os.close(descriptor)
         return answer

@@ -10,6 +10,10 @@ from typing import Any, Protocol
 PORTS = {"shell": 1, "iopub": 2, "stdin": 3, "control": 4}
 """Number of each Jupyter channel: its unix socket is the kernel's `sockets` with ``-NUMBER`` appended."""
 
+IDLE_SECONDS = 6.0
+"""How long a session waits for its first code before it imports what code is likely to need; importing costs seconds of
+a processor, which others may need more."""
+
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_MAX_THREADS", "LOKY_MAX_CPU_COUNT")
 
 
@@ -68,7 +72,7 @@ class Folders:
     def write_settings(self, settings: dict[str, Any]) -> Path:
         """Write the runner's settings and return the path of the file."""
         path = self.run / "settings.json"
-        path.write_text(json.dumps({"ports": PORTS, **settings}))
+        path.write_text(json.dumps({"ports": PORTS, "idle": IDLE_SECONDS, **settings}))
         path.chmod(0o644)  # the runner may have another user id; the folders above are private
         return path
 

@@ -21,9 +21,13 @@ Orders and answers are JSON objects, one a packet, with file descriptors beside 
 
 from __future__ import annotations
 
+import gc
+
+if __name__ == "__main__":
+    gc.disable()  # imports only add objects; looking for garbage among them takes a tenth of the start
+
 import contextlib
 import ctypes
-import gc
 import importlib
 import json
 import os
@@ -51,6 +55,7 @@ from ipykernel.kernelapp import IPKernelApp
 from ipykernel.zmqshell import ZMQInteractiveShell
 from IPython.core import page
 from jupyter_client.session import Session
+from traitlets.config import Config
 
 _PACKET_BYTES = 60_000
 _HEADROOM = 64 << 20  # what a full kernel is still given, so that `del x` and a traceback work
@@ -66,16 +71,10 @@ _NAME_CHARS = 200
 _DEPTH = 3  # folders below one another in `out/`
 _ENTRIES = 2_000  # entries of `out/` that are looked at
 _SWEEPS = 200
-_PATIENCE_MILLISECONDS = 6_000  # importing costs seconds of a processor, which others may need more
 _PAUSE_MILLISECONDS = 20
 _LIKELY = (
-    "matplotlib.pyplot",
-    "scipy.stats",
-    "sklearn.ensemble",
-    "sklearn.model_selection",
-    "statsmodels.api",
-    "seaborn",
-)
+    "matplotlib.pyplot", "scipy.stats", "sklearn.ensemble", "sklearn.model_selection", "statsmodels.api", "seaborn",
+)  # fmt: skip
 _OOM_COUNTERS = ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control")
 
 
@@ -84,8 +83,8 @@ def main(settings_path: str) -> None:
 
     The settings: `control` (path of the control socket), `ports` (channel to number), `data` (CSV file, which need not
     be there before the first kernel is asked for), `fonts` (folder with matplotlib's list of fonts, or null), `alone`
-    (true if all processes that can be seen are the session's own), `memory`, `file_bytes`, `processes` (or null) and
-    `open_files`.
+    (true if all processes that can be seen are the session's own), `idle` (seconds without an order after which likely
+    modules are imported), `memory`, `file_bytes`, `processes` (or null) and `open_files`.
     """
     settings = json.loads(Path(settings_path).read_bytes())
     control = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -132,22 +131,19 @@ class Nursery:
         self._out = Path("out").absolute()
         self._out.mkdir(exist_ok=True)
         site.sethelper()  # Python was started without its module `site`
-        modules = cast(dict[str, Any], sys.modules)
-        modules["debugpy"] = None  # large, and nobody will debug
-        modules["pyarrow"] = None  # where it is installed, pandas would take it for texts: other types, and 500 MB
-        gc.disable()  # imports only add objects: nothing to collect yet
+        # A debugger is large, and nobody will debug. With pyarrow, pandas would take other types for texts, and 500 MB.
+        cast(dict[str, Any], sys.modules).update(debugpy=None, pyarrow=None)
         import numpy as np
         import pandas as pd
 
         self._names = {"np": np, "pd": pd}
         self._likely = list(_LIKELY)
+        self._idle_milliseconds = int(1000 * settings["idle"])
         self._ooms = oom_kills()
 
     def serve(self) -> NoReturn:
         """Carry out orders until the other side is gone."""
-        bell, ring = os.pipe()
-        os.set_blocking(bell, False)
-        os.set_blocking(ring, False)
+        bell, ring = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.signal(signal.SIGINT, lambda *_: None)  # it is for the kernel, which is of the same group
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(ring)
@@ -156,7 +152,7 @@ class Nursery:
         poll.register(bell, select.POLLIN)
         while True:
             waits = self._likely and not self._number
-            patience = _PATIENCE_MILLISECONDS if len(self._likely) == len(_LIKELY) else _PAUSE_MILLISECONDS
+            patience = self._idle_milliseconds if len(self._likely) == len(_LIKELY) else _PAUSE_MILLISECONDS
             ready = dict(poll.poll(patience if waits else None))
             if not ready:
                 with contextlib.suppress(ImportError):
@@ -200,7 +196,6 @@ class Nursery:
         self._sweep(spared=0)
         self._number = number
         try:
-            gc.collect()
             gc.freeze()
             self._complaints, complain = os.pipe()
             self._kernel = os.fork()
@@ -241,11 +236,10 @@ class Nursery:
         with contextlib.suppress(ChildProcessError):
             while (ended := os.waitpid(-1, os.WNOHANG))[0]:
                 if ended[0] == self._kernel:
+                    text = ""
                     os.set_blocking(self._complaints, False)
-                    try:
+                    with contextlib.suppress(BlockingIOError):  # a child of the kernel holds the other end
                         text = os.read(self._complaints, 2 * _MESSAGE_CHARS).decode(errors="replace")
-                    except BlockingIOError:  # a child of the kernel holds the other end
-                        text = ""
                     self._tell_exit(os.waitstatus_to_exitcode(ended[1]), text)
 
     def _tell_exit(self, code: int, text: str) -> None:
@@ -371,11 +365,8 @@ def die_with_parent() -> None:
 
 def limit_resources(settings: dict[str, Any]) -> None:
     """Set the limits of this process and its children."""
-    limits = {
-        resource.RLIMIT_CORE: 0,
-        resource.RLIMIT_FSIZE: settings["file_bytes"],
-        resource.RLIMIT_NOFILE: settings["open_files"],
-    }
+    limits = {resource.RLIMIT_CORE: 0, resource.RLIMIT_FSIZE: settings["file_bytes"]}
+    limits[resource.RLIMIT_NOFILE] = settings["open_files"]
     if settings["processes"] is not None:
         limits[resource.RLIMIT_NPROC] = settings["processes"]
     for what, most in limits.items():
@@ -387,8 +378,8 @@ def limit_resources(settings: dict[str, Any]) -> None:
 
 def give_headroom(memory: int) -> None:
     """Let a kernel that is full of data allocate a little more: a fixed limit would fail its every later cell."""
-    status = Path("/proc/self/status").read_text().splitlines()
-    used = next(int(line.split()[1]) << 10 for line in status if line.startswith("VmData"))
+    status = Path("/proc/self/status").read_bytes()
+    used = int(status.partition(b"VmData:")[2].split(None, 1)[0]) << 10
     hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
     resource.setrlimit(resource.RLIMIT_DATA, (min(hard, max(memory, used + _HEADROOM)), hard))
 
@@ -488,17 +479,27 @@ class TrimmedSession(Session):
 class CappedStream(OutStream):
     """Standard output, or error, within the budget of the cell."""
 
+    _is_flushed = True
+
     def write(self, string: str) -> int:
         """Send as much of `string` as the budget allows."""
         kept = BUDGET.take(string) if isinstance(string, str) else string
         if kept != "":
             super().write(kept)
+            self._is_flushed = False
         return len(string)
 
     def write_tail(self) -> None:
         """Send the end of what was too much."""
         if tail := BUDGET.tail():
             super().write(tail)
+            self._is_flushed = False
+
+    def flush(self) -> None:
+        """Send what was written, if anything was: every cell flushes many times, and waits for another thread."""
+        if not self._is_flushed:
+            self._is_flushed = True  # before the flush: what another thread writes meanwhile needs one more
+            super().flush()  # type: ignore[no-untyped-call]
 
 
 class CellCompiler(XCachingCompiler):
@@ -549,18 +550,15 @@ class Kernel(IPythonKernel):
 
 
 class App(IPKernelApp):
-    """A kernel's application that listens where it is told to."""
+    """A kernel's application that listens where it is told to, and asks nobody else."""
 
     settings: ClassVar[dict[str, Any]] = {}
 
-    def init_connection_file(self) -> None:
-        """Do nothing: the settings say it all."""
+    def _do_nothing(self, *_arguments: Any, **_options: Any) -> None:
+        """Do nothing: the settings say it all, and the end of the process is noticed without a heart that beats."""
 
-    def write_connection_file(self, **_options: Any) -> None:
-        """Do nothing, too."""
-
-    def init_heartbeat(self) -> None:
-        """Have no heart to beat: the end of the process is noticed without."""
+    parse_command_line = load_config_file = _do_nothing  # a parser takes long to make; files are of earlier kernels
+    init_connection_file = write_connection_file = init_heartbeat = _do_nothing
 
     def _try_bind_socket(self, socket: Any, port: int) -> Any:
         channel = next(name for name, number in self.settings["ports"].items() if number == port)
@@ -578,9 +576,11 @@ def make_app(settings: dict[str, Any]) -> Any:
         ip="/k",  # no such path: the sockets are handed down
         kernel_class=Kernel,
         outstream_class=f"{__name__}.CappedStream",
+        log_level=50,  # critical
+        config=Config({"HistoryManager": {"enabled": False}, "InteractiveShell": {"cache_size": 0}}),
         **{f"{channel}_port": number for channel, number in settings["ports"].items()},
     )
-    app.initialize(["--HistoryManager.enabled=False", "--InteractiveShell.cache_size=0", "--log-level=CRITICAL"])
+    app.initialize()
     stdout: Any = sys.stdout
     shell = app.shell
 

@@ -35,6 +35,8 @@ from labmates.workflows.workshop import Workshop
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
 
+    from labmates.populations.crew import Crew
+
 _log = logging.getLogger(__name__)
 
 Watch = Callable[[RunRecord, Event | None], None]
@@ -55,6 +57,7 @@ class OpenSession:
         workshop: Workshop | None,
         watch: Watch | None,
         brake: Brake | None,
+        crew: Crew | None = None,
     ) -> None:
         self._store = store
         self._leases = leases
@@ -65,6 +68,7 @@ class OpenSession:
         self._workshop = workshop
         self._watch = watch
         self._brake = brake
+        self._crew = crew
 
     async def carry_out(self, run: RunRecord) -> RunRecord:
         """Execute a run that this worker has claimed and return its record as it ended.
@@ -99,6 +103,7 @@ class OpenSession:
                 folder=cache(lambda: Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="labmates-")))),
                 judging=self._judging,
                 brake=self._brake,
+                crew=self._crew,
             )
             ended, cancelled = await _attempt(kind, condition, services)
         ended_run = replace(

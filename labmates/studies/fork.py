@@ -21,7 +21,7 @@ from labmates.errors import LabmatesError, UsageError, explain, unknown_name
 from labmates.models.hub import ModelHub
 from labmates.models.options import ModelOptions
 from labmates.records.bodies import Body
-from labmates.records.events import ChargeEvent, Event, JudgeCallEvent, ScoreEvent, body_numbers
+from labmates.records.events import ChargeEvent, Event, JudgeCallEvent, LabelEvent, ScoreEvent, body_numbers
 from labmates.records.recorder import Recorder
 from labmates.records.run import RunRecord, new_run_id
 from labmates.records.store import Store
@@ -145,7 +145,10 @@ def whole_steps(events: Sequence[Event], at: int) -> int:
 
     The events of one step stand together; its charge comes last.
     """
-    judged = next((n for n, event in enumerate(events) if isinstance(event, ScoreEvent | JudgeCallEvent)), len(events))
+    judged = next(
+        (n for n, event in enumerate(events) if isinstance(event, ScoreEvent | JudgeCallEvent | LabelEvent)),
+        len(events),
+    )
     at = min(at, judged)
     if 0 < at < len(events) and isinstance(events[at], ChargeEvent) and events[at].step == events[at - 1].step:
         return at - 1

@@ -178,14 +178,12 @@ def _mean(runs: Sequence[RunRecord]) -> Estimate:
 def _of_model(spec: StudySpec, model: str, some: Sequence[tuple[Condition, int]], measured: _Measured) -> ModelPlan:
     own = all(map(is_own_baseline, some[0][0].models()))
     found, basis = measured.estimate(model, own)
-    assume = KINDS.get(spec.kind).estimate
     runs = calls = dollars = most = 0.0
     tokens = [0.0, 0.0]
     seconds = 0.0
     for condition, left in some:
-        one = found or (assume(condition) if assume else Estimate(0, 0, 0, 0))
-        price = (getattr(condition, "prices", None) or PriceList()).of(condition.models()[0])
-        cost = price.cost(round(one.input_tokens), round(one.output_tokens))
+        one = _expected(condition, found)
+        cost = _cost(condition, one)
         runs += left
         calls += left * one.calls
         tokens = [tokens[0] + left * one.input_tokens, tokens[1] + left * one.output_tokens]
@@ -204,6 +202,31 @@ def _of_model(spec: StudySpec, model: str, some: Sequence[tuple[Condition, int]]
         hours=seconds / at_once / 3600,
         basis=basis,
     )
+
+
+def _expected(condition: Condition, measured: Estimate | None) -> Estimate:
+    """Return what a run of a condition is expected to take.
+
+    Runs of other conditions tell what a call takes where the kind knows how many there are; elsewhere what a run takes.
+    """
+    kind = KINDS.get(condition.kind)
+    assumed = kind.estimate(condition) if kind.estimate else None
+    if measured is None or (kind.exact_calls and not measured.calls):
+        return assumed or Estimate(0, 0, 0, 0)
+    if assumed is None or not kind.exact_calls:
+        return measured
+    ratio = assumed.calls / measured.calls
+    return Estimate(
+        assumed.calls, measured.input_tokens * ratio, measured.output_tokens * ratio, measured.seconds * ratio
+    )
+
+
+def _cost(condition: Condition, expected: Estimate) -> int:
+    """Return what a run is expected to cost, in micro-dollars, if its models have equal shares of the tokens."""
+    prices: PriceList = getattr(condition, "prices", None) or PriceList()
+    models = condition.models()
+    inputs, outputs = (round(tokens / len(models)) for tokens in (expected.input_tokens, expected.output_tokens))
+    return sum(prices.of(model).cost(inputs, outputs) for model in models)
 
 
 def _detectable(spec: StudySpec, ended: Sequence[RunRecord], conditions_each: int) -> Iterable[Detectable]:

@@ -273,7 +273,7 @@ def _is_compared(event: Event, panel: Panel, helped: set[str]) -> bool:
     """Tell whether a replay can bring an event."""
     if isinstance(event, ScoreEvent):
         return event.judge in panel.names and _which(event) not in helped
-    return event.type not in ("judge_call", "error")
+    return event.type not in ("judge_call", "label", "error")
 
 
 def _scored_with_help(events: Iterable[Event]) -> set[str]:

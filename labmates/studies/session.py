@@ -7,8 +7,9 @@ did not end as it should can be taken up again where it stopped.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING
 
 from labmates.judges.panel import Panel, make_panel, partial_judges
 from labmates.models.check import check_models
@@ -31,6 +32,9 @@ from labmates.workflows.brake import Brake
 from labmates.workflows.judging import Judging
 from labmates.workflows.kinds import KINDS, Condition
 from labmates.workflows.workshop import Workshop, default_sandboxes
+
+if TYPE_CHECKING:
+    from labmates.populations.crew import Crew
 
 
 async def checked(conditions: Sequence[Condition], settings: RunSettings) -> tuple[list[str], Panel]:
@@ -148,12 +152,31 @@ class Session:
                     notify=self._notify,
                 )
             )
+            crew = stack.enter_context(open_crew(settings)) if _any_strategies(asked_for) else None
             judging = Judging(panel, judges_hub)
             leases = Leases(self.claims)
             await stack.enter_async_context(leases.beating())
             writer = Writer(self._store.database)
             stack.push_async_callback(writer.close)
-            yield OpenSession(self._store, leases, writer, hub, judging, saver, workshop, self._watch, self._brake)
+            yield OpenSession(
+                self._store, leases, writer, hub, judging, saver, workshop, self._watch, self._brake, crew
+            )
+
+
+def _any_strategies(conditions: Iterable[Condition]) -> bool:
+    return any(KINDS.get(condition.kind).uses_strategies for condition in conditions)
+
+
+@contextmanager
+def open_crew(settings: RunSettings) -> Iterator[Crew]:
+    """Open the workers that play strategies written as code; they start when there is something to play."""
+    from labmates.populations.crew import Crew
+
+    crew = Crew(processes=settings.processes, unsafe=settings.sandbox == "unsafe-local")
+    try:
+        yield crew
+    finally:
+        crew.close()
 
 
 @asynccontextmanager

@@ -38,6 +38,9 @@ class RunSettings(BaseModel):
         description="Take the reply that a model gave to the very same request at an earlier time from the store, and "
         "keep new ones there. The run is charged for it as for any other, but it costs nothing.",
     )
+    processes: int | None = Field(
+        None, ge=1, le=256, description="Worker processes for strategies' code; by default one for each processor."
+    )
     max_concurrent_runs: int = Field(8, ge=1, le=1024, description="Most runs going on at once.")
 
     @property

@@ -101,7 +101,7 @@ def has_judged(name: str, version: str, had: Sequence[ScoreEvent]) -> bool:
 def verdict_events(verdict: Verdict, bodies: Bodies, prices: PriceList) -> list[Event]:
     """Return a verdict as events: the calls with what they cost, then the scores."""
     return [
-        *(_call_event(verdict, call, bodies, prices) for call in verdict.calls),
+        *(call_event(verdict.judge, verdict.version, call, bodies, prices) for call in verdict.calls),
         *(score_event(score) for score in verdict.scores),
     ]
 
@@ -119,11 +119,12 @@ def score_event(score: Score) -> ScoreEvent:
     )
 
 
-def _call_event(verdict: Verdict, call: JudgeCall, bodies: Bodies, prices: PriceList) -> JudgeCallEvent:
+def call_event(judge: str, version: str, call: JudgeCall, bodies: Bodies, prices: PriceList) -> JudgeCallEvent:
+    """Return a judge's model call as an event."""
     reply, usage = call.reply, call.reply.usage
     return JudgeCallEvent(
-        judge=verdict.judge,
-        version=verdict.version,
+        judge=judge,
+        version=version,
         model=call.model,
         messages=[bodies.keep(message_to_data(message)) for message in call.messages],
         reply=bodies.keep(message_to_data(reply.message)),

@@ -109,11 +109,15 @@ class Kind:
         The metrics that tables of runs show; by default the first three.
     uses_code
         Whether its agents run code, for which there has to be a sandbox.
+    uses_strategies
+        Whether strategies written as code play, for which there have to be workers.
     checkpointed
         Whether its runs are graphs that LangGraph's checkpointer keeps, so that they go on where they stopped; runs of
         other kinds tell what is recorded again, from their beginning.
     estimate
         What a run of a condition is expected to take, before any has been measured; None if nobody knows.
+    exact_calls
+        Whether `estimate` tells just how many calls a run makes, if no reply has to be asked for again.
     spread
         Standard deviation of metrics among runs of one condition, to plan with before any has been measured.
     """
@@ -125,8 +129,10 @@ class Kind:
     report: Callable[[Any, int, Sequence[Event], Bodies], Report] | None = None
     headline: tuple[str, ...] = ()
     uses_code: bool = False
+    uses_strategies: bool = False
     checkpointed: bool = False
     estimate: Callable[[Any], Estimate] | None = None
+    exact_calls: bool = False
     spread: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -136,7 +142,11 @@ KINDS: Registry[Kind] = Registry(
     {
         "science": "labmates.workflows.science.kind:SCIENCE",
         "game": "labmates.workflows.game.kind:GAME",
+        "dilemma": "labmates.workflows.dilemma.kind:DILEMMA",
         "tournament": "labmates.workflows.tournament.kind:TOURNAMENT",
+        "selfplay": "labmates.workflows.selfplay.kind:SELFPLAY",
+        "evolution": "labmates.workflows.evolution.kind:EVOLUTION",
+        "strategies": "labmates.workflows.strategies.kind:STRATEGIES",
     },
 )
 """All kinds of experiments by name."""

@@ -16,6 +16,8 @@ from labmates.workflows.workshop import Workshop
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
 
+    from labmates.populations.crew import Crew
+
 
 @dataclass(frozen=True)
 class Services:
@@ -33,6 +35,8 @@ class Services:
         Returns a private folder of the run for files that sandboxes read; it is removed at the end.
     judging
         Who judges the run when it ends; None for the judges that need no model.
+    crew
+        Plays strategies written as code; None where the kind has none.
     brake
         Asks the run to stop at its next step; None where nobody does.
     """
@@ -47,3 +51,4 @@ class Services:
     folder: Callable[[], Path]
     judging: Judging | None = None
     brake: Brake | None = None
+    crew: Crew | None = None

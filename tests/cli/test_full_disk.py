@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -15,6 +14,7 @@ import pytest
 from labmates.records.store import Store
 from labmates.records.studies import study_counts, study_names
 from tests.cli.conftest import Labmates
+from tests.support.children import Child, command
 
 STUDY = """
 kind: science
@@ -51,22 +51,20 @@ def fill(path: Path) -> None:
 def test_a_study_that_filled_the_disk_goes_on_when_there_is_room(labmates: Labmates, disk: Path) -> None:
     (labmates.folder / "small.yaml").write_text(STUDY)
     url = f"sqlite:///{disk}/runs.db"
-    command = ("study", "run", "small.yaml", "--store", url)
-    with subprocess.Popen(
-        [sys.executable, "-m", "labmates.cli.main", *command], cwd=labmates.folder, stderr=subprocess.PIPE, text=True
-    ) as process:
+    arguments = ("study", "run", "small.yaml", "--store", url)
+    with Child(command(*arguments), folder=labmates.folder) as process:
         store = Store(url)
         while not (study_names(store.database) and study_counts(store.database, "small").of("completed")):
-            assert process.poll() is None
+            assert process.returncode is None
             time.sleep(0.05)
         store.close()
         fill(disk / "filler")
-        _, said = process.communicate(timeout=120)
+        _, said = process.communicate()
     assert process.returncode == 1
     assert f"the store '{url}' failed: database or disk is full" in said
     assert "Traceback" not in said
     assert "same command" in said
     (disk / "filler").unlink()
-    done = labmates.process(*command)
+    done = labmates(*arguments)
     assert (done.code, "8 completed" in done.out) == (0, True)
     assert labmates("store", "check", "--store", url).out == "8 runs checked; no faults.\n"

@@ -3,8 +3,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +13,7 @@ from labmates.records.store import Store
 from tests.cli.conftest import Labmates
 from tests.judges.conftest import answer
 from tests.studies.ended import ended_run
+from tests.support.children import Child, command
 from tests.support.openai_server import Answer, Json, OpenAIServer, fault
 
 KEY = "sk-very-secret-0123456789abcdef"
@@ -103,16 +102,13 @@ def test_ctrl_c_keeps_what_is_judged(store: Store, tmp_path: Path) -> None:
 
     arguments = ["judge", "--kind", "science", "--judge", "openai:gpt"]
     with OpenAIServer(slow) as server:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "labmates.cli.main", *arguments, "--base-url", server.base_url],
-            cwd=tmp_path, env={**os.environ, "OPENAI_API_KEY": KEY, "NO_PROXY": "127.0.0.1"},
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
-        patience = time.monotonic() + 60
-        while not store.scores(runs[0].id) and time.monotonic() < patience:
-            time.sleep(0.05)
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
+        code = command(*arguments, "--base-url", server.base_url)
+        with Child(code, {**os.environ, "OPENAI_API_KEY": KEY, "NO_PROXY": "127.0.0.1"}, tmp_path) as process:
+            patience = time.monotonic() + 60
+            while not store.scores(runs[0].id) and time.monotonic() < patience:
+                time.sleep(0.05)
+            process.send_signal(signal.SIGINT)
+            _, errors = process.communicate()
     assert process.returncode == 130
     assert "What is judged is kept" in errors
     assert "Traceback" not in errors

@@ -3,8 +3,6 @@ from __future__ import annotations
 import os
 import signal
 import sqlite3
-import subprocess
-import sys
 import time
 from contextlib import closing
 from pathlib import Path
@@ -14,6 +12,7 @@ import pytest
 from labmates.records.store import Store
 from labmates.records.studies import study_counts
 from tests.cli.conftest import Labmates
+from tests.support.children import Child, command
 
 STUDY = """
 kind: science
@@ -78,23 +77,21 @@ def test_ctrl_c_ends_steps_keeps_all_and_the_same_command_goes_on(
     labmates: Labmates, study: Path, workers: int
 ) -> None:
     study.write_text(STUDY.replace("REPLICATES", "20"))
-    command = [sys.executable, "-m", "labmates.cli.main", "study", "run", "small.yaml", "--workers", str(workers)]
-    process = subprocess.Popen(
-        command, cwd=study.parent, env={**os.environ, "NO_COLOR": "1"}, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    end = time.monotonic() + 60
-    while not (study.parent / "labmates.db").exists():
-        assert time.monotonic() < end
-        time.sleep(0.05)
-    store = Store(f"sqlite:///{study.parent}/labmates.db")
-    while study_counts(store.database, "small").of("completed") < 2:
-        assert time.monotonic() < end
-        time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    code = command("study", "run", "small.yaml", "--workers", str(workers))
+    with Child(code, {**os.environ, "NO_COLOR": "1"}, study.parent) as process:
+        end = time.monotonic() + 60
+        while not (study.parent / "labmates.db").exists():
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        store = Store(f"sqlite:///{study.parent}/labmates.db")
+        while study_counts(store.database, "small").of("completed") < 2:
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate()
     assert process.returncode == 130
-    assert b"Traceback" not in err
-    assert b"Go on with the same command" in err
+    assert "Traceback" not in err
+    assert "Go on with the same command" in err
     counts = study_counts(store.database, "small")
     store.close()
     assert (counts.of("running"), counts.of("failed")) == (0, 0)

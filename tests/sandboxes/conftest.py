@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from labmates.sandboxes import client
+from labmates.sandboxes import client, control
 from labmates.sandboxes.session import KernelBackend, KernelSandbox
 from tests.sandboxes.backends import BACKENDS, make_backend
 
@@ -38,3 +38,4 @@ def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shorten the waits for what will not come."""
     monkeypatch.setattr(client, "_GRACE", 0.3)
     monkeypatch.setattr(client, "_LAST_OUTPUT", 0.5)
+    monkeypatch.setattr(control, "_ANSWER_SECONDS", 2.0)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from labmates.sandboxes import process
 from labmates.sandboxes.base import SandboxError
 from labmates.sandboxes.session import KernelBackend, KernelSandbox
 from tests.sandboxes.memory import peak_memory, reset_peak_memory
@@ -315,9 +316,10 @@ os.chdir(start)
 
 
 async def test_a_session_that_waits_has_imported_what_code_is_likely_to_need(
-    backend: KernelBackend, data: Path
+    backend: KernelBackend, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for seconds in (9, 30):  # it takes as long as the machine needs
+    monkeypatch.setattr(process, "IDLE_SECONDS", 0.1)
+    for seconds in (2, 30):  # it takes as long as the machine needs
         session = await backend.open(data)
         await asyncio.sleep(seconds)
         imported = (await session.run("import sys; 'matplotlib.pyplot' in sys.modules")).text == "True\n"

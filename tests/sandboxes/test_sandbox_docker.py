@@ -26,6 +26,8 @@ from tests.sandboxes.memory import peak_memory, reset_peak_memory
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.needs("docker")]
 
+OWN_NETWORK = str(Path("/proc/self/ns/net").readlink())
+
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def backend() -> AsyncIterator[KernelBackend]:
@@ -50,14 +52,27 @@ async def test_a_container_has_the_limits_and_rights_that_it_should(session: Ker
     host, config = container.attrs["HostConfig"], container.attrs["Config"]
     assert config["User"] == "10001:10001"
     assert (host["NetworkMode"], host["ReadonlyRootfs"], host["Privileged"]) == ("none", True, False)
+    assert config["NetworkDisabled"] is True
     assert (host["CapDrop"], host["CapAdd"]) == (["ALL"], None)
     assert host["SecurityOpt"] == ["no-new-privileges"]
     assert (host["Memory"], host["MemorySwap"]) == (2 << 30, 2 << 30)
     assert (host["PidsLimit"], host["NanoCpus"], host["Init"]) == (256, 10**9, True)
     assert host["Devices"] in (None, [])
     mounts = {mount["Destination"]: mount["RW"] for mount in container.attrs["Mounts"]}
-    assert mounts == {"/data": False, "/run/labmates": False}
+    assert mounts == {"/data": False, "/run/labmates": False, "/etc/hosts": False}
     assert host["LogConfig"]["Config"]["max-size"] == "1m"
+
+
+async def test_every_container_has_a_network_of_its_own_that_knows_no_host_but_itself(
+    backend: KernelBackend, session: KernelSandbox, data: Path
+) -> None:
+    code = "import os; print(os.readlink('/proc/self/ns/net'), open('/etc/resolv.conf').read().strip())"
+    neighbour = await backend.open(data)
+    found = [(await one.run(code)).text.strip() for one in (session, neighbour)]
+    await neighbour.close()
+    assert len({*found, OWN_NETWORK}) == 3
+    addresses = "import socket; sorted({one[4][0] for one in socket.getaddrinfo('localhost', 80)})"
+    assert (await session.run(addresses)).text == "['127.0.0.1', '::1']\n"
 
 
 async def test_system_calls_are_filtered(session: KernelSandbox) -> None:
@@ -74,15 +89,20 @@ async def test_memory_that_is_shared_or_of_children_counts_too(session: KernelSa
     assert "out of memory" in result.note
     assert (await session.run("df.shape")).text == "(3, 3)\n"
     children = """
-import os, time
-for _ in range(4):
-    if os.fork() == 0:
-        block = bytearray(800 << 20)
-        for at in range(0, len(block), 4096): block[at] = 1
-        time.sleep(60)
-time.sleep(20)
+import contextlib, os, time
+children = []
+while len(children) < 4 and (child := os.fork()):
+    children.append(child)
+if len(children) < 4:
+    block = bytearray(800 << 20)
+    for at in range(0, len(block), 4096): block[at] = 1
+    time.sleep(60)
+print(os.waitstatus_to_exitcode(os.wait()[1]))
+for child in children:
+    with contextlib.suppress(ProcessLookupError): os.kill(child, 9)
 """
-    await session.run(children, timeout=20)
+    result = await session.run(children, timeout=20)
+    assert result.status == "died" or result.text.endswith("-9\n")  # a child is ended, or all are
     assert (await session.run("df.shape", timeout=20)).text == "(3, 3)\n"
 
 
@@ -104,7 +124,9 @@ async def test_a_container_that_somebody_removes_is_replaced(session: KernelSand
     assert (await session.run("df.shape")).text == "(3, 3)\n"
 
 
+@pytest.mark.usefixtures("short_waits")
 async def test_a_container_that_is_frozen_is_replaced(session: KernelSandbox) -> None:
+    await session.run("kept = 1")
     await asyncio.to_thread(container_of(session).pause)
     result = await session.run("1", timeout=1)
     assert result.state_lost
@@ -130,6 +152,7 @@ async def test_a_container_that_cannot_start_says_why(monkeypatch: pytest.Monkey
     await wait_until_gone("docker", spared=before)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(400)
 async def test_64_sessions_eight_at_a_time_leak_nothing(data: Path) -> None:
     before = leftovers("docker")

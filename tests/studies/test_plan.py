@@ -58,6 +58,38 @@ def test_runs_in_the_store_are_measured_and_those_of_the_study_are_done(tmp_path
     assert (b.runs, b.calls, b.basis) == (20, 1000, "measured of other models")
 
 
+def test_where_a_kind_knows_its_calls_the_store_tells_what_a_call_takes(tmp_path: Path) -> None:
+    store = Store(f"sqlite:///{tmp_path}/runs.db")
+    data = {
+        "name": "g",
+        "kind": "game",
+        "models": ["openai:a"],
+        "grid": {"game": ["o-ring", "collective-risk", "common-pool-sanctions"]},
+        "replicates": 2,
+    }
+    spec = read_spec(Source("g", data, {}))
+    usage = Usage(llm_calls=40, input_tokens=4000, output_tokens=400)
+    run = RunRecord("r", "game", "other", 0, 0, {}, ["openai:a"], "completed", usage=usage, seconds=10.0)
+    store.create(run)
+    [plan] = make_plan(spec, conditions_of(spec), store).models
+    store.close()
+    calls = 2 * (30 + 100 + 60)
+    assert (plan.calls, plan.input_tokens, plan.output_tokens) == (calls, calls * 100, calls * 10)
+
+
+def test_models_of_a_run_are_priced_each_by_its_own_price() -> None:
+    prices = {"models": {"openai:a": {"input": "0", "output": "0"}, "openai:b": {"input": "10", "output": "10"}}}
+    data = {
+        "name": "d",
+        "kind": "game",
+        "models": ["openai:a"],
+        "fixed": {"game": "o-ring", "model_for": {"B": "openai:b"}, "prices": prices},
+    }
+    spec = read_spec(Source("d", data, {}))
+    [plan] = make_plan(spec, conditions_of(spec), None).models
+    assert plan.dollars == pytest.approx(10 * (plan.input_tokens + plan.output_tokens) / 2, rel=0.01)
+
+
 def test_baselines_say_nothing_of_models(tmp_path: Path) -> None:
     store = Store(f"sqlite:///{tmp_path}/runs.db")
     ended_run(store, "a paper")

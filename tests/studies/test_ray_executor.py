@@ -28,7 +28,7 @@ from labmates.studies.spec import StudySpec, read_spec
 from labmates.studies.study import enter
 from labmates.workflows.brake import Brake
 
-pytestmark = [pytest.mark.needs("ray"), pytest.mark.xdist_group("ray")]
+pytestmark = [pytest.mark.needs("ray"), pytest.mark.slow, pytest.mark.xdist_group("ray")]
 
 WORKERS = 2
 STUDY = """

@@ -3,10 +3,10 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import subprocess
-import sys
 import textwrap
+from collections.abc import Callable
 from dataclasses import asdict
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +21,11 @@ from labmates.records.store import Store
 from labmates.studies.runs import stopped_run
 from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
-from tests.support.plays import busy
-from tests.support.puppet import puppet
+from tests.support.children import Child, run_child
+from tests.support.plays import busy, busy_without_code
+from tests.support.puppet import Play, puppet
 from tests.support.story import story
 
-ROOT = Path(__file__).parents[2]
 SETTINGS = RunSettings(sandbox="unsafe-local")
 CONDITION: dict[str, Any] = {"task": "anomaly", "difficulty": "easy", "prices": {"tool_call": "0.0001"}}
 
@@ -33,7 +33,7 @@ KILLED = """
     import os, sys
     import labmates.workflows.workshop
     from labmates.api import run
-    from tests.support.plays import busy
+    from tests.support.plays import {play}
     from tests.support.puppet import puppet
 
     labmates.workflows.workshop._TRIALS = 0  # as in the tests themselves
@@ -44,49 +44,62 @@ KILLED = """
         calls += 1
         if calls == {dies_at}:
             os._exit(9)
-        return busy(heard)
+        return {play}(heard)
 
     with puppet(play) as model:
         run("science", store={store!r}, settings={{"sandbox": "unsafe-local"}}, model=model, **{condition!r})
 """
 
 
-async def whole(store: Store) -> tuple[RunRecord, dict[str, Any]]:
-    with puppet(busy) as model:
+async def whole(store: Store, play: Play) -> tuple[RunRecord, dict[str, Any]]:
+    with puppet(play) as model:
         [run] = await arun("science", store=store.url, settings=SETTINGS, model=model, **CONDITION)
     return run, story(store, run.id)
 
 
+End = tuple[RunRecord, dict[str, Any]]
+
+
 @pytest.fixture(scope="module")
-def expected_end(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunRecord, dict[str, Any]]:
-    """Return a run that nothing has stopped, and its story."""
-    store = Store(f"sqlite:///{tmp_path_factory.mktemp('whole')}/runs.db")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("labmates.workflows.workshop._TRIALS", 0)
-        found = asyncio.run(whole(store))
-    store.close()
-    return found
+def expected_end(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Play], End]:
+    """Return what gives the run of a play that nothing has stopped, and its story."""
+
+    @cache
+    def end(play: Play) -> End:
+        store = Store(f"sqlite:///{tmp_path_factory.mktemp('whole')}/runs.db")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("labmates.workflows.workshop._TRIALS", 0)
+            found = asyncio.run(whole(store, play))
+        store.close()
+        return found
+
+    return end
 
 
-async def go_on(store: Store, run_id: str) -> RunRecord:
-    with puppet(busy):
+async def go_on(store: Store, run_id: str, play: Play) -> RunRecord:
+    with puppet(play):
         [run] = await Session(store, SETTINGS).execute([stopped_run(store, run_id)])
     return run
 
 
-@pytest.mark.parametrize("dies_at", [1, 2, 5, 9, 14, 21, 30, 38])
+@pytest.mark.parametrize(
+    ("play", "dies_at"),
+    [  # with code where it has run before, and is still to run
+        *((busy_without_code, dies_at) for dies_at in (1, 2, 5, 38)),
+        *((busy, dies_at) for dies_at in (9, 14, 21, 30)),
+    ],
+)
 async def test_a_killed_run_goes_on_to_the_same_end_and_pays_no_step_twice(
-    tmp_path: Path, dies_at: int, expected_end: tuple[RunRecord, dict[str, Any]]
+    tmp_path: Path, play: Play, dies_at: int, expected_end: Callable[[Play], End]
 ) -> None:
     store = Store(f"sqlite:///{tmp_path}/runs.db")
-    expected_run, expected = expected_end
-    code = textwrap.dedent(KILLED).format(dies_at=dies_at, store=store.url, condition=CONDITION)
-    killed = await asyncio.to_thread(subprocess.run, [sys.executable, "-c", code], cwd=ROOT, check=False, timeout=120)
-    assert killed.returncode == 9
+    expected_run, expected = await asyncio.to_thread(expected_end, play)
+    code = textwrap.dedent(KILLED).format(play=play.__name__, dies_at=dies_at, store=store.url, condition=CONDITION)
+    assert await asyncio.to_thread(run_child, code) == 9
     [stopped] = [run for run in store.runs() if run.status == "running"]
     paid_before = {e.step: e.amount for e in store.events(stopped.id) if isinstance(e, ChargeEvent)}
 
-    run = await go_on(store, stopped.id)
+    run = await go_on(store, stopped.id, play)
 
     assert run.status == "completed"
     assert story(store, run.id) == expected
@@ -102,7 +115,7 @@ async def test_the_same_seed_gives_the_same_run_at_any_concurrency(tmp_path: Pat
     stories = []
     for at_once in (1, 3):
         settings = SETTINGS.model_copy(update={"max_concurrent_runs": at_once})
-        with puppet(busy) as model:
+        with puppet(busy_without_code) as model:  # with code it is held by the command line's tests
             runs = await arun("science", store=store.url, settings=settings, replicates=3, model=model, **CONDITION)
         stories.append([(story(store, run.id), run.metrics, run.budget, asdict(run.usage)) for run in runs])
     assert stories[0] == stories[1]
@@ -112,7 +125,7 @@ async def test_the_same_seed_gives_the_same_run_at_any_concurrency(tmp_path: Pat
 
 async def test_a_run_that_has_ended_or_does_not_exist_is_not_resumed(tmp_path: Path) -> None:
     store = Store(f"sqlite:///{tmp_path}/runs.db")
-    run, _ = await whole(store)
+    run, _ = await whole(store, busy_without_code)
     with pytest.raises(UsageError, match=r"has ended \(completed\)"):
         stopped_run(store, run.id)
     with pytest.raises(UsageError, match="no run 'nope'"):
@@ -121,10 +134,10 @@ async def test_a_run_that_has_ended_or_does_not_exist_is_not_resumed(tmp_path: P
 
 
 async def test_a_cancelled_run_is_recorded_as_interrupted_and_goes_on(
-    tmp_path: Path, expected_end: tuple[RunRecord, dict[str, Any]]
+    tmp_path: Path, expected_end: Callable[[Play], End]
 ) -> None:
     store = Store(f"sqlite:///{tmp_path}/runs.db")
-    _, expected = expected_end
+    _, expected = await asyncio.to_thread(expected_end, busy)
     calls = 0
 
     def play(heard: Heard) -> Draft:
@@ -140,7 +153,7 @@ async def test_a_cancelled_run_is_recorded_as_interrupted_and_goes_on(
             await task
     [stopped] = [run for run in store.runs() if run.status == "interrupted"]
     assert stopped.budget is not None
-    run = await go_on(store, stopped.id)
+    run = await go_on(store, stopped.id, busy)
     assert (run.status, run.error) == ("completed", None)
     assert story(store, run.id) == expected
     store.close()
@@ -170,18 +183,10 @@ def test_ctrl_c_keeps_what_was_done_and_says_how_to_go_on(tmp_path: Path, number
             main(["run", "science", "--task", "anomaly", "--model", model, "--sandbox", "unsafe-local"])
         """
     )
-    process = subprocess.Popen(
-        [sys.executable, "-c", code],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "LABMATES_STORE": url},
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "here\n"
-    process.send_signal(number)
-    _, errors = process.communicate(timeout=60)
+    with Child(code, {**os.environ, "LABMATES_STORE": url}) as process:
+        assert process.stdout.readline() == "here\n"
+        process.send_signal(number)
+        _, errors = process.communicate()
     assert process.returncode == 130
     assert "Traceback" not in errors
     store = Store(url)

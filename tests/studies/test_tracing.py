@@ -3,14 +3,12 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import subprocess
-import sys
 import textwrap
 from pathlib import Path
 
+from tests.support.children import Child
 from tests.support.langsmith_server import Traces, langsmith_server
 
-ROOT = Path(__file__).parents[2]
 KEY = "lsv2-a-very-secret-key-0123456789"
 
 CODE = """
@@ -29,17 +27,10 @@ CODE = """
 async def run_traced(tmp_path: Path, **environment: str) -> tuple[list[str], str]:
     code = textwrap.dedent(CODE).format(store=f"sqlite:///{tmp_path}/runs.db")
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("LANGSMITH", "LANGCHAIN"))}
-    done = await asyncio.to_thread(
-        subprocess.run,
-        [sys.executable, "-c", code],
-        cwd=ROOT,
-        env={**clean, **environment},
-        capture_output=True,
-        text=True,
-        timeout=150,
-        check=True,
-    )
-    return json.loads(done.stdout), done.stderr
+    with Child(code, {**clean, **environment}) as child:
+        printed, errors = await asyncio.to_thread(child.communicate)
+    assert child.returncode == 0, errors
+    return json.loads(printed), errors
 
 
 async def traced_to(traces: Traces, tmp_path: Path) -> list[str]:

@@ -9,14 +9,18 @@ from labmates.records.events import ChargeEvent, FailedReplyEvent, LLMCallEvent
 from labmates.records.store import Store
 
 
-@pytest.mark.timeout(600)
-async def test_a_hundred_runs_of_garbage_end_with_every_failed_reply_counted_and_no_overdraft(tmp_path: Path) -> None:
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(0, 100, 25))
+async def test_a_hundred_runs_of_garbage_end_with_every_failed_reply_counted_and_no_overdraft(
+    tmp_path: Path, seed: int
+) -> None:
     url = f"sqlite:///{tmp_path}/runs.db"
     runs = await arun(
         "science",
         store=url,
         settings={"sandbox": "unsafe-local"},
-        replicates=100,
+        seed=seed,
+        replicates=25,
         task="anomaly",
         difficulty="easy",
         model="scripted:garbage",

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import subprocess
-import sys
 import textwrap
 from collections.abc import Iterator
 from itertools import pairwise
@@ -26,12 +24,12 @@ from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
 from labmates.workflows.science.condition import TEAM_FIELDS, ScienceCondition
 from labmates.workflows.science.studio import graph
+from tests.support.children import run_child
 from tests.support.puppet import agent_of, dutiful, puppet, step_of, turn_of
 from tests.support.solo import alone
 from tests.support.story import story
 from tests.workflows.test_science_lab import Lab, tool_results, work
 
-ROOT = Path(__file__).parents[2]
 SETTINGS = RunSettings(sandbox="unsafe-local")
 CONDITION: dict[str, Any] = {"task": "anomaly", "difficulty": "easy", "solo": True, "prices": {"tool_call": "0.0001"}}
 KILLED = """
@@ -217,8 +215,7 @@ async def test_a_killed_run_goes_on_to_the_same_end_and_pays_no_step_twice(tmp_p
     with puppet(alone) as model:
         [expected] = await arun("science", store=store.url, settings=SETTINGS, model=model, **CONDITION)
     code = textwrap.dedent(KILLED).format(dies_at=dies_at, store=store.url, condition=CONDITION)
-    killed = await asyncio.to_thread(subprocess.run, [sys.executable, "-c", code], cwd=ROOT, check=False, timeout=120)
-    assert killed.returncode == 9
+    assert await asyncio.to_thread(run_child, code) == 9
     [stopped] = [run for run in store.runs() if run.status == "running"]
 
     with puppet(alone):

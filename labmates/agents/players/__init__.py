@@ -41,10 +41,31 @@ class Conditional(Player):
 
 
 class TitForTat(Player):
-    """Cooperates first, then does what the opponent did last."""
+    """Does what its co-players did last."""
 
     baseline = "tit-for-tat"
-    description = "Cooperates first, then does what the opponent did last."
+    description = "Cooperates if the last that it knows of each co-player is cooperation."
+
+
+class Grim(Player):
+    """Never forgives what it knows of."""
+
+    baseline = "grim"
+    description = "Cooperates as long as it knows of nothing but cooperation."
+
+
+class Standing(Player):
+    """Cooperates with those in good standing."""
+
+    baseline = "standing"
+    description = "Cooperates with those who have not failed co-players in good standing."
+
+
+class Equilibrium(Player):
+    """Plays the equilibrium that makes cooperation pay."""
+
+    baseline = "equilibrium"
+    description = "Plays the strategy under which cooperation is an equilibrium of each mechanism."
 
 
 class SuspiciousTitForTat(Player):
@@ -66,13 +87,6 @@ class GenerousTitForTat(Player):
 
     baseline = "generous-tit-for-tat"
     description = "Plays tit-for-tat, and now and then lets a defection pass."
-
-
-class Grim(Player):
-    """Cooperates until the opponent's first defection, then never again."""
-
-    baseline = "grim"
-    description = "Cooperates until the opponent's first defection, then never again."
 
 
 class WinStayLoseShift(Player):

@@ -19,7 +19,11 @@ from labmates.models.scripted.base import Draft, Heard, ScriptedModel
 Strategy = Callable[[Any, random.Random], str]
 """Takes what a prompt says and a source of chance, and returns the reply."""
 
-FAMILIES = ("labmates.agents.players.behavioural", "labmates.agents.players.tournament")
+FAMILIES = (
+    "labmates.agents.players.behavioural",
+    "labmates.agents.players.dilemma",
+    "labmates.agents.players.tournament",
+)
 """Modules with a `FAMILY` each; imported when a player is first asked."""
 LIBRARY = "axelrod/"
 """How the names of baselines begin that are strategies of the library axelrod."""

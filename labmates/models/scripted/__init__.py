@@ -10,6 +10,7 @@ and tools, and are named as baselines wherever they appear. None stands in for a
 - ``garbage`` sends malformed replies of every kind: what the lab has to survive.
 - ``referee`` rates reports by rules on the prompt of a judge: a judge that can be calibrated offline.
 - ``gullible`` rates as ``referee`` does, unless the report orders a rating: what calibrating a judge has to find out.
+- ``author`` writes strategies as code, by plain rules: what the way from a description to a checked class needs.
 
 Players of games are named by their strategy (``cooperate``, ``defect``, ``random`` and so on); see
 `labmates.agents.players`. ``axelrod/TitForTat`` and so on are the strategies of the library axelrod.
@@ -38,16 +39,19 @@ BASELINES: Registry[Callable[[], BaseChatModel]] = Registry(
         "garbage": "labmates.models.scripted.garbage:Garbage",
         "referee": "labmates.models.scripted.referee:Referee",
         "gullible": "labmates.models.scripted.referee:Gullible",
+        "author": "labmates.agents.authors:Author",
         "cooperate": "labmates.agents.players:Cooperate",
         "defect": "labmates.agents.players:Defect",
         "random": "labmates.agents.players:Random",
         "fair-share": "labmates.agents.players:FairShare",
         "conditional": "labmates.agents.players:Conditional",
         "tit-for-tat": "labmates.agents.players:TitForTat",
+        "grim": "labmates.agents.players:Grim",
+        "standing": "labmates.agents.players:Standing",
+        "equilibrium": "labmates.agents.players:Equilibrium",
         "suspicious-tit-for-tat": "labmates.agents.players:SuspiciousTitForTat",
         "tit-for-two-tats": "labmates.agents.players:TitForTwoTats",
         "generous-tit-for-tat": "labmates.agents.players:GenerousTitForTat",
-        "grim": "labmates.agents.players:Grim",
         "win-stay-lose-shift": "labmates.agents.players:WinStayLoseShift",
         "alternator": "labmates.agents.players:Alternator",
         "joss": "labmates.agents.players:Joss",

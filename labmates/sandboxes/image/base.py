@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import platform
 import shutil
 import signal
 import subprocess
 import tempfile
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import IO, TYPE_CHECKING, Any
 
 from labmates.errors import UsageError
@@ -31,6 +33,7 @@ _MMDEBSTRAP = (
     *(f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in ("doc", "info", "locale", "man")),
     "--aptopt=Acquire::Languages none", _SUITE, "-",
 )  # fmt: skip
+_SUITE_PYTHON, _SUITE_GLIBC = "3.13.5", (2, 41)  # what the suite is known to hold; it may come otherwise
 _OLDEST_PYTHON = (3, 11)
 _EXAMINE = (
     "import json, platform, sys; "
@@ -44,7 +47,14 @@ _STOP_SECONDS = 20.0
 _ERROR_LINES = 8
 
 
-def get_base(client: DockerClient, name: str, tell: Callable[[str], None], *, renew: bool = False) -> Image:
+def get_base(
+    client: DockerClient,
+    name: str,
+    tell: Callable[[str], None],
+    *,
+    renew: bool = False,
+    meanwhile: Callable[[Target], object] | None = None,
+) -> Image:
     """Return the base image called `name`, which is pulled or made unless it is there.
 
     Parameters
@@ -53,6 +63,9 @@ def get_base(client: DockerClient, name: str, tell: Callable[[str], None], *, re
         Name of an image, or `DEBIAN`.
     renew
         Make `DEBIAN` anew even if it is there.
+    meanwhile
+        Is called in a thread while a base is made, with what packages will most likely have to fit; whether it fails
+        does not matter here.
 
     Raises
     ------
@@ -65,7 +78,7 @@ def get_base(client: DockerClient, name: str, tell: Callable[[str], None], *, re
     image = find_image(client, tag)
     if image is None or (name == DEBIAN and renew):
         if name == DEBIAN:
-            _make_debian(client, tell)
+            _make_debian(client, tell, meanwhile)
         else:
             _pull(client, name, tell)
         image = find_image(client, tag)
@@ -110,14 +123,18 @@ def _pull(client: DockerClient, name: str, tell: Callable[[str], None]) -> None:
         raise SandboxError(f"can't pull the base {name}: {' '.join(fault.split())}; {_PULL_ADVICE}")
 
 
-def _make_debian(client: DockerClient, tell: Callable[[str], None]) -> None:
+def _make_debian(
+    client: DockerClient, tell: Callable[[str], None], meanwhile: Callable[[Target], object] | None
+) -> None:
     if shutil.which(_MMDEBSTRAP[0]) is None:
         raise UsageError(
             f"making a base from Debian's packages needs the program {_MMDEBSTRAP[0]} (Debian and Ubuntu: "
             f"sudo apt-get install {_MMDEBSTRAP[0]}); with a registry, leave --base out"
         )
     tell(f"making a base from the packages of Debian {_SUITE}, about 40 MB to download")
-    with tempfile.TemporaryFile() as archive:
+    with tempfile.TemporaryFile() as archive, ThreadPoolExecutor(1) as beside:
+        if meanwhile is not None:
+            beside.submit(meanwhile, Target(_SUITE_PYTHON, platform.machine(), _SUITE_GLIBC))
         _run_to_end(_MMDEBSTRAP, archive)
         archive.seek(0)
         _import(client, archive)

@@ -55,4 +55,4 @@ def estimate(condition: GameCondition) -> Estimate:
 
 _INPUT, _INPUT_PER_ROUND, _OUTPUT, _REASONED, _SECONDS = 450, 12, 20, 400, 2
 
-GAME = Kind("game", GameCondition, execute, METRICS, headline=HEADLINE, estimate=estimate)
+GAME = Kind("game", GameCondition, execute, METRICS, headline=HEADLINE, estimate=estimate, exact_calls=True)

@@ -1,0 +1,222 @@
+"""What the record of a cross-play of a social dilemma says: matches, decisions and agreements, read from its events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from labmates.analysis.metagame import Array, metagame
+from labmates.analysis.ratings import Cell, Scale
+from labmates.games.dilemmas import get_dilemma
+from labmates.games.normal_form import NormalForm
+from labmates.games.payoff_table import PayoffTable
+from labmates.mechanisms.mediation import DELEGATE
+from labmates.records.events import DecisionEvent, Event, LabelEvent, PayoffEvent
+
+Use = Literal["expected", "sampled"]
+"""Payoffs that were to be expected of the distributions that players handed in, or of the actions that were drawn."""
+
+AGREEMENT = "agreement"
+"""The stage of the event that tells what came of proposals and votes."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """One time that the game was played.
+
+    Attributes
+    ----------
+    match, number
+        In which match, and in which round of it (0 where there are none).
+    entrants, agents
+        By seat: the place of the model among the run's, and who in the match it was.
+    labels
+        By seat, what the actions were called.
+    mixes
+        By seat, the distribution in percent.
+    actions
+        By seat, what was drawn.
+    payoffs, expected
+        By seat.
+    weight
+        What the round counts in its match.
+    """
+
+    match: str
+    number: int
+    entrants: tuple[int, ...]
+    agents: tuple[int, ...]
+    labels: tuple[tuple[str, ...], ...]
+    mixes: tuple[tuple[int, ...], ...]
+    actions: tuple[str, ...]
+    payoffs: tuple[float, ...]
+    expected: tuple[float, ...]
+    weight: float
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """What came of proposals and votes; everything by seat, seats from 0."""
+
+    match: str
+    entrants: tuple[int, ...]
+    proposals: tuple[Mapping[str, Any] | None, ...]
+    stable: tuple[tuple[bool, bool] | None, ...]
+    votes: tuple[tuple[int, ...], ...]
+    winners: tuple[int, ...]
+    tied: int
+    signed: tuple[tuple[bool, ...], ...]
+
+
+@dataclass(frozen=True)
+class CrossPlay:
+    """The record of one run.
+
+    Attributes
+    ----------
+    models
+        What the run's models are called.
+    has_metagame
+        Whether there are matches of fixed co-players.
+    decisions, failed
+        How many decisions were asked for, and how many had to be replaced by a fallback.
+    labels
+        For each choice whose reasons a judge has labelled: the model, the judge and the labels.
+    """
+
+    run: str
+    mechanism: str
+    game: str
+    models: tuple[str, ...]
+    table: PayoffTable
+    has_metagame: bool
+    rounds: tuple[Round, ...]
+    agreements: tuple[Agreement, ...]
+    decisions: int
+    failed: int
+    labels: tuple[tuple[int, str, tuple[str, ...]], ...] = ()
+
+    @property
+    def scale(self) -> Scale | None:
+        """What payoffs are normalised by: each player's when all defect and when all cooperate, roles averaged."""
+        return scale_of(self.table.game())
+
+    def cell(self, use: Use = "expected") -> Cell:
+        """Return what is to be rated.
+
+        Raises
+        ------
+        UsageError
+            If not every seating was played.
+        """
+        totals = self.totals(use)
+        if self.has_metagame:
+            matches: dict[str, tuple[list[int], list[float]]] = {}
+            for (match, _), (entrant, payoff) in totals.items():
+                seats, payoffs = matches.setdefault(match, ([], []))
+                seats.append(entrant)
+                payoffs.append(payoff)
+            tensor: Array = metagame(len(self.models), matches.values())
+        else:
+            means = [
+                np.mean([payoff for entrant, payoff in totals.values() if entrant == place] or [np.nan])
+                for place in range(len(self.models))
+            ]
+            tensor = np.array(means)
+        return Cell(self.run, self.mechanism, self.game, self.models, tensor, self.scale)
+
+    def totals(self, use: Use) -> dict[tuple[str, int], tuple[int, float]]:
+        """Return the entrant and the payoff of each agent of each match, in the order of agents."""
+        found: dict[tuple[str, int], tuple[int, float]] = {}
+        for one in self.rounds:
+            values = one.expected if use == "expected" else one.payoffs
+            for entrant, agent, value in zip(one.entrants, one.agents, values, strict=True):
+                _, before = found.get((one.match, agent), (entrant, 0.0))
+                found[one.match, agent] = (entrant, before + one.weight * value)
+        return dict(sorted(found.items()))
+
+
+def scale_of(game: NormalForm) -> Scale | None:
+    """Return what payoffs of a game are normalised by; None if it has no cooperative play that is better."""
+    if game.cooperate is None or game.defect is None:
+        return None
+    defect, cooperate = (float(game.table[profile].mean()) for profile in (game.defect, game.cooperate))
+    return Scale(defect, cooperate) if cooperate != defect else None
+
+
+def read_cross_play(
+    run: str, condition: Mapping[str, Any], models: Sequence[str], events: Sequence[Event]
+) -> CrossPlay:
+    """Return what the events of a run say.
+
+    Parameters
+    ----------
+    condition
+        The run's condition as JSON data.
+    models
+        What its models are called.
+    """
+    game = condition["game"]
+    table = get_dilemma(game) if isinstance(game, str) else PayoffTable.model_validate(game)
+    decided = [event for event in events if isinstance(event, DecisionEvent)]
+    asked = [event for event in decided if event.stage != AGREEMENT]
+    return CrossPlay(
+        run=run,
+        mechanism=shown_mechanism(condition),
+        game=table.name,
+        models=tuple(models),
+        table=table,
+        has_metagame="pairing" not in condition.get("terms", {}),
+        rounds=tuple(_round(table.game(), event) for event in events if isinstance(event, PayoffEvent)),
+        agreements=tuple(_agreement(event) for event in decided if event.stage == AGREEMENT),
+        decisions=len(asked),
+        failed=sum(event.failed for event in asked),
+        labels=tuple(
+            (models.index(event.agent), event.judge, tuple(event.labels))
+            for event in events
+            if isinstance(event, LabelEvent) and event.labels is not None
+        ),
+    )
+
+
+def shown_mechanism(condition: Mapping[str, Any]) -> str:
+    """Return a mechanism's name as tables show it: reputation with its order, as − (1) or + (3)."""
+    name = str(condition.get("mechanism", "none"))
+    order = condition.get("terms", {}).get("order")
+    return name.replace("reputation", f"reputation{'+' if order == 3 else '-'}") if order else name
+
+
+def _round(game: NormalForm, event: PayoffEvent) -> Round:
+    details = event.details
+    mixes = tuple(map(tuple, details["mixes"]))
+    # Under a mediator there is one more action than the game has.
+    labels = tuple((*own, DELEGATE)[: len(mix)] for own, mix in zip(game.labels, mixes, strict=True))
+    return Round(
+        match=event.match,
+        number=event.round,
+        entrants=tuple(details["entrants"]),
+        agents=tuple(details["agents"]),
+        labels=labels,
+        mixes=mixes,
+        actions=tuple(details["actions"]),
+        payoffs=tuple(event.payoffs.values()),
+        expected=tuple(details["expected"]),
+        weight=details["weight"],
+    )
+
+
+def _agreement(event: DecisionEvent) -> Agreement:
+    said = event.decision
+    return Agreement(
+        match=event.match,
+        entrants=tuple(said["entrants"]),
+        proposals=tuple(said["proposals"]),
+        stable=tuple(None if one is None else (bool(one[0]), bool(one[1])) for one in said["stable"]),
+        votes=tuple(map(tuple, said["votes"])),
+        winners=tuple(said["winners"]),
+        tied=said["tied"],
+        signed=tuple(map(tuple, said["signed"])),
+    )

@@ -1,0 +1,116 @@
+"""How different the strategies of a set are, and how far two sets lie apart (collective-behaviour paper, section 4.2).
+
+All is computed from vectors of cooperation rates, a row for each strategy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Vectors = NDArray[np.float64]
+"""Shape ``(strategies, situations)``, entries in [0, 1]."""
+
+
+def mean_pairwise_distance(vectors: Vectors) -> float | None:
+    """Return the mean Euclidean distance of all pairs over that of uniformly random vectors; None of fewer than two.
+
+    Two random vectors of d entries have the squared distance d/6 on average, of which the root is taken.
+    """
+    count, size = vectors.shape
+    if count < 2:
+        return None
+    squares = _squared_distances(vectors)
+    pairs = np.triu_indices(count, k=1)
+    return float(np.sqrt(squares[pairs]).mean() / np.sqrt(size / 6))
+
+
+def cohens_d(first: Vectors, second: Vectors) -> float | None:
+    """Return the distance of two sets' centroids over their pooled deviation within; None where that is not defined.
+
+    The deviation within a set is the root of the summed squared distances from its centroid over its size less one,
+    and both are pooled by their degrees of freedom.
+    """
+    degrees = len(first) + len(second) - 2
+    if degrees < 1 or not len(first) or not len(second):
+        return None
+    within = sum(float(((one - one.mean(axis=0)) ** 2).sum()) for one in (first, second)) / degrees
+    apart = float(np.linalg.norm(first.mean(axis=0) - second.mean(axis=0)))
+    return apart / float(np.sqrt(within)) if within > 0 else None
+
+
+def participation_ratio(vectors: Vectors) -> float | None:
+    """Return the effective number of dimensions, (Σλ)²/Σλ² of the covariance's eigenvalues; None if all are the same.
+
+    The matrix of inner products of the (few) strategies has the same eigenvalues, but for zeroes, as the covariance of
+    the (many) situations; and neither sum needs them one by one.
+    """
+    centred = vectors - vectors.mean(axis=0)
+    inner = centred @ centred.T
+    squares = float((inner**2).sum())
+    return float(np.trace(inner)) ** 2 / squares if squares > 1e-24 else None
+
+
+@dataclass(frozen=True)
+class Map:
+    """Principal components of strategies.
+
+    Attributes
+    ----------
+    points
+        Shape ``(strategies, components)``.
+    explained
+        Share of the variance that each component explains.
+    mean, axes
+        What projects other vectors: ``(vectors - mean) @ axes``.
+    """
+
+    points: NDArray[np.float64]
+    explained: NDArray[np.float64]
+    mean: NDArray[np.float64]
+    axes: NDArray[np.float64]
+
+    def project(self, vectors: Vectors) -> NDArray[np.float64]:
+        """Return where other strategies lie on the map."""
+        return np.asarray((vectors - self.mean) @ self.axes)
+
+
+def principal_components(vectors: Vectors, components: int = 2) -> Map:
+    """Return the map of strategies; the first component grows with the cooperation rate, the others by convention.
+
+    Each other axis points so that its largest entry is positive. Components beyond the rank are zero.
+    """
+    mean = vectors.mean(axis=0)
+    centred = vectors - mean
+    values, inner = np.linalg.eigh(centred @ centred.T)
+    order = np.argsort(values)[::-1][:components]
+    values = np.clip(values, 0, None)
+    total = values.sum()
+    axes = np.zeros((vectors.shape[1], components))
+    explained = np.zeros(components)
+    for place, number in enumerate(order):
+        if total <= 0 or values[number] <= 1e-12 * total:
+            continue
+        axis = centred.T @ inner[:, number] / np.sqrt(values[number])
+        sign = axis.sum() if place == 0 and abs(axis.sum()) > 1e-9 else axis[np.argmax(np.abs(axis))]
+        axes[:, place] = axis * np.sign(sign)
+        explained[place] = values[number] / total
+    return Map(centred @ axes, explained, mean, axes)
+
+
+def ellipse(points: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+    """Return centre and outline (``(100, 2)``) of the ellipse of one standard deviation; None of fewer than three."""
+    if len(points) < 3:
+        return None
+    centre = points.mean(axis=0)
+    values, vectors = np.linalg.eigh(np.cov(points.T))
+    turn = np.linspace(0, 2 * np.pi, 100)
+    circle = np.stack([np.cos(turn), np.sin(turn)], axis=1)
+    return centre, centre + (circle * np.sqrt(np.clip(values, 0, None))) @ vectors.T
+
+
+def _squared_distances(vectors: Vectors) -> NDArray[np.float64]:
+    squares = (vectors**2).sum(axis=1)
+    return np.asarray(np.clip(squares[:, None] + squares[None, :] - 2 * vectors @ vectors.T, 0, None))

@@ -1,0 +1,87 @@
+"""Files of recorded payoffs: what was played elsewhere, to be rated here.
+
+A file is one JSON object: ``models`` (names), ``cells`` (``run``, ``mechanism``, ``game``, ``discount`` and
+``matchups``), and, if payoffs are to be normalised, ``conventions.normalisation``: for each game the payoffs when all
+defect and when all cooperate. A matchup has ``seats``, the place of each seat's model in ``models``, and ``rounds``,
+the payoffs of all seats in each round. Whatever else stands in the file is left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, model_validator
+
+from labmates.analysis.metagame import metagame
+from labmates.analysis.ratings import Cell, Scale
+from labmates.errors import UsageError, explain
+from labmates.games.discount import discount_weights
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
+
+
+class _Matchup(_Part):
+    seats: list[int] = Field(min_length=2)
+    rounds: list[list[FiniteFloat]] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _payoffs_of_all(self) -> _Matchup:
+        if any(len(payoffs) != len(self.seats) for payoffs in self.rounds):
+            raise ValueError(f"each round needs a payoff of each of the {len(self.seats)} seats")
+        return self
+
+
+class _Cell(_Part):
+    run: str = ""
+    mechanism: str
+    game: str
+    discount: float = Field(1.0, ge=0, le=1)
+    matchups: list[_Matchup] = Field(min_length=1)
+
+
+class _Conventions(_Part):
+    normalisation: dict[str, tuple[FiniteFloat, FiniteFloat]] = {}
+
+
+class _File(_Part):
+    models: list[str] = Field(min_length=1)
+    cells: list[_Cell] = Field(min_length=1)
+    conventions: _Conventions = _Conventions()
+
+
+def read_cells(path: Path) -> list[Cell]:
+    """Return the cells of a file of recorded payoffs.
+
+    Raises
+    ------
+    UsageError
+        If there is no such file, it is not of this format, or some models have never met.
+    """
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"the payoffs can't be read: {path}: {error.strerror}") from error
+    try:
+        file = _File.model_validate_json(text)
+    except ValidationError as error:
+        raise UsageError(f"{path} is no file of payoffs:\n{explain(error)}") from error
+    scales = file.conventions.normalisation
+    return [_cell(cell, tuple(file.models), scales, path) for cell in file.cells]
+
+
+def _cell(cell: _Cell, models: tuple[str, ...], scales: Mapping[str, tuple[float, float]], path: Path) -> Cell:
+    def played(match: _Matchup) -> tuple[list[int], list[float]]:
+        rounds = np.array(match.rounds)
+        return match.seats, (discount_weights(cell.discount, len(rounds)) @ rounds).tolist()
+
+    try:
+        payoffs = metagame(len(models), map(played, cell.matchups))
+    except UsageError as error:
+        raise UsageError(f"{path}, run '{cell.run}', {cell.mechanism}, {cell.game}: {error}") from error
+    defect, cooperate = scales.get(cell.game, (0.0, 0.0))
+    scale = Scale(defect, cooperate) if cooperate != defect else None
+    return Cell(cell.run, cell.mechanism, cell.game, models, payoffs, scale)

@@ -1,0 +1,101 @@
+"""What runs of self-play and evolution mean: welfare by mixture, and which genes win."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from labmates.records.events import PayoffEvent
+from labmates.records.run import RunRecord
+from labmates.records.store import Store
+
+
+@dataclass(frozen=True)
+class Mixed:
+    """Welfare of one self-play: points of (share of selfish players, welfare, low, high of its 95 % interval)."""
+
+    game: str
+    model: str
+    group_size: int
+    points: tuple[tuple[float, float, float, float], ...]
+
+
+@dataclass(frozen=True)
+class Evolved:
+    """The evolutions of one condition.
+
+    Attributes
+    ----------
+    winners
+        In how many runs each gene was the most frequent at the end, the most successful first.
+    reached
+        Runs in which one gene reached the threshold.
+    generations, efficiency, cooperation
+        Means of all runs.
+    """
+
+    condition: Mapping[str, object]
+    runs: int
+    winners: tuple[tuple[str, int], ...]
+    reached: int
+    generations: float
+    efficiency: float
+    cooperation: float
+
+
+def payoff_events(store: Store, run_id: str) -> list[PayoffEvent]:
+    """Return what came of the steps of a run, in order."""
+    found = [event for event in store.events(run_id, kind="payoff") if isinstance(event, PayoffEvent)]
+    return sorted({event.step: event for event in found}.values(), key=lambda event: (event.round, event.at))
+
+
+def mixed(store: Store, run: RunRecord) -> Mixed:
+    """Return the welfare of the mixtures of a self-play."""
+    size = int(run.condition["group_size"])
+    points, model = [], ""
+    for event in payoff_events(store, run.id):
+        details = event.details
+        model = str(details["model"])
+        points.append((details["selfish"] / size, event.payoffs["welfare"], details["low"], details["high"]))
+    return Mixed(str(run.condition["game"]), model, size, tuple(sorted(points)))
+
+
+def gene_shares(store: Store, run: RunRecord) -> list[dict[str, float]]:
+    """Return the share of each gene in each generation of an evolution."""
+    return [dict(event.details["shares"]) for event in payoff_events(store, run.id)]
+
+
+def winner(run: RunRecord, shares: Sequence[Mapping[str, float]]) -> str:
+    """Return the gene with the greatest share at the end (paper), or over the last generations (imitation)."""
+    last = shares[-int(run.condition["window"]) :] if run.condition["protocol"] == "imitation" else shares[-1:]
+    sums: Counter[str] = Counter()
+    for one in last:
+        sums.update(one)
+    return max(sorted(sums), key=lambda gene: sums[gene])
+
+
+def evolved(store: Store, runs: Iterable[RunRecord]) -> list[Evolved]:
+    """Return what came of evolutions, by condition, in the order of the first run of each."""
+    groups: dict[str, list[RunRecord]] = {}
+    for run in runs:
+        groups.setdefault(run.key, []).append(run)
+    found = []
+    for members in groups.values():
+        wins = Counter(winner(run, gene_shares(store, run)) for run in members)
+        found.append(
+            Evolved(
+                condition=members[0].condition,
+                runs=len(members),
+                winners=tuple(sorted(wins.items(), key=lambda one: (-one[1], one[0]))),
+                reached=sum(run.metrics["threshold_reached"] == 1 for run in members),
+                generations=_mean(members, "generations"),
+                efficiency=_mean(members, "welfare_efficiency"),
+                cooperation=_mean(members, "cooperation"),
+            )
+        )
+    return found
+
+
+def _mean(runs: Sequence[RunRecord], metric: str) -> float:
+    return sum(run.metrics[metric] for run in runs) / len(runs)

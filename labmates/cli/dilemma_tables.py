@@ -1,0 +1,134 @@
+"""``labmates analyze dilemmas``: what models do in social dilemmas, as tables and figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from labmates.cli.common import store_option
+from labmates.cli.console import clean, err, out, print_json
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from labmates.analysis.dilemma_records import CrossPlay
+
+TABLES = {
+    "actions": "How likely models take each action",
+    "responses": "How likely models take each action after what co-players did in the round before",
+    "adoption": "Votes and adoption, by model",
+    "outcomes": "How votes end",
+    "designs": "Under how many proposals full cooperation is stable",
+    "reasons": "By which kinds of reasons choices are explained (see: labmates analyze reasons)",
+}
+
+
+@click.command("dilemmas", epilog="Example: labmates analyze dilemmas --table actions --plots figures")
+@click.argument("run_ids", nargs=-1, metavar="[RUN]...")
+@click.option("--study", metavar="NAME", help="Runs of this study.")
+@click.option(
+    "--table", "tables", multiple=True, type=click.Choice(list(TABLES)), help="This table alone; can be repeated."
+)
+@click.option("--plots", type=click.Path(file_okay=False, path_type=Path), help="Draw figures into this folder.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON object per row, with its table, and nothing else."
+)
+@store_option
+def dilemmas(
+    run_ids: tuple[str, ...],
+    study: str | None,
+    tables: tuple[str, ...],
+    plots: Path | None,
+    as_json: bool,
+    store: str | None,
+) -> int:
+    """Tell what models do in social dilemmas under cooperation mechanisms.
+
+    Action frequencies; frequencies after what co-players did last (repetition, reputation); votes, adoption and
+    delegation; and for proposed mediators and contracts whether full cooperation is a Nash equilibrium under them, or
+    weakly dominant, computed exactly. With --plots also payoffs of the metagame and evolution of the population.
+    """
+    from labmates.analysis import dilemma_frames
+    from labmates.records.database import store_url
+    from labmates.records.store import Store
+    from labmates.studies.cross_plays import cross_plays
+
+    if plots is not None:
+        from labmates.analysis.figures import check_figure
+
+        check_figure(plots / "figure.png")
+    database = Store(store_url(store), must_exist=True)
+    try:
+        plays = cross_plays(database, run_ids, study=study)
+    finally:
+        database.close()
+    frames: dict[str, pd.DataFrame] = {}
+    for name in tables or TABLES:
+        frame: Callable[[Sequence[CrossPlay]], pd.DataFrame] = getattr(dilemma_frames, f"{name}_frame")
+        frames[name] = frame(plays)
+    for name, found in frames.items():
+        if as_json:
+            for row in found.to_dict("records"):
+                print_json(
+                    {"table": name, **{str(key): None if value != value else value for key, value in row.items()}}
+                )
+        elif len(found):
+            _print(TABLES[name], found)
+    if plots is not None:
+        from labmates.analysis.figures import save_figure
+
+        for name, figure in _figures(plays, frames):
+            save_figure(figure, plots / f"{name}.png")
+            err().print(f"Drawn to {plots / name}.png", markup=False)
+    return 0
+
+
+def _print(title: str, frame: pd.DataFrame) -> None:
+    from rich.table import Table
+
+    out().print(f"\n{title}", style="bold", markup=False)
+    table = Table(box=None, pad_edge=False)
+    texts = {"mechanism", "game", "model", "action", "before", "judge", "label"}
+    for column in frame.columns:
+        table.add_column(str(column), justify="left" if column in texts else "right")
+    for row in frame.to_dict("records"):
+        table.add_row(*(_cell(value) for value in row.values()))
+    out().print(table)
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, float):
+        return "-" if value != value else f"{value:.3f}"
+    return clean(str(value))
+
+
+def _figures(plays: Sequence[CrossPlay], frames: dict[str, pd.DataFrame]) -> Iterator[tuple[str, Figure]]:
+    from labmates.analysis import dilemma_figures as draw
+    from labmates.analysis.ratings import Cell
+
+    cells: dict[tuple[str, str, tuple[str, ...]], list[Cell]] = {}
+    for play in plays:
+        if play.has_metagame:
+            cells.setdefault((play.game, play.mechanism, play.models), []).append(play.cell())
+    for place, ((game, mechanism, models), some) in enumerate(cells.items()):
+        more = f"-{place}" if [key[:2] for key in cells].count((game, mechanism)) > 1 else ""
+        yield f"payoffs-{game}-{mechanism}{more}", draw.payoffs_figure(some)
+        if len(models) > 1:
+            yield f"population-{game}-{mechanism}{more}", draw.population_figure(some)
+    for name, frame in frames.items():
+        if not len(frame):
+            continue
+        if name == "actions":
+            yield name, draw.actions_figure(frame)
+        elif name == "responses":
+            yield name, draw.responses_figure(frame)
+        elif name == "adoption":
+            yield name, draw.shares_figure(frame, draw.ADOPTION, "Votes and adoption")
+        elif name == "designs":
+            yield name, draw.shares_figure(frame, draw.DESIGNS, "Designs under which cooperation is stable")
+        elif name == "reasons":
+            yield name, draw.reasons_figure(frame)

@@ -1,0 +1,105 @@
+"""``labmates strategies write``: strategies written by a model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from labmates.cli.common import store_option, verbose_option
+from labmates.cli.console import clean, out
+from labmates.cli.options import flags_of, given, options_of
+from labmates.cli.run import execute, settings_of, useless
+from labmates.errors import UsageError
+from labmates.models.options import ModelOptions
+from labmates.records.run import RunRecord
+from labmates.records.store import Store
+from labmates.studies.runs import stopped_run
+from labmates.studies.settings import RunSettings
+from labmates.workflows.strategies.condition import StrategiesCondition
+
+
+@click.command(
+    "write",
+    epilog="Example: labmates strategies write --model openai:gpt-5.4-mini --game public-goods --attitude exploitative "
+    "-n 512",
+)
+@click.option(
+    "--to",
+    "library",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("strategies"),
+    show_default=True,
+    help="The library that they are added to.",
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the run.")
+@click.option("--resume", metavar="ID", help="Go on with writing that did not end, or add what it wrote.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, that of the run, and nothing else.")
+@store_option
+@verbose_option
+def write(library: Path, seed: int, resume: str | None, as_json: bool, store: str | None, **values: Any) -> int:
+    """Let a model write strategies, and add those that pass the checks to a library.
+
+    Each is described in words first, then implemented from the description; an implementation that fails the checks is
+    thrown away and written anew. All calls are kept in the store, so that writing that was interrupted goes on.
+    """
+    from labmates.api import make_condition
+    from labmates.populations.authoring import add_to_library
+    from labmates.records.bodies import Bodies
+    from labmates.records.database import store_url
+    from labmates.studies.runs import condition_of, new_runs
+    from labmates.workflows.strategies.run import written_in
+
+    asked = given(values, StrategiesCondition)
+    if isinstance(asked.get("prices"), str):
+        from labmates.budgets.prices import read_prices
+
+        asked["prices"] = read_prices(asked["prices"])
+    if resume is None:
+        missing = [f"--{name}" for name in ("model", "game", "attitude") if name not in asked]
+        if missing:
+            raise UsageError(f"missing: {', '.join(missing)}. Try 'labmates strategies write --help'.")
+        wanted = make_condition("strategies", asked, flags_of(StrategiesCondition))
+        wanted.check()
+    elif asked:
+        raise UsageError("writing goes on with its own condition; leave out the options that say what is written")
+    database = Store(store_url(store), must_exist=resume is not None)
+    try:
+        if resume is None:
+            settings = settings_of(values, {})
+            runs = new_runs(wanted, seed=seed, replicates=1, settings=settings)
+        else:
+            runs = [_before(database, resume)]
+            settings = settings_of(values, runs[0].settings)
+        ended = runs[0].status == "completed"
+        code = 0 if ended else execute(database, runs, settings, as_json=as_json)
+        run = database.run(runs[0].id)
+        condition = StrategiesCondition.model_validate(condition_of(run).model_dump())
+        found = written_in(condition, run.id, database.events(run.id), Bodies(database.bodies(run.id)))
+    finally:
+        database.close()
+    file, added = add_to_library(library, condition.game, condition.model, found)
+    if not as_json:
+        out().print(clean(f"{added} strategies were added to {file.path}"), markup=False)
+    return code
+
+
+def _before(store: Store, run_id: str) -> RunRecord:
+    """Return the run of earlier writing; if it has ended, there is nothing left but to add what it wrote."""
+    run = store.run(run_id)
+    if run.kind != StrategiesCondition.kind:
+        raise UsageError(f"the run '{run.id}' is of the kind {run.kind}, not {StrategiesCondition.kind}")
+    return run if run.status == "completed" else stopped_run(store, run_id)
+
+
+def _options() -> list[click.Option]:
+    """Return the options of the condition; ``-n`` is short for the number of strategies."""
+    own = options_of(StrategiesCondition)
+    for option in own:
+        if option.name == "number":
+            option.opts.insert(0, "-n")
+    return [*own, *options_of(ModelOptions), *options_of(RunSettings, leave_out=useless("strategies"))]
+
+
+write.params = [*_options(), *write.params]

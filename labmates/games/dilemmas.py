@@ -1,0 +1,49 @@
+"""Social dilemmas by name, from payoff tables; other packages add theirs through the group ``labmates.dilemmas``."""
+
+from __future__ import annotations
+
+from functools import partial
+from importlib.resources import files
+
+from labmates.errors import UsageError
+from labmates.games.payoff_table import PayoffTable, read_table
+from labmates.registry import Registry
+
+
+def _own(name: str) -> PayoffTable:
+    text = files("labmates.games").joinpath("tables", f"{name}.yaml").read_text(encoding="utf-8")
+    return read_table(text, f"the dilemma '{name}'")
+
+
+prisoners = partial(_own, "prisoners")
+public_goods = partial(_own, "public-goods")
+travellers = partial(_own, "travellers")
+trust = partial(_own, "trust")
+stag_hunt = partial(_own, "stag-hunt")
+matching_pennies = partial(_own, "matching-pennies")
+
+DILEMMAS: Registry[object] = Registry(
+    "dilemma",
+    "labmates.dilemmas",
+    {
+        name: f"labmates.games.dilemmas:{name.replace('-', '_')}"
+        for name in ("prisoners", "public-goods", "travellers", "trust", "stag-hunt", "matching-pennies")
+    },
+)
+"""Every dilemma by name; an entry is a `PayoffTable`, or a function without arguments that returns one."""
+
+
+def get_dilemma(name: str) -> PayoffTable:
+    """Return the payoff table of the dilemma called `name`.
+
+    Raises
+    ------
+    UsageError
+        If there is none, or a plug-in's entry is no payoff table.
+    """
+    with DILEMMAS.guarded(name, "can't be used"):
+        found = DILEMMAS.get(name)
+        table = found() if callable(found) else found
+        if not isinstance(table, PayoffTable):
+            raise UsageError(f"a dilemma must be a labmates.games.payoff_table.PayoffTable, not {table!r}")
+        return table

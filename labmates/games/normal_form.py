@@ -1,0 +1,173 @@
+"""Games in normal form: everybody chooses one action at the same time, and a table says what each gets.
+
+Payoffs are kept exactly, as fractions, so that what is said of equilibria is true; expected payoffs are floats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labmates.errors import UsageError
+
+Profile = tuple[int, ...]
+"""An action of every player, by its place among the player's actions."""
+
+MOST_PROFILES = 10_000
+
+
+@dataclass(frozen=True, eq=False)
+class NormalForm:
+    """A game in normal form.
+
+    Attributes
+    ----------
+    labels
+        What players call their actions, by player. They tell nothing of what the actions mean.
+    payoffs
+        Fractions, shape ``(actions of player 1, ..., actions of player n, n)``.
+    cooperate, defect
+        The profiles in which all cooperate and in which all defect; None where there are none.
+    """
+
+    labels: tuple[tuple[str, ...], ...]
+    payoffs: NDArray[Any]
+    cooperate: Profile | None = None
+    defect: Profile | None = None
+
+    @property
+    def players(self) -> int:
+        """Number of players."""
+        return len(self.labels)
+
+    @cached_property
+    def table(self) -> NDArray[np.float64]:
+        """The payoffs as floats."""
+        return self.payoffs.astype(float)
+
+    @cached_property
+    def is_symmetric(self) -> bool:
+        """Whether it makes no difference who sits where."""
+        if len(set(self.labels)) > 1:
+            return False
+        for other in range(1, self.players):
+            order = list(range(self.players))
+            order[0], order[other] = other, 0
+            if (self.payoffs.transpose(*order, self.players)[..., order] != self.payoffs).any():
+                return False
+        return True
+
+    def profiles(self) -> Iterator[Profile]:
+        """Return every profile in order."""
+        return product(*(range(len(own)) for own in self.labels))
+
+    def expected(self, mixes: Sequence[Sequence[float]]) -> NDArray[np.float64]:
+        """Return the expected payoff of each player when each draws by a distribution over its actions."""
+        found = self.table
+        for mix in mixes:
+            found = np.tensordot(np.asarray(mix, dtype=float), found, axes=(0, 0))
+        return np.asarray(found)
+
+    def is_nash(self, profile: Profile) -> bool:
+        """Tell whether nobody gains by choosing otherwise alone."""
+        return all(
+            self.payoffs[(*_with(profile, player, other), player)] <= self.payoffs[(*profile, player)]
+            for player in range(self.players)
+            for other in range(len(self.labels[player]))
+        )
+
+    def is_weakly_dominant(self, player: int, action: int) -> bool:
+        """Tell whether an action is never worse than any other of the player, and now and then better than each."""
+        own = np.moveaxis(self.payoffs[..., player], player, 0)
+        rest = [own[action] - own[other] for other in range(len(own)) if other != action]
+        return all((gain >= 0).all() and (gain > 0).any() for gain in rest)
+
+    def is_dominant_profile(self, profile: Profile) -> bool:
+        """Tell whether every player's action in a profile is weakly dominant."""
+        return all(self.is_weakly_dominant(player, action) for player, action in enumerate(profile))
+
+    @lru_cache(maxsize=1024)  # noqa: B019 - games are few and small
+    def seen_by(self, player: int) -> NormalForm:
+        """Return the game with a player in the first place and the others after it, in their order."""
+        order = [player, *(other for other in range(self.players) if other != player)]
+        payoffs = self.payoffs.transpose(*order, self.players)[..., order]
+
+        def seen(profile: Profile | None) -> Profile | None:
+            return None if profile is None else tuple(profile[place] for place in order)
+
+        return NormalForm(
+            tuple(self.labels[place] for place in order), payoffs, seen(self.cooperate), seen(self.defect)
+        )
+
+
+@dataclass(frozen=True)
+class Dilemma:
+    """A bad equilibrium of a game and the play that is better for everybody (CoopEval, theorem 1)."""
+
+    cooperate: Profile
+    defect: Profile
+
+
+@lru_cache(maxsize=1024)
+def find_dilemma(game: NormalForm) -> Dilemma | None:
+    """Return the dilemma that is in a game's payoffs; None if no play is better for all than a pure equilibrium.
+
+    Of several, the one whose cooperative play has the greatest sum of payoffs, and then the worst equilibrium.
+    """
+    best: tuple[Fraction, Fraction] | None = None
+    found = None
+    equilibria = [profile for profile in game.profiles() if game.is_nash(profile)]
+    for cooperate in game.profiles():
+        for defect in equilibria:
+            if (game.payoffs[cooperate] > game.payoffs[defect]).all():
+                worth = (game.payoffs[cooperate].sum(), -game.payoffs[defect].sum())
+                if best is None or worth > best:
+                    best, found = worth, Dilemma(cooperate, defect)
+    return found
+
+
+def prisoners_payoffs(game: NormalForm) -> tuple[int, int, int, int] | None:
+    """Return temptation, reward, punishment and sucker's payoff of a prisoner's dilemma; None for any other game.
+
+    Payoffs have to be whole numbers, and taking turns at defecting must not pay more than cooperating.
+    """
+    found = find_dilemma(game)
+    if found is None or not game.is_symmetric or game.payoffs.shape != (2, 2, 2):
+        return None
+    (good, _), (bad, _) = found.cooperate, found.defect
+    letters = [game.payoffs[one, other, 0] for one, other in ((bad, good), (good, good), (bad, bad), (good, bad))]
+    temptation, reward, punishment, sucker = letters
+    is_one = temptation > reward > punishment > sucker and 2 * reward > temptation + sucker
+    if not is_one or any(letter.denominator != 1 for letter in letters):
+        return None
+    return int(temptation), int(reward), int(punishment), int(sucker)
+
+
+def neutral_labels(actions: int) -> tuple[str, ...]:
+    """Return labels that tell nothing: A0, A1 and so on."""
+    return tuple(f"A{place}" for place in range(actions))
+
+
+def check_size(actions: Sequence[int]) -> None:
+    """Check that a game with so many actions per player can be played.
+
+    Raises
+    ------
+    UsageError
+        If it has fewer than two players or two actions, or too many profiles.
+    """
+    if len(actions) < 2 or min(actions) < 2:
+        raise UsageError("a game needs two players and two actions for each, at least")
+    if np.prod([float(number) for number in actions]) > MOST_PROFILES:
+        raise UsageError(f"a game has {MOST_PROFILES:,} combinations of actions at most")
+
+
+def _with(profile: Profile, player: int, action: int) -> Profile:
+    return (*profile[:player], action, *profile[player + 1 :])

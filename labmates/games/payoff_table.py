@@ -1,0 +1,162 @@
+"""Payoff tables: games in normal form as their authors write them, in YAML.
+
+For instance::
+
+    name: prisoners
+    players: 2
+    actions: [C, D]
+    payoffs: {C C: [2, 2], C D: [0, 3], D C: [3, 0], D D: [1, 1]}
+    cooperate: C C
+    defect: D D
+
+``actions`` may also be a list for each player. ``cooperate`` and ``defect`` are the profiles that normalised payoffs
+take for 1 and 0; a game without a cooperative play leaves them out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from labmates.errors import UsageError, explain
+from labmates.games.base import Exact
+from labmates.games.normal_form import NormalForm, Profile, check_size, neutral_labels
+
+
+class PayoffTable(BaseModel):
+    """A game in normal form; a frozen model."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$", description="What the game is called.")
+    title: str = Field("", description="What people call it.")
+    summary: str = Field("", description="What it is about, for people; players are never told.")
+    source: str = Field("", description="Where it is from.")
+    players: int = Field(2, ge=2, le=8, description="Number of players.")
+    actions: tuple[tuple[str, ...], ...] = Field(description="The actions of each player, or those that all have.")
+    payoffs: dict[str, tuple[Exact, ...]] = Field(
+        description="For each combination of actions, in the order of players, what each player gets."
+    )
+    cooperate: str | None = Field(None, description="The combination in which all cooperate.")
+    defect: str | None = Field(None, description="The combination in which all defect.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _same_actions_for_all(cls, data: Any) -> Any:
+        if not isinstance(data, Mapping):
+            return data
+        actions = data.get("actions")
+        if isinstance(actions, Sequence) and not isinstance(actions, str):
+            if not any(isinstance(own, (list, tuple)) for own in actions):
+                players = data.get("players", 2)
+                actions = [actions] * players if isinstance(players, int) and 0 < players <= 8 else [actions]
+            texts = [[_text(name) for name in own] if isinstance(own, (list, tuple)) else own for own in actions]
+            return {**data, "actions": texts}
+        return data
+
+    @field_validator("payoffs", mode="before")
+    @classmethod
+    def _keys_are_texts(cls, value: Any) -> Any:
+        return {_text(key): numbers for key, numbers in value.items()} if isinstance(value, Mapping) else value
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> PayoffTable:
+        if len(self.actions) != self.players:
+            raise ValueError(f"there are actions for {len(self.actions)} players, but {self.players} players")
+        for own in self.actions:
+            if len(set(own)) < len(own):
+                raise ValueError(f"an action stands twice: {', '.join(own)}")
+        check_size([len(own) for own in self.actions])
+        wanted = {" ".join(profile) for profile in product(*self.actions)}
+        given = [" ".join(_parts(key)) for key in self.payoffs]
+        if missing := sorted(wanted - set(given)):
+            raise ValueError(f"payoffs are missing for: {', '.join(missing[:5])}")
+        if unknown := sorted(set(given) - wanted):
+            raise ValueError(f"there are payoffs for what can't be played: {', '.join(unknown[:5])}")
+        if len(given) > len(wanted):
+            raise ValueError("the payoffs of a combination stand twice")
+        for key, numbers in self.payoffs.items():
+            if len(numbers) != self.players:
+                raise ValueError(f"'{key}' needs {self.players} payoffs, not {len(numbers)}")
+        if (self.cooperate is None) != (self.defect is None):
+            raise ValueError("give both 'cooperate' and 'defect', or neither")
+        for named in (self.cooperate, self.defect):
+            if named is not None and " ".join(_parts(named)) not in wanted:
+                raise ValueError(f"'{named}' is no combination of the players' actions")
+        return self
+
+    def game(self) -> NormalForm:
+        """Return the game, with neutral labels for its actions."""
+        return _game(self.model_dump_json())
+
+    def _make(self) -> NormalForm:
+        shape = tuple(len(own) for own in self.actions)
+        payoffs = np.empty((*shape, self.players), dtype=object)
+        for key, numbers in self.payoffs.items():
+            for player, number in enumerate(numbers):
+                payoffs[(*self._profile(key), player)] = number
+        both = (None if key is None else self._profile(key) for key in (self.cooperate, self.defect))
+        return NormalForm(tuple(map(neutral_labels, shape)), payoffs, *both)
+
+    def _profile(self, key: str) -> Profile:
+        return tuple(own.index(name) for own, name in zip(self.actions, _parts(key), strict=True))
+
+
+@lru_cache(maxsize=64)
+def _game(table: str) -> NormalForm:
+    return PayoffTable.model_validate_json(table)._make()
+
+
+def read_table(text: str, where: str) -> PayoffTable:
+    """Return the payoff table that a YAML text holds.
+
+    Parameters
+    ----------
+    where
+        What to call the text in errors.
+
+    Raises
+    ------
+    UsageError
+        If it is no YAML or no payoff table.
+    """
+    import yaml
+
+    try:
+        data = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise UsageError(f"{where} is no YAML: {error}") from error
+    try:
+        return PayoffTable.model_validate(data)
+    except ValidationError as error:
+        raise UsageError(f"{where} is no payoff table:\n{explain(error)}") from error
+
+
+def load_table(path: Path) -> PayoffTable:
+    """Return the payoff table in a YAML file.
+
+    Raises
+    ------
+    UsageError
+        If there is no such file, or it holds none.
+    """
+    try:
+        return read_table(path.read_text(encoding="utf-8"), str(path))
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"the payoff table can't be read: {path}: {error}") from error
+
+
+def _parts(key: str) -> list[str]:
+    return key.replace(",", " ").split()
+
+
+def _text(name: object) -> str:
+    if isinstance(name, bool):
+        raise ValueError("YAML takes this action for yes or no; write it in quotes")
+    return str(name)

@@ -1,0 +1,257 @@
+"""Repeated games of n players who cooperate or defect: the family that strategies written as code play.
+
+Some have the names of behavioural games, but they are a family of their own (`REPEATED`). Everything is computed for
+any number of groups at once. This module is light: it is imported in the worker processes, too.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labmates.errors import UsageError, unknown_name
+
+Actions = NDArray[np.bool_]
+"""True where a player cooperates; shape ``(groups, players)`` in a round, ``(groups, rounds, players)`` in a game."""
+Payoffs = NDArray[np.float64]
+
+MOST_PLAYERS, MOST_ROUNDS = 4096, 1000
+
+
+@dataclass(frozen=True)
+class RepeatedGame(ABC):
+    """A game that a group of `n_players` plays for `n_rounds` rounds.
+
+    Raises
+    ------
+    UsageError
+        If a parameter is out of bounds.
+    """
+
+    n_players: int
+    n_rounds: int = 20
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    summary: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        _check("n_players", self.n_players, 2, MOST_PLAYERS)
+        _check("n_rounds", self.n_rounds, 1, MOST_ROUNDS)
+        self.check()
+
+    @abstractmethod
+    def check(self) -> None:
+        """Check the parameters of this game alone."""
+
+    @abstractmethod
+    def bounds(self) -> tuple[float, float]:
+        """Return the least and the greatest mean payoff of a player per round."""
+
+    @abstractmethod
+    def payoffs(self, cooperate: Actions, stock: Payoffs | None) -> Payoffs:
+        """Return what each player gets in a round; shape ``(groups, players)``."""
+
+    def start(self, groups: int) -> Payoffs | None:
+        """Return the stock of each group before the first round; None in a game that has none."""
+        return None
+
+    def next_stock(self, stock: Payoffs | None, payoffs: Payoffs) -> Payoffs | None:
+        """Return the stocks after a round in which players got `payoffs`."""
+        return stock
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Parameters of this game alone, by name."""
+        shared = {field.name for field in fields(RepeatedGame)}
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in shared}
+
+    def play(self, actions: Actions) -> Payoffs:
+        """Return the payoffs of whole games, ``(groups, rounds, players)``, of all actions of these."""
+        groups, rounds, _ = actions.shape
+        stock = self.start(groups)
+        paid = np.empty(actions.shape)
+        for t in range(rounds):
+            paid[:, t] = self.payoffs(actions[:, t], stock)
+            stock = self.next_stock(stock, paid[:, t])
+        return paid
+
+    def efficiency(self, welfare: float) -> float:
+        """Return where a mean payoff per round lies between the bounds, 0 to 1; 1 if they are the same."""
+        low, high = self.bounds()
+        return (welfare - low) / (high - low) if low < high else 1.0
+
+
+@dataclass(frozen=True)
+class PublicGoods(RepeatedGame):
+    """What cooperators contribute is multiplied and shared out among all; who defects keeps the own contribution.
+
+    Parameters
+    ----------
+    k
+        What becomes of a contribution; more than 1 and less than the number of players.
+    """
+
+    k: float = 2
+
+    name: ClassVar[str] = "public-goods"
+    title: ClassVar[str] = "Public goods"
+    summary: ClassVar[str] = "Each player gets k·c/n, and 1 more for defecting, where c of n players cooperate."
+
+    def check(self) -> None:
+        """Check that there is a dilemma."""
+        if not 1 < self.k < self.n_players:
+            raise UsageError(
+                f"k must be more than 1 and less than the number of players ({self.n_players}), not {self.k:g}"
+            )
+
+    def bounds(self) -> tuple[float, float]:
+        """Return the payoffs when all defect and when all cooperate."""
+        return 1.0, float(self.k)
+
+    def payoffs(self, cooperate: Actions, stock: Payoffs | None) -> Payoffs:
+        """Return the share of the public good, and what was kept."""
+        share = self.k * cooperate.sum(axis=1) / self.n_players
+        return np.asarray(share[:, None] + ~cooperate)
+
+
+@dataclass(frozen=True)
+class CollectiveRisk(RepeatedGame):
+    """If enough players cooperate, all get a benefit; who defects has 1 more in any case.
+
+    Parameters
+    ----------
+    m
+        Cooperators that it takes; by default half of the players, at least 2.
+    k
+        The benefit; more than 0.
+    """
+
+    m: int | None = None
+    k: float = 2
+
+    name: ClassVar[str] = "collective-risk"
+    title: ClassVar[str] = "Collective risk"
+    summary: ClassVar[str] = "Each player gets k if at least m cooperate, and 1 more for defecting."
+
+    def __post_init__(self) -> None:
+        if self.m is None:
+            object.__setattr__(self, "m", max(2, self.n_players // 2))
+        super().__post_init__()
+
+    @property
+    def threshold(self) -> int:
+        """Cooperators that it takes."""
+        assert self.m is not None
+        return self.m
+
+    def check(self) -> None:
+        """Check that the threshold can be reached, and not by one player alone."""
+        _check("m", self.threshold, 2, self.n_players)
+        if not (math.isfinite(self.k) and self.k > 0):
+            raise UsageError(f"k must be more than 0, not {self.k:g}")
+
+    def bounds(self) -> tuple[float, float]:
+        """Return the payoffs when one cooperator too few, and when just enough cooperate."""
+        defectors = self.n_players - self.threshold
+        return (defectors + 1) / self.n_players, self.k + defectors / self.n_players
+
+    def payoffs(self, cooperate: Actions, stock: Payoffs | None) -> Payoffs:
+        """Return the benefit where the threshold is reached, and what was kept."""
+        benefit = self.k * (cooperate.sum(axis=1) >= self.threshold).astype(np.float64)
+        return np.asarray(benefit[:, None] + ~cooperate)
+
+
+@dataclass(frozen=True)
+class CommonPool(RepeatedGame):
+    """Each player harvests a share of a stock, twice as much by defecting; what is left of it grows.
+
+    Parameters
+    ----------
+    capacity
+        The greatest stock, with which a game starts; by default 4 for each player.
+    """
+
+    capacity: int | None = None
+
+    name: ClassVar[str] = "common-pool"
+    title: ClassVar[str] = "Common pool"
+    summary: ClassVar[str] = (
+        "Each player takes S/(2n) of the stock S, twice as much by defecting; what is left, S', grows by 2S'(1 - S'/K) "
+        "up to the capacity K."
+    )
+
+    def __post_init__(self) -> None:
+        if self.capacity is None:
+            object.__setattr__(self, "capacity", 4 * self.n_players)
+        super().__post_init__()
+
+    @property
+    def most(self) -> int:
+        """The greatest stock."""
+        assert self.capacity is not None
+        return self.capacity
+
+    def check(self) -> None:
+        """Check that there is enough for all."""
+        _check("capacity", self.most, 2 * self.n_players, 10**9)
+
+    def bounds(self) -> tuple[float, float]:
+        """Return the payoffs when all defect at once, and when all cooperate but in the last round.
+
+        These are the published bounds; a group that leaves a part of the stock in the last round can get less.
+        """
+        each = self.most / self.n_players
+        return each / self.n_rounds, 0.5 * each * (self.n_rounds + 1) / self.n_rounds
+
+    def start(self, groups: int) -> Payoffs:
+        """Return the stock of each group before the first round."""
+        return np.full(groups, float(self.most))
+
+    def payoffs(self, cooperate: Actions, stock: Payoffs | None) -> Payoffs:
+        """Return what each player takes."""
+        assert stock is not None
+        share = (0.5 * stock / self.n_players)[:, None]
+        return np.asarray(share + share * ~cooperate)
+
+    def next_stock(self, stock: Payoffs | None, payoffs: Payoffs) -> Payoffs:
+        """Return what is left and has grown."""
+        assert stock is not None
+        left = stock - payoffs.sum(axis=1)
+        return np.asarray(np.minimum(left + 2 * left * (1 - left / self.most), self.most))
+
+
+REPEATED: dict[str, type[RepeatedGame]] = {game.name: game for game in (PublicGoods, CollectiveRisk, CommonPool)}
+"""All repeated games by name."""
+
+
+def make_repeated(
+    name: str, n_players: int, n_rounds: int = 20, rules: Mapping[str, Any] | None = None
+) -> RepeatedGame:
+    """Return the repeated game called `name`.
+
+    Raises
+    ------
+    UsageError
+        If there is none, or a parameter is unknown or out of bounds.
+    """
+    if name not in REPEATED:
+        raise unknown_name("repeated game", name, REPEATED)
+    found = REPEATED[name]
+    rules = {key: value for key, value in (rules or {}).items() if value is not None}
+    own = {field.name: field for field in fields(found)}.keys() - {"n_players", "n_rounds"}
+    unknown = sorted(rules.keys() - own)
+    if unknown:
+        raise UsageError(f"{name} has no parameter '{unknown[0]}'; it has {', '.join(sorted(own))}")
+    return found(n_players, n_rounds, **rules)
+
+
+def _check(name: str, value: object, low: int, high: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+        raise UsageError(f"{name} must be a whole number from {low} to {high}, not {value}")

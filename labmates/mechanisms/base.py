@@ -1,0 +1,301 @@
+"""What a mechanism is: a rule around a game, told as a conversation with those who play.
+
+A mechanism is a frozen model of its parameters with one method that matters, `Mechanism.play`: a generator that yields
+questions to players, is sent their answers, and returns what came of it. It gets what is played under it as a function,
+so that mechanisms can be put around each other: a contract around a repeated game is agreed on once, a repetition
+around a contract has one agreed on in every round. Who answers is not known here: a model, a scripted player, a test.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from labmates.games.normal_form import NormalForm
+from labmates.mechanisms.norms import Past
+
+Stage = Literal["choose", "propose", "vote", "sign"]
+STAGES: tuple[Stage, ...] = ("propose", "vote", "sign", "choose")
+Answer = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Blank:
+    """One blank of a form.
+
+    Attributes
+    ----------
+    name
+        Its key in the answer.
+    allowed
+        The least and the most of a whole number, the texts to choose from, or None for true or false.
+    """
+
+    name: str
+    allowed: range | tuple[str, ...] | None
+    about: str = ""
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """The form of an answer.
+
+    Attributes
+    ----------
+    fallback
+        What counts as the answer of somebody who gives none that can be used.
+    total
+        What its numbers have to add up to; None if they need not.
+    """
+
+    blanks: tuple[Blank, ...]
+    fallback: Answer
+    total: int | None = None
+
+
+@dataclass(frozen=True)
+class Question:
+    """What one player is asked.
+
+    Attributes
+    ----------
+    agent, seat
+        Who is asked, and where it sits in the game; both from 0.
+    step
+        A name that no other question of the same match has.
+    round
+        From 1; 0 where there are no rounds.
+    told
+        What the player gets to know beside the rules, one section each.
+    ask
+        What is asked for.
+    facts
+        What is told, as data: ``past`` (where games are played again and again), ``proposals``, ``design``,
+        ``in_force``.
+    shared
+        The answer depends on nothing but who is asked and its seat, so that it may be asked for once for all matches.
+    """
+
+    agent: int
+    seat: int
+    stage: Stage
+    step: str
+    round: int
+    told: tuple[str, ...]
+    ask: str
+    sheet: Sheet
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    shared: bool = False
+
+
+@dataclass(frozen=True)
+class Played:
+    """One time that the game was played.
+
+    Attributes
+    ----------
+    agents
+        Who sat where.
+    mixes
+        The distributions that were handed in, in percent.
+    actions
+        What was drawn from them, as labels.
+    payoffs, expected
+        What came of it, and what was to be expected of the distributions.
+    weight
+        What it counts in the payoff of its players.
+    """
+
+    step: str
+    round: int
+    agents: tuple[int, ...]
+    mixes: tuple[tuple[int, ...], ...]
+    actions: tuple[str, ...]
+    payoffs: tuple[float, ...]
+    expected: tuple[float, ...]
+    weight: float
+
+
+@dataclass(frozen=True)
+class Negotiated:
+    """One time that a design was proposed and voted on.
+
+    Attributes
+    ----------
+    proposals
+        By seat; None for who proposed nothing.
+    stable
+        For each proposal whether full cooperation is a Nash equilibrium under it, and whether it is weakly dominant;
+        None for no proposal.
+    votes
+        By seat, the seats whose proposals were approved of.
+    winners
+        The seats of the proposals that were played.
+    tied
+        How many proposals had the most approvals.
+    signed
+        For each winner, by seat; empty where nobody has to sign.
+    """
+
+    step: str
+    round: int
+    agents: tuple[int, ...]
+    proposals: tuple[Answer | None, ...]
+    stable: tuple[tuple[bool, bool] | None, ...]
+    votes: tuple[tuple[int, ...], ...]
+    winners: tuple[int, ...]
+    tied: int
+    signed: tuple[tuple[bool, ...], ...] = ()
+
+
+@dataclass(frozen=True)
+class Seats:
+    """Who plays, and what they have been told so far.
+
+    Attributes
+    ----------
+    agents
+        Who sits at each seat; for a mechanism that seats them itself, everybody.
+    roles
+        The seat that each is to have; those of a match are 0, 1 and so on.
+    step
+        Beginning of the names of all questions.
+    seed
+        Whatever is drawn at random derives from it and the step.
+    told, facts
+        By seat; see `Question`.
+    weight
+        What counts of what is played here.
+    log
+        What has happened; mechanisms add to it.
+    """
+
+    agents: tuple[int, ...]
+    roles: tuple[int, ...]
+    seed: int
+    step: str = ""
+    round: int = 0
+    told: tuple[tuple[str, ...], ...] = ()
+    facts: tuple[Mapping[str, Any], ...] = ()
+    weight: float = 1.0
+    log: list[Played | Negotiated] = field(default_factory=list)
+
+    def telling(self, told: Sequence[str], facts: Sequence[Mapping[str, Any]], **changes: Any) -> Seats:
+        """Return the same seats where each player has been told something more."""
+        before = self.told or ((),) * len(told)
+        known: Sequence[Mapping[str, Any]] = self.facts or ({},) * len(facts)
+        return replace(
+            self,
+            told=tuple((*had, one) if one else had for had, one in zip(before, told, strict=True)),
+            facts=tuple({**had, **one} for had, one in zip(known, facts, strict=True)),
+            **changes,
+        )
+
+    def ask(self, stage: Stage, asks: Sequence[str], sheets: Sequence[Sheet], **more: Any) -> list[Question]:
+        """Return a question to every player."""
+        told = self.told or ((),) * len(self.agents)
+        facts: Sequence[Mapping[str, Any]] = self.facts or ({},) * len(self.agents)
+        return [
+            Question(
+                agent=agent,
+                seat=self.roles[place],
+                stage=stage,
+                step=f"{self.step}{stage}",
+                round=self.round,
+                told=told[place],
+                ask=asks[place],
+                sheet=sheets[place],
+                facts=facts[place],
+                **more,
+            )
+            for place, agent in enumerate(self.agents)
+        ]
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of playing, by place in `Seats.agents`: payoffs, what was to be expected, and what each did."""
+
+    payoffs: tuple[float, ...]
+    expected: tuple[float, ...]
+    deeds: tuple[str, ...]
+
+
+Play = Generator[list[Question], list[Answer], Result]
+Then = Callable[[NormalForm, Seats], Play]
+
+
+@dataclass(frozen=True)
+class Calls:
+    """How many questions are asked: in each match, and once for each model and seat."""
+
+    per_match: int
+    shared: int = 0
+
+
+class Mechanism(BaseModel, ABC):
+    """A rule around a game; a frozen model of its parameters.
+
+    Attributes
+    ----------
+    name, title
+        What it is called, by a computer and by people.
+    summary
+        The rule in a sentence or two, for people.
+    seats_itself
+        Whether it gets everybody together and says who plays with whom, instead of one match.
+    is_theorem
+        Whether the cooperative payoff is that of an equilibrium under it (CoopEval, theorem 1).
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    summary: ClassVar[str]
+    seats_itself: ClassVar[bool] = False
+    is_theorem: ClassVar[bool] = True
+
+    @abstractmethod
+    def rules(self, game: NormalForm) -> str:
+        """Return what all players are told of the mechanism before anything else; empty for nothing."""
+
+    @abstractmethod
+    def play(self, game: NormalForm, seats: Seats, then: Then) -> Play:
+        """Let the game be played under the mechanism.
+
+        Parameters
+        ----------
+        then
+            What is played under it: the game itself, or another mechanism around it.
+        """
+
+    @abstractmethod
+    def calls(self, game: NormalForm, inner: Calls) -> Calls:
+        """Return how many questions `play` asks, if what is under it asks `inner`."""
+
+    def check(self, game: NormalForm) -> None:
+        """Check that the mechanism can be put around a game.
+
+        Raises
+        ------
+        UsageError
+            If it can't.
+        """
+
+    def follow(self, game: NormalForm, question: Question) -> Answer:
+        """Return what the strategy of theorem 1 answers."""
+        from labmates.mechanisms.theorem import follow
+
+        view = game.seen_by(question.seat)
+        return follow(view, question.stage, question.facts, question.seat, question.sheet)
+
+
+def past_of(facts: Mapping[str, Any]) -> Past | None:
+    """Return what a player knows of earlier rounds; None where games are not played again."""
+    past: Past | None = facts.get("past")
+    return past

@@ -1,0 +1,214 @@
+"""What holds for every mechanism, ours and those of other packages: `check_mechanism`."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from labmates.games.dilemmas import DILEMMAS, get_dilemma
+from labmates.games.normal_form import NormalForm, find_dilemma
+from labmates.mechanisms.base import STAGES, Answer, Mechanism, Negotiated, Played, Question, Result, Seats
+from labmates.mechanisms.play import around, calls_of
+from labmates.mechanisms.repetition import Repeated
+
+Respond = Callable[[Question], Answer]
+
+_PLAYS = 20
+_PLACES = 12
+"""At so many questions a deviation from the theorem's strategy is tried."""
+_TOLERANCE = 1e-9
+_COPIES = 2
+"""How many models there are where a mechanism seats them itself."""
+
+
+def check_mechanism(mechanism: Mechanism, games: Mapping[str, NormalForm] | None = None, *, seed: int = 0) -> list[str]:
+    """Return what is wrong with a mechanism; nothing for one that is as it should be.
+
+    Checked, in each game: questions have forms that their fallback fits, and as many are asked as `calls` says; the
+    same seed gives the same play; what is played counts 1 in all; no points are made or lost, that is, payoffs of a
+    round add up to what some play of the game itself gives; players who want nothing of the mechanism get what they
+    would get without it; and, for one that says so (`is_theorem`), whoever follows the strategy of theorem 1 gets the
+    cooperative payoff, and gains nothing by leaving it once (at places drawn at random).
+
+    Parameters
+    ----------
+    games
+        By name; by default our own dilemmas that it can be put around.
+    seed
+        Of the random plays.
+    """
+    if games is None:
+        games = {name: get_dilemma(name).game() for name in DILEMMAS.names() if DILEMMAS.is_own(name)}
+    problems = []
+    for name, game in games.items():
+        for check in (_asks_well, _keeps_points, _can_be_ignored, _is_equilibrium):
+            try:
+                problems += [f"{name}: {problem}" for problem in check(mechanism, game, seed)]
+            except Exception as error:
+                problems.append(f"{name}: {_WHAT[check]} failed: {type(error).__name__}: {error}")
+    return problems
+
+
+def play_with(
+    mechanism: Mechanism, game: NormalForm, respond: Respond, *, seed: int = 0
+) -> tuple[Result, list[Played | Negotiated], list[Question]]:
+    """Let the game be played under a mechanism by whoever responds; return the result, the log and all questions.
+
+    Where the mechanism seats everybody itself, there are two agents for each seat.
+    """
+    copies = _COPIES if mechanism.seats_itself else 1
+    agents = tuple(range(game.players * copies))
+    log: list[Played | Negotiated] = []
+    seats = Seats(agents, tuple(agent % game.players for agent in agents), seed, log=log)
+    play = around([mechanism])(game, seats)
+    asked: list[Question] = []
+    try:
+        questions = next(play)
+        while True:
+            asked += questions
+            questions = play.send([respond(question) for question in questions])
+    except StopIteration as end:
+        return end.value, log, asked
+
+
+def random_answer(question: Question, rng: random.Random) -> Answer:
+    """Return an answer that the form allows, drawn at random."""
+    sheet = question.sheet
+    if sheet.total is not None:
+        cuts = sorted(rng.randint(0, sheet.total) for _ in sheet.blanks[1:])
+        parts = [end - start for start, end in zip([0, *cuts], [*cuts, sheet.total], strict=True)]
+        return {blank.name: part for blank, part in zip(sheet.blanks, parts, strict=True)}
+    return {
+        blank.name: rng.random() < 0.5 if blank.allowed is None else rng.choice(blank.allowed) for blank in sheet.blanks
+    }
+
+
+def _asks_well(mechanism: Mechanism, game: NormalForm, seed: int) -> Iterator[str]:
+    mechanism.check(game)
+    if not isinstance(mechanism.rules(game), str):
+        yield "its rules are no text"
+    rng = random.Random(seed)
+    _, _, asked = play_with(mechanism, game, lambda question: random_answer(question, rng), seed=seed)
+    names = [(question.step, question.agent) for question in asked]
+    if len(set(names)) < len(names):
+        yield "two questions to the same player have the same step"
+    for question in asked:
+        if question.stage not in STAGES:
+            yield f"a stage is called '{question.stage}'; there are {', '.join(STAGES)}"
+            return
+        known = {blank.name for blank in question.sheet.blanks}
+        if question.sheet.fallback and set(question.sheet.fallback) != known:
+            yield f"the fallback of '{question.stage}' does not fit its form"
+            return
+    calls = calls_of([mechanism], game)
+    matches = _COPIES if mechanism.seats_itself else 1
+    expected = calls.per_match * matches + sum(question.shared for question in asked)
+    if len(asked) != expected:
+        yield f"it says that it asks {expected} questions, and asks {len(asked)}"
+
+
+def _keeps_points(mechanism: Mechanism, game: NormalForm, seed: int) -> Iterator[str]:
+    sums = game.payoffs.sum(axis=-1)
+    low, high = float(sums.min()), float(sums.max())
+    for number in range(_PLAYS if not isinstance(mechanism, Repeated) else 2):
+        plays = []
+        for _ in range(2):
+            rng = random.Random(seed + number)
+            plays.append(play_with(mechanism, game, lambda asked, rng=rng: random_answer(asked, rng), seed=number))  # type: ignore[misc]
+        (result, log, _), (again, _, _) = plays
+        if result != again:
+            yield "the same seed and the same answers give another result"
+        rounds = [one for one in log if isinstance(one, Played)]
+        for one in rounds:
+            if not low - _TOLERANCE <= sum(one.payoffs) <= high + _TOLERANCE:
+                yield f"points are made or lost: the payoffs {one.payoffs} add up to what no play of the game gives"
+                return
+        weights = _weights(rounds, len(result.payoffs))
+        if not np.allclose(weights, 1.0, rtol=0, atol=_TOLERANCE):
+            yield f"what is played counts {weights[0]:g} for a player, not 1"
+            return
+        counted = np.zeros(len(result.payoffs))
+        for one in rounds:
+            counted[list(one.agents)] += one.weight * np.array(one.payoffs)
+        if not np.allclose(counted, result.payoffs, rtol=0, atol=_TOLERANCE):
+            yield "the result is not what its rounds add up to"
+            return
+
+
+def _weights(rounds: Sequence[Played], players: int) -> Any:
+    weights = np.zeros(players)
+    for one in rounds:
+        weights[list(one.agents)] += one.weight
+    return weights
+
+
+def _can_be_ignored(mechanism: Mechanism, game: NormalForm, seed: int) -> Iterator[str]:
+    """Let all take the last action of the game itself, approve of nothing and sign nothing."""
+    last = tuple(len(own) - 1 for own in game.labels)
+    rng = random.Random(seed)
+
+    def ignore(question: Question) -> Answer:
+        if question.stage == "propose":
+            return random_answer(question, rng)
+        if question.stage == "choose":
+            own = game.labels[question.seat][-1]
+            return {blank.name: 100 if blank.name == own else 0 for blank in question.sheet.blanks}
+        return {blank.name: False for blank in question.sheet.blanks}
+
+    result, _, _ = play_with(mechanism, game, ignore, seed=seed)
+    wanted = np.resize(game.table[last], len(result.payoffs))
+    if not np.allclose(result.payoffs, wanted, rtol=0, atol=_TOLERANCE):
+        yield f"players who want nothing of the mechanism get {result.payoffs}, and without it {tuple(wanted)}"
+
+
+def _is_equilibrium(mechanism: Mechanism, game: NormalForm, seed: int) -> Iterator[str]:
+    dilemma = find_dilemma(game)
+    if not mechanism.is_theorem or dilemma is None:
+        return
+
+    def loyal(question: Question) -> Answer:
+        return mechanism.follow(game, question)
+
+    result, _, asked = play_with(mechanism, game, loyal, seed=seed)
+    wanted = np.resize(game.table[dilemma.cooperate], len(result.payoffs))
+    if not np.allclose(result.payoffs, wanted, rtol=0, atol=_TOLERANCE):
+        yield f"who follows the theorem's strategy gets {result.payoffs}, not {tuple(map(float, wanted))}"
+        return
+    rng = random.Random(seed)
+    last_round = max(question.round for question in asked)
+    # The last round stands for all to come, in which there is nobody left to answer a deviation.
+    places = [question for question in asked if not question.round or question.round < last_round]
+    for question in rng.sample(places, min(_PLACES, len(places))):
+        for other in _deviations(question, rng):
+
+            def leave(one: Question, left: Question = question, other: Answer = other) -> Answer:
+                return other if (one.step, one.agent) == (left.step, left.agent) else loyal(one)
+
+            gained, _, _ = play_with(mechanism, game, leave, seed=seed)
+            before, after = result.payoffs[question.agent], gained.payoffs[question.agent]
+            if after > before + _TOLERANCE:
+                yield f"a player gains by answering {dict(other)} at '{question.step}': {after:g} instead of {before:g}"
+                return
+
+
+def _deviations(question: Question, rng: random.Random) -> Iterator[Answer]:
+    """Return what a player may answer instead: every pure action, every yes or no, and a few other designs."""
+    names = [blank.name for blank in question.sheet.blanks]
+    if question.stage == "choose":
+        yield from ({name: 100 if name == chosen else 0 for name in names} for chosen in names)
+    elif question.stage == "propose":
+        yield from (random_answer(question, rng) for _ in range(3))
+    else:
+        yield dict.fromkeys(names, True)
+        yield dict.fromkeys(names, False)
+
+
+_WHAT: dict[Any, str] = {
+    _asks_well: "asking",
+    _keeps_points: "counting points",
+    _can_be_ignored: "being ignored",
+    _is_equilibrium: "the theorem's strategy",
+}

@@ -1,0 +1,80 @@
+"""Mediation: players may let a mediator act for them, who looks at how many do (CoopEval, section 3)."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import ClassVar
+
+import numpy as np
+
+from labmates.errors import UsageError
+from labmates.games.normal_form import NormalForm, check_size
+from labmates.mechanisms.base import Answer, Blank, Sheet
+from labmates.mechanisms.negotiation import Negotiation, cooperation
+
+DELEGATE = "delegate"
+
+
+class Mediation(Negotiation):
+    """A mediator that is agreed on plays one action for all who delegate to it."""
+
+    name: ClassVar[str] = "mediation"
+    title: ClassVar[str] = "Mediation"
+    summary: ClassVar[str] = (
+        "Players propose mediators and vote. A mediator says, for each number of delegators, which action it takes for "
+        "each of them; the game gets one more action, to delegate."
+    )
+    thing: ClassVar[str] = "mediator"
+
+    def rules(self, game: NormalForm) -> str:
+        """Say what a mediator is."""
+        return (
+            "Before the game, players agree on a mediator: each proposes one, and all vote by approval; a tie is "
+            f'broken by chance. In the game there is one more action, "{DELEGATE}": whoever takes it lets the mediator '
+            "act. "
+            "The mediator looks at nothing but how many players delegate, and takes the same action for each of them, "
+            "as it was laid down."
+        )
+
+    def check(self, game: NormalForm) -> None:
+        """Check that all players have as many actions, since the mediator takes one for all."""
+        if len(set(map(len, game.labels))) > 1:
+            raise UsageError("a mediator needs a game in which all players have the same number of actions")
+        if any(DELEGATE in own for own in game.labels):
+            raise UsageError("a mediator can't be put around a game that has one already")
+        check_size([len(own) + 1 for own in game.labels])
+
+    def sheet(self, game: NormalForm) -> Sheet:
+        """Return a blank for each number of delegators."""
+        return Sheet(
+            tuple(
+                Blank(str(number), game.labels[0], f"the action when {number} of {game.players} delegate")
+                for number in range(1, game.players + 1)
+            ),
+            {},
+        )
+
+    def ask_for(self, game: NormalForm) -> str:
+        """Ask for a mediator."""
+        return "Propose a mediator: for each number of players who delegate, the action that it takes for each of them."
+
+    def tell(self, game: NormalForm, design: Answer) -> str:
+        """Say which action is taken for how many delegators."""
+        return ", ".join(f"{design[str(number)]} if {number} delegate" for number in range(1, game.players + 1))
+
+    def apply(self, game: NormalForm, design: Answer) -> NormalForm:
+        """Return the game with one more action."""
+        n, more = game.players, len(game.labels[0])
+        taken = [game.labels[0].index(design[str(number)]) for number in range(1, n + 1)]
+        payoffs = np.empty((more + 1,) * n + (n,), dtype=object)
+        for profile in product(range(more + 1), repeat=n):
+            delegators = sum(action == more for action in profile)
+            acted = tuple(taken[delegators - 1] if action == more else action for action in profile)
+            payoffs[profile] = game.payoffs[acted]
+        everybody = (taken[-1],) * n
+        return NormalForm(
+            tuple((*own, DELEGATE) for own in game.labels),
+            payoffs,
+            (more,) * n if everybody == cooperation(game) else None,
+            game.defect,
+        )

@@ -1,0 +1,29 @@
+"""No mechanism: the game is played once."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from labmates.games.normal_form import NormalForm
+from labmates.mechanisms.base import Calls, Mechanism, Play, Seats, Then
+
+
+class NoMechanism(Mechanism):
+    """One simultaneous choice."""
+
+    name: ClassVar[str] = "none"
+    title: ClassVar[str] = "No mechanism"
+    summary: ClassVar[str] = "Everybody chooses once, at the same time."
+    is_theorem: ClassVar[bool] = False
+
+    def rules(self, game: NormalForm) -> str:
+        """Say that there is one round."""
+        return "The game is played once."
+
+    def play(self, game: NormalForm, seats: Seats, then: Then) -> Play:
+        """Let the game be played."""
+        return (yield from then(game, seats))
+
+    def calls(self, game: NormalForm, inner: Calls) -> Calls:
+        """Add nothing."""
+        return inner

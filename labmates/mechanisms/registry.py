@@ -1,0 +1,111 @@
+"""Mechanisms by name; other packages add theirs through the entry-point group ``labmates.mechanisms``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import ValidationError
+
+from labmates.errors import UsageError, explain
+from labmates.games.normal_form import NormalForm
+from labmates.mechanisms.base import Mechanism
+from labmates.registry import Registry
+
+_NAMED = re.compile(r"([^()\s]+)(?:\(([^()]*)\))?")
+
+MECHANISMS: Registry[type[Mechanism]] = Registry(
+    "mechanism",
+    "labmates.mechanisms",
+    {
+        "none": "labmates.mechanisms.none:NoMechanism",
+        "repetition": "labmates.mechanisms.repetition:Repetition",
+        "reputation": "labmates.mechanisms.reputation:Reputation",
+        "mediation": "labmates.mechanisms.mediation:Mediation",
+        "contract": "labmates.mechanisms.contract:Contract",
+    },
+)
+
+
+def split_terms(name: str) -> tuple[str, dict[str, str]]:
+    """Return a name without the values in brackets, and these: ``reputation(order=3)`` is ``reputation`` and its order.
+
+    Raises
+    ------
+    UsageError
+        If what stands in brackets is not ``NAME=VALUE, NAME=VALUE``.
+    """
+    given: dict[str, str] = {}
+    plain = []
+    for part in name.split("+"):
+        found = _NAMED.fullmatch(part.strip())
+        if found is None:
+            raise UsageError(f"'{name}' is no mechanism; write for instance reputation(order=3) or contract+repetition")
+        plain.append(found[1])
+        for pair in filter(None, (found[2] or "").split(",")):
+            field, equals, value = pair.partition("=")
+            if not equals:
+                raise UsageError(f"'{name}': brackets hold NAME=VALUE, for instance reputation(order=3)")
+            given[field.strip()] = value.strip()
+    return "+".join(plain), given
+
+
+def make_mechanisms(name: str, parameters: Mapping[str, Any] | None = None) -> tuple[Mechanism, ...]:
+    """Return the mechanisms that a name stands for, the outermost first.
+
+    Parameters
+    ----------
+    name
+        A mechanism, or several with a plus sign between them: ``contract+repetition`` is a contract that is agreed on
+        once for a repeated game. Values of parameters may stand in brackets: ``reputation(order=3)``.
+    parameters
+        Other values of their parameters; each is given to those that have it.
+
+    Raises
+    ------
+    UsageError
+        If there is no such mechanism, or the parameters are not theirs or out of bounds.
+    """
+    name, own = split_terms(name)
+    kinds = [_kind(part) for part in name.split("+")]
+    # A choice among numbers takes no texts, which is what a command line gives.
+    given = {
+        field: int(value) if str(value).isdecimal() else value for field, value in {**(parameters or {}), **own}.items()
+    }
+    known = {field for kind in kinds for field in kind.model_fields}
+    if unknown := sorted(set(given) - known):
+        has = f"has {', '.join(sorted(known))}" if known else "has no parameters"
+        raise UsageError(f"unknown parameter '{unknown[0]}': the mechanism '{name}' {has}")
+    if any(kind.seats_itself for kind in kinds[1:]):
+        raise UsageError(
+            f"'{name}': a mechanism with changing co-players stands first, for instance reputation+contract"
+        )
+    if len({kind.name for kind in kinds}) < len(kinds):
+        raise UsageError(f"'{name}': a mechanism stands twice")
+    try:
+        return tuple(
+            kind(**{field: value for field, value in given.items() if field in kind.model_fields}) for kind in kinds
+        )
+    except ValidationError as error:
+        raise UsageError(explain(error)) from error
+
+
+def check_fits(mechanisms: Sequence[Mechanism], game: NormalForm) -> None:
+    """Check that mechanisms can be put around a game.
+
+    Raises
+    ------
+    UsageError
+        If one can't.
+    """
+    for mechanism in mechanisms:
+        mechanism.check(game)
+
+
+def _kind(name: str) -> type[Mechanism]:
+    with MECHANISMS.guarded(name, "can't be used"):
+        found = MECHANISMS.get(name)
+        if not (isinstance(found, type) and issubclass(found, Mechanism)):
+            raise UsageError(f"a mechanism must be a subclass of labmates.mechanisms.base.Mechanism, not {found!r}")
+        return found

@@ -1,0 +1,94 @@
+"""Repetition: the same players play again and again, and remember (direct reciprocity; CoopEval, section 3)."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from labmates.games.discount import discount_weights
+from labmates.games.normal_form import NormalForm
+from labmates.mechanisms.base import Calls, Mechanism, Play, Result, Seats, Then
+from labmates.mechanisms.norms import Deed, Past
+
+
+class Repeated(Mechanism):
+    """What repetition and reputation share: rounds, and what of them is remembered."""
+
+    rounds: int = Field(15, ge=1, le=200, description="Rounds that are played; the last stands for all that follow.")
+    continuation: float = Field(0.8, ge=0, lt=1, description="The probability of another round that players are told.")
+    memory: int = Field(3, ge=1, le=50, description="How many of the last rounds are shown.")
+
+    def calls(self, game: NormalForm, inner: Calls) -> Calls:
+        """Ask in every round; what is shared is asked for once."""
+        return Calls(inner.per_match * self.rounds, inner.shared)
+
+    def weights(self) -> tuple[float, ...]:
+        """Return what each round counts."""
+        return tuple(map(float, discount_weights(self.continuation, self.rounds)))
+
+    @property
+    def percent(self) -> str:
+        """The probability of another round, in words."""
+        return f"{self.continuation * 100:g} %"
+
+
+class Repetition(Repeated):
+    """The same players meet in every round."""
+
+    name: ClassVar[str] = "repetition"
+    title: ClassVar[str] = "Repetition"
+    summary: ClassVar[str] = "The same players play round after round and see what all did in the last ones."
+
+    def rules(self, game: NormalForm) -> str:
+        """Say how rounds go on."""
+        return (
+            f"The game is played round after round by the same players. After each round another one follows with a "
+            f"probability of {self.percent}. You are shown what everybody chose in the last {self.memory} rounds at "
+            f"most. Your points are those of all rounds together."
+        )
+
+    def play(self, game: NormalForm, seats: Seats, then: Then) -> Play:
+        """Let the rounds be played."""
+        past: list[tuple[str, ...]] = []
+        results: list[Result] = []
+        weights = self.weights()
+        for number in range(1, self.rounds + 1):
+            known = past[::-1][: self.memory]
+            told = [_history(known, seat) for seat in seats.roles]
+            facts = [{"past": _past(known, seat)} for seat in seats.roles]
+            now = seats.telling(
+                told,
+                facts,
+                step=f"{seats.step}{number}/",
+                round=number,
+                weight=seats.weight * weights[number - 1],
+            )
+            result = yield from then(game, now)
+            past.append(result.deeds)
+            results.append(result)
+        payoffs = np.array(weights) @ np.array([result.payoffs for result in results])
+        expected = np.array(weights) @ np.array([result.expected for result in results])
+        return Result(tuple(map(float, payoffs)), tuple(map(float, expected)), results[-1].deeds)
+
+
+def _history(known: list[tuple[str, ...]], me: int) -> str:
+    if not known:
+        return "## Earlier rounds\nThis is the first round."
+    lines = []
+    for ago, deeds in enumerate(known, start=1):
+        did = (f"{'you' if seat == me else f'player {seat + 1}'}: {deed}" for seat, deed in enumerate(deeds))
+        lines.append(f"- {ago_text(ago)}: {'; '.join(did)}")
+    return "\n".join(["## Earlier rounds, the last one first", *lines])
+
+
+def _past(known: list[tuple[str, ...]], me: int) -> Past:
+    rounds = tuple((tuple(Deed(seat, seat, deed) for seat, deed in enumerate(deeds)),) for deeds in known)
+    others = tuple(seat for seat in range(len(known[0]) if known else 0) if seat != me)
+    return Past(me, others, rounds)
+
+
+def ago_text(ago: int) -> str:
+    """Return how long ago a round was, in words."""
+    return f"{ago} round{'s' if ago > 1 else ''} ago"

@@ -1,0 +1,180 @@
+"""Reputation: co-players change in every round, but what they did is known.
+
+Indirect reciprocity; CoopEval, section 3.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from labmates.errors import UsageError
+from labmates.games.normal_form import NormalForm
+from labmates.mechanisms.base import Play, Result, Seats, Then
+from labmates.mechanisms.norms import Deed, Match, Past
+from labmates.mechanisms.play import side_by_side
+from labmates.mechanisms.repetition import Repeated, ago_text
+from labmates.seeds import derive
+
+
+@dataclass(frozen=True)
+class _Record:
+    """A match that was played: who did what, and what each got."""
+
+    match: Match
+    payoffs: tuple[float, ...]
+
+
+class Reputation(Repeated):
+    """New co-players in every round, with what is known of them."""
+
+    name: ClassVar[str] = "reputation"
+    title: ClassVar[str] = "Reputation"
+    summary: ClassVar[str] = (
+        "Co-players change in every round. Everybody sees the last matches of its co-players; with order 3 also those "
+        "of the ones with whom these had played, and so on."
+    )
+    seats_itself: ClassVar[bool] = True
+
+    order: Literal[1, 3] = Field(
+        1, description="1: the matches of co-players are shown; 3: also those of their co-players, and so on."
+    )
+    pairing: Literal["uniform", "fixed-seats"] = Field(
+        "uniform",
+        description="Who meets whom: anybody who fits the seat; or everybody keeps one seat for ever (as published).",
+    )
+
+    def rules(self, game: NormalForm) -> str:
+        """Say how rounds go on, and what is known."""
+        more = (
+            " You also see the earlier matches of those with whom your co-players played, and so on."
+            if self.order == 3
+            else ""
+        )
+        return (
+            "There are many agents. The game is played round after round, and in every round your co-players are drawn "
+            "at random from all agents. After each round another one follows with a probability of "
+            f"{self.percent}. You are shown the matches of the last {self.memory} rounds at most in which you or your "
+            f"co-players took part: who chose what, and who got how many points. Others will see yours.{more} Your "
+            "points are those of all rounds together."
+        )
+
+    def play(self, game: NormalForm, seats: Seats, then: Then) -> Play:
+        """Let the rounds be played by everybody."""
+        if len(seats.agents) % game.players:
+            raise UsageError(f"{len(seats.agents)} agents can't all play in groups of {game.players}")
+        totals = {agent: [0.0, 0.0] for agent in seats.agents}
+        deeds: dict[int, str] = {}
+        history: list[list[_Record]] = []
+        names = self._names(seats)
+        for number, weight in enumerate(self.weights(), start=1):
+            groups = [
+                self._seated(game, seats, group, history, names, number, weight * seats.weight)
+                for group in self._groups(game, seats, number)
+            ]
+            results = yield from side_by_side([then(game, group) for group in groups])
+            history.insert(0, [_record(*both) for both in zip(groups, results, strict=True)])
+            for group, result in zip(groups, results, strict=True):
+                for place, agent in enumerate(group.agents):
+                    totals[agent][0] += weight * result.payoffs[place]
+                    totals[agent][1] += weight * result.expected[place]
+                    deeds[agent] = result.deeds[place]
+        return Result(
+            tuple(totals[agent][0] for agent in seats.agents),
+            tuple(totals[agent][1] for agent in seats.agents),
+            tuple(deeds[agent] for agent in seats.agents),
+        )
+
+    def _names(self, seats: Seats) -> dict[int, int]:
+        """Return the number under which others know each agent; it tells nothing of who it is."""
+        numbers = list(range(1, len(seats.agents) + 1))
+        random.Random(derive(seats.seed, "names")).shuffle(numbers)
+        return dict(zip(seats.agents, numbers, strict=True))
+
+    def _groups(self, game: NormalForm, seats: Seats, number: int) -> list[list[int]]:
+        """Draw who plays with whom."""
+        rng = random.Random(derive(seats.seed, "pairing", number))
+        if self.pairing == "uniform" and game.is_symmetric:
+            pool = list(seats.agents)
+            rng.shuffle(pool)
+            return [pool[start : start + game.players] for start in range(0, len(pool), game.players)]
+        by_seat = [
+            [agent for agent, role in zip(seats.agents, seats.roles, strict=True) if role == seat]
+            for seat in range(game.players)
+        ]
+        for pool in by_seat:
+            rng.shuffle(pool)
+        return [list(group) for group in zip(*by_seat, strict=True)]
+
+    def _seated(
+        self,
+        game: NormalForm,
+        seats: Seats,
+        group: list[int],
+        history: list[list[_Record]],
+        names: dict[int, int],
+        number: int,
+        weight: float,
+    ) -> Seats:
+        told, facts = [], []
+        window = history[: self.memory]
+        for seat, agent in enumerate(group):
+            others = [other for other in group if other != agent]
+            known = list(self._known(window, {agent}, set(others)))
+            told.append(_told(game, agent, group, seat, known, names))
+            rounds = tuple(tuple(record.match for record in records) for records in known)
+            facts.append({"past": Past(agent, tuple(others), rounds)})
+        fresh = replace(seats, agents=tuple(group), roles=tuple(range(game.players)), told=(), facts=())
+        return fresh.telling(told, facts, step=f"{seats.step}{number}/{group[0]}/", round=number, weight=weight)
+
+    def _known(self, window: list[list[_Record]], own: set[int], followed: set[int]) -> Iterator[list[_Record]]:
+        """Yield the matches that a player gets to know, by round, the newest first.
+
+        With order 3, whoever is met on the way is followed further back.
+        """
+        followed = followed | own
+        for records in window:
+            seen = [record for record in records if any(deed.agent in followed for deed in record.match)]
+            yield seen
+            if self.order == 3:
+                theirs = (one for one in seen if any(deed.agent in followed - own for deed in one.match))
+                followed = followed | {deed.agent for record in theirs for deed in record.match}
+
+
+def _record(group: Seats, result: Result) -> _Record:
+    match = tuple(
+        Deed(agent, seat, deed) for agent, seat, deed in zip(group.agents, group.roles, result.deeds, strict=True)
+    )
+    return _Record(match, result.payoffs)
+
+
+def _told(
+    game: NormalForm,
+    agent: int,
+    group: list[int],
+    seat: int,
+    known: list[list[_Record]],
+    names: dict[int, int],
+) -> str:
+    met = ", ".join(f"player {place + 1} is agent {names[one]}" for place, one in enumerate(group) if place != seat)
+    lines = [f"## This round\nYou are agent {names[agent]}. In this round {met}."]
+    shown = [
+        f"- {ago_text(ago)}: {_shown(game, record, agent, names)}"
+        for ago, records in enumerate(known, start=1)
+        for record in records
+    ]
+    lines.append("\n## Matches that you know of, the last round first")
+    return "\n".join([*lines, *(shown or ["There are none yet."])])
+
+
+def _shown(game: NormalForm, record: _Record, me: int, names: dict[int, int]) -> str:
+    parts = []
+    for deed, payoff in zip(record.match, record.payoffs, strict=True):
+        who = f"agent {names[deed.agent]}{' (you)' if deed.agent == me else ''}"
+        role = "" if game.is_symmetric else f" as player {deed.seat + 1}"
+        parts.append(f"{who}{role}: {deed.action}, {payoff:g} points")
+    return "; ".join(parts)

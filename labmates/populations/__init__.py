@@ -1,0 +1,1 @@
+"""Strategies as code: written, checked, loaded, played by the hundred, evolved, compared."""

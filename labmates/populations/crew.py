@@ -1,0 +1,86 @@
+"""The workers of a session: its runs share them, and what they have loaded."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from labmates.errors import UsageError
+from labmates.populations.library import Population, library_digest, load_population
+from labmates.populations.workers import Batch, Result, Workers
+
+_MOST_LIBRARIES = 2
+Wanted = tuple[str, str, tuple[str, ...], tuple[str, ...]]
+"""Folder, game, models and attitudes."""
+
+
+class Crew:
+    """Workers by what they have loaded; those of the libraries that were used last are kept.
+
+    Parameters
+    ----------
+    processes
+        Worker processes; by default one for each processor.
+    unsafe
+        Leave out the confinement.
+    """
+
+    def __init__(self, *, processes: int | None = None, unsafe: bool = False) -> None:
+        self._processes = processes
+        self._unsafe = unsafe
+        self._lock = threading.Lock()
+        self._known: dict[tuple[Wanted, str], tuple[Workers, Population]] = {}
+
+    def open(self, wanted: Wanted, digest: str) -> Strategies:
+        """Return the strategies of a library, with the workers that play them.
+
+        Parameters
+        ----------
+        digest
+            What the library's content has to be; see `labmates.populations.library.library_digest`.
+
+        Raises
+        ------
+        UsageError
+            If there are none, or they are not what they were.
+        """
+        folder, game, models, attitudes = wanted
+        with self._lock:
+            key = wanted, digest
+            if key not in self._known:
+                if library_digest(Path(folder), game) != digest:
+                    raise UsageError(f"the strategies in {folder} are not those that this run began with")
+                while len(self._known) >= _MOST_LIBRARIES:
+                    self._known.pop(next(iter(self._known)))[0].close()
+                workers = Workers(processes=self._processes, unsafe=self._unsafe)
+                try:
+                    population = load_population(workers, Path(folder), game, models=models, attitudes=attitudes)
+                except BaseException:
+                    workers.close()
+                    raise
+                self._known[key] = workers, population
+            return Strategies(*self._known[key])
+
+    def workers(self) -> Workers:
+        """Return workers that nobody shares; to be closed by whoever asked for them."""
+        return Workers(processes=self._processes, unsafe=self._unsafe)
+
+    def close(self) -> None:
+        """End all workers that are shared."""
+        with self._lock:
+            for workers, _ in self._known.values():
+                workers.close()
+            self._known.clear()
+
+
+class Strategies:
+    """Strategies and the workers that play them."""
+
+    def __init__(self, workers: Workers, population: Population) -> None:
+        self.population = population
+        self._workers = workers
+
+    def play(self, batches: Sequence[Batch], stop: Callable[[], bool] | None = None) -> list[Result]:
+        """Play batches; see `labmates.populations.workers.Workers.play`."""
+        return self._workers.play(batches, stop=stop)

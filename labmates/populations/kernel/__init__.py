@@ -1,0 +1,1 @@
+"""What runs in the confined worker processes: strategies and the games that they play. It imports numpy alone."""

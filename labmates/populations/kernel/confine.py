@@ -1,0 +1,111 @@
+"""What confines a worker: a filter of system calls and limits on what it may use. It works without any rights.
+
+Once `confine` has been called, the process can't open a file or a socket, start a process, load a library, or signal
+anybody; it can compute, read and write what is open, and end. See seccomp(2): a filter can't be taken off.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import resource
+import struct
+import sys
+
+_NO_NEW_PRIVILEGES, _SECCOMP, _FILTER, _DIE_WITH_PARENT = 38, 22, 2, 1
+_EPERM = 1
+_LOAD, _JUMP_EQUAL, _JUMP_SET, _RETURN = 0x20, 0x15, 0x45, 0x06
+_KILL, _ERRNO, _ALLOW = 0x80000000, 0x00050000, 0x7FFF0000
+_EXECUTABLE = 4
+
+# Number of each system call that is allowed, on each machine: (audit architecture, numbers, those with a protection).
+_CALLS = {
+    "x86_64": (
+        0xC000003E,
+        {
+            "read": 0, "write": 1, "munmap": 11, "brk": 12, "rt_sigprocmask": 14, "rt_sigreturn": 15, "sched_yield": 24,
+            "mremap": 25, "madvise": 28, "getpid": 39, "sendto": 44, "recvfrom": 45, "exit": 60, "gettimeofday": 96,
+            "getrusage": 98, "sigaltstack": 131, "gettid": 186, "futex": 202, "restart_syscall": 219,
+            "clock_gettime": 228, "clock_getres": 229, "exit_group": 231, "getrandom": 318, "rseq": 334,
+        },
+        {"mmap": 9, "mprotect": 10},
+    ),
+    "aarch64": (
+        0xC00000B7,
+        {
+            "read": 63, "write": 64, "exit": 93, "exit_group": 94, "futex": 98, "clock_gettime": 113,
+            "clock_getres": 114, "sched_yield": 124, "restart_syscall": 128, "sigaltstack": 132, "rt_sigprocmask": 135,
+            "rt_sigreturn": 139, "getrusage": 165, "gettimeofday": 169, "getpid": 172, "gettid": 178, "sendto": 206,
+            "recvfrom": 207, "brk": 214, "munmap": 215, "mremap": 216, "madvise": 233, "getrandom": 278, "rseq": 293,
+        },
+        {"mmap": 222, "mprotect": 226},
+    ),
+}  # fmt: skip
+
+
+class UnconfinedError(Exception):
+    """The machine can't confine a process in this way."""
+
+
+class _Program(ctypes.Structure):
+    _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_void_p))
+
+
+def confine(memory: int) -> None:
+    """Confine this process from now on.
+
+    Parameters
+    ----------
+    memory
+        Bytes that it may use beyond what it uses now.
+
+    Raises
+    ------
+    UnconfinedError
+        If that can't be done here.
+    """
+    limit(memory)
+    if not sys.platform.startswith("linux") or platform.machine() not in _CALLS:
+        raise UnconfinedError(f"there is no filter of system calls for {sys.platform} on {platform.machine()}")
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0):
+        raise UnconfinedError(f"prctl: {os.strerror(ctypes.get_errno())}")
+    program = _program(*_CALLS[platform.machine()])
+    buffer = ctypes.create_string_buffer(program, len(program))
+    head = _Program(len(program) // 8, ctypes.addressof(buffer))
+    if libc.prctl(_SECCOMP, _FILTER, ctypes.byref(head), 0, 0):
+        raise UnconfinedError(f"seccomp: {os.strerror(ctypes.get_errno())}")
+
+
+def limit(memory: int) -> None:
+    """Limit what this process may use: memory, files, processes; it leaves no core."""
+    with open("/proc/self/statm") as file:  # noqa: PTH123 - pathlib is not needed here for anything else
+        now = int(file.read().split()[0]) * resource.getpagesize()
+    for kind, most in (
+        (resource.RLIMIT_AS, now + memory),
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_FSIZE, 0),
+    ):
+        resource.setrlimit(kind, (most, most))
+
+
+def die_with_parent() -> None:
+    """Let this process be killed when the one that started it ends."""
+    ctypes.CDLL(None, use_errno=True).prctl(_DIE_WITH_PARENT, 9, 0, 0, 0)
+
+
+def _program(machine: int, calls: dict[str, int], protected: dict[str, int]) -> bytes:
+    """Return the filter: a program of the Berkeley packet filter over (number, machine, address, arguments)."""
+    steps = [_step(_LOAD, 4), _step(_JUMP_EQUAL, machine, 1, 0), _step(_RETURN, _KILL), _step(_LOAD, 0)]
+    for number in sorted(calls.values()):
+        steps += [_step(_JUMP_EQUAL, number, 0, 1), _step(_RETURN, _ALLOW)]
+    for number in sorted(protected.values()):
+        # Memory may be had, but none that can be executed: the third argument is the protection.
+        denied = [_step(_JUMP_SET, _EXECUTABLE, 0, 1), _step(_RETURN, _ERRNO | _EPERM), _step(_RETURN, _ALLOW)]
+        steps += [_step(_JUMP_EQUAL, number, 0, 1 + len(denied)), _step(_LOAD, 16 + 2 * 8), *denied]
+    return b"".join([*steps, _step(_RETURN, _ERRNO | _EPERM)])
+
+
+def _step(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
+    return struct.pack("=HBBI", code, if_true, if_false, value)

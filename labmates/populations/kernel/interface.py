@@ -1,0 +1,277 @@
+"""What a strategy sees: actions, the description of its game, its history. Stand-ins of our own for published names.
+
+A strategy's class is called with a description of its game, once per player and game. The instance is called once a
+round, in order, with the player's history, and answers `C` or `D`.
+
+Two forms are known. In the current one, the answer is asked as ``strategy(history)``, in the common pool as
+``strategy(history, stock)``, and opponents are a count per round. In the paper's form (January), it is
+``strategy(state, history)``, the history is None in round 0, and has a column per opponent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, EnumMeta
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+
+_SEALED: list[bool] = []
+"""Not empty when all classes of this module are made."""
+
+
+class _Sealed(type):
+    """Metaclass of classes that all strategies share: none can leave anything there for another to find."""
+
+    def __setattr__(cls, name: str, value: object) -> None:
+        if _SEALED and cls.__module__ == __name__:
+            raise AttributeError(f"'{cls.__name__}' can't be changed")
+        super().__setattr__(name, value)
+
+    def __delattr__(cls, name: str) -> None:
+        if _SEALED and cls.__module__ == __name__:
+            raise AttributeError(f"'{cls.__name__}' can't be changed")
+        super().__delattr__(name)
+
+
+class _SealedEnum(EnumMeta):
+    def __setattr__(cls, name: str, value: object) -> None:
+        if "_sealed_" in cls.__dict__:
+            raise AttributeError(f"'{cls.__name__}' can't be changed")
+        super().__setattr__(name, value)
+
+    def __delattr__(cls, name: str) -> None:
+        if "_sealed_" in cls.__dict__:
+            raise AttributeError(f"'{cls.__name__}' can't be changed")
+        super().__delattr__(name)
+
+
+class Action(Enum, metaclass=_SealedEnum):
+    """What a player does in a round. It is no number, so that comparing one with a numpy value gives False."""
+
+    D = 0
+    C = 1
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __bool__(self) -> bool:
+        return self is Action.C
+
+    def __int__(self) -> int:
+        return int(self is Action.C)
+
+    def __add__(self, other: Any) -> Any:
+        return int(self) + (int(other) if isinstance(other, Action) else other)
+
+    __radd__ = __add__
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if "_sealed_" in type(self).__dict__:
+            raise AttributeError("an action can't be changed")
+        super().__setattr__(name, value)
+
+    def flip(self) -> Action:
+        """Return the other action."""
+        return Action.D if self is Action.C else Action.C
+
+
+C, D = Action.C, Action.D
+type.__setattr__(Action, "_sealed_", True)
+
+
+class BaseStrategy(metaclass=_Sealed):
+    """Base of strategies' classes."""
+
+    def __init__(self, game_description: GameDescription) -> None:
+        self.game_description = game_description
+
+
+@dataclass(frozen=True)
+class GameDescription(metaclass=_Sealed):
+    """The parameters of a game."""
+
+    n_players: int
+    n_rounds: int
+
+
+@dataclass(frozen=True)
+class PublicGoodsDescription(GameDescription):
+    """Public goods: `k` is what becomes of a contribution."""
+
+    k: float
+
+
+@dataclass(frozen=True)
+class CollectiveRiskDescription(GameDescription):
+    """Collective risk: `m` cooperators bring the benefit `k`."""
+
+    m: int
+    k: float
+
+
+@dataclass(frozen=True)
+class CommonPoolDescription(GameDescription):
+    """The common pool: `capacity` is the greatest stock."""
+
+    capacity: int
+
+
+DESCRIPTIONS: dict[str, type[GameDescription]] = {
+    "public-goods": PublicGoodsDescription,
+    "collective-risk": CollectiveRiskDescription,
+    "common-pool": CommonPoolDescription,
+}
+"""The class of the description of each game, by the game's name."""
+
+
+class GameState(metaclass=_Sealed):
+    """Which round it is (the paper's form)."""
+
+    __slots__ = ("round_number",)
+
+    def __init__(self, round_number: int) -> None:
+        self.round_number = round_number
+
+
+class CommonPoolState(GameState):
+    """Which round it is, and what is in the pool (the paper's form)."""
+
+    __slots__ = ("current_stock",)
+
+    def __init__(self, round_number: int, current_stock: float) -> None:
+        self.round_number = round_number
+        self.current_stock = current_stock
+
+
+class Record(metaclass=_Sealed):
+    """What one player has seen in a game so far and will see: arrays over all rounds that can't be written.
+
+    Nothing but this player's own data can be reached from them: their memory belongs to no Python object.
+    """
+
+    __slots__ = ("actions", "opponent_actions", "opponent_payoffs", "opponents", "payoffs")
+
+    def __init__(
+        self,
+        actions: Bools,
+        payoffs: Floats,
+        opponents: Counts,
+        opponent_actions: Any = None,
+        opponent_payoffs: Any = None,
+    ) -> None:
+        self.actions = actions
+        self.payoffs = payoffs
+        self.opponents = opponents
+        self.opponent_actions = opponent_actions
+        self.opponent_payoffs = opponent_payoffs
+
+
+class PlayerHistory(metaclass=_Sealed):
+    """What a player has seen in `round_number` rounds: the current form.
+
+    Attributes
+    ----------
+    my_actions
+        True where the player cooperated; shape ``(round_number,)``.
+    my_payoffs
+        What the player got.
+    opponent_cooperators
+        How many others cooperated.
+    """
+
+    __slots__ = ("_record", "my_actions", "my_payoffs", "opponent_cooperators", "round_number")
+    my_actions: Bools
+    my_payoffs: Floats
+    opponent_cooperators: Counts
+    round_number: int
+
+    def __init__(self, my_actions: Bools, my_payoffs: Floats, opponent_cooperators: Counts) -> None:
+        self.my_actions = my_actions
+        self.my_payoffs = my_payoffs
+        self.opponent_cooperators = opponent_cooperators
+        self.round_number = len(my_actions)
+
+    def __getattr__(self, name: str) -> Any:
+        # Only what the engine has not put there (`seen_class`) is made here, when it is asked for.
+        if name == "my_actions":
+            self.my_actions = self._record.actions[: self.round_number]
+            return self.my_actions
+        if name == "my_payoffs":
+            self.my_payoffs = self._record.payoffs[: self.round_number]
+            return self.my_payoffs
+        if name == "opponent_cooperators":
+            self.opponent_cooperators = self._record.opponents[: self.round_number]
+            return self.opponent_cooperators
+        raise AttributeError(f"a history has no '{name}'")
+
+
+class _Seen(PlayerHistory):
+    """A history whose arrays are made when they are asked for."""
+
+    __slots__ = ()
+
+    def __init__(self, record: Record, t: int) -> None:
+        self._record = record
+        self.round_number = t
+
+
+class _SeenOpponents(PlayerHistory):
+    """A history whose opponents' counts will surely be asked for."""
+
+    __slots__ = ()
+
+    def __init__(self, record: Record, t: int) -> None:
+        self._record = record
+        self.round_number = t
+        self.opponent_cooperators = record.opponents[:t]
+
+
+class _SeenBoth(PlayerHistory):
+    """A history whose actions will surely be asked for, too."""
+
+    __slots__ = ()
+
+    def __init__(self, record: Record, t: int) -> None:
+        self._record = record
+        self.round_number = t
+        self.opponent_cooperators = record.opponents[:t]
+        self.my_actions = record.actions[:t]
+
+
+def seen_class(source: str) -> type[Any]:
+    """Return the class of histories that is cheapest for a strategy with this source; all of them say the same."""
+    if "opponent_cooperators" not in source:
+        return _Seen
+    return _SeenBoth if "my_actions" in source else _SeenOpponents
+
+
+class PaperHistory(metaclass=_Sealed):
+    """What a player has seen: the paper's form, with a column per opponent; None stands for it in round 0."""
+
+    __slots__ = ("my_actions", "my_payoffs", "opponent_actions", "opponent_payoffs")
+
+    def __init__(
+        self, my_actions: Bools, my_payoffs: Floats, opponent_actions: Bools, opponent_payoffs: Floats
+    ) -> None:
+        self.my_actions = my_actions
+        self.my_payoffs = my_payoffs
+        self.opponent_actions = opponent_actions
+        self.opponent_payoffs = opponent_payoffs
+
+    @property
+    def round_number(self) -> int:
+        """Number of rounds seen."""
+        return len(self.my_actions)
+
+
+_SEALED.append(True)

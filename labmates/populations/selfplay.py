@@ -1,0 +1,110 @@
+"""Self-play: how a group fares that is mixed of strategies of two attitudes, for each mixture (paper, section 5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from labmates.errors import UsageError
+from labmates.games.repeated import RepeatedGame
+from labmates.populations.evolution import PlayBatches, merged
+from labmates.populations.library import Gene, Population
+from labmates.populations.workers import Batch, Errors, chunks
+from labmates.seeds import derive
+
+_NORMAL_95 = 1.959964
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """What came of groups with so many selfish players.
+
+    Attributes
+    ----------
+    welfare
+        Mean payoff of a player per round, the mean of all groups.
+    low, high
+        Its 95 % confidence interval.
+    cooperation
+        Share of decisions for cooperation.
+    errors
+        What strategies did wrong, by their number.
+    """
+
+    selfish: int
+    welfare: float
+    low: float
+    high: float
+    cooperation: float
+    errors: dict[int, Errors]
+
+
+def mixtures(players: int, step: int | None = None) -> list[int]:
+    """Return the numbers of selfish players that are looked at: 0 to all, by default about 64 of them."""
+    by = step or max(1, players // 64)
+    return sorted({*range(0, players + 1, by), players})
+
+
+def play_mixture(
+    game: RepeatedGame,
+    population: Population,
+    play: PlayBatches,
+    genes: tuple[Gene, Gene],
+    selfish: int,
+    *,
+    samples: int,
+    seed: int,
+) -> Mixture:
+    """Play groups of one mixture, each drawn without replacement.
+
+    Parameters
+    ----------
+    genes
+        Of the collective and of the selfish players.
+
+    Raises
+    ------
+    UsageError
+        If a gene has too few strategies for a group.
+    """
+    chance = np.random.default_rng(derive(seed, "mixture", selfish))
+    counts = game.n_players - selfish, selfish
+    for gene, count in zip(genes, counts, strict=True):
+        if count > len(population.genes[gene]):
+            has = len(population.genes[gene])
+            raise UsageError(f"{gene} has {has} strategies; a group of {game.n_players} needs {count} of them")
+    members = [np.array(population.genes[gene]) for gene in genes]
+    groups = np.array(
+        [
+            np.concatenate(
+                [chance.choice(m, size=count, replace=False) for m, count in zip(members, counts, strict=True)]
+            )
+            for _ in range(samples)
+        ]
+    )
+    batch = Batch(game, groups, derive(seed, "play", selfish), cooperate=population.cooperate)
+    results = play(list(chunks(batch)))
+    actions = np.concatenate([result.actions for result in results])
+    welfare = game.play(actions).mean(axis=(1, 2))
+    half = _NORMAL_95 * float(welfare.std(ddof=1)) / np.sqrt(samples) if samples > 1 else 0.0
+    mean = float(welfare.mean())
+    return Mixture(selfish, mean, mean - half, mean + half, float(actions.mean()), merged(results))
+
+
+def select_genes(population: Population, attitudes: tuple[str, str]) -> tuple[Gene, Gene]:
+    """Return the two genes of a self-play: those of one model.
+
+    Raises
+    ------
+    UsageError
+        If the model is not one alone, or has no strategies with one of the attitudes.
+    """
+    known = sorted({gene.model for gene in population.genes})
+    if len(known) != 1:
+        raise UsageError(f"self-play is of one model's strategies; name it, one of: {', '.join(known)}")
+    found = Gene(known[0], attitudes[0]), Gene(known[0], attitudes[1])
+    for gene in found:
+        if gene not in population.genes:
+            raise UsageError(f"there are no strategies of {gene}")
+    return found

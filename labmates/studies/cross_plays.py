@@ -1,0 +1,51 @@
+"""Cross-plays of social dilemmas out of a store."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from labmates.analysis.dilemma_records import CrossPlay, read_cross_play
+from labmates.errors import UsageError
+from labmates.records.run import RunRecord
+from labmates.records.store import Store
+from labmates.studies.runs import condition_of
+from labmates.studies.select import select_runs
+from labmates.workflows.dilemma.condition import DilemmaCondition
+
+KIND = DilemmaCondition.kind
+
+
+def cross_plays(store: Store, run_ids: Sequence[str] = (), *, study: str | None = None) -> list[CrossPlay]:
+    """Return the records of the cross-plays of a store that have ended: those with these ids, or all, of a study.
+
+    Raises
+    ------
+    UsageError
+        If there is none, or one of the ids is not of a cross-play that has ended.
+    """
+    return [_read(store, run) for run in ended_cross_plays(store, run_ids, study=study)]
+
+
+def ended_cross_plays(store: Store, run_ids: Sequence[str] = (), *, study: str | None = None) -> list[RunRecord]:
+    """Return the runs behind `cross_plays`.
+
+    Raises
+    ------
+    UsageError
+        As `cross_plays` does.
+    """
+    runs = select_runs(store, run_ids, study=study, kind=None if run_ids else KIND)
+    for run in runs if run_ids else ():
+        if run.kind != KIND:
+            raise UsageError(f"the run '{run.id}' is of the kind {run.kind}, not {KIND}")
+    ended = [run for run in runs if run.status == "completed"]
+    if not ended:
+        raise UsageError(f"none of these {len(runs)} runs of the kind {KIND} has ended")
+    return ended
+
+
+def _read(store: Store, run: RunRecord) -> CrossPlay:
+    condition = cast(DilemmaCondition, condition_of(run))
+    events = [event for kind in ("decision", "payoff", "label") for event in store.events(run.id, kind=kind)]
+    return read_cross_play(run.id, run.condition, condition.names(), events)

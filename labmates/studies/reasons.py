@@ -1,0 +1,155 @@
+"""Labelling the reasons of choices in social dilemmas: which are asked about, and what is kept of the answers.
+
+Labels are added to the events of runs that have ended, as judges' scores are; a choice that a judge has labelled is not
+asked about again, so that an interrupted labelling goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from labmates.budgets.prices import PriceList
+from labmates.judges.interview import Interviewer, JudgeCall
+from labmates.judges.reasons import PREFIX, VERSION, Labelled, ReasonsJudge
+from labmates.models.check import check_models
+from labmates.models.hub import ModelHub
+from labmates.models.options import ModelOptions
+from labmates.records.bodies import Bodies
+from labmates.records.events import DecisionEvent, Event, LabelEvent, LLMCallEvent, ScoreEvent
+from labmates.records.run import RunRecord
+from labmates.records.store import Store
+from labmates.seeds import derive
+from labmates.studies.judging import add_events
+from labmates.studies.runs import condition_of
+from labmates.studies.tracing import traced
+from labmates.workflows.judging import call_event
+
+_BATCH = 32
+"""Choices whose labels are written together."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A choice that a player has made and explained."""
+
+    event: DecisionEvent
+    asked: str
+    said: str
+
+
+def choices(events: Sequence[Event], bodies: Bodies) -> Iterator[Choice]:
+    """Yield the choices of a run that were the players' own, each with the prompt and the reply that was used."""
+    calls: dict[str, LLMCallEvent] = {}
+    for event in events:
+        if isinstance(event, LLMCallEvent):
+            calls[event.step.rpartition("/")[0]] = event  # the last turn's reply is the one that was used
+    for event in events:
+        if isinstance(event, DecisionEvent) and event.stage == "choose" and not event.failed:
+            call = calls.get(event.step)
+            if call is not None:
+                asked = "\n\n".join(_text(bodies[number]) for number in call.messages[:2])
+                yield Choice(event, asked, _text(bodies[call.reply]))
+
+
+async def label_reasons(
+    store: Store,
+    runs: Sequence[RunRecord],
+    model: str,
+    options: ModelOptions,
+    *,
+    most: int | None = None,
+    watch: Callable[[RunRecord, int, int], None] | None = None,
+    notify: Callable[[str], None] | None = None,
+) -> int:
+    """Let a model label the reasons of the choices of runs, and return how many labels were added.
+
+    Parameters
+    ----------
+    most
+        Label so many choices of a run at the most, drawn at random, always the same ones.
+    watch
+        Told how far a run is: choices labelled, and choices in all.
+
+    Raises
+    ------
+    UsageError
+        Before anything starts, if the model can't be asked.
+    """
+    await check_models([model], options)
+    added = 0
+    async with traced(notify), ModelHub(options) as hub:
+        for run in runs:
+            added += await _label(store, run, model, hub, options.max_concurrent_calls, most, watch)
+    return added
+
+
+async def _label(
+    store: Store,
+    run: RunRecord,
+    model: str,
+    hub: ModelHub,
+    at_once: int,
+    most: int | None,
+    watch: Callable[[RunRecord, int, int], None] | None,
+) -> int:
+    events, stored = await asyncio.to_thread(lambda: (store.events(run.id), store.bodies(run.id)))
+    found = list(choices(events, Bodies(stored)))
+    if most is not None and most < len(found):
+        found = random.Random(derive(run.seed, "reasons")).sample(found, most)
+    had = set(labelled_steps(events, f"{PREFIX}{model}"))
+    left = [choice for choice in found if choice.event.step not in had]
+    prices: PriceList = getattr(condition_of(run), "prices", None) or PriceList()
+    places = asyncio.Semaphore(at_once)
+    thinkers: set[str] = set()
+
+    async def one(choice: Choice) -> tuple[Choice, Labelled, list[JudgeCall]]:
+        calls: list[JudgeCall] = []
+        seed = derive(run.seed, "reasons", choice.event.step)
+        judge = ReasonsJudge(model, Interviewer(hub, seed=seed, log=calls.append, thinkers=thinkers))
+        async with places:
+            return choice, await judge.label(choice.asked, choice.said), calls
+
+    for start in range(0, len(left), _BATCH):
+        batch = await asyncio.gather(*map(one, left[start : start + _BATCH]))
+        write = partial(_events, model, batch, prices)
+        # Whatever happens meanwhile, what was paid is written.
+        await asyncio.shield(asyncio.to_thread(add_events, store, run.id, write))
+        if watch is not None:
+            watch(run, len(found) - len(left) + start + len(batch), len(found))
+    return len(left)
+
+
+def labelled_steps(events: Iterable[Event], judge: str) -> Iterator[str]:
+    """Yield the steps of the choices that a judge of this version has labelled, or found to give no reasons."""
+    for event in events:
+        if isinstance(event, LabelEvent) and (event.judge, event.version) == (judge, VERSION) and not event.failed:
+            yield event.step
+
+
+def _events(
+    model: str,
+    batch: Sequence[tuple[Choice, Labelled, list[JudgeCall]]],
+    prices: PriceList,
+    had: Sequence[ScoreEvent],
+    bodies: Bodies,
+) -> list[Event]:
+    """Return labels as events, each after the calls that brought it."""
+    del had
+    events: list[Event] = []
+    name = f"{PREFIX}{model}"
+    for choice, said, calls in batch:
+        where = {"step": choice.event.step, "team": choice.event.team, "agent": choice.event.agent}
+        events += [call_event(name, VERSION, call, bodies, prices) for call in calls]
+        labels = None if said.labels is None else list(said.labels)
+        events.append(
+            LabelEvent(**where, judge=name, version=VERSION, labels=labels, reason=said.reason, failed=said.failed)
+        )
+    return events
+
+
+def _text(data: object) -> str:
+    return str(data["content"]) if isinstance(data, dict) and "content" in data else str(data)

@@ -1,0 +1,1 @@
+"""Social dilemmas under cooperation mechanisms, played by models against each other."""

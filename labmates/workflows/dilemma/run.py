@@ -1,0 +1,107 @@
+"""One cross-play of a social dilemma, from its condition to its metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+
+import numpy as np
+from langchain_core.runnables import RunnableConfig
+
+from labmates.analysis.dilemma_records import CrossPlay, read_cross_play
+from labmates.analysis.metagame import Array, mean_payoffs
+from labmates.analysis.replicator import replicator_dynamics
+from labmates.mechanisms.mediation import DELEGATE
+from labmates.workflows.dilemma.condition import DilemmaCondition
+from labmates.workflows.dilemma.context import DilemmaContext
+from labmates.workflows.dilemma.graph import dilemma_graph
+from labmates.workflows.kinds import Outcome
+from labmates.workflows.services import Services
+
+
+async def execute(condition: DilemmaCondition, services: Services) -> Outcome:
+    """Let all models play each other.
+
+    Raises
+    ------
+    EndpointError
+        If a model could not be had; what was decided so far is recorded and can be gone on with.
+    """
+    ctx = DilemmaContext(condition, services)
+    await dilemma_graph().ainvoke({"ended": []}, _config(condition, services), context=ctx)
+    events = services.recorder.events
+    play = read_cross_play(services.run_id, condition.model_dump(mode="json"), condition.names(), events)
+    return Outcome("completed", metrics(play))
+
+
+def metrics(play: CrossPlay) -> Mapping[str, float]:
+    """Return the metrics of a cross-play that has ended."""
+    expected, sampled = play.cell("expected"), play.cell("sampled")
+    means = {"payoff": _mean(expected.payoffs), "payoff_sampled": _mean(sampled.payoffs)}
+    found = {name: float(values.mean()) for name, values in means.items()}
+    if (scale := play.scale) is not None:
+        found["normalised"] = float(scale.normalise(means["payoff"]).mean())
+        found["normalised_sampled"] = float(scale.normalise(means["payoff_sampled"]).mean())
+    if play.has_metagame:
+        average = replicator_dynamics(expected.payoffs).average
+        found["fitness"] = average if scale is None else float(scale.normalise(np.array(average)))
+    found["failed_decision_rate"] = play.failed / play.decisions
+    return found | _of_choices(play) | _of_agreements(play)
+
+
+def _mean(payoffs: Array) -> Array:
+    return payoffs if payoffs.ndim == 1 else mean_payoffs(payoffs)
+
+
+def _of_choices(play: CrossPlay) -> dict[str, float]:
+    """Return how likely players take the cooperative action, and how likely they delegate."""
+    game = play.table.game()
+    cooperative: list[float] = []
+    delegated: list[float] = []
+    for one in play.rounds:
+        for seat, (labels, mix) in enumerate(zip(one.labels, one.mixes, strict=True)):
+            shares = dict(zip(labels, mix, strict=True))
+            delegated += [shares[DELEGATE] / 100] if DELEGATE in shares else []
+            if game.cooperate is not None:
+                good = game.labels[seat][game.cooperate[seat]]
+                cooperative.append((shares[good] + shares.get(DELEGATE, 0)) / 100)
+    found = {"cooperation_rate": cooperative, "delegation_rate": delegated}
+    return {name: fmean(values) for name, values in found.items() if values}
+
+
+def _of_agreements(play: CrossPlay) -> dict[str, float]:
+    """Return what became of proposals, of mechanisms that have any."""
+    signed = [signature for one in play.agreements for each in one.signed for signature in each]
+    stable = [both for one in play.agreements for both in one.stable if both is not None]
+    approved = [
+        len(vote) / offered
+        for one in play.agreements
+        if (offered := sum(design is not None for design in one.proposals))
+        for vote in one.votes
+    ]
+    found: dict[str, Sequence[float]] = {
+        "approval_rate": approved,
+        "tie_rate": [one.tied > 1 for one in play.agreements],
+        "signature_rate": signed,
+        "adoption_rate": [all(each) for one in play.agreements for each in one.signed],
+        "stable_proposal_rate": [nash for nash, _ in stable],
+        "dominant_proposal_rate": [dominant for _, dominant in stable],
+    }
+    return {name: fmean(values) for name, values in found.items() if values}
+
+
+def _config(condition: DilemmaCondition, services: Services) -> RunnableConfig:
+    """Return what a trace of the run is called and tagged with."""
+    table = condition.table
+    return {
+        "run_name": f"dilemma {table.name} {condition.mechanism} {services.run_id}",
+        "tags": ["labmates", "dilemma", table.name, condition.mechanism],
+        "metadata": {
+            "run": services.run_id,
+            "condition": services.key,
+            "game": table.name,
+            "mechanism": condition.mechanism,
+            "models": len(condition.entrants),
+            "seed": services.seed,
+        },
+    }

@@ -1,0 +1,1 @@
+"""Cultural evolution of strategies written as code."""

@@ -1,0 +1,1 @@
+"""What kinds of experiments share in which strategies written as code play."""

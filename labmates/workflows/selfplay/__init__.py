@@ -1,0 +1,1 @@
+"""Self-play of strategies written as code: all mixtures of two attitudes."""

@@ -1,0 +1,23 @@
+"""The condition of a self-play: the one place where its parameters are declared."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import Field
+
+from labmates.workflows.populations.condition import PopulationCondition
+
+
+class SelfplayCondition(PopulationCondition):
+    """One model's strategies in groups of every mixture of two attitudes (collective-behaviour paper, section 5)."""
+
+    kind: ClassVar[str] = "selfplay"
+
+    model: str | None = Field(None, description="Whose strategies play; by default the only ones that are there.")
+    collective: str = Field("collective", description="The attitude of those who wish well to all.")
+    selfish: str = Field("exploitative", description="The attitude of the others.")
+    samples: int = Field(200, ge=2, le=100_000, description="Groups of each mixture.")
+    step: int | None = Field(
+        None, ge=1, le=4096, description="Look at every so-many-th mixture; by default at about 64 of them."
+    )

@@ -1,0 +1,1 @@
+"""Strategies written by models: described in words, then implemented and checked."""

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Labmates
+
+CELL = {
+    "run": "1",
+    "mechanism": "none",
+    "game": "prisoners",
+    "matchups": [
+        {"seats": [0, 0], "rounds": [[2, 2]]},
+        {"seats": [0, 1], "rounds": [[0, 3]]},
+        {"seats": [1, 0], "rounds": [[3, 0]]},
+        {"seats": [1, 1], "rounds": [[1, 1]]},
+    ],
+}
+FILE = {"models": ["dove", "hawk"], "cells": [CELL], "conventions": {"normalisation": {"prisoners": [1, 2]}}}
+
+
+def write(folder: Path, data: object) -> str:
+    path = folder / "payoffs.json"
+    path.write_text(data if isinstance(data, str) else json.dumps(data))
+    return str(path)
+
+
+def test_recorded_payoffs_are_rated(labmates: Labmates, tmp_path: Path) -> None:
+    path = write(tmp_path, FILE)
+    [found] = labmates("analyze", "ratings", "--payoffs", path, "--json").records
+    assert found["mean"] == [1.0, 2.0]
+    assert found["deviation"] == pytest.approx([-1.0, 0.0])
+    assert found["rank"] == [2.0, 1.0]
+    assert found["population"][1] == pytest.approx(1.0, abs=1e-6)
+    assert found["normalised"]["mean"] == [0.0, 1.0]
+    shown = labmates("analyze", "ratings", "--payoffs", path).out
+    assert "prisoners, none, 1" in shown
+    assert "hawk" in shown
+
+
+def test_ratings_of_several_runs_are_summed_up(labmates: Labmates, tmp_path: Path) -> None:
+    path = write(tmp_path, {**FILE, "cells": [CELL, {**CELL, "run": "2"}]})
+    records = labmates("analyze", "ratings", "--payoffs", path, "--summary", "--json").records
+    of_all = next(one for one in records if (one["game"], one["rating"]) == ("all", "mean"))
+    assert of_all["runs"] == 2
+    assert of_all["average"] == {"value": 0.5, "error": 0.0, "low": 0.5, "high": 0.5}
+    assert "2.000 [2.000, 2.000]" in labmates("analyze", "ratings", "--payoffs", path, "--summary").out
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ("{", "is no file of payoffs"),
+        ({"models": ["a"]}, "cells: Field required"),
+        ({**FILE, "cells": []}, "cells"),
+        ({**FILE, "cells": [{**CELL, "discount": 1.5}]}, "cells.0.discount"),
+        ({**FILE, "cells": [{**CELL, "matchups": CELL["matchups"][:3]}]}, "never met"),
+        ({**FILE, "models": ["dove"]}, "names models that there are not"),
+        (json.dumps({**FILE, "cells": [{**CELL, "matchups": [{"seats": [0, 0], "rounds": [[2]]}]}]}), "payoff of each"),
+        (json.dumps(FILE).replace("3", "1e400"), "finite number"),
+    ],
+)
+def test_a_file_that_is_none_of_payoffs_is_told(labmates: Labmates, tmp_path: Path, data: object, said: str) -> None:
+    done = labmates("analyze", "ratings", "--payoffs", write(tmp_path, data), "--json")
+    assert done.code == 2
+    assert said in done.err
+    assert done.out == ""
+
+
+def test_a_file_that_is_not_there_is_told(labmates: Labmates, tmp_path: Path) -> None:
+    done = labmates("analyze", "ratings", "--payoffs", str(tmp_path / "none.json"))
+    assert done.code == 2
+    assert "can't be read" in done.err

@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Labmates
+from tests.support.strategies import library, strategy, write
+
+KNOWN = {"collective": "return C", "exploitative": "return D"}
+
+
+def test_a_game_is_played_and_told_as_json(labmates: Labmates) -> None:
+    write(labmates.folder, strategy("return C if history.round_number != 17 else 1 / 0", name="Strategy_SELFISH_1"))
+    bad = "model.py:Strategy_SELFISH_1"
+    words = ["--players", bad, "reference:cooperate", "reference:defect", "--json"]
+    done = labmates("strategies", "play", "--game", "public-goods", "--rounds", "20", "--k", "2", *words)
+    [told] = done.records
+    assert done.code == 0
+    assert told["actions"][:2] == [["C", "C", "D"]] * 2
+    assert told["actions"][17] == ["D", "C", "D"]
+    assert told["total_payoffs"] == pytest.approx([19 * 4 / 3 + 5 / 3, 19 * 4 / 3 + 2 / 3, 19 * 7 / 3 + 5 / 3])
+    assert list(told["errors"]) == [bad]
+    assert (told["errors"][bad]["round"], told["errors"][bad]["count"]) == (17, 1)
+    shown = labmates(
+        "strategies", "play", "--game", "common-pool", "--players", "reference:cooperate", "reference:grim"
+    )
+    assert shown.out.splitlines()[0].endswith("reference:cooperate")
+    assert "C" * 20 in shown.out
+
+
+def test_a_strategy_that_would_reach_out_is_told_and_does_not(labmates: Labmates) -> None:
+    made = labmates.folder / "made"
+    write(labmates.folder, strategy(f"import os\nos.mkdir({str(made)!r})\nreturn C", name="Strategy_SELFISH_1"))
+    words = ["--players", "model.py:Strategy_SELFISH_1", "reference:cc-1", "--json"]
+    [told] = labmates("strategies", "play", "--game", "collective-risk", "--rounds", "3", *words).records
+    assert "imports 'os'" in told["errors"]["model.py:Strategy_SELFISH_1"]["what"]
+    assert not made.exists()
+    checked = labmates("strategies", "check", "model.py", "--game", "public-goods")
+    assert checked.code == 1
+    assert "Strategy_SELFISH_1: line 18: imports 'os'" in checked.out
+
+
+def test_a_library_is_imported_checked_and_analysed(labmates: Labmates, tmp_path: Path) -> None:
+    library(tmp_path / "downloads", "public_goods", gpt=KNOWN)
+    [told] = labmates("strategies", "import", "downloads", "--json").records
+    assert told == {
+        "file": "strategies/public-goods/gpt.py",
+        "game": "public-goods",
+        "model": "gpt",
+        "strategies": 16,
+        "refused": 0,
+    }
+    assert "16 strategies, none with problems" in labmates("strategies", "check", "strategies").out
+    found = labmates("analyze", "diversity", "strategies", "--game", "public-goods", "--rounds", "3", "--json").records
+    assert [(one["attitude"], one["cooperation"], one["mean_pairwise_distance"]) for one in found] == [
+        ("collective", 1, 0),
+        ("exploitative", 0, 0),
+    ]
+    assert found[0]["cohens_d"] == {"exploitative": None}
+    words = ["--game", "public-goods", "--rounds", "2"]
+    drawn = labmates("analyze", "diversity", "strategies", *words, "--plot", "map.png")
+    assert drawn.code == 0
+    assert (tmp_path / "map.png").stat().st_size > 10_000
+    told_pairs = labmates("analyze", "invasion", "strategies", *words, "--samples", "5", "--json").records
+    assert [(one["invader"], one["invades"]) for one in told_pairs] == [
+        ("gpt/exploitative", True),
+        ("gpt/collective", False),
+    ]
+
+
+def test_runs_of_self_play_and_evolution_are_shown_and_drawn(labmates: Labmates, tmp_path: Path) -> None:
+    library(tmp_path / "strategies", "public-goods", gpt=KNOWN)
+    words = ["--game", "public-goods", "--strategies", "strategies", "--rounds", "3", "--json"]
+    [run] = labmates("run", "selfplay", *words, "--samples", "4").records
+    assert run["metrics"]["efficiency"] == pytest.approx(0.5)
+    found = labmates("run", "evolution", *words, "--population", "16", "--elite", "2", "--replicates", "2").records
+    assert [one["status"] for one in found] == ["completed"] * 2
+    [shown] = labmates("analyze", "selfplay", "--json").records
+    assert [point["welfare"] for point in shown["mixtures"]] == pytest.approx([2, 1.75, 1.5, 1.25, 1])
+    [won] = labmates("analyze", "evolution", "--json").records
+    assert won["runs"] == 2
+    assert sum(won["winners"].values()) == 2
+    for verb in ("selfplay", "evolution"):
+        assert labmates("analyze", verb, "--plot", f"{verb}.png").code == 0
+        assert (tmp_path / f"{verb}.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("play", "--game", "chess", "--players", "reference:cooperate"), "'chess' is not one of"),
+        (("play", "--game", "public-goods", "--players", "reference:cooperate"), "n_players must be"),
+        (
+            ("play", "--game", "public-goods", "--k", "9", "--players", *["reference:defect"] * 3),
+            "k must be more than 1",
+        ),
+        (("play", "--game", "public-goods", "--m", "2", "--players", *["reference:defect"] * 3), "no parameter 'm'"),
+        (("play", "--game", "public-goods", "--players", *["nobody"] * 3), "a player is FILE.py:CLASS"),
+        (("play", "--game", "public-goods", "--players", *["no.py:X"] * 3), "no.py can't be read"),
+        (("play", "--game", "public-goods", "--players", *["reference:x"] * 3), "unknown reference strategy 'x'"),
+        (("check", "nowhere"), "there is no file or folder nowhere"),
+        (("check", "."), "holds no strategies"),
+        (("import", "nowhere"), "there is no file or folder nowhere"),
+    ],
+)
+def test_wrong_input_exits_with_2(labmates: Labmates, arguments: tuple[str, ...], said: str) -> None:
+    done = labmates("strategies", *arguments)
+    assert done.code == 2
+    assert said in done.err
+    assert done.out == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("run", "evolution", "--game", "public-goods", "--strategies", "nowhere"), "--strategies: there is no file"),
+        (
+            ("run", "evolution", "--game", "public-goods", "--strategies", "s", "--population", "30"),
+            "--population: must be",
+        ),
+        (("run", "evolution", "--game", "public-goods", "--strategies", "s", "--elite", "600"), "--elite: must be"),
+        (("run", "selfplay", "--game", "public-goods", "--strategies", "s", "--rule", "k=7"), "--rule: k must be"),
+        (("run", "selfplay", "--game", "common-pool", "--strategies", "s"), "holds no strategies for common-pool"),
+        (("analyze", "diversity", "s", "--game", "public-goods", "--rounds", "12"), "take fewer rounds"),
+        (("analyze", "diversity", "s", "--game", "public-goods", "--plot", "map.bmp"), "a figure's file ends in"),
+        (("analyze", "invasion", "s", "--game", "public-goods", "--attitude", "collective"), "it takes two to invade"),
+    ],
+)
+def test_what_can_not_be_run_or_analysed_is_said(labmates: Labmates, arguments: tuple[str, ...], said: str) -> None:
+    library(labmates.folder / "s", "public-goods", gpt=KNOWN)
+    done = labmates(*arguments)
+    assert done.code == 2
+    assert said in done.err
+    assert done.out == ""

@@ -1,0 +1,157 @@
+"""Games in normal form: the dilemmas' payoffs, equilibria, payoff tables of one's own."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from labmates.errors import UsageError
+from labmates.games.dilemmas import DILEMMAS, get_dilemma
+from labmates.games.normal_form import find_dilemma, prisoners_payoffs
+from labmates.games.payoff_table import PayoffTable, load_table, read_table
+
+TABLE = """
+name: chicken
+actions: [swerve, straight]
+payoffs:
+  swerve swerve: [3, 3]
+  swerve, straight: [2, 4]
+  straight swerve: [4, 2]
+  straight straight: [0, 0]
+"""
+
+
+def test_public_goods_grow_by_half_and_are_shared() -> None:
+    game = get_dilemma("public-goods").game()
+    for profile in game.profiles():
+        share = Fraction(3, 2) * sum(action == 0 for action in profile) / 3
+        assert list(game.payoffs[profile]) == [share + (action == 1) for action in profile]
+
+
+def test_travellers_get_the_lower_claim_with_a_bonus_and_a_malus() -> None:
+    game = get_dilemma("travellers").game()
+    for one, other in game.profiles():
+        low = min(one, other) + 2
+        bonus = 2 * (one < other) - 2 * (one > other)
+        assert list(game.payoffs[one, other]) == [low + bonus, low - bonus]
+
+
+@pytest.mark.parametrize(
+    ("name", "cooperate", "defect", "symmetric"),
+    [
+        ("prisoners", [2, 2], [1, 1], True),
+        ("public-goods", [1.5, 1.5, 1.5], [1, 1, 1], True),
+        ("travellers", [5, 5], [2, 2], True),
+        ("trust", [10, 10], [4, 4], False),
+        ("stag-hunt", [5, 5], [3, 3], True),
+    ],
+)
+def test_each_dilemma_has_a_bad_equilibrium_and_a_play_that_is_better_for_all(
+    name: str, cooperate: list[float], defect: list[float], symmetric: bool
+) -> None:
+    game = get_dilemma(name).game()
+    found = find_dilemma(game)
+    assert found is not None
+    assert (found.cooperate, found.defect) == (game.cooperate, game.defect)
+    assert game.table[found.cooperate].tolist() == cooperate
+    assert game.table[found.defect].tolist() == defect
+    assert game.is_nash(found.defect)
+    assert game.is_nash(found.cooperate) == (name == "stag-hunt")
+    assert game.is_symmetric == symmetric
+
+
+def test_matching_pennies_is_a_control_without_a_dilemma() -> None:
+    game = get_dilemma("matching-pennies").game()
+    assert find_dilemma(game) is None
+    assert not any(game.is_nash(profile) for profile in game.profiles())
+    assert (game.payoffs.sum(axis=-1) == 0).all()
+
+
+def test_a_prisoners_dilemma_has_its_four_payoffs() -> None:
+    assert prisoners_payoffs(get_dilemma("prisoners").game()) == (3, 2, 1, 0)
+    for name in ("public-goods", "travellers", "trust", "stag-hunt", "matching-pennies"):
+        assert prisoners_payoffs(get_dilemma(name).game()) is None
+
+
+def test_the_game_is_told_from_where_a_player_sits() -> None:
+    trust = get_dilemma("trust").game()
+    second = trust.seen_by(1)
+    assert second.table[0, 1].tolist() == [2, 6]
+    assert trust.table[1, 0].tolist() == [6, 2]
+    assert second.seen_by(1).table.tolist() == trust.table.tolist()
+
+
+def test_defection_is_dominant_where_the_paper_says_so() -> None:
+    assert get_dilemma("prisoners").game().is_dominant_profile((1, 1))
+    assert get_dilemma("public-goods").game().is_dominant_profile((1, 1, 1))
+    trust = get_dilemma("trust").game()
+    assert not trust.is_weakly_dominant(0, 1)
+    assert trust.is_weakly_dominant(1, 1)
+
+
+@given(st.sampled_from(["prisoners", "public-goods", "travellers", "trust"]), st.integers(0, 2**31))
+def test_expected_payoffs_are_the_mean_over_all_draws(name: str, seed: int) -> None:
+    game = get_dilemma(name).game()
+    rng = np.random.default_rng(seed)
+    mixes = [rng.dirichlet(np.ones(len(own))).tolist() for own in game.labels]
+    by_hand = np.zeros(game.players)
+    for profile in game.profiles():
+        chance = np.prod([mix[action] for mix, action in zip(mixes, profile, strict=True)])
+        by_hand += chance * game.table[profile]
+    assert game.expected(mixes).tolist() == pytest.approx(by_hand.tolist(), abs=1e-12)
+
+
+def test_a_payoff_table_of_ones_own_is_a_game(tmp_path: Path) -> None:
+    path = tmp_path / "chicken.yaml"
+    path.write_text(TABLE)
+    table = load_table(path)
+    assert table.game().table[0, 1].tolist() == [2, 4]
+    assert table.game().labels == (("A0", "A1"), ("A0", "A1"))
+    assert PayoffTable.model_validate_json(table.model_dump_json()) == table
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("swerve swerve: [3, 3]", "swerve swerve: [3]"), "'swerve swerve' needs 2 payoffs"),
+        (("  straight straight: [0, 0]\n", ""), "payoffs are missing for: straight straight"),
+        (("straight straight:", "straight stop:"), "payoffs are missing for"),
+        (("swerve, straight: [2, 4]", "swerve, straight: [2, much]"), "must be a number"),
+        (("[swerve, straight]", "[swerve]"), "two players and two actions"),
+        (("[swerve, straight]", "[swerve, swerve]"), "stands twice"),
+        (("name: chicken", "name: Chicken Run"), "name"),
+        (("name: chicken", "name: chicken\nplayers: 3"), "payoffs are missing"),
+        (("name: chicken", "name: chicken\ncooperate: swerve swerve"), "both 'cooperate' and 'defect'"),
+        (("name: chicken", "name: chicken\ncolour: red"), "colour"),
+        (("[swerve, straight]", "[yes, no]"), "in quotes"),
+        (("name: chicken", "name: [chicken"), "no YAML"),
+        ((TABLE, "- 3"), "no payoff table"),
+    ],
+)
+def test_a_wrong_payoff_table_is_told(change: tuple[str, str], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        read_table(TABLE.replace(*change), "chicken.yaml")
+
+
+def test_a_payoff_table_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="can't be read"):
+        load_table(tmp_path / "none.yaml")
+
+
+def test_a_dilemma_that_is_no_table_is_told() -> None:
+    entries: Any = {"broken": 3}
+    for name, entry in entries.items():
+        DILEMMAS.register(name, entry)
+    try:
+        with pytest.raises(UsageError, match="must be a"):
+            get_dilemma("broken")
+    finally:
+        DILEMMAS._loaded.pop("broken")
+    with pytest.raises(UsageError, match="Did you mean 'prisoners'"):
+        get_dilemma("prisoner")

@@ -1,0 +1,123 @@
+"""The repeated games' exact numbers."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from labmates.errors import UsageError
+from labmates.games.repeated import REPEATED, CommonPool, make_repeated
+
+
+def row(text: str) -> np.ndarray:
+    return np.array([[one == "C" for one in text]])
+
+
+@pytest.mark.parametrize(
+    ("name", "rules", "moves", "payoffs"),
+    [
+        ("public-goods", {}, "CCDD", [1, 1, 2, 2]),
+        ("public-goods", {}, "CCCC", [2, 2, 2, 2]),
+        ("public-goods", {}, "DDDD", [1, 1, 1, 1]),
+        ("public-goods", {"k": 1.5}, "CDDD", [0.375, 1.375, 1.375, 1.375]),
+        ("collective-risk", {}, "CCDD", [2, 2, 3, 3]),
+        ("collective-risk", {}, "CDDD", [0, 1, 1, 1]),
+        ("collective-risk", {"m": 3, "k": 5}, "CCCD", [5, 5, 5, 6]),
+        ("common-pool", {}, "CCDD", [2, 2, 4, 4]),
+        ("common-pool", {"capacity": 8}, "DDDD", [2, 2, 2, 2]),
+    ],
+)
+def test_payoffs_of_a_round(name: str, rules: dict[str, float], moves: str, payoffs: list[float]) -> None:
+    game = make_repeated(name, 4, 20, rules)
+    assert game.payoffs(row(moves), game.start(1))[0].tolist() == payoffs
+
+
+@pytest.mark.parametrize(
+    ("name", "players", "low", "high"),
+    [
+        ("public-goods", 4, 1, 2),
+        ("collective-risk", 4, 0.75, 2.5),
+        ("collective-risk", 2, 0.5, 2),
+        ("collective-risk", 64, 33 / 64, 2.5),
+        ("common-pool", 4, 0.2, 2.1),
+        ("common-pool", 64, 0.2, 2.1),
+    ],
+)
+def test_bounds_of_the_welfare(name: str, players: int, low: float, high: float) -> None:
+    assert make_repeated(name, players).bounds() == pytest.approx((low, high), abs=1e-12)
+
+
+@pytest.mark.parametrize("name", list(REPEATED))
+@given(data=st.data())
+def test_no_play_is_outside_of_the_bounds_which_are_reached(name: str, data: st.DataObject) -> None:
+    players = data.draw(st.integers(3, 6))
+    rounds = data.draw(st.integers(1, 6))
+    game = make_repeated(name, players, rounds)
+    moves = data.draw(st.lists(st.booleans(), min_size=players * rounds, max_size=players * rounds))
+    low, high = game.bounds()
+    welfare = game.play(np.array(moves).reshape(1, rounds, players)).mean()
+    # In the common pool, "least" is what all get who empty it at once; who leaves some in the last round loses more.
+    assert (low if name != "common-pool" else 0) - 1e-9 <= welfare <= high + 1e-9
+    reached = [
+        game.play(np.broadcast_to(play, (1, rounds, players))).mean() for play in _extremes(name, players, rounds)
+    ]
+    assert reached == pytest.approx([low, high])
+    assert game.efficiency(high) == 1
+    assert game.efficiency(low) == (0 if low < high else 1)
+
+
+def _extremes(name: str, players: int, rounds: int) -> list[np.ndarray]:
+    seats, turns = np.arange(players), np.arange(rounds)[:, None]
+    match name:
+        case "public-goods":
+            return [seats < 0, seats >= 0]
+        case "collective-risk":
+            threshold = max(2, players // 2)
+            return [seats < threshold - 1, seats < threshold]
+        case _:
+            return [turns + seats < 0, (turns < rounds - 1) & (seats >= 0)]
+
+
+@given(st.lists(st.lists(st.booleans(), min_size=4, max_size=4), min_size=1, max_size=12))
+def test_the_stock_follows_its_formula_in_exact_numbers(moves: list[list[bool]]) -> None:
+    game = CommonPool(4, len(moves))
+    stock, expected = Fraction(16), []
+    for played in moves:
+        taken = [stock / 8 * (1 if one else 2) for one in played]
+        expected.append([float(one) for one in taken])
+        left = stock - sum(taken)
+        stock = min(left + 2 * left * (1 - left / 16), Fraction(16))
+    assert game.play(np.array([moves]))[0] == pytest.approx(np.array(expected))
+
+
+def test_groups_that_are_played_together_do_not_matter_to_each_other() -> None:
+    chance = np.random.default_rng(0)
+    for name in REPEATED:
+        game = make_repeated(name, 5, 7)
+        actions = chance.random((6, 7, 5)) < 0.5
+        alone = np.concatenate([game.play(actions[i : i + 1]) for i in range(6)])
+        assert np.array_equal(game.play(actions), alone)
+
+
+@pytest.mark.parametrize(
+    ("name", "players", "rounds", "rules", "said"),
+    [
+        ("public-good", 4, 20, {}, "Did you mean 'public-goods'"),
+        ("public-goods", 2, 20, {}, "k must be more than 1 and less than the number of players"),
+        ("public-goods", 4, 20, {"k": 4}, "k must be more than 1"),
+        ("public-goods", 4, 20, {"k": float("nan")}, "k must be more than 1"),
+        ("public-goods", 1, 20, {}, "n_players must be a whole number from 2"),
+        ("public-goods", 4, 0, {}, "n_rounds must be a whole number from 1"),
+        ("public-goods", 4, 20, {"m": 2}, "public-goods has no parameter 'm'"),
+        ("collective-risk", 4, 20, {"m": 5}, "m must be a whole number from 2 to 4"),
+        ("collective-risk", 4, 20, {"k": 0}, "k must be more than 0"),
+        ("common-pool", 4, 20, {"capacity": 7}, "capacity must be a whole number from 8"),
+    ],
+)
+def test_what_can_not_be_is_said(name: str, players: int, rounds: int, rules: dict[str, float], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        make_repeated(name, players, rounds, rules)

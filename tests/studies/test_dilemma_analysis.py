@@ -1,0 +1,191 @@
+"""What is read out of stored cross-plays: ratings, tables, figures, labels of reasons."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from labmates.analysis import dilemma_figures, dilemma_frames
+from labmates.analysis.dilemma_records import CrossPlay
+from labmates.analysis.figures import save_figure
+from labmates.analysis.ratings import rate
+from labmates.api import arun
+from labmates.errors import UsageError
+from labmates.judges.answers import UnusableAnswerError, read_object
+from labmates.judges.reasons import CATEGORIES, Labels, has_reasons
+from labmates.models.options import ModelOptions
+from labmates.models.scripted import BASELINES
+from labmates.models.scripted.base import Draft, Heard, ScriptedModel
+from labmates.models.tokens import text_of
+from labmates.records.events import JudgeCallEvent, LabelEvent
+from labmates.records.store import Store
+from labmates.studies.cross_plays import cross_plays
+from labmates.studies.reasons import label_reasons
+
+MODELS = "scripted:equilibrium,scripted:defect,scripted:cooperate"
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> str:
+    url = f"sqlite:///{tmp_path_factory.mktemp('store')}/runs.db"
+    for game, mechanism, terms in (
+        ("prisoners", "mediation", {}),
+        ("prisoners", "contract", {}),
+        ("prisoners", "repetition", {"rounds": 4}),
+        ("trust", "reputation", {"rounds": 4, "order": 3}),
+        ("public-goods", "none", {}),
+    ):
+        condition: dict[str, Any] = {"game": game, "mechanism": mechanism, "terms": terms, "entrants": MODELS}
+        [run] = asyncio.run(arun("dilemma", store=url, **condition))
+        assert run.status == "completed", run.error
+    return url
+
+
+@pytest.fixture(scope="module")
+def plays(url: str) -> list[CrossPlay]:
+    return cross_plays(Store(url))
+
+
+def row(frame: Any, **wanted: str) -> dict[str, Any]:
+    for name, value in wanted.items():
+        frame = frame[frame[name] == value]
+    [found] = frame.to_dict("records")
+    return dict(found)
+
+
+def test_stored_runs_are_rated(plays: list[CrossPlay]) -> None:
+    cells = {(play.mechanism, play.game): rate(play.cell()) for play in plays}
+    public = cells["none", "public-goods"]
+    # Who cooperates leaves half a unit with every choice.
+    assert public.mean[2] == pytest.approx(public.mean[1] - 0.5)
+    assert public.rank is not None
+    assert public.rank.tolist() == [1.5, 1.5, 3.0]
+    assert cells["reputation+", "trust"].fitness is None
+    assert cells["mediation", "prisoners"].cell.scale is not None
+
+
+def test_actions_and_answers_to_co_players_are_counted(plays: list[CrossPlay]) -> None:
+    frame = dilemma_frames.actions_frame(plays)
+    assert row(frame, mechanism="none", model="scripted:cooperate", action="A0")["share"] == 1
+    assert row(frame, mechanism="none", model="scripted:cooperate", action="A0")["choices"] == 27
+    assert row(frame, mechanism="mediation", model="scripted:defect", action="delegate")["share"] == 0
+    answers = dilemma_frames.responses_frame(plays)
+    who = {"mechanism": "repetition", "model": "scripted:equilibrium"}
+    assert row(answers, **who, before="-", action="A0")["share"] == 1
+    assert row(answers, **who, before="A1", action="A1")["share"] == 1
+    assert row(answers, **who, before="A0", action="A0")["share"] == 1
+    assert set(answers["mechanism"]) == {"repetition", "reputation+"}
+
+
+def test_votes_adoption_and_designs_are_counted(plays: list[CrossPlay]) -> None:
+    adoption = dilemma_frames.adoption_frame(plays)
+    honest = row(adoption, mechanism="contract", model="scripted:equilibrium")
+    assert honest["proposes"] == honest["signs"] == 1
+    assert honest["delegates"] != honest["delegates"]  # there is nothing to delegate to
+    assert row(adoption, mechanism="contract", model="scripted:defect")["approves"] == 0
+    outcomes = dilemma_frames.outcomes_frame(plays)
+    assert row(outcomes, mechanism="contract")["votes"] == 9
+    # Only where none defects do all sign.
+    assert row(outcomes, mechanism="contract")["adopted"] == pytest.approx(4 / 9)
+    designs = dilemma_frames.designs_frame(plays)
+    assert row(designs, mechanism="mediation", model="scripted:equilibrium")["dominant"] == 1
+    assert row(designs, mechanism="contract", model="scripted:defect")["nash"] == 0
+
+
+def test_figures_are_drawn(plays: list[CrossPlay], tmp_path: Path) -> None:
+    cells = [play.cell() for play in plays if play.has_metagame]
+    figures = {
+        "two": dilemma_figures.payoffs_figure(cells[:1]),
+        "three": dilemma_figures.payoffs_figure([cells[-1]]),
+        "population": dilemma_figures.population_figure([cells[-1]]),
+        "actions": dilemma_figures.actions_figure(dilemma_frames.actions_frame(plays)),
+        "responses": dilemma_figures.responses_figure(dilemma_frames.responses_frame(plays)),
+        "adoption": dilemma_figures.shares_figure(
+            dilemma_frames.adoption_frame(plays), dilemma_figures.ADOPTION, "Votes"
+        ),
+    }
+    assert len(figures["three"].axes) == 4
+    for name, figure in figures.items():
+        save_figure(figure, tmp_path / f"{name}.png")
+        assert (tmp_path / f"{name}.png").stat().st_size > 5000
+
+
+def test_runs_of_other_kinds_have_no_cross_play(url: str) -> None:
+    with pytest.raises(UsageError, match="no run"):
+        cross_plays(Store(url), ["0123456789"])
+    with pytest.raises(UsageError, match="no run"):
+        cross_plays(Store(url), study="nothing")
+
+
+@contextmanager
+def scripted(name: str, compose: Callable[[Heard], str]) -> Iterator[str]:
+    class Puppet(ScriptedModel):
+        baseline = name
+        description = "Says what a test says."
+
+        def compose(self, heard: Heard) -> Draft:
+            return Draft(compose(heard))
+
+    BASELINES.register(name, Puppet)
+    try:
+        yield f"scripted:{name}"
+    finally:
+        BASELINES._loaded.pop(name)
+
+
+def test_reasons_are_labelled_once_and_counted(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/runs.db"
+    asked: list[str] = []
+
+    def player(heard: Heard) -> str:
+        return 'Whatever the other does, A1 brings me one point more.\n{"A0": 0, "A1": 100}'
+
+    def judge(heard: Heard) -> str:
+        asked.append(text_of(heard.messages[-1].content))
+        if len(asked) == 1:
+            return '{"labels": ["greed"]}'
+        return json.dumps({"labels": ["equilibrium focus", "utility maximisation"]})
+
+    with scripted("talker", player) as talker, scripted("sorter", judge) as sorter:
+        [run] = asyncio.run(arun("dilemma", store=url, game="prisoners", entrants=f"{talker},scripted:defect"))
+        store = Store(url)
+        options = ModelOptions(max_concurrent_calls=1)
+        assert asyncio.run(label_reasons(store, [run], sorter, options)) == 8
+        assert asyncio.run(label_reasons(store, [run], sorter, options)) == 0
+    assert "brings me one point more" in asked[0]
+    assert "your points" in asked[0]
+    assert len(asked) == 5  # four explained choices, one asked again; bare decisions cost nothing
+    events = store.events(run.id)
+    labels = [event for event in events if isinstance(event, LabelEvent)]
+    assert {event.reason for event in labels if event.labels is None} == {"the reply gives no reasons"}
+    assert sum(isinstance(event, JudgeCallEvent) for event in events) == 5
+    frame = dilemma_frames.reasons_frame(cross_plays(store))
+    assert set(frame["label"]) == {"equilibrium focus", "utility maximisation"}
+    assert set(frame["model"]) == {talker}
+    assert set(frame["share"]) == {1.0}
+    assert set(frame["labelled"]) == {4}
+    save_figure(dilemma_figures.reasons_figure(frame), tmp_path / "reasons.png")
+
+
+def test_labels_are_known_kinds_of_reasons() -> None:
+    assert len(CATEGORIES) == 15
+    assert read_object('{"labels": ["Reciprocity", "social welfare"]}', Labels).labels == [
+        "social welfare",
+        "reciprocity",
+    ]
+    assert read_object('{"labels": ["exploration-exploitation"]}', Labels).labels == ["exploration–exploitation"]
+    assert read_object('{"labels": ["other"]}', Labels).labels == ["other"]
+    for wrong in ('{"labels": []}', '{"labels": ["other", "reciprocity"]}', '{"labels": ["magic"]}', '{"labels": 3}'):
+        with pytest.raises(UnusableAnswerError):
+            read_object(wrong, Labels)
+
+
+def test_a_bare_decision_gives_no_reasons() -> None:
+    assert not has_reasons('```json\n{"A0": 0, "A1": 100}\n```')
+    assert has_reasons('The other will most likely choose A1 as well. {"A0": 0, "A1": 100}')
