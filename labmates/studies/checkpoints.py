@@ -31,12 +31,17 @@ async def open_saver(store: Store) -> AsyncIterator[BaseCheckpointSaver[Any]]:
 @asynccontextmanager
 async def _sqlite(path: str) -> AsyncIterator[BaseCheckpointSaver[Any]]:
     from labmates.studies.sqlite_saver import SqliteSaver
+    from labmates.studies.whole import to_its_end
 
     async with SqliteSaver.from_conn_string(path) as saver:
+        assert isinstance(saver, SqliteSaver)
         await saver.conn.execute("PRAGMA synchronous=NORMAL")
         await saver.conn.execute("PRAGMA busy_timeout=30000")
         await saver.setup()
-        yield saver
+        try:
+            yield saver
+        finally:
+            await to_its_end(saver.settle())
 
 
 @asynccontextmanager
