@@ -256,20 +256,19 @@ class Nursery:
         if not self._settings["alone"]:
             return
         for _ in range(_SWEEPS):
-            if spared:
-                strays = [int(path.name) for path in Path("/proc").glob("[0-9]*") if is_stray(int(path.name), spared)]
-                for pid in strays:
-                    with contextlib.suppress(ProcessLookupError, PermissionError):
-                        os.kill(pid, signal.SIGKILL)
-            else:
-                strays = []
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(-1, signal.SIGKILL)  # raises when there is no other process left
-                    strays = [0]
+            with contextlib.suppress(ProcessLookupError):  # there is no other process left
+                # Together, and the spared one for a moment too: what is stopped can't fork faster than it is ended.
+                os.kill(-1, signal.SIGSTOP if spared else signal.SIGKILL)
+            strays = [int(path.name) for path in Path("/proc").glob("[0-9]*") if is_stray(int(path.name), spared)]
+            for pid in strays:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
             self._reap()
             if not strays:
-                return
+                break
             time.sleep(0.002)
+        if spared and spared == self._kernel:
+            os.kill(spared, signal.SIGCONT)
 
 
 def is_stray(pid: int, spared: int) -> bool:
