@@ -286,8 +286,12 @@ async def test_a_fork_bomb_that_goes_on_is_ended(isolated: KernelSandbox, neighb
     result = await isolated.run(bomb, timeout=2)
     assert result.status in ("timeout", "died", "error")
     assert (await isolated.run("df.shape")).text == "(3, 3)\n"
-    count = await isolated.run("import os; len([name for name in os.listdir('/proc') if name.isdigit()])")
-    assert int(count.text) <= 6
+    count = "import os; len([name for name in os.listdir('/proc') if name.isdigit()])"
+    for _ in range(40):  # the last of what was ended may be still there for a moment; a bomb that goes on would grow
+        if (left := int((await isolated.run(count)).text)) <= 6:
+            break
+        await asyncio.sleep(0.1)
+    assert left <= 6
     await works_as_before(neighbour)
 
 
