@@ -15,6 +15,12 @@ import os
 import re
 import tempfile
 import time
+from typing import Any
+
+from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages.ai import UsageMetadata
+from langchain_core.outputs import ChatGeneration, ChatResult
 
 from benchmarks.call_rate import CAP, clients, serve
 from benchmarks.duels import LATENCY_SECONDS, Waiting
@@ -31,13 +37,29 @@ from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
 
 _KEY = re.compile(r'^- "(\w+)"(?:: \d+ to (\d+))?', re.MULTILINE)
+_USED = UsageMetadata(input_tokens=400, output_tokens=10, total_tokens=410)
 AT_ONCE = 32
 
 
 class Deciding(Waiting):
-    """Takes 100 ms for a decision: all it has on the first thing, nothing on the others."""
+    """Takes 100 ms for a decision: all it has on the first thing, nothing on the others.
+
+    It takes no processor time to speak of, as a server far away does not: neither counts tokens nor cuts its reply.
+    """
 
     baseline = "deciding"
+
+    async def _agenerate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        **more: Any,
+    ) -> ChatResult:
+        await asyncio.sleep(LATENCY_SECONDS)
+        text = str(self.compose(Heard(tuple(messages))).content)
+        message = AIMessage(text, usage_metadata=_USED, response_metadata={"finish_reason": "stop"})
+        return ChatResult(generations=[ChatGeneration(message=message)])
 
     def compose(self, heard: Heard) -> Draft:
         """Decide by the keys alone."""

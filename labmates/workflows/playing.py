@@ -16,7 +16,7 @@ from pydantic import Field
 
 from labmates.agents.decisions import FormT
 from labmates.budgets.prices import PriceList
-from labmates.budgets.purse import unlimited_purse
+from labmates.budgets.purse import Purse, unlimited_purse
 from labmates.models.reply import Reply
 from labmates.workflows.asking import ask, decide
 from labmates.workflows.brake import Steps
@@ -56,6 +56,7 @@ class Table:
 
     def __init__(self, condition: PlayCondition, services: Services) -> None:
         self.recorder = services.recorder
+        self._purses: dict[str, Purse] = {}
         self.repair_turns = condition.repair_turns
         self.caller = Caller(
             services.hub,
@@ -79,7 +80,7 @@ class Table:
         StoppedError
             If the run is to stop.
         """
-        purse = unlimited_purse(speaker.team)
+        purse = self._purse(speaker.team)
         return await decide(
             self.caller, step, speaker, messages, purse, form, name=name, repair_turns=self.repair_turns
         )
@@ -102,8 +103,13 @@ class Table:
         StoppedError
             If the run is to stop.
         """
-        purse = unlimited_purse(speaker.team)
+        purse = self._purse(speaker.team)
         return await ask(self.caller, step, speaker, messages, purse, read, name=name, repair_turns=self.repair_turns)
+
+    def _purse(self, team: str) -> Purse:
+        if team not in self._purses:
+            self._purses[team] = unlimited_purse(team)
+        return self._purses[team]
 
 
 async def together(asked: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
