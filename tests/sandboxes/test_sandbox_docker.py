@@ -211,7 +211,9 @@ def starting(data: Path, sessions: int) -> Iterator[subprocess.Popen[bytes]]:
 
 async def test_clean_removes_all_that_a_killed_owner_of_eight_sessions_has_left(data: Path) -> None:
     with starting(data, sessions=8) as owner:
-        assert sum(what.startswith("container running") for what in leftovers("docker", owner.pid)) == 8
+        owned = leftovers("docker", owner.pid)
+        assert sum(what.startswith("container running") for what in owned) == 8
+        assert sum(what.startswith("folder") for what in owned) == 8
         owner.send_signal(signal.SIGKILL)
         owner.wait()
     await wait_until_gone("docker", owner.pid, "container running")  # without their owner they end by themselves
@@ -224,6 +226,7 @@ async def test_clean_removes_all_that_a_killed_owner_of_eight_sessions_has_left(
 
 async def test_the_next_start_removes_them_as_well(data: Path) -> None:
     with starting(data, sessions=1) as owner:
+        assert leftovers("docker", owner.pid)
         owner.send_signal(signal.SIGKILL)
         owner.wait()
     await wait_until_gone("docker", owner.pid, "container running")
