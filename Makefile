@@ -15,13 +15,13 @@ setup: .venv/.ready
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv \
 		|| { echo "this Python can't make virtual environments (on Debian: apt-get install python3-venv)" >&2; exit 1; }
 	@test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --disable-pip-version-check uv
-	$(INSTALL) --editable '.[docker,local,plots]'
+	$(INSTALL) --editable '.[docker,local,plots,viewer]'
 	@touch $@
 
 develop: .venv/.develop
 
 .venv/.develop: .venv/.ready
-	$(INSTALL) --editable '.[docker,local,plots,postgres,parquet,ray,axelrod,dev]'
+	$(INSTALL) --editable '.[docker,local,plots,viewer,analysis,postgres,parquet,ray,axelrod,dev]'
 	@touch $@
 
 demo: setup
