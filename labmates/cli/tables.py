@@ -53,6 +53,8 @@ def print_tables(tables: Sequence[Table]) -> None:
             heading = f"{column.group}\n{column.title}" if column.group else column.title
             side: Literal["left", "right"] = "right" if table.is_number(column) else "left"
             # Names are broken rather than cut, and intervals stand below their values where there is little room.
+            if narrow and side == "right":
+                heading = heading.replace(" ", "\n")
             shown.add_column(Text(heading), justify=side, overflow="fold", no_wrap=side == "right")
         for cells in rows:
             shown.add_row(
