@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 FORMATS = ("parquet", "csv", "jsonl")
+ROWS = ("runs", "scores", "players", "decisions", "payoffs", "events")
 _SHOWN_REASONS = 5
 _study = click.argument("study", metavar="STUDY")
 _json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
@@ -150,27 +151,52 @@ def status(study: str | None, store: str | None, as_json: bool) -> None:
         database.close()
 
 
-@study.command(epilog="Example: labmates study export science-small --format csv --out runs.csv")
+@study.command(epilog="Example: labmates study export science-small --rows scores --out scores.parquet")
 @click.argument("study", metavar="[STUDY]", required=False)
 @store_option
+@click.option(
+    "--rows", "what", type=click.Choice(ROWS), default="runs", show_default=True, help="Of what there is a row each."
+)
+@click.option("--all", "every", is_flag=True, help="All runs of the store, whatever their study.")
+@click.option("--kind", metavar="KIND", help="Runs of this kind of experiment alone.")
+@click.option("--model", metavar="MODEL", help="Runs with this model among theirs alone.")
 @click.option("--format", "form", type=click.Choice(FORMATS), help="By default what the file's name says.")
 @click.option("--out", "path", type=click.Path(path_type=Path), required=True, help="The file to write.")
-def export(study: str | None, store: str | None, form: Any, path: Path) -> None:
-    """Write one row per run that was begun: the keys of its JSON record, those of its parts joined by dots."""
-    from labmates.studies.export import export_runs
+def export(
+    study: str | None,
+    store: str | None,
+    what: Any,
+    every: bool,
+    kind: str | None,
+    model: str | None,
+    form: Any,
+    path: Path,
+) -> None:
+    """Write what a study holds as a table: one row per run, score, player, decision, payoff or event.
+
+    A run's row has the keys of its JSON record, those of its parts joined by dots. All columns are described in
+    docs/reports.
+    """
+    from labmates.studies.export import export_rows
 
     ending = path.suffix.removeprefix(".")
     if form is None and ending not in FORMATS:
         raise UsageError(f"in which format? Give --format {'|'.join(FORMATS)}, or a file name that ends so")
+    if every and study is not None:
+        raise UsageError(f"either the study '{study}' or --all")
     chosen: Any = form or ending
     database = _open(store)
     try:
-        name = _stored(database.database, study).name
-        with err().status("reading runs …") as shown:
-            rows = export_runs(database, path, chosen, study=name, watch=lambda n: shown.update(f"{n:,} runs read"))
+        name = None if every else _stored(database.database, study).name
+        with err().status("reading …") as shown:
+
+            def watch(number: int) -> None:
+                shown.update(f"{number:,} {what} read")
+
+            number = export_rows(database, path, chosen, what=what, kind=kind, study=name, model=model, watch=watch)
     finally:
         database.close()
-    err().print(f"{rows:,} rows in {path}", markup=False)
+    err().print(f"{number:,} rows in {path}", markup=False)
 
 
 @study.command(epilog="Example: labmates study retry science-small --failed")

@@ -179,15 +179,15 @@ class Store:
         return [event for event in self.events(run_id, kind="score") if isinstance(event, ScoreEvent)]
 
     def events_of(self, run_ids: Sequence[str], *types: type[E]) -> Iterator[tuple[str, E]]:
-        """Yield the events of these types of many runs, each with its run, run by run and in order.
+        """Yield the events of these types (of all without any) of many runs, each with its run's id.
 
-        Runs come in any order. Not all events are in memory at once.
+        The events of a run come together and in order, runs in any order. Not all are in memory at once.
         """
         table = schema.events
         names = [one.model_fields["type"].default for one in types]
         for start in range(0, len(run_ids), _CHUNK):
-            mine = sa.and_(table.c.run.in_(run_ids[start : start + _CHUNK]), table.c.type.in_(names))
-            query = sa.select(table).where(mine).order_by(table.c.run, table.c.seq)
+            wanted = [table.c.run.in_(run_ids[start : start + _CHUNK]), *([table.c.type.in_(names)] if names else [])]
+            query = sa.select(table).where(*wanted).order_by(table.c.run, table.c.seq)
             with (
                 self.database.reading() as connection,
                 connection.execution_options(yield_per=_CHUNK).execute(query) as rows,
