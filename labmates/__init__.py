@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         load_runs,
         load_scores,
         profile,
+        report,
         run,
     )
 
@@ -32,6 +33,7 @@ __all__ = [
     "load_runs",
     "load_scores",
     "profile",
+    "report",
     "run",
 ]
 

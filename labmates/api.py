@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
@@ -19,6 +20,7 @@ from labmates.records.frames import Rows, frame
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
 from labmates.records.studies import study_record
+from labmates.reports.report import check_report, store_report, study_report, write_report
 from labmates.studies.judging import Judged, judge_runs, judgeable
 from labmates.studies.profiling import SIMULATIONS, missing_runs, profile_conditions, profile_games, profile_runs
 from labmates.studies.runs import new_runs
@@ -233,6 +235,41 @@ def _frame(what: Rows, store: str | None, kind: str | None, study: str | None, m
         return frame(database, what, kind=kind, study=study, model=model)
     finally:
         database.close()
+
+
+def report(study: str | None = None, *, out: str | Path, kind: str | None = None, store: str | None = None) -> Path:
+    """Write what a study has brought as one HTML page that loads nothing from elsewhere, and return where it is.
+
+    Parameters
+    ----------
+    study
+        Its name; without one, the only study in the store.
+    out
+        The page to write, ``.html``; one that is there is replaced.
+    kind
+        Report on all runs of this kind of experiment instead, or with ``"all"`` on all runs.
+    store
+        URL of the store; default ``LABMATES_STORE``, else ``sqlite:///labmates.db``.
+
+    Raises
+    ------
+    UsageError
+        If there is no such study, nothing of it was begun, or the page can't be written.
+    """
+    if study is not None and kind is not None:
+        raise UsageError("a report is of one study or of one kind")
+    path = Path(out)
+    check_report(path)
+    database = Store(store_url(store), must_exist=True)
+    try:
+        if kind is None:
+            made = study_report(database, study)
+        else:
+            made = store_report(database, kind=None if kind == "all" else KINDS.get(kind).name)
+    finally:
+        database.close()
+    write_report(made, path)
+    return path
 
 
 def judge(

@@ -146,7 +146,7 @@ def status(study: str | None, store: str | None, as_json: bool) -> None:
     # Not the whole store, which takes as long again to import.
     database = Database(store_url(store), must_exist=True)
     try:
-        _show_status(database, _stored(database, study), as_json)
+        _show_status(database, stored_study(database, study), as_json)
     finally:
         database.close()
 
@@ -187,7 +187,7 @@ def export(
     chosen: Any = form or ending
     database = _open(store)
     try:
-        name = None if every else _stored(database.database, study).name
+        name = None if every else stored_study(database.database, study).name
         with err().status("reading …") as shown:
 
             def watch(number: int) -> None:
@@ -212,7 +212,7 @@ def retry(study: str | None, store: str | None) -> None:
 
     database = _open(store)
     try:
-        name = _stored(database.database, study).name
+        name = stored_study(database.database, study).name
         number = retry_failed(database.database, name)
     finally:
         database.close()
@@ -237,7 +237,7 @@ def _existing(store: str | None) -> Store | None:
     return _open(store)
 
 
-def _stored(database: Database, study: str | None) -> StudyRecord:
+def stored_study(database: Database, study: str | None) -> StudyRecord:
     """Return the study of the store that was named by its name, or by its file; without one, the only one."""
     from labmates.records.studies import study_record
 
@@ -281,7 +281,7 @@ def _execute(database: Store, url: str, spec: StudySpec, workers: int, executor:
 
 
 def _report(database: Database, name: str, stopped: bool, as_json: bool) -> int:
-    counts = _show_status(database, _stored(database, name), as_json)
+    counts = _show_status(database, stored_study(database, name), as_json)
     if stopped:
         err().print("Stopped; everything is kept. Go on with the same command.", markup=False)
         return 130
