@@ -96,7 +96,7 @@ def cells(runs: Sequence[RunRecord], metrics: Sequence[str]) -> list[Cell]:
     for run in runs:
         if run.status in ENDED:
             groups.setdefault(run.key, []).append(run)
-    return [
+    found = [
         Cell(
             models_of(group[0]),
             {name: told(group[0].condition.get(name)) for name in names},
@@ -105,6 +105,9 @@ def cells(runs: Sequence[RunRecord], metrics: Sequence[str]) -> list[Cell]:
         )
         for group in groups.values()
     ]
+    # Runs end in any order: what is alike stands together, in the order in which it came first.
+    order = {name: list(dict.fromkeys(cell.varies[name] for cell in found)) for name in names}
+    return sorted(found, key=lambda cell: [order[name].index(cell.varies[name]) for name in names])
 
 
 def by_model(runs: Sequence[RunRecord], metrics: Sequence[str]) -> list[Cell]:
@@ -156,7 +159,7 @@ def results_figure(found: Sequence[Cell], metric: str) -> Figure | None:
     """Draw the means of a metric; None if there are none, or more than can be told apart."""
     with_it = [cell for cell in found if metric in cell.means]
     labels = list(dict.fromkeys(cell.label for cell in with_it))
-    models = list(dict.fromkeys(cell.models for cell in with_it))
+    models = list(dict.fromkeys(cell.models for cell in found))
     apart = len(labels) > 1 and len(models) <= len(COLOURS)
     rows = labels if apart else list(dict.fromkeys(_row(cell) for cell in with_it))
     if not 1 <= len(rows) <= MOST_ROWS:
@@ -164,7 +167,9 @@ def results_figure(found: Sequence[Cell], metric: str) -> Figure | None:
     figure, [axes] = new_figure(7.2, 1.3 + len(rows) * (0.32 + 0.1 * (len(models) - 1) * apart))
     for place, model in enumerate(models):
         mine = [cell for cell in with_it if cell.models == model]
-        offset = 0.6 * (place / (len(models) - 1) - 0.5) if apart and len(models) > 1 else 0.0
+        if not mine:
+            continue
+        offset = 0.5 * (place / (len(models) - 1) - 0.5) if apart and len(models) > 1 else 0.0
         x = [cell.means[metric].value for cell in mine]
         y = [rows.index(cell.label if apart else _row(cell)) + offset for cell in mine]
         low = [value - (cell.means[metric].low or value) for value, cell in zip(x, mine, strict=True)]

@@ -63,7 +63,7 @@ def what_was_run(runs: Sequence[RunRecord]) -> Part:
         },
         {"what": "seeds", "value": _names(str(run.seed) for run in runs)},
     ]
-    tables.append(Table("circumstances", "Circumstances", [Column("what", " "), Column("value", "  ")], rows))
+    tables.append(Table("circumstances", "Circumstances", [Column("what"), Column("value")], rows))
     return Part("What was run", tables=tuple(tables))
 
 
@@ -210,7 +210,7 @@ def _parameters(kind: str, runs: Sequence[RunRecord]) -> Table:
     rows = [
         {
             "parameter": name.replace("_", " "),
-            "varies": name in differ,
+            "compared": name in differ,
             "values": _names(told(condition.get(name)) for condition in conditions.values()),
         }
         for name in sorted(names, key=lambda name: name not in differ)
@@ -218,7 +218,7 @@ def _parameters(kind: str, runs: Sequence[RunRecord]) -> Table:
     per = Counter(run.key for run in runs).values()
     each = str(min(per)) if min(per) == max(per) else f"{min(per)} to {max(per)}"
     notes = [f"{len(conditions)} conditions with {each} runs each."]
-    columns = [Column("parameter"), Column("varies"), Column("values")]
+    columns = [Column("parameter"), Column("compared"), Column("values")]
     return Table(f"{kind}-parameters", f"Parameters: {kind}", columns, rows, notes)
 
 
