@@ -54,15 +54,6 @@ class Hyper:
     between: Array
 
 
-@dataclass(frozen=True)
-class Solved:
-    """The normal distribution of μ, α, γ and δ at each point: its mean and the lower factor of its precision."""
-
-    log_density: Array
-    mean: Array
-    factor: Array
-
-
 class Collapsed:
     """The density of β, σ, log τ and (but in the form `paper`) ω, in that order: a vector of `size` numbers.
 
@@ -82,6 +73,7 @@ class Collapsed:
         across, along = triangle[:, :-1], triangle[:, -1]
         ones = np.ones((len(data.models), 1))
         self._fixed = np.hstack([ones, self.summary.condition_means, data.benchmarks])
+        self._products = (self._fixed[:, :, None] * self._fixed[:, None, :]).reshape(len(data.models), -1)
         self._within = np.zeros((self.linear, self.linear))
         self._within_outcome = np.zeros(self.linear)
         place = slice(g + 1, g + 1 + len(data.columns))
@@ -126,40 +118,46 @@ class Collapsed:
 
     def log_density(self, points: Array) -> Array:
         """Return the log density up to a constant, shape (n,), of points of shape (n, size)."""
-        return self.solve(points).log_density
-
-    def solve(self, points: Array) -> Solved:
-        """Integrate out what is linear, at each point."""
         hyper = self.parts(points)
+        return np.asarray(_log_prior(hyper) + self._integrated(hyper)[1])
+
+    def coefficients(self, points: Array, rng: np.random.Generator) -> Array:
+        """Draw μ, α, γ and δ at each point, shape (n, linear)."""
+        factor, _ = self._integrated(self.parts(points))
+        lower, half = factor[:, :-1, :-1], factor[:, -1, :-1]
+        drawn = half + rng.standard_normal(half.shape)
+        return np.asarray(np.linalg.solve(lower.transpose(0, 2, 1), drawn[..., None])[..., 0])
+
+    def _integrated(self, hyper: Hyper) -> tuple[Array, Array]:
+        """Integrate out what is linear; return the factor of its precision, and the log likelihood that is left.
+
+        The precision of μ, α, γ and δ is bordered by the vector that their mean solves for and by the sum of squares:
+        the last row of its Cholesky factor then holds all that is needed.
+        """
         seen = _seen(hyper, self.correlation, self.data.levels, self.data.errors)
         variance = seen.left + (hyper.between**2)[:, None] + (hyper.noise**2)[:, None] / self.summary.counts
         precision, weight = hyper.noise**-2, 1 / variance
         response = self.summary.outcome_means - seen.predicted
-        n, m = response.shape
-        design = np.concatenate(
-            [hyper.effect[:, None, :] - seen.slope, np.broadcast_to(self._fixed, (n, m, self._fixed.shape[1]))], axis=2
-        )
-        weighted = design * weight[:, :, None]
-        matrix = weighted.transpose(0, 2, 1) @ design + self._within * precision[:, None, None]
-        matrix[:, : self.games, : self.games] += seen.precision
-        diagonal = np.arange(self.linear)
+        g, end = self.games, self.linear
+        slope = hyper.effect[:, None, :] - seen.slope
+        weighted = (slope * weight[:, :, None]).transpose(0, 2, 1)
+        matrix = np.empty((len(weight), end + 1, end + 1))
+        matrix[:, :g, :g] = weighted @ slope + seen.precision
+        matrix[:, g:end, :g] = (weighted @ self._fixed).transpose(0, 2, 1)
+        matrix[:, g:end, g:end] = (weight @ self._products).reshape(-1, end - g, end - g)
+        matrix[:, :end, :end] += self._within * precision[:, None, None]
+        diagonal = np.arange(end)
         matrix[:, diagonal, diagonal] += self._prior
-        vector = (weighted * response[:, :, None]).sum(axis=1)
-        vector += self._within_outcome * precision[:, None] + self._prior * self._prior_mean
-        vector[:, : self.games] += seen.weighted
-        factor = np.linalg.cholesky(matrix)
-        half = np.linalg.solve(factor, vector[..., None])
-        mean = np.linalg.solve(factor.transpose(0, 2, 1), half)[..., 0]
+        matrix[:, end, :g] = (weighted @ response[:, :, None])[..., 0] + seen.weighted
+        matrix[:, end, g:end] = (weight * response) @ self._fixed
+        matrix[:, end, :end] += self._within_outcome * precision[:, None] + self._prior * self._prior_mean
         square = seen.square + self._within_square * precision + (weight * response**2).sum(axis=1)
-        density = -0.5 * (seen.log_size + np.log(variance).sum(axis=1) + square - (half[..., 0] ** 2).sum(axis=1))
-        density -= np.log(np.diagonal(factor, axis1=1, axis2=2)).sum(axis=1) + self._freedom * np.log(hyper.noise)
-        return Solved(density + _log_prior(hyper), mean, factor)
+        matrix[:, end, end] = square + float((self._prior * self._prior_mean**2).sum())
+        factor = np.linalg.cholesky(matrix)
+        density = -0.5 * (seen.log_size + np.log(variance).sum(axis=1) + factor[:, end, end] ** 2)
+        density -= np.log(np.diagonal(factor, axis1=1, axis2=2)[:, :end]).sum(axis=1)
+        return factor, density - self._freedom * np.log(hyper.noise)
 
-    def coefficients(self, points: Array, rng: np.random.Generator) -> Array:
-        """Draw μ, α, γ and δ at each point, shape (n, linear)."""
-        solved = self.solve(points)
-        normal = rng.standard_normal((*solved.mean.shape, 1))
-        return np.asarray(solved.mean + np.linalg.solve(solved.factor.transpose(0, 2, 1), normal)[..., 0])
 
 def _log_prior(hyper: Hyper) -> Array:
     found = ((hyper.effect / EFFECT) ** 2).sum(axis=1) + ((hyper.spread / SPREAD) ** 2).sum(axis=1)

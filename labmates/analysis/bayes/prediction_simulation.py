@@ -2,8 +2,8 @@
 
 What the paper does not tell is assumed, and said here: dispositions correlate at 0.2 with each other, those of the
 common pool with and without sanctions more (a parameter); a fifth of their variance goes with the models' size;
-standard errors are log-uniform over the range that the paper gives; conditions are drawn evenly, but for team size and theory of
-mind, of which the paper says that the first of two was drawn more often.
+standard errors are log-uniform over the range that the paper gives; conditions are drawn evenly, but for team size and
+theory of mind, of which the paper says that the first of two was drawn more often.
 """
 
 from __future__ import annotations
