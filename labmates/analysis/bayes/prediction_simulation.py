@@ -18,7 +18,7 @@ import numpy as np
 from labmates.analysis.bayes.prediction_data import PredictionData, standardised
 from labmates.games.base import Array
 
-GAMES: Final = ("weakest-link", "collective-risk", "o-ring", "common-pool", "common-pool-sanction", "public-goods")
+GAMES: Final = ("weakest-link", "collective-risk", "o-ring", "common-pool", "common-pool-sanctions", "public-goods")
 CONTROLS: Final = ("IFEval", "MMLU-Pro", "log(size)", "thinking")
 COLUMNS: Final = (
     "log(budget)",
