@@ -17,7 +17,7 @@ from labmates.analysis.bayes.smoothing import GOOD_K, effective_draws, smooth
 from labmates.games.base import Array
 
 DRAWS = 4000
-_OVERSAMPLED = 2
+_OVERSAMPLED = 1.5
 _ROUNDS = 4
 _ROUND = 800
 _GOOD_ROUND = 0.6
@@ -99,7 +99,7 @@ def sample(target: Target, *, draws: int = DRAWS, seed: int = 0) -> Sample:
         proposal = _adapted(proposal, points, weights, effective)
         if effective > _GOOD_ROUND * _ROUND:
             break
-    attempts, n = 1, draws * _OVERSAMPLED
+    attempts, n = 1, round(draws * _OVERSAMPLED)
     points, weights, k_hat, effective = _weighted(counted, proposal, n, rng)
     while k_hat > GOOD_K and attempts <= _RETRIES:
         attempts, n = attempts + 1, n * 2
