@@ -13,6 +13,7 @@ from labmates.analysis.bayes.importance import DRAWS, Target, sample
 from labmates.analysis.bayes.posterior import Posterior, from_sample
 from labmates.analysis.bayes.prediction_data import PredictionData
 from labmates.analysis.bayes.prediction_density import Collapsed, Form
+from labmates.analysis.bayes.threads import one_thread
 from labmates.games.base import Array
 
 INTERCEPT, NOISE, BETWEEN = "intercept", "tau", "omega"
@@ -75,12 +76,13 @@ def fit_prediction(
     starts
         From how many points to look for modes, see `find_modes`; 1 is enough where it is known that there is one.
     """
-    model = Collapsed(data, form)
-    scale = reach(model)
-    found = find_modes(model, scale, starts)
-    target = Target(model.log_density, found[0][0], scale, model.nonnegative)
-    drawn = sample(target, draws=draws, seed=seed)
-    linear = model.coefficients(drawn.points, np.random.default_rng([seed, 1]))
+    with one_thread():
+        model = Collapsed(data, form)
+        scale = reach(model)
+        found = find_modes(model, scale, starts)
+        target = Target(model.log_density, found[0][0], scale, model.nonnegative)
+        drawn = sample(target, draws=draws, seed=seed)
+        linear = model.coefficients(drawn.points, np.random.default_rng([seed, 1]))
     posterior = from_sample(names(model), arranged(model, drawn.points, linear), drawn)
     g = model.games
     modes = tuple(Mode(tuple(map(float, point[:g])), found[0][1] - height) for point, height in found)
