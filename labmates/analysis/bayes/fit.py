@@ -109,7 +109,7 @@ def allowed(cells: Cells, specification: Specification) -> tuple[tuple[str, ...]
         else "each cell has one simulation only"
         if cells.count.max() < 2
         else "simulations of the same cell never differ"
-        if cells.squares.sum() == 0
+        if cells.repeats
         else "",
     }
     slopes = [name for name in SLOPES if name in cells.names]
