@@ -15,8 +15,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from labmates.analysis.bayes.cells import collapse
 from labmates.analysis.bayes.fit import SPECIFICATIONS, Fit, fit
 from labmates.analysis.bayes.hamiltonian import agree, nuts, nuts_rows, plain
@@ -108,7 +106,6 @@ def main() -> None:
     parser.add_argument("--rows", type=float, default=0.0, help="also NUTS on this share of the rows")
     parser.add_argument("--spec", action="append", choices=SPECIFICATIONS, help="default: both")
     options = parser.parse_args()
-    np.seterr(all="warn")
     print(f"{ROWS:,} rows, 35 models, 6 games, simulated; CPU seconds include compilation")
     proximity(with_nuts=options.nuts, share=options.rows, specifications=tuple(options.spec or SPECIFICATIONS))
 

@@ -24,6 +24,7 @@ VERBS = {
     "demo": ("labmates.cli.demo:demo", "Let a scripted team do one science task, offline."),
     "run": ("labmates.cli.run:run", "Run one condition of an experiment, one or more times."),
     "profile": ("labmates.cli.profile:profile", "Measure how models play the behavioural games."),
+    "screen": ("labmates.cli.screen:screen", "Predict how models would do in the lab from how they play."),
     "study": ("labmates.cli.study:study", "Plan and execute many runs, described in one file."),
     "worker": ("labmates.cli.worker:worker", "Join a study from any machine that reaches its store."),
     "show": ("labmates.cli.show:show", "Tell the story of a run."),
