@@ -11,28 +11,26 @@ from labmates.analysis.bayes.cells import Cells
 from labmates.analysis.bayes.importance import DRAWS, sample
 from labmates.analysis.bayes.mixed import (
     CELL,
-    COT,
     FAMILY,
     GAME,
     MODEL,
     PAPER,
-    ROBUST,
-    TOM,
+    SLOPES,
     MixedModel,
     Priors,
 )
 from labmates.analysis.bayes.posterior import Posterior, from_sample
-from labmates.analysis.bayes.predictors import INTERCEPT
+from labmates.analysis.bayes.predictors import INTERCEPT, label
+from labmates.analysis.bayes.threads import one_thread
 from labmates.games.base import Array
 
 Specification = Literal["paper", "robust"]
-SPECIFICATIONS: Final[dict[Specification, tuple[str, ...]]] = {"paper": PAPER, "robust": ROBUST}
+SPECIFICATIONS: Final[tuple[Specification, ...]] = ("paper", "robust")
 DEVIATION, FAMILY_PREFIX, R_SQUARED = "sd:", "family:", "r2"
 _NAMED: Final = {
     FAMILY: "family intercepts",
     MODEL: "model intercepts",
-    COT: "the models' own reactions to chain of thought",
-    TOM: "the models' own reactions to theory of mind",
+    **{name: f"the models' own reactions to '{label(name)}'" for name in SLOPES},
     GAME: "model × game",
     CELL: "cells",
 }
@@ -77,8 +75,9 @@ def fit(
     """
     components, notes = allowed(cells, specification)
     model = MixedModel(cells, components, priors or Priors())
-    found = sample(model.target, draws=draws, seed=seed)
-    coefficients, families = model.draw(found.points, np.random.default_rng([seed, 1]))
+    with one_thread():
+        found = sample(model.target, draws=draws, seed=seed)
+        coefficients, families = model.draw(found.points, np.random.default_rng([seed, 1]))
     everything = np.column_stack(
         [coefficients, families, found.points, r_squared(model, coefficients, families, found.points)]
     )
@@ -105,25 +104,25 @@ def allowed(cells: Cells, specification: Specification) -> tuple[tuple[str, ...]
         MODEL: "each family has one model only, whose level is that of the family"
         if len(cells.families) == len(cells.models)
         else "",
-        COT: _no_slope(cells, COT),
-        TOM: _no_slope(cells, TOM),
+        **{name: _no_slope(cells, name) for name in SLOPES},
         GAME: "there is one game only" if len(cells.games) < 2 else "",
         CELL: "no model has two conditions of the same game"
         if per_block.max() < 2
         else "each cell has one simulation only"
         if cells.count.max() < 2
         else "simulations of the same cell never differ"
-        if cells.squares.sum() == 0
+        if cells.repeats
         else "",
     }
-    wanted = SPECIFICATIONS[specification]
+    slopes = [name for name in SLOPES if name in cells.names]
+    wanted = PAPER if specification == "paper" else (FAMILY, MODEL, *slopes, GAME, CELL)
     notes = [f"without {_NAMED[name]}: {reasons[name]}" for name in wanted if reasons[name]]
     return tuple(name for name in wanted if not reasons[name]), tuple(notes)
 
 
 def _no_slope(cells: Cells, name: str) -> str:
     if name not in cells.names:
-        return "the predictor is not in the model"
+        return ""
     varied = cells.predictors[:, cells.names.index(name)] > 0
     return "one model only was asked for it" if len(set(cells.model[varied])) < 2 else ""
 
@@ -142,7 +141,7 @@ def r_squared(model: MixedModel, coefficients: Array, families: Array, points: A
     explained = ((fitted - (fitted @ share)[:, None]) ** 2) @ share
     other = np.zeros(len(points))
     for at, name in enumerate(model.deviations):
-        if name in (COT, TOM):
+        if name in SLOPES:
             other += points[:, at] ** 2 * (share @ cells.predictors[:, cells.names.index(name)] ** 2)
         elif name != FAMILY:
             other += points[:, at] ** 2

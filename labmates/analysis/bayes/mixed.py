@@ -21,13 +21,16 @@ import numpy as np
 
 from labmates.analysis.bayes.cells import Cells
 from labmates.analysis.bayes.importance import Target
+from labmates.analysis.bayes.predictors import COT, STANDARD, TOM
 from labmates.games.base import Array
 
-RESIDUAL, FAMILY, MODEL, COT, TOM, GAME, CELL = "residual", "family", "model", "cot", "tom", "game", "cell"
+RESIDUAL, FAMILY, MODEL, GAME, CELL = "residual", "family", "model", "game", "cell"
 PAPER = (FAMILY,)
 """Components beside the residual in the paper's specification."""
 ROBUST = (FAMILY, MODEL, COT, TOM, GAME, CELL)
 """Those of the robust one: also a model's own level, its own reaction to prompts, its level in each game, and cells."""
+SLOPES = (COT, TOM, STANDARD)
+"""Predictors that each model may react to in its own way; the last one in the test of prompts alone."""
 
 
 _BATCH = 350_000
@@ -54,7 +57,7 @@ class MixedModel:
     Attributes
     ----------
     components
-        Some of `ROBUST`, beside the residual.
+        Some of ``family``, ``model``, `SLOPES`, ``game`` and ``cell``, beside the residual.
     """
 
     cells: Cells
@@ -138,7 +141,7 @@ class MixedModel:
         if self._is_simple:
             return self._scaled(self._counted_by_family, points)
         moments, log_size = self._by_model(points)
-        for name in (COT, TOM, MODEL):
+        for name in (*SLOPES, MODEL):
             moments, more = self._without(moments, points, name)
             log_size = log_size + more
         return self._gathered(moments, axis=1), log_size
