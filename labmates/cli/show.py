@@ -127,7 +127,7 @@ def _tell(event: Event, bodies: Bodies, most: int | None) -> None:
                 _text(f"{name}: {value}", most)
             _text("→ " + bodies.text(event.result), most)
         case "decision":
-            _head(f"{who}: {said}", "red" if event.failed else "green")
+            _head(f"{who}{',' if event.round or event.match else ':'} {said}", "red" if event.failed else "green")
         case "payoff":
             _head(said, "bold")
         case "message":

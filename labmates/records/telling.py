@@ -19,7 +19,8 @@ def heading(event: Event) -> str:
             tokens = _tokens(event.input_tokens, event.output_tokens, event.faults)
             return f"judge {event.judge} asked {event.model} ({tokens})"
         case "tool_call":
-            return f"{event.tool} ({'ok' if event.ok else 'error'}{f', {event.status}' if event.status else ''})"
+            went = "ok" if event.ok else "error"
+            return f"{event.tool} ({went if event.status in ('', went) else f'{went}, {event.status}'})"
         case "decision":
             return _decision(event)
         case "payoff":

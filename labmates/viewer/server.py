@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from labmates.errors import UsageError
 from labmates.records.store import Store
@@ -18,7 +19,7 @@ from labmates.viewer.security import LOOPBACK, new_token
 USUAL_PORT = 8642
 """Taken unless another one is asked for, so that addresses stay the same; any free one if it is taken."""
 _STOP_SECONDS = 3
-_MOST_REQUESTS = 32
+_MOST_REQUESTS = 128
 
 
 def open_socket(host: str, port: int | None) -> socket.socket:
@@ -60,6 +61,21 @@ def open_socket(host: str, port: int | None) -> socket.socket:
     raise AssertionError("one of them was tried last")
 
 
+def make_server(app: ASGIApp) -> uvicorn.Server:
+    """Return what serves the application, and says nothing of itself."""
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        lifespan="off",
+        server_header=False,
+        ws="none",
+        limit_concurrency=_MOST_REQUESTS,
+        timeout_graceful_shutdown=_STOP_SECONDS,
+    )
+    return uvicorn.Server(config)
+
+
 def serve(
     store: Store,
     listening: socket.socket,
@@ -81,20 +97,9 @@ def serve(
     """
     host, port = listening.getsockname()[:2]
     token, once = new_token(), new_token() if browser else ""
-    app = make_app(store, token=token, port=port, once=once)
-    config = uvicorn.Config(
-        app,
-        log_level="warning",
-        access_log=False,
-        lifespan="off",
-        server_header=False,
-        ws="none",
-        limit_concurrency=_MOST_REQUESTS * 4,
-        timeout_graceful_shutdown=_STOP_SECONDS,
-    )
+    server = make_server(make_app(store, token=token, port=port, once=once))
     address = f"http://{f'[{host}]' if ':' in host else host}:{port}{path}"
     tell(f"{address}?token={token}")
-    server = uvicorn.Server(config)
     if browser:
         opening = threading.Timer(0.5, _open, [f"{address}?token={once}"])
         opening.daemon = True

@@ -6,7 +6,7 @@ import difflib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from markupsafe import Markup
 
@@ -91,7 +91,7 @@ class Item:
 
 
 def items(
-    reader: RunReader, events: Mapping[int, Event], links: Links, *, start: float, most: int = SHORT_CHARS
+    reader: RunReader, events: Mapping[int, Event], links: Links, *, start: float, whole: bool = False
 ) -> list[Item]:
     """Return events as a page shows them; charges are told with the calls that they pay.
 
@@ -99,14 +99,14 @@ def items(
     ----------
     start
         Unix time of the run's beginning.
-    most
-        How many characters of each text.
+    whole
+        All of each text instead of its beginning, and what was said to tools, which otherwise stands with their calls.
     """
     wanted = {number for event in events.values() for number in _shown_bodies(event)}
     bodies = reader.values(wanted)
     costs = {event.step: event.amount for event in events.values() if isinstance(event, ChargeEvent)}
     return [
-        _item(reader.run.id, number, event, bodies, links, start, costs, most)
+        _item(reader.run.id, number, event, bodies, links, start, costs, whole)
         for number, event in events.items()
         if event.type not in HIDDEN
     ]
@@ -120,8 +120,9 @@ def _item(
     links: Links,
     start: float,
     costs: Mapping[str, int],
-    most: int,
+    whole: bool,
 ) -> Item:
+    most = LONGEST_CHARS if whole else SHORT_CHARS
     files: list[FileLink] = []
     figures: tuple[str, ...] = ()
     if isinstance(event, ToolCallEvent):
@@ -133,31 +134,28 @@ def _item(
     return Item(
         number=number,
         event=event,
-        title=plain(_title(event)),
+        title=plain(_title(event, bodies)),
         tone=_tone(event),
         seconds=max(0.0, event.at - start),
         cost=event.cost if isinstance(event, JudgeCallEvent) else cost,
-        texts=tuple(_cut(text, most) for text in texts_of(event, bodies) if text.body.strip()),
+        texts=tuple(_cut(text, most) for text in texts_of(event, bodies, whole=whole) if text.body.strip()),
         figures=figures,
         files=tuple(files),
         url=links.event(run_id, number),
     )
 
 
-def texts_of(event: Event, bodies: Mapping[int, Value]) -> Iterator[Text]:
-    """Return the texts of an event, whole."""
+def texts_of(event: Event, bodies: Mapping[int, Value], *, whole: bool = True) -> Iterator[Text]:
+    """Return the texts of an event, each in full; without `whole`, those that stand with other events are left out."""
     match event.type:
         case "llm_call":
             if event.reasoning is not None:
                 yield Text("reasoning", "prose", as_text(bodies.get(event.reasoning)))
-            yield from message_texts(bodies.get(event.reply))
+            yield from message_texts(bodies.get(event.reply), with_calls=whole)
         case "judge_call":
             yield from message_texts(bodies.get(event.reply))
         case "tool_call":
-            arguments = bodies.get(event.arguments)
-            for name, value in arguments.items() if isinstance(arguments, dict) else [("arguments", arguments)]:
-                look: Look = "code" if name == "code" else "prose" if name == "content" else "plain"
-                yield Text(str(name), look, as_text(value))
+            yield from _arguments(bodies.get(event.arguments))
             yield Text("result", "output", as_text(bodies.get(event.result)))
         case "message":
             yield Text("", "prose", as_text(bodies.get(event.text)))
@@ -177,15 +175,26 @@ def texts_of(event: Event, bodies: Mapping[int, Value]) -> Iterator[Text]:
             return
 
 
-def message_texts(message: object) -> Iterator[Text]:
-    """Return what a message of a transcript says: its text, and the tools that it calls."""
+def message_texts(message: object, *, with_calls: bool = True) -> Iterator[Text]:
+    """Return what a message of a transcript says: its text, and what it says to which tools."""
     if not isinstance(message, dict):
         yield Text("", "plain", as_text(message))
         return
     yield Text("", "prose" if message.get("role") == "assistant" else "plain", as_text(message.get("content", "")))
-    for call in message.get("tool_calls") or ():
-        said = call.get("args") if isinstance(call, dict) else call
-        yield Text(f"calls {call.get('name')}" if isinstance(call, dict) else "calls", "plain", as_text(said))
+    for call in _calls(message) if with_calls else ():
+        yield from _arguments(call.get("args"), f"{call.get('name')}: ")
+
+
+def _arguments(arguments: object, before: str = "") -> Iterator[Text]:
+    """Return what was said to a tool, a text for each of its arguments."""
+    for name, value in arguments.items() if isinstance(arguments, dict) else [("arguments", arguments)]:
+        look: Look = "code" if name == "code" else "prose" if name == "content" else "plain"
+        yield Text(f"{before}{name}", look, as_text(value))
+
+
+def _calls(message: object) -> list[dict[str, Any]]:
+    found = message.get("tool_calls") if isinstance(message, dict) else None
+    return [call for call in found or () if isinstance(call, dict)]
 
 
 def as_text(value: object) -> str:
@@ -224,11 +233,11 @@ def _shown_bodies(event: Event) -> Iterable[int]:
             return []
 
 
-def _title(event: Event) -> str:
+def _title(event: Event, bodies: Mapping[int, Value]) -> str:
     """Return the heading of an event; what a page shows beside it is left out."""
     if event.type == "llm_call":
-        faults = f", {', '.join(event.faults)}" if event.faults else ""
-        return f"{event.model} replied{faults}"
+        calls = [str(call.get("name")) for call in _calls(bodies.get(event.reply))]
+        return ", ".join([f"{event.model} replied", *(f"calls {name}" for name in calls), *event.faults])
     return heading(event)
 
 

@@ -16,7 +16,7 @@ from labmates.viewer.links import PER_PAGE, Links
 from labmates.viewer.pages.runs import headline
 from labmates.viewer.reader import RunReader
 from labmates.viewer.rendering import render
-from labmates.viewer.telling import HIDDEN, LONGEST_CHARS, Item, changes, items, message_texts
+from labmates.viewer.telling import HIDDEN, Item, changes, items, message_texts
 from labmates.viewer.timeline import timeline
 
 LIVE_MOST: Final = 200
@@ -148,7 +148,7 @@ def event_page(reader: RunReader, number: int, links: Links) -> Markup:
     shown = {n: e for n, e in found.items() if n == number or e.type in HIDDEN}
     if event.type in HIDDEN:
         shown = {number: event}
-    told = items(reader, shown, links, start=reader.run.started, most=LONGEST_CHARS)
+    told = items(reader, shown, links, start=reader.run.started, whole=True)
     messages: list[Any] = []
     if event.type in ("llm_call", "judge_call"):
         bodies = reader.values(event.messages)
