@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -63,7 +64,7 @@ def test_pages_hold_every_run_once_in_order_and_lead_back(store: Store, sort: st
         return ("" if value is None else value), run_id
 
     assert seen == sorted(runs, key=key, reverse=descending)
-    for before, page in zip(pages, pages[1:], strict=False):
+    for before, page in pairwise(pages):
         back = run_page(store.database, Chosen(), sort=sort, descending=descending, before=page.before, size=7)
         assert [row.run.id for row in back.rows] == [row.run.id for row in before.rows]
         assert back.after == before.after

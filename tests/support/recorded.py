@@ -25,7 +25,7 @@ plt.plot([1, 3, 2])
 plt.show()
 open("out/notes.txt", "w").write("kept")
 print(len(df))"""
-STATED = {"anomalies": []}
+STATED: dict[str, Any] = {"anomalies": []}
 GAME: dict[str, Any] = {"model": "scripted:random", "group_size": 2, "rounds": 2}
 
 

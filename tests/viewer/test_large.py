@@ -83,7 +83,8 @@ def test_the_list_of_many_runs_reads_a_page_of_them(tmp_path: Path) -> None:
     for number in (60, 3_000):
         store = Store(f"sqlite:///{tmp_path}/{number}.db")
         rows = [run_row(a_record(id=f"{at:010x}", key=str(at), started=float(at))) for at in range(number)]
-        store.database.write(lambda connection, rows=rows: connection.execute(sa.insert(schema.runs), rows))
+        with store.database.engine.begin() as connection:
+            connection.execute(sa.insert(schema.runs), rows)
         with served(store) as site, statements(store) as sent:
             page = site.get("/")
             assert page.text.count("<tr data-step") == 50

@@ -186,7 +186,10 @@ def test_a_run_that_goes_on_tells_what_is_new_and_nothing_twice(store: Store) ->
 
 
 def test_a_record_that_can_not_be_read_hides_nothing_else(store: Store) -> None:
-    broken = [PayoffEvent(payoffs={"1": 1.0}, match="1-1", details={"nonsense": True}), ErrorEvent(text="it broke")]
+    broken: list[Event] = [
+        PayoffEvent(payoffs={"1": 1.0}, match="1-1", details={"nonsense": True}),
+        ErrorEvent(text="it broke"),
+    ]
     run = add(store, "dilemma", broken, Bodies(), status="failed", error="it broke", condition={"game": "prisoners"})
     with served(store) as site:
         page = site.get(f"/runs/{run}")
