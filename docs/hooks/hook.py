@@ -1,0 +1,50 @@
+"""What the build of the site does beside Markdown: pages made from the code and from examples, and formulas."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from sitegen.commands import command_pages
+from sitegen.examples import example_pages
+from sitegen.maths import draw_formulas
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+from sitegen.reference import reference_pages
+
+
+@cache
+def generated() -> dict[str, str]:
+    """Return the Markdown of all generated pages by path."""
+    return dict([*reference_pages(), *command_pages(), *example_pages()])
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Put generated pages into the navigation, where it says ``folder/*``."""
+    config.nav = _filled(config.nav)
+    return config
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the generated pages."""
+    for path, text in generated().items():
+        files.append(File.generated(config, path, content=text))
+    return files
+
+
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Draw formulas."""
+    return draw_formulas(html, page.file.src_uri)
+
+
+def _filled(nav: Any) -> Any:
+    match nav:
+        case str() if nav.endswith("/*"):
+            folder = nav.removesuffix("*")
+            return [path for path in generated() if path.startswith(folder)]
+        case list():
+            return [_filled(entry) for entry in nav]
+        case dict():
+            return {title: _filled(entry) for title, entry in nav.items()}
+    return nav
