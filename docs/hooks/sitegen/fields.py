@@ -14,22 +14,15 @@ _WORDS = {"integer": "integer", "number": "number", "string": "text", "boolean":
 
 
 def fields_table(model: type[BaseModel], option: Callable[[str], str] | None = None) -> str:
-    """Return one row for each field.
-
-    Parameters
-    ----------
-    option
-        Gives the command-line option of a field; None if there are none.
-    """
+    """Return one row for each field; `option` gives the command-line option of one, if there are options."""
     schema = model.model_json_schema(mode="validation")
     definitions = schema.get("$defs", {})
     rows = []
     for name, field in schema["properties"].items():
-        flag = [code(option(name))] if option else []
+        shown = f"`{name}`" + (f"<br>{code(flag)}" if option and (flag := option(name)) else "")
         default = _default(field, required=name in schema.get("required", []))
-        rows.append([f"`{name}`", *flag, _type(field, definitions), default, cell(field.get("description", ""))])
-    headers = ["Parameter", *(["Option"] if option else []), "Type", "Default", "What it is"]
-    return table(headers, rows)
+        rows.append([shown, _type(field, definitions), default, cell(field.get("description", ""))])
+    return table(["Parameter", "Type", "Default", "What it is"], rows)
 
 
 def field_types(model: type[BaseModel]) -> dict[str, str]:
