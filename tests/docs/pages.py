@@ -9,8 +9,10 @@ source do:
     A part of the block is replaced before it is executed, as a rule to make it smaller.
 ``<!-- first: COMMAND -->``
     Something else is executed before it, in the same folder.
+``<!-- exactly: WHY -->``
+    The output that is shown is compared with all its numbers, which else only have to be numbers.
 ``<!-- file: NAME -->``
-    The block is the file of this name, and is written before what comes after it is executed.
+    The block is the file of this name, and is written before anything on the page is executed.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ _BLOCK = re.compile(
     r"(?P<notes>(?:^ *<!--(?:(?!-->).)*-->\n+)*)^(?P<indent> *)```(?P<language>\w*)[^\n]*\n(?P<text>.*?)^(?P=indent)```$",
     re.MULTILINE | re.DOTALL,
 )
-_NOTE = re.compile(r"<!--\s*(not run|instead|first|file):\s*(.*?)\s*-->", re.DOTALL)
+_NOTE = re.compile(r"<!--\s*(not run|instead|first|exactly|file):\s*(.*?)\s*-->", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,8 @@ class Block:
         Why it is not executed, or empty.
     first
         Commands to execute before.
+    exactly
+        Whether the numbers of its output are compared too.
     file
         The name under which it is written, or empty.
     """
@@ -59,6 +63,7 @@ class Block:
     text: str
     not_run: str = ""
     first: tuple[str, ...] = ()
+    exactly: bool = False
     file: str = ""
 
     def __str__(self) -> str:
@@ -114,6 +119,8 @@ def _noted(block: Block, kind: str, said: str) -> Block:
             return replace(block, not_run=said)
         case "first":
             return replace(block, first=(*block.first, said))
+        case "exactly":
+            return replace(block, exactly=True)
         case "file":
             return replace(block, file=said)
     old, arrow, new = said.partition(" => ")

@@ -58,6 +58,7 @@ def test_what_a_page_shows_works(page: Path, forge: Path, models: str, tmp_path:
         walk = Walk(tmp_path, forge, models, url)
         walk.prepare()
         blocks = list(blocks_of(page))
+        walk.write_files(blocks)
         for block in blocks:
             walk.run(block)
         walk.run_python(blocks)
