@@ -5,12 +5,13 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from sitegen.commands import command_pages
-from sitegen.examples import example_pages
-from sitegen.maths import draw_formulas
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
+
+from sitegen.commands import command_pages
+from sitegen.examples import example_pages
+from sitegen.maths import draw_formulas
 from sitegen.reference import reference_pages
 
 

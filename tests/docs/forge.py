@@ -1,8 +1,8 @@
 """Runs ``labmates`` and Python in processes that need not import everything anew.
 
-``python -m tests.docs.forge SOCKET`` imports what commands need, once, and waits. For each connection it forks a process
-that takes over the caller's arguments, folder, environment and files, and does what a new process would do. The caller
-is a script of a few lines (`write_stand_ins`) that a shell finds by the names ``labmates`` and ``python``.
+``python -m tests.docs.forge SOCKET`` imports what commands need, once, and waits. For each connection it forks a
+process that takes over the caller's arguments, folder, environment and files, and does what a new process would do. The
+caller is a script of a few lines (`write_stand_ins`) that a shell finds by the names ``labmates`` and ``python``.
 
 Why: importing LangGraph, pandas and the like takes longer than most commands on our pages do.
 """
@@ -22,18 +22,58 @@ import threading
 import traceback
 from pathlib import Path
 
-MODULES = (
-    "labmates.api labmates.cli.summary labmates.cli.progress labmates.cli.analyze labmates.cli.convergence labmates.cli.ratings "
-    "labmates.cli.tournament labmates.cli.populations labmates.cli.reasons labmates.cli.teamwork labmates.cli.strategies "
-    "labmates.studies.study labmates.studies.plan labmates.studies.export labmates.studies.judging labmates.studies.calibration "
-    "labmates.workflows.science.run labmates.workflows.game.run labmates.workflows.dilemma.run labmates.workflows.tournament.run "
-    "labmates.workflows.strategies.run labmates.workflows.selfplay.run labmates.workflows.evolution.run "
-    "labmates.models.openai_chat labmates.models.scripted.diligent labmates.models.scripted.hasty labmates.agents.players "
-    "labmates.tasks.ecology labmates.tasks.anomaly labmates.analysis.figures labmates.analysis.profile_figures "
-    "labmates.analysis.dilemma_figures labmates.analysis.tournament_figures labmates.analysis.population_figures "
-    "labmates.studies.sqlite_saver langgraph.checkpoint.sqlite.aio pandas scipy.stats scipy.optimize highspy matplotlib.figure matplotlib.backends.backend_agg "
-    "alembic.command sqlalchemy.dialects.sqlite aiosqlite openai.resources.chat langchain_openai rich.live rich.progress rich.table"
-).split()
+MODULES = [
+    "labmates.api",
+    "labmates.cli.summary",
+    "labmates.cli.progress",
+    "labmates.cli.analyze",
+    "labmates.cli.convergence",
+    "labmates.cli.ratings",
+    "labmates.cli.tournament",
+    "labmates.cli.populations",
+    "labmates.cli.reasons",
+    "labmates.cli.teamwork",
+    "labmates.cli.strategies",
+    "labmates.studies.study",
+    "labmates.studies.plan",
+    "labmates.studies.export",
+    "labmates.studies.judging",
+    "labmates.studies.calibration",
+    "labmates.workflows.science.run",
+    "labmates.workflows.game.run",
+    "labmates.workflows.dilemma.run",
+    "labmates.workflows.tournament.run",
+    "labmates.workflows.strategies.run",
+    "labmates.workflows.selfplay.run",
+    "labmates.workflows.evolution.run",
+    "labmates.models.openai_chat",
+    "labmates.models.scripted.diligent",
+    "labmates.models.scripted.hasty",
+    "labmates.agents.players",
+    "labmates.tasks.ecology",
+    "labmates.tasks.anomaly",
+    "labmates.analysis.figures",
+    "labmates.analysis.profile_figures",
+    "labmates.analysis.dilemma_figures",
+    "labmates.analysis.tournament_figures",
+    "labmates.analysis.population_figures",
+    "labmates.studies.sqlite_saver",
+    "langgraph.checkpoint.sqlite.aio",
+    "pandas",
+    "scipy.stats",
+    "scipy.optimize",
+    "highspy",
+    "matplotlib.figure",
+    "matplotlib.backends.backend_agg",
+    "alembic.command",
+    "sqlalchemy.dialects.sqlite",
+    "aiosqlite",
+    "openai.resources.chat",
+    "langchain_openai",
+    "rich.live",
+    "rich.progress",
+    "rich.table",
+]
 
 _CLIENT = """#!{python} -SEsB
 import array, json, os, socket, sys
@@ -117,7 +157,7 @@ def _executed(what: str, arguments: list[str]) -> int:
             import runpy
 
             sys.argv[:] = arguments
-            sys.path.insert(0, os.path.dirname(os.path.abspath(arguments[0])))
+            sys.path.insert(0, str(Path(arguments[0]).resolve().parent))
             runpy.run_path(arguments[0], run_name="__main__")
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
@@ -128,7 +168,7 @@ def _executed(what: str, arguments: list[str]) -> int:
 
 
 def _run_id(argument: str) -> str:
-    """Return an argument, and for RUN, which stands for an id on our pages, the run that ended last; the lab's first."""
+    """Return an argument, and for RUN, which stands for an id on pages, the run that ended last; the lab's first."""
     if argument != "RUN":
         return argument
     from labmates.records.database import store_url

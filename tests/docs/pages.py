@@ -28,7 +28,8 @@ SHELL = ("sh", "bash", "console")
 LANGUAGES = (*SHELL, "python", "yaml", "json", "toml", "text", "")
 
 _BLOCK = re.compile(
-    r"(?P<notes>(?:^ *<!--(?:(?!-->).)*-->\n+)*)^(?P<indent> *)```(?P<language>\w*)[^\n]*\n(?P<text>.*?)^(?P=indent)```$",
+    r"(?P<notes>(?:^ *<!--(?:(?!-->).)*-->\n+)*)"
+    r"^(?P<indent> *)```(?P<language>\w*)[^\n]*\n(?P<text>.*?)^(?P=indent)```$",
     re.MULTILINE | re.DOTALL,
 )
 _NOTE = re.compile(r"<!--\s*(not run|instead|first|exactly|file):\s*(.*?)\s*-->", re.DOTALL)

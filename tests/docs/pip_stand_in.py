@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What ``pip install -e FOLDER`` is on our pages: the package stands on the path, with its entry points.
 
-That real installers do so too is tested in tests/cli/test_plugin_packages.py; here it would take longer than all the rest.
+That real installers do so too is tested in tests/cli/test_plugin_packages.py; here it would take longer than all else.
 """
 
 from __future__ import annotations

@@ -99,7 +99,11 @@ class Walk:
 
     def _environment(self) -> Mapping[str, str]:
         ours = ("OPENAI", "LANGSMITH", "LANGCHAIN", "LABMATES", "VIRTUAL_ENV")
-        clean = {name: value for name, value in os.environ.items() if not (name.startswith(ours) or name.lower().endswith("_proxy"))}
+        clean = {
+            name: value
+            for name, value in os.environ.items()
+            if not (name.startswith(ours) or name.lower().endswith("_proxy"))
+        }
         bin_ = self.folder / ".venv" / "bin"
         return {
             **clean,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import click
-from sitegen.markup import cell, code, fence, table
 
 from labmates.cli.main import VERBS, labmates
+from sitegen.markup import cell, code, fence, table
 
 
 def command_pages() -> Iterator[tuple[str, str]]:

@@ -6,8 +6,9 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from sitegen.markup import cell, code, table
 from pydantic import BaseModel
+
+from sitegen.markup import cell, code, table
 
 Schema = Mapping[str, Any]
 _WORDS = {"integer": "integer", "number": "number", "string": "text", "boolean": "true or false", "null": "nothing"}

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import get_args
 
-from sitegen.fields import field_types, fields_table
-from sitegen.markup import cell, code, fence, read_docstring, table
-
 from labmates.cli.options import flags_of
 from labmates.cli.run import EXAMPLES
 from labmates.games.dilemmas import DILEMMAS, get_dilemma
@@ -25,6 +22,8 @@ from labmates.studies.source import find_study
 from labmates.studies.spec import Concurrency, Connection, Sample, StudySpec, read_spec
 from labmates.tasks.registry import TASKS, get_task
 from labmates.workflows.kinds import KINDS, Kind
+from sitegen.fields import field_types, fields_table
+from sitegen.markup import cell, code, fence, read_docstring, table
 
 Pages = Iterator[tuple[str, str]]
 
@@ -122,8 +121,8 @@ def record_page() -> str:
         [
             "# The record of a run",
             "`--json` of `labmates run`, `labmates show` and `labmates fork` prints this object, one for each run and "
-            "one a line, and nothing else on standard output. `labmates study export` writes the same keys as "
-            "columns, those of parts joined by dots (`condition.task`, `metrics.accuracy`, `scores.verified.accuracy`).",
+            "one a line, and nothing else on standard output. `labmates study export` writes the same keys "
+            "as columns, those of parts joined by dots (`condition.task`, `metrics.accuracy`, `scores.verified.accuracy`).",
             table(["Key", "What it is"], keys),
             "## `usage`",
             table(["Key", "What it is"], usage),
@@ -159,7 +158,10 @@ def names_page() -> str:
     ]
     for title, option, names, said in lists:
         joined = option if option.endswith(":") else f"{option} "
-        parts += [f"## {title}", table(["Name", "What it is"], [[code(joined + one), cell(said(one))] for one in names])]
+        parts += [
+            f"## {title}",
+            table(["Name", "What it is"], [[code(joined + one), cell(said(one))] for one in names]),
+        ]
     return "\n\n".join([*parts, "## Studies", _ready_studies()])
 
 
