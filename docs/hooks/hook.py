@@ -39,6 +39,12 @@ def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -
     return draw_formulas(html, page.file.src_uri)
 
 
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
+    """Name the dialog of the search, which the theme leaves without a name: screen readers say it."""
+    dialog = 'data-md-component="search" role="dialog"'
+    return output.replace(dialog, f'{dialog} aria-label="Search"')
+
+
 def _filled(nav: Any) -> Any:
     match nav:
         case str() if nav.endswith("/*"):

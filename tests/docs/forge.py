@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import array
 import atexit
+import contextlib
 import gc
 import importlib
 import json
 import os
-import signal
 import socket
 import sys
 import threading
@@ -101,7 +101,6 @@ def main(address: str) -> None:
     for module in MODULES:
         importlib.import_module(module)
     gc.freeze()
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for what is forked: the caller hears how it ended
     with socket.socket(socket.AF_UNIX) as door:
         door.bind(address)
         door.listen()
@@ -111,6 +110,9 @@ def main(address: str) -> None:
                 door.close()
                 _take_over(line)
             line.close()
+            with contextlib.suppress(ChildProcessError):
+                while os.waitpid(-1, os.WNOHANG) != (0, 0):
+                    pass
 
 
 def _take_over(line: socket.socket) -> None:
@@ -123,7 +125,6 @@ def _take_over(line: socket.socket) -> None:
     while len(said) < length:
         said += line.recv(length - len(said))
     what, arguments, folder, environment = json.loads(said)
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     for number, file in enumerate(files):
         os.dup2(file, number)
         os.close(file)

@@ -52,6 +52,7 @@ def models() -> Iterator[str]:
 @pytest.mark.slow
 @pytest.mark.needs("docker")
 @pytest.mark.needs("postgres")
+@pytest.mark.needs("bubblewrap")
 @pytest.mark.parametrize("page", WALKED, ids=name_of)
 def test_what_a_page_shows_works(page: Path, forge: Path, models: str, tmp_path: Path) -> None:
     with database() as url:

@@ -122,7 +122,7 @@ def record_page() -> str:
             "# The record of a run",
             "`--json` of `labmates run`, `labmates show` and `labmates fork` prints this object, one for each run and "
             "one a line, and nothing else on standard output. `labmates study export` writes the same keys "
-            "as columns, those of parts joined by dots (`condition.task`, `metrics.accuracy`, `scores.verified.accuracy`).",
+            "as columns, those of parts joined by dots, for instance `condition.task` and `scores.verified.accuracy`.",
             table(["Key", "What it is"], keys),
             "## `usage`",
             table(["Key", "What it is"], usage),
