@@ -28,9 +28,9 @@ class LoudParty(Game):
         "You pay $noise times the mean loudness of all $players players, whatever group they are in.",
     )
     prose: ClassVar[str] = (
-        "There are $players players in one room, and each chooses how loud to talk, from 0 to $loudest. Every step louder "
-        "earns you $heard, since you are heard better. The noise costs you $noise for each step of the mean loudness in "
-        "the room, in which your own voice counts as much as any other."
+        "There are $players players in one room, and each chooses how loud to talk, from 0 to $loudest. Every step "
+        "louder earns you $heard, since you are heard better. The noise costs you $noise for each step of the mean "
+        "loudness in the room, in which your own voice counts as much as any other."
     )
     primary: ClassVar[str] = "loudness"
 

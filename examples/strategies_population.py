@@ -4,33 +4,37 @@ A model writes strategies with two attitudes (here the scripted author, offline)
 and evolve. What happens to welfare as groups get more exploitative members, and which attitude wins?
 """
 
-import json
 import subprocess
 
 import labmates
+from labmates.analysis.populations import evolved, mixed
+from labmates.records.store import Store
 
 STORE = "sqlite:///population.db"
-
-
-def command(*arguments: str) -> str:
-    """Run a command of labmates and return what it prints."""
-    done = subprocess.run(["labmates", *arguments, "--store", STORE], capture_output=True, text=True, check=True)
-    return done.stdout
-
+WRITE = ["labmates", "strategies", "write", "--model", "scripted:author", "--game", "public-goods", "-n", "8"]
 
 for attitude in ("collective", "exploitative"):
-    command(
-        "strategies", "write", "--model", "scripted:author", "--game", "public-goods", "--attitude", attitude, "-n", "8"
-    )
+    subprocess.run([*WRITE, "--attitude", attitude, "--store", STORE], check=True, capture_output=True)
 
-GAME = {"game": "public-goods", "strategies": "strategies"}
-labmates.run("selfplay", **GAME, samples=50, store=STORE)
-labmates.run("evolution", **GAME, population=64, elite=8, generations=20, replicates=3, store=STORE)
+[selfplay] = labmates.run("selfplay", game="public-goods", strategies="strategies", samples=50, store=STORE)
+evolutions = labmates.run(
+    "evolution",
+    game="public-goods",
+    strategies="strategies",
+    population=64,
+    elite=8,
+    generations=20,
+    replicates=3,
+    store=STORE,
+)
 
-print("Welfare per round in groups of four")
-for line in command("analyze", "selfplay", "--json").splitlines():
-    for mixture in json.loads(line)["mixtures"]:
-        print(mixture)
+store = Store(STORE)
+print("Welfare per round in groups of four, with its 95 % interval")
+for share, welfare, low, high in mixed(store, selfplay).points:
+    print(f"{share:>6.0%} exploitative   {welfare:.2f} [{low:.2f}, {high:.2f}]   {'#' * round(20 * welfare)}")
 
-print("\nWho wins the evolution")
-print(command("analyze", "evolution"))
+[evolution] = evolved(store, evolutions)
+print(f"\nAfter {evolution.generations:.0f} generations: cooperation {evolution.cooperation:.0%}")
+for gene, runs in evolution.winners.items():
+    print(f"{gene} won {runs} of {evolution.runs} evolutions")
+store.close()
