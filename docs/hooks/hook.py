@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
@@ -22,8 +23,10 @@ def generated() -> dict[str, str]:
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Put generated pages into the navigation, where it says ``folder/*``."""
-    config.nav = _filled(config.nav)
+    """Put all pages of a folder, committed or generated, into the navigation, where it says ``folder/*``."""
+    committed = sorted(path.relative_to(config.docs_dir).as_posix() for path in Path(config.docs_dir).rglob("*.md"))
+    committed.sort(key=lambda path: not path.endswith("README.md"))
+    config.nav = _filled(config.nav, [*committed, *generated()])
     return config
 
 
@@ -45,13 +48,13 @@ def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
     return output.replace(dialog, f'{dialog} aria-label="Search"')
 
 
-def _filled(nav: Any) -> Any:
+def _filled(nav: Any, pages: list[str]) -> Any:
     match nav:
         case str() if nav.endswith("/*"):
             folder = nav.removesuffix("*")
-            return [path for path in generated() if path.startswith(folder)]
+            return [path for path in pages if path.startswith(folder)]
         case list():
-            return [_filled(entry) for entry in nav]
+            return [filled for entry in nav if (filled := _filled(entry, pages))]
         case dict():
-            return {title: _filled(entry) for title, entry in nav.items()}
+            return {title: filled for title, entry in nav.items() if (filled := _filled(entry, pages))}
     return nav

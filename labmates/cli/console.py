@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sys
 from functools import cache
 from typing import TYPE_CHECKING, Any
+
+from labmates.plain import clean as clean
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 _FILE_WIDTH = 160  # what goes to a file need not fit a screen
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 @cache
@@ -43,8 +43,3 @@ def print_json(data: dict[str, Any]) -> None:
 def complain(text: str) -> None:
     """Write an error message to standard error."""
     sys.stderr.write(f"labmates: {clean(text)}\n")
-
-
-def clean(text: str) -> str:
-    """Return text without control characters: what a model wrote must not steer the terminal."""
-    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))

@@ -134,5 +134,10 @@ def _compare(shown: list[str], printed: str, block: Block) -> None:
             assert found, f"{block}: no line like '{line}' in\n{printed}"
 
 
+def _shape(line: str) -> str:
+    line = re.sub(r"\b[0-9a-f]{10}\b", "ID", line)
+    return _spaced(re.sub(r"-?\d[\d.,]*", "0", line))
+
+
 def _spaced(line: str) -> str:
     return " ".join(line.split())

@@ -1,0 +1,270 @@
+"""Tables: rows for programs, and columns that say how people see them.
+
+One table is shown on a screen, and written as CSV, Parquet, JSON, LaTeX or plain text. Programs get every value of
+every row, unrounded; people get the columns, rounded, with intervals beside values.
+
+>>> table = Table(
+...     "accuracy",
+...     "Accuracy by model",
+...     [Column("model"), Column("accuracy", form=".2f", shows="both")],
+...     [{"model": "openai:a_b", "accuracy": 0.5, "accuracy_low": 0.4, "accuracy_high": 0.6}],
+... )
+>>> print(plain_text(table), end="")
+Accuracy by model
+<BLANKLINE>
+model                accuracy
+----------  -----------------
+openai:a_b  0.50 [0.40, 0.60]
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from labmates.analysis.latex import latex
+from labmates.errors import MissingExtraError, UsageError
+from labmates.plain import clean
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Row = Mapping[str, Any]
+
+MISSING: Final = "–"
+"""How a value looks that there is not."""
+CREDIBLE: Final = "†"
+"""What stands after a marked value."""
+FORMATS: Final = (".csv", ".parquet", ".tex", ".json", ".txt")
+_ONE_TABLE: Final = (".csv", ".parquet")
+
+
+@dataclass(frozen=True)
+class Column:
+    """How people see a value of the rows.
+
+    Attributes
+    ----------
+    key
+        Its name in the rows. Its interval has the names ``key_low`` and ``key_high`` there.
+    heading
+        By default the key, with spaces.
+    form
+        Format of numbers, as in ``format(value, form)``; None for whole numbers with thousands marked, and three digits
+        after the point of others.
+    shows
+        The value, its interval in brackets, or both.
+    group
+        A heading over this column and its neighbours of the same group.
+    once
+        Do not repeat the value of the row above; where it changes, a part of the table begins.
+    marked
+        The name of a truth value in the rows: where it holds, a dagger stands after the number.
+    """
+
+    key: str
+    heading: str = ""
+    form: str | None = None
+    shows: Literal["value", "interval", "both"] = "value"
+    group: str = ""
+    once: bool = False
+    marked: str = ""
+
+    @property
+    def title(self) -> str:
+        """The heading."""
+        return self.heading or ("95 % CI" if self.shows == "interval" else self.key.replace("_", " "))
+
+    def cell(self, row: Row) -> str:
+        """Return what stands in a row of this column."""
+        low, high = row.get(f"{self.key}_low"), row.get(f"{self.key}_high")
+        interval = "" if low is None or high is None else f"[{self._shown(low)}, {self._shown(high)}]"
+        if self.shows == "interval":
+            return interval or MISSING
+        value = self._shown(row.get(self.key)) + (CREDIBLE if self.marked and row.get(self.marked) else "")
+        return f"{value} {interval}" if interval and self.shows == "both" else value
+
+    def _shown(self, value: Any) -> str:
+        if value is None:
+            return MISSING
+        if isinstance(value, bool):
+            return "yes" if value else "no"
+        if isinstance(value, int | float):
+            form = self.form if self.form is not None else "," if isinstance(value, int) else ".3f"
+            return format(value, form)
+        return clean(str(value))
+
+
+class Table:
+    """Rows, and how people see them.
+
+    Parameters
+    ----------
+    name
+        A short name: part of file names, label in LaTeX.
+    title
+        What the table is of, in a few words.
+    columns
+        What people see; by default every key of the first row.
+    rows
+        One mapping per row, or a data frame. NaN and infinities become None, NumPy's scalars Python's.
+    notes
+        Sentences under the table.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        title: str,
+        columns: Sequence[Column] | None,
+        rows: Iterable[Row] | pd.DataFrame,
+        notes: Sequence[str] = (),
+    ) -> None:
+        records: Any = rows if not hasattr(rows, "to_dict") else rows.to_dict("records")
+        self.name = name
+        self.title = title
+        self.rows: tuple[dict[str, Any], ...] = tuple(
+            {str(key): _plain(value) for key, value in row.items()} for row in records
+        )
+        self.columns: tuple[Column, ...] = () if columns is None else tuple(columns)
+        if columns is None:
+            self.columns = tuple(map(Column, self.keys()))
+        self.notes = tuple(notes)
+
+    def keys(self) -> list[str]:
+        """Return the names of all values of the rows, in the order in which they come first; else of the columns."""
+        named = dict.fromkeys(key for row in self.rows for key in row)
+        return list(named or dict.fromkeys(column.key for column in self.columns))
+
+    def frame(self) -> pd.DataFrame:
+        """Return the rows as a data frame with all their values."""
+        import pandas as pd
+
+        return pd.DataFrame(list(self.rows), columns=self.keys())
+
+    def cells(self) -> Iterator[list[str]]:
+        """Yield what people see of each row, column by column."""
+        last: list[str] = []
+        for row in self.rows:
+            cells = [column.cell(row) for column in self.columns]
+            same = [cells[: place + 1] == last[: place + 1] for place in range(len(cells))]
+            last = cells
+            yield [
+                "" if column.once and repeated else cell
+                for column, cell, repeated in zip(self.columns, cells, same, strict=True)
+            ]
+
+    def is_number(self, column: Column) -> bool:
+        """Tell whether a column is of numbers, which stand at the right."""
+        values = [row.get(column.key) for row in self.rows]
+        kinds = {type(value) for value in values if value is not None}
+        return bool(kinds) and kinds <= {int, float}
+
+    def sides(self) -> list[bool]:
+        """Tell of each column whether it is of numbers."""
+        return [self.is_number(column) for column in self.columns]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return all values as JSON data."""
+        return {"name": self.name, "title": self.title, "rows": list(self.rows), "notes": list(self.notes)}
+
+
+def check_table(path: Path) -> None:
+    """Check that a table can be written to a file, before there is any.
+
+    Raises
+    ------
+    UsageError
+        If the file's ending is none of `FORMATS`, its folder can't be made, or pyarrow is not installed for Parquet.
+    """
+    ending = path.suffix.lower()
+    if ending not in FORMATS:
+        raise UsageError(f"a table's file ends in {', '.join(FORMATS)}, not '{path.name}'")
+    if ending == ".parquet":
+        try:
+            import pyarrow  # noqa: F401
+        except ModuleNotFoundError as error:
+            raise MissingExtraError("a table as Parquet", "parquet") from error
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"can't write a table to '{path}': {error.strerror}") from error
+
+
+def write_tables(tables: Sequence[Table], path: Path) -> list[Path]:
+    """Write tables to a file in the format of its ending, and return the files that were written.
+
+    A file that is there is replaced. CSV and Parquet hold one table each: several get files of their own, with the
+    names of the tables put before the ending (``out.csv``: ``out-actions.csv`` and so on).
+
+    Raises
+    ------
+    UsageError
+        As `check_table`, or if the file can't be written.
+    """
+    check_table(path)
+    ending = path.suffix.lower()
+    if ending in _ONE_TABLE and len(tables) != 1:
+        return [file for one in tables for file in write_tables([one], path.with_stem(f"{path.stem}-{one.name}"))]
+    try:
+        if ending == ".parquet":
+            tables[0].frame().to_parquet(path, index=False)
+        else:
+            path.write_text("\n".join(map(_TEXTS[ending], tables)) if ending != ".json" else _json(tables), "utf-8")
+    except OSError as error:
+        raise UsageError(f"can't write a table to '{path}': {error.strerror or error}") from error
+    return [path]
+
+
+def plain_text(table: Table) -> str:
+    """Return a table as plain text, in columns."""
+    rows = [[_over(column) for column in table.columns], *table.cells()]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    numbers = table.sides()
+
+    def line(cells: Sequence[str]) -> str:
+        placed = (
+            cell.rjust(width) if number else cell.ljust(width)
+            for cell, width, number in zip(cells, widths, numbers, strict=True)
+        )
+        return "  ".join(placed).rstrip()
+
+    shown = [line(rows[0]), "  ".join("-" * width for width in widths), *map(line, rows[1:])]
+    return "\n".join([clean(table.title), "", *shown, *(["", *map(clean, table.notes)] if table.notes else [])]) + "\n"
+
+
+def csv_text(table: Table) -> str:
+    """Return all values of a table as CSV; what is missing is empty."""
+    file = io.StringIO()
+    writer = csv.DictWriter(file, table.keys(), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(table.rows)
+    return file.getvalue()
+
+
+def _over(column: Column) -> str:
+    return f"{column.group} {column.title}" if column.group else column.title
+
+
+def _json(tables: Sequence[Table]) -> str:
+    return json.dumps([table.as_json() for table in tables], indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as Python's own types have it; what is no finite number is missing."""
+    if hasattr(value, "item") and not isinstance(value, str | bytes):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    return None if value != value else str(value)
+
+
+_TEXTS: Final[dict[str, Callable[[Table], str]]] = {".txt": plain_text, ".csv": csv_text, ".tex": latex}
