@@ -69,26 +69,33 @@ class Walk:
             If a command fails, or prints something else than the page shows.
         """
         for command in block.first:
-            self._bash(command, block)
+            self.shell(command, block)
         if block.file or block.not_run or block.language not in SHELL:
             return
         if block.language == "console":
             for command, shown in block.commands:
-                _compare(shown, self._bash(command, block), block)
+                _compare(shown, self.shell(command, block), block)
         else:
-            self._bash(block.text, block)
+            self.shell(block.text, block)
 
     def run_python(self, blocks: list[Block]) -> None:
         """Execute all Python of a page as one script, after its commands."""
         wanted = [block for block in blocks if block.language == "python" and not (block.not_run or block.file)]
         if wanted:
             (self.folder / "page.py").write_text("\n\n".join(self._here(block.text) for block in wanted), "utf-8")
-            self._bash("python page.py", wanted[0])
+            self.shell("python page.py", wanted[0])
 
     def _here(self, text: str) -> str:
         return _DATABASE.sub(self.database, _MODEL_SERVER.sub(self.server, text))
 
-    def _bash(self, script: str, block: Block) -> str:
+    def shell(self, script: str, block: Block) -> str:
+        """Execute a script of a block and return what it prints.
+
+        Raises
+        ------
+        AssertionError
+            If it fails.
+        """
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", self._here(script)],
             cwd=self.folder, env=self._environment(block), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
