@@ -90,8 +90,9 @@ def _gradient_seconds(rows: Any, ours: Fit) -> float:
         model = plain(rows, OUTCOME, ours.model)
         start = initialize_model(jax.random.PRNGKey(0), model)
         gradient = jax.jit(jax.value_and_grad(start.potential_fn))
-        jax.block_until_ready(gradient(start.param_info.z))
-        _, seconds = _timed(lambda: [jax.block_until_ready(gradient(start.param_info.z)) for _ in range(30)])
+        wait: Any = jax.block_until_ready
+        wait(gradient(start.param_info.z))
+        _, seconds = _timed(lambda: [wait(gradient(start.param_info.z)) for _ in range(30)])
     return seconds / 30
 
 
