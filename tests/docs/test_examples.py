@@ -16,7 +16,7 @@ PRINTED = {
     "custom_judge": ["scripted:diligent", "say how sure they are", "unscored"],
     "new_game": ["Problems: none", "Secure equilibrium: 10   best for all: 0", "scripted:conditional"],
     "new_mechanism": ["Problems: none", "   1                             yes               1.50             1.50"],
-    "strategies_population": ["100% exploitative   1.00", "evolutions"],
+    "strategies_population": ["100% exploitative   1.01", "evolutions"],
 }
 """By script, what has to stand in its output."""
 
