@@ -53,9 +53,9 @@ class RunReader:
         """Return the events of these types, in order."""
         return list(self.events(*types).values())
 
-    def rows(self, *types: str, holding: str = "") -> list[Any]:
+    def rows(self, *types: str, holding: str = "", to_others: bool = False) -> list[Any]:
         """Return events as rows, which is quick for thousands; see `labmates.records.reading.event_rows`."""
-        return event_rows(self.store, self.run.id, *types, holding=holding)
+        return event_rows(self.store, self.run.id, *types, holding=holding, to_others=to_others)
 
     def span(self, first: int, last: int) -> dict[int, Event]:
         """Return the events from one number to another."""

@@ -117,11 +117,14 @@ def _bars(reader: RunReader, rows: dict[tuple[str, str], _Row], teams: list[str]
 
 def _ticks(marks: Sequence[Any], rows: dict[tuple[str, str], _Row], x: Any) -> list[Markup]:
     """Return one path for each row and type of event: a tick for each place where there is one."""
+    ticked: defaultdict[tuple[str, str, str], set[float]] = defaultdict(set)
+    for at, team, agent, kind in marks:
+        if kind in _MARKS:
+            ticked[team, agent, kind].add(x(at))
     places: defaultdict[tuple[_Row, str], set[float]] = defaultdict(set)
-    for one in marks:
-        row = _row_of(rows, one.team, one.agent)
-        if row is not None and one.type in _MARKS:
-            places[row, one.type].add(x(one.at))
+    for (team, agent, kind), ats in ticked.items():
+        if (row := _row_of(rows, team, agent)) is not None:
+            places[row, kind] |= ats
     inset = {"call": 7, "tool": 4, "said": 10, "failed": 3}
     found = []
     for (row, kind), ats in places.items():
@@ -134,7 +137,7 @@ def _ticks(marks: Sequence[Any], rows: dict[tuple[str, str], _Row], x: Any) -> l
 def _arrows(reader: RunReader, links: Links, rows: dict[tuple[str, str], _Row], x: Any) -> list[Markup]:
     """Return artifacts as diamonds and what goes from team to team as arrows, each linked to its event."""
     found: list[Markup] = []
-    for event in reader.rows("artifact", "request", "message"):
+    for event in reader.rows("artifact", "request", "message", to_others=True):
         if len(found) >= _MOST_MARKS:
             break
         here, said = _row_of(rows, event.team, event.agent), event.data
