@@ -1,7 +1,7 @@
 """How long pages of a large run and of a large store take, beside those of small ones and of a page without any data.
 
 Seconds are those of a request over HTTP to a viewer in a thread of this process, the median of a few; the first one is
-told apart, since only that one finds nothing in memory.
+told apart, since only that one finds nothing in memory. Ratios are of processor seconds.
 """
 
 from __future__ import annotations
@@ -50,15 +50,18 @@ def fill(store: Store, runs: int) -> None:
 
 def timed(site: Site, name: str, path: str, base: float = 0.0) -> float:
     """Print how long a page takes at first and then; return the latter."""
-    seconds = []
+    seconds, processor = [], []
     for _ in range(TIMES):
-        started = time.perf_counter()
+        started, worked = time.perf_counter(), time.process_time()
         answer = site.get(path)
         seconds.append(time.perf_counter() - started)
+        processor.append(time.process_time() - worked)
         assert answer.status == 200, (path, answer.text[:300])
-    usual = statistics.median(seconds[1:])
+    usual = statistics.median(processor[1:])
     ratio = f", {usual / base:.1f} times a page of a small one" if base else ""
-    print(f"{name}: {seconds[0]:.3f} s at first, then {usual:.3f} s, {len(answer.body) / 1024:.0f} KB{ratio}")
+    then = f"then {statistics.median(seconds[1:]):.3f} s"
+    work = f"of the processor {processor[0]:.3f} and {usual:.3f} s"
+    print(f"{name}: {seconds[0]:.3f} s at first, {then} ({work}), {len(answer.body) / 1024:.0f} KB{ratio}")
     return usual
 
 

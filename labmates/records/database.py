@@ -272,7 +272,8 @@ def _set_up_sqlite(connection: Any, _record: Any) -> None:
 def _set_up_sqlite_reader(connection: Any, _record: Any) -> None:
     connection.isolation_level = None
     # Not by opening the file to read alone: SQLite has to write beside it to see what others are writing.
-    for pragma in ("query_only=ON", "busy_timeout=30000"):
+    # Whoever only looks is told soon that somebody has locked the store.
+    for pragma in ("query_only=ON", "busy_timeout=2000"):
         connection.execute(f"PRAGMA {pragma}")
 
 

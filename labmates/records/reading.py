@@ -59,6 +59,28 @@ def events_of(store: Store, run_id: str, *types: str) -> dict[int, Event]:
     return _events(store, query.order_by(_EVENTS.c.seq))
 
 
+def event_rows(store: Store, run_id: str, *types: str, holding: str = "", to_others: bool = False) -> list[Any]:
+    """Return the events of a run that are of some types as rows of number, time, type, team, agent and data.
+
+    For what looks at thousands of them: rows are not checked, and defaults are left out of their data.
+
+    Parameters
+    ----------
+    holding
+        Only events whose data hold this field.
+    to_others
+        Leave out what is said to the own team.
+    """
+    columns = [_EVENTS.c[name] for name in ("seq", "at", "type", "team", "agent", "data")]
+    query = sa.select(*columns).where(_EVENTS.c.run == run_id, _EVENTS.c.type.in_(types)).order_by(_EVENTS.c.seq)
+    if holding:
+        query = query.where(sa.cast(_EVENTS.c.data, sa.Text).contains(f'"{holding}":', autoescape=True))
+    if to_others:
+        text, own = sa.cast(_EVENTS.c.data, sa.Text), '"to": "' + _EVENTS.c.team + '"'
+        query = query.where(sa.func.replace(text, own, "") == text)
+    return store.database.read(lambda connection: list(connection.execute(query).all()))
+
+
 def event_counts(store: Store, run_id: str) -> dict[tuple[str, str], int]:
     """Return how many events of each type each team has in a run."""
     number = sa.func.count()

@@ -46,15 +46,16 @@ class Burning:
 
 def burning(reader: RunReader) -> Burning:
     """Return how the pool of a run was spent, so far."""
-    charges = reader.all("charge")
+    charges = reader.rows("charge")
     teams = list(dict.fromkeys(event.team for event in charges))
     sums = {team: [0, 0, 0, 0] for team in teams}
     path: list[tuple[float, list[int]]] = []
     start = charges[0].at if charges else 0.0
     for event in charges:
         row = sums[event.team]
-        for place, amount in enumerate((1, event.input_tokens, event.output_tokens, event.amount)):
-            row[place] += amount
+        row[0] += 1
+        for place, name in enumerate(("input_tokens", "output_tokens", "amount"), start=1):
+            row[place] += event.data.get(name, 0)
         path.append((event.at - start, [sums[team][3] for team in teams]))
     found = tuple(Spending(team, *sums[team]) for team in teams)
     pool = _pool(reader)

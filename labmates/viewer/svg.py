@@ -18,13 +18,15 @@ def tag(name: str, *inside: object, **attributes: object) -> Markup:
     return Markup(f"<{name}{''.join(said)}>") + body + Markup(f"</{name}>")  # noqa: S704 - escaped just now
 
 
-def drawing(width: float, height: float, title: str, *inside: object, class_: str = "") -> Markup:
+def drawing(width: float, height: float, title: str, *inside: object, class_: str = "", role: str = "img") -> Markup:
     """Return a drawing that is as wide as its place allows.
 
     Parameters
     ----------
     title
         What it shows, for who can't see it.
+    role
+        ``group`` for a drawing with links in it.
     """
     box = f"0 0 {_short(width)} {_short(height)}"
     return tag(
@@ -32,7 +34,7 @@ def drawing(width: float, height: float, title: str, *inside: object, class_: st
         tag("title", title),
         *inside,
         viewBox=box,
-        role="img",
+        role=role,
         aria_label=title,
         class_=f"drawing {class_}".strip(),
     )
@@ -69,7 +71,7 @@ class Plot:
         height: float = 240,
         left: float = 56,
         bottom: float = 34,
-        right: float = 12,
+        right: float = 26,
         top: float = 10,
     ) -> None:
         self.width, self.height = width, height

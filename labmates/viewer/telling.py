@@ -84,11 +84,6 @@ class Item:
     files: tuple[FileLink, ...] = ()
     url: str = ""
 
-    @property
-    def who(self) -> str:
-        """The agent, or the team where no agent is named."""
-        return self.event.agent or self.event.team
-
 
 def items(
     reader: RunReader, events: Mapping[int, Event], links: Links, *, start: float, whole: bool = False

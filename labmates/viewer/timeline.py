@@ -64,7 +64,7 @@ def timeline(reader: RunReader, links: Links) -> Markup:
         inside.append(tag("text", shown, x=_LEFT - 8, y=row.y + 15, class_="row end"))
     inside += _ticks(marks, rows, x)
     inside += _arrows(reader, links, rows, x)
-    return drawing(_WIDTH, height, "Time line of the run", *inside, class_="wide")
+    return drawing(_WIDTH, height, "Time line of the run", *inside, class_="wide", role="group")
 
 
 def _happened(reader: RunReader) -> Sequence[Any]:
@@ -117,11 +117,14 @@ def _bars(reader: RunReader, rows: dict[tuple[str, str], _Row], teams: list[str]
 
 def _ticks(marks: Sequence[Any], rows: dict[tuple[str, str], _Row], x: Any) -> list[Markup]:
     """Return one path for each row and type of event: a tick for each place where there is one."""
+    ticked: defaultdict[tuple[str, str, str], set[float]] = defaultdict(set)
+    for at, team, agent, kind in marks:
+        if kind in _MARKS:
+            ticked[team, agent, kind].add(x(at))
     places: defaultdict[tuple[_Row, str], set[float]] = defaultdict(set)
-    for one in marks:
-        row = _row_of(rows, one.team, one.agent)
-        if row is not None and one.type in _MARKS:
-            places[row, one.type].add(x(one.at))
+    for (team, agent, kind), ats in ticked.items():
+        if (row := _row_of(rows, team, agent)) is not None:
+            places[row, kind] |= ats
     inset = {"call": 7, "tool": 4, "said": 10, "failed": 3}
     found = []
     for (row, kind), ats in places.items():
@@ -134,23 +137,23 @@ def _ticks(marks: Sequence[Any], rows: dict[tuple[str, str], _Row], x: Any) -> l
 def _arrows(reader: RunReader, links: Links, rows: dict[tuple[str, str], _Row], x: Any) -> list[Markup]:
     """Return artifacts as diamonds and what goes from team to team as arrows, each linked to its event."""
     found: list[Markup] = []
-    for number, event in list(reader.events("artifact", "request", "message").items()):
+    for event in reader.rows("artifact", "request", "message", to_others=True):
         if len(found) >= _MOST_MARKS:
             break
-        here = _row_of(rows, event.team, event.agent)
+        here, said = _row_of(rows, event.team, event.agent), event.data
         if here is None:
             continue
         at, middle = x(event.at), here.y + _ROW / 2
         if event.type == "artifact":
             shape = tag("path", d=f"M{at} {middle - 7}l5.5 7l-5.5 7l-5.5-7z", class_="artifact")
-            title = f"{event.agent} wrote {event.name}, version {event.version}"
-        elif event.to != event.team and (there := _row_of(rows, event.to, "")) is not None:
+            title = f"{event.agent} wrote {said['name']}, version {said['version']}"
+        elif said["to"] != event.team and (there := _row_of(rows, said["to"], "")) is not None:
             to = there.y + _ROW / 2
             turn = 5 if to > middle else -5
             d = f"M{at} {middle}V{to - turn}m-3.5 {-turn}l3.5 {turn}l3.5 {-turn}"
             shape = tag("path", d=d, class_=f"arrow {event.type}")
-            title = f"{event.agent or event.team} to the {event.to} team: {event.type}"
+            title = f"{event.agent or event.team} to the {said['to']} team: {event.type}"
         else:
             continue
-        found.append(tag("a", tag("title", title), shape, href=links.event(reader.run.id, number)))
+        found.append(tag("a", tag("title", title), shape, href=links.event(reader.run.id, event.seq)))
     return found

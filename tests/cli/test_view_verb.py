@@ -5,6 +5,7 @@ import importlib.util
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -119,6 +120,17 @@ def test_a_port_that_is_taken_is_told(labmates: Labmates, store: Store) -> None:
         done = labmates("view", "--no-browser", "--port", str(port))
     assert done.code == 2
     assert f"can't listen on 127.0.0.1:{port}: Address already in use; give another --port" in done.err
+
+
+def test_a_store_that_another_program_has_locked_is_told(labmates: Labmates, store: Store) -> None:
+    store.close()
+    locked = sqlite3.connect(labmates.folder / "labmates.db", isolation_level=None)
+    locked.execute("pragma locking_mode=exclusive")
+    locked.execute("begin exclusive")
+    done = labmates("view", "--no-browser")
+    locked.close()
+    assert done.code == 2
+    assert "can't open the store 'sqlite:///labmates.db': database is locked" in done.err
 
 
 def test_a_store_of_a_newer_labmates_is_told(labmates: Labmates, store: Store) -> None:

@@ -10,7 +10,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from labmates.records.bodies import Bodies
-from labmates.records.reading import BodyReader, event_counts, event_numbers, event_span, events_of, last_event
+from labmates.records.events import MessageEvent
+from labmates.records.reading import (
+    BodyReader,
+    event_counts,
+    event_numbers,
+    event_rows,
+    event_span,
+    events_of,
+    last_event,
+)
 from labmates.records.store import Store
 from tests.support.recorded import add, long_run
 
@@ -30,7 +39,7 @@ def run_id(store: Store) -> str:
     for at in range(NUMBER):
         match at % 4:
             case 0:
-                bodies.keep({"content": f"number {at} " * (at % 50)})
+                bodies.keep({"content": f"number {at} " * (1 + at % 50)})
             case 1:
                 bodies.keep(b"\x89PNG\r\n\x1a\n" + bytes([at % 256, at // 256]))
             case 2:
@@ -72,6 +81,22 @@ def test_events_are_read_by_number_type_team_and_page(store: Store) -> None:
     ]
     assert event_numbers(store, run_id, types=["phase"], team="data", agent="") == [0]
     assert event_numbers(store, run_id, team="nobody") == []
+    assert [row.seq for row in event_rows(store, run_id, "charge", "message", holding="amount")] == [
+        at for at, event in enumerate(whole) if event.type == "charge"
+    ]
     assert sum(event_counts(store, run_id).values()) == 50
     assert last_event(store, run_id) == 49
     assert last_event(store, "nothing") == -1
+
+
+def test_what_is_said_to_the_own_team_can_be_left_out(store_url: str) -> None:
+    made, bodies = Store(store_url), Bodies()
+    said = bodies.keep("so")
+    messages = [
+        MessageEvent(team=team, to=to, text=said) for team, to in (("a_b", "a_b"), ("a_b", "axb"), ("a", "a_b"))
+    ]
+    run_id = add(made, "science", messages, bodies)
+    assert [row.data["to"] for row in event_rows(made, run_id, "message", to_others=True)] == ["axb", "a_b"]
+    assert len(event_rows(made, run_id, "message", holding="text")) == 3
+    assert event_rows(made, run_id, "message", holding="te_t") == []
+    made.close()

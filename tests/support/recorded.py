@@ -101,6 +101,7 @@ def _every_kind(folder: Path) -> Recorded:
     ids["science"] = lab.id
     store = Store(url)
     ids["plugin"] = add(store, "somebody's", [PhaseEvent(step="1", team="crew", status="started", number=0)], Bodies())
+    ids["long"] = long_run(store, 250)
     store.close()
     return Recorded(Store(url, read_only=True), ids)
 

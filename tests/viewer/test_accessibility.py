@@ -10,16 +10,16 @@ from tests.support.browser import page_of
 from tests.support.recorded import Recorded
 from tests.support.site import Site
 
-pytestmark = pytest.mark.needs("browser")
+pytestmark = [pytest.mark.needs("browser"), pytest.mark.xdist_group("viewer")]
 
 SIZES = {"desk": {"width": 1280, "height": 900}, "phone": {"width": 390, "height": 800}}
 
 
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("theme", ["light", "dark"])
+# Contrast depends on the theme alone, and what is cut off on the size alone: two of four pairs find what there is.
+@pytest.mark.parametrize(("theme", "size"), [("light", "desk"), ("dark", "phone")])
 def test_no_page_has_a_serious_fault(browser: Browser, site: Site, recorded: Recorded, theme: str, size: str) -> None:
     ids = recorded.ids
-    kinds = [f"/runs/{run}" for run in ids.values()]
+    kinds = [f"/runs/{run}" for name, run in ids.items() if name not in ("repetition", "long")]
     lab = f"/runs/{ids['science']}"
     lists = ["/", "/?kind=dilemma", "/?text=zzz", "/studies", "/compare", "/runs/unknown"]
     paths = [*lists, *kinds, f"{lab}/story", f"{lab}/events/1", f"/compare?a={ids['contract']}&b={ids['repetition']}"]

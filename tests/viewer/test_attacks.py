@@ -30,7 +30,7 @@ from tests.support.browser import page_of
 from tests.support.recorded import add
 from tests.support.site import TOKEN, Site, served
 
-pytestmark = pytest.mark.needs("browser")
+pytestmark = [pytest.mark.needs("browser"), pytest.mark.xdist_group("viewer")]
 
 EVIL = "http://127.0.0.1:9/evil"
 HOSTILE = "\n\n".join(
@@ -169,7 +169,7 @@ def test_what_is_new_in_a_hostile_run_runs_nothing_either(browser: Browser, site
 
 
 def test_pages_of_an_export_run_and_load_nothing_from_elsewhere(browser: Browser, store: Store, tmp_path: Path) -> None:
-    export_pages(store, tmp_path / "pages")
+    export_pages(store, tmp_path / "pages", limit=2)
     written = [path for path in (tmp_path / "pages").rglob("*") if path.is_file()]
     assert all(path.resolve().is_relative_to(tmp_path / "pages") for path in written)
     assert not (tmp_path / "etc").exists()

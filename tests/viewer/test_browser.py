@@ -16,7 +16,7 @@ from tests.support.browser import page_of
 from tests.support.recorded import Recorded, a_record, long_run
 from tests.support.site import TOKEN, Site, served
 
-pytestmark = pytest.mark.needs("browser")
+pytestmark = [pytest.mark.needs("browser"), pytest.mark.xdist_group("viewer")]
 
 
 def test_a_user_finds_a_run_reads_it_and_comes_back(browser: Browser, site: Site, recorded: Recorded) -> None:
@@ -60,7 +60,7 @@ def test_keys_move_open_turn_and_help(browser: Browser, site: Site, recorded: Re
         page.keyboard.press("/")
         page.keyboard.type("jk?")
         assert page.locator("[data-search]").input_value() == "jk?"
-        page.goto(f"{site.url}/runs/{recorded.ids['contract']}/story")
+        page.goto(f"{site.url}/runs/{recorded.ids['long']}/story")
         page.keyboard.press("n")
         page.wait_for_url("**page=2*")
         page.keyboard.press("p")

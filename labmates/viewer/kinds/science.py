@@ -61,7 +61,8 @@ def sections(reader: RunReader, links: Links) -> Iterator[Section]:
     if requests := reader.events("request"):
         body = render("kinds/requests.html", requests=requests, links=links, run=reader.run)
         yield Section("requests", "Requests between teams", body)
-    figures = [(number, event, image) for number, event in reader.events("tool_call").items() for image in event.images]
+    drawn = reader.rows("tool_call", holding="images")
+    figures = [(row.seq, row.agent, image) for row in drawn for image in row.data["images"]]
     if figures:
         body = render("kinds/figures.html", figures=figures[:_MOST_FIGURES], links=links, run=reader.run)
         note = f"{len(figures) - _MOST_FIGURES} more stand in the story" if len(figures) > _MOST_FIGURES else ""

@@ -109,8 +109,7 @@ def listed(store: Store, known: Facets, asked: Asked, page: RunPage, links: Link
         columns=headline(chosen.kind) if chosen.kind else (),
         study=study,
         shown_studies=dict(list(known.studies.items())[:_STUDIES_SHOWN]),
-        first=links.runs(**asked.query()) if asked.after or asked.before else "",
-        **{"newer": "", "older": "", "static_pages": 0, "static_page": 1, **more},
+        **{"static_pages": 0, "static_page": 1, **more},
     )
 
 

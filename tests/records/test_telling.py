@@ -1,0 +1,62 @@
+"""Every event is told in one line, and every artifact has a text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from labmates.records.bodies import Bodies
+from labmates.records.events import ArtifactEvent, Event, EventBase
+from labmates.records.material import save_material
+from labmates.records.telling import artifact_text, heading
+
+VALUES: dict[str, Any] = {
+    "status": "started", "number": 1, "model": "m", "messages": [1], "reply": 1, "finish": "stop", "input_tokens": 10,
+    "output_tokens": 5, "seed": 1, "reason": "because", "tool": "run_code", "arguments": 1, "result": 1, "ok": True,
+    "amount": 20, "stage": "decide", "decision": {"effort": 3}, "payoffs": {"A1": 1.5}, "to": "eval", "text": 1,
+    "kind": "redo", "request": "more", "name": "notes", "version": 2, "content": 1, "judge": "verified",
+    "metric": "accuracy", "value": None, "labels": None,
+}  # fmt: skip
+TOLD = {
+    "phase": "phase 2 (planned) started",
+    "llm_call": "reply (10 + 5 tokens)",
+    "failed_reply": "this reply could not be used: because",
+    "tool_call": "run_code (ok)",
+    "charge": "charged for 10 + 5 tokens",
+    "decision": "decide: effort 3",
+    "payoff": "payoffs, whole game: A1 1.5",
+    "message": "to the eval team",
+    "request": "asks the eval team (redo)",
+    "artifact": "wrote notes, version 2",
+    "judge_call": "judge verified asked m (10 + 5 tokens)",
+    "score": "verified 2 scores accuracy: unscored",
+    "label": "verified: unlabelled",
+    "warning": "warning: slow",
+    "error": "error: slow",
+}
+
+
+@pytest.mark.parametrize("kind", get_args(get_args(Event)[0]), ids=lambda kind: kind.__name__)
+def test_each_type_of_event_is_told(kind: type[EventBase]) -> None:
+    values = {name: VALUES[name] for name in kind.model_fields if name in VALUES}
+    name = kind.model_fields["type"].default
+    if name in ("warning", "error"):
+        values["text"] = "slow"
+    if name in ("score", "judge_call", "label"):
+        values["version"] = "2"
+    if name == "phase":
+        values["reason"] = "planned"
+    if name == "tool_call":
+        values["status"] = "ok"
+    event: Any = kind(**values, team="data")
+    assert heading(event) == TOLD[name]
+
+
+def test_a_strategy_is_saved_with_all_its_parts(tmp_path: Path) -> None:
+    bodies = Bodies()
+    body = bodies.keep({"code": "class A: ...", "description": "it waits"})
+    event = ArtifactEvent(name="Strategy_A_1", version=1, content=body)
+    [path] = save_material([event], bodies, tmp_path / "out")
+    assert path.read_text() == "code: class A: ...\ndescription: it waits" == artifact_text(bodies[body])
