@@ -10,11 +10,11 @@ import pytest
 from labmates.analysis.bayes.cells import collapse
 from labmates.analysis.bayes.fit import fit
 from labmates.analysis.bayes.hamiltonian import _collapsed, agree, check_numpyro, nuts, nuts_rows
-from labmates.analysis.bayes.mixed import PAPER, ROBUST, MixedModel
+from labmates.analysis.bayes.mixed import PAPER, MixedModel
 from labmates.analysis.bayes.predictors import REFERENCE_GAME, with_predictors
 from labmates.analysis.bayes.simulate import CLUSTERED, simulated_cells, simulated_rows, true_names
 from labmates.errors import MissingExtraError
-from tests.analysis.bayes.studies import small_design
+from tests.analysis.bayes.studies import ROBUST, small_design
 
 
 @pytest.mark.parametrize("components", [PAPER, ROBUST])
