@@ -1,10 +1,13 @@
 """What the Bayesian models cost: ours beside NUTS on the same cells and NUTS on plain rows, in CPU seconds.
 
     python -m benchmarks.bayes --nuts --rows 0.05
+    python -m benchmarks.bayes --experiment prediction --nuts --rows 0.05
 
 Rows are simulated at the size of the cooperative-profiles paper. NUTS on all rows would take hours: it runs on a share
 of the rows (`--rows`), the cost of one gradient on all of them is measured, and the whole is projected as gradients
-times that cost, with the number of gradients that the share took for each effective draw.
+times that cost, with the number of gradients that the share took for each effective draw. The prediction of lab
+outcomes has 1,462 rows; there `--rows` is the share of the paper's draws that NUTS on rows is run for, projected
+linearly.
 """
 
 from __future__ import annotations
@@ -15,9 +18,16 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from labmates.analysis.bayes.cells import collapse
 from labmates.analysis.bayes.fit import SPECIFICATIONS, Fit, fit
 from labmates.analysis.bayes.hamiltonian import agree, nuts, nuts_rows, plain
+from labmates.analysis.bayes.posterior import difference
+from labmates.analysis.bayes.prediction import fit_prediction
+from labmates.analysis.bayes.prediction_density import FORMS
+from labmates.analysis.bayes.prediction_nuts import fit_nuts, fit_rows
+from labmates.analysis.bayes.prediction_simulation import simulate_prediction
 from labmates.analysis.bayes.predictors import REFERENCE_GAME, with_predictors
 from labmates.analysis.bayes.simulate import CLUSTERED, ROWS, proximity_design, simulated_rows, true_names
 from labmates.models.roster import roster
@@ -31,7 +41,9 @@ def proximity(*, with_nuts: bool, share: float, specifications: tuple[str, ...])
     names = true_names(design)
     rows = with_predictors(simulated_rows(design, CLUSTERED, seed=1), REFERENCE_GAME)
     cells, seconds = _timed(lambda: collapse(rows, OUTCOME, names))
-    print(f"\nProximity: {cells.rows:,} rows collapsed to {len(cells.count):,} cells in {seconds:.2f} CPU s")
+    print(
+        f"\nProximity: {cells.rows:,} of {ROWS:,} rows collapsed to {len(cells.count):,} cells in {seconds:.2f} CPU s"
+    )
     print("specification  method                  CPU s  effective  per CPU s  quality")
     for specification in SPECIFICATIONS:
         if specification not in specifications:
@@ -83,6 +95,32 @@ def _gradient_seconds(rows: Any, ours: Fit) -> float:
     return seconds / 30
 
 
+def prediction(*, with_nuts: bool, share: float, specifications: tuple[str, ...]) -> None:
+    """Print what the prediction of one lab outcome costs (experiment 2)."""
+    study = simulate_prediction(np.random.default_rng(1), "quality", between=0.5)
+    print(f"\nPrediction of quality: {len(study.data.outcome):,} rows of {len(study.data.models)} models")
+    print("specification  method                  CPU s  effective  per CPU s  quality")
+    for form in FORMS:
+        if form != "correlated" and form not in specifications:
+            continue
+        ours, seconds = _timed(partial(fit_prediction, study.data, form))
+        _line(form, "importance sampling", seconds, ours.posterior.diagnostics)
+        if with_nuts:
+            theirs, taken = _timed(partial(fit_nuts, study.data, form))
+            apart = difference(ours.posterior, theirs)
+            name = max(apart, key=lambda one: apart[one])
+            _line(form, "NUTS, collapsed", taken, theirs.diagnostics, f"means within {apart[name]:.3f} sd ({name})")
+        if share > 0 and form != "correlated":
+            draws = max(20, round(2000 * share))
+            rows, taken = _timed(partial(fit_rows, study.data, form, chains=1, warmup=draws, draws=draws))
+            _line(form, f"NUTS on rows, {draws}+{draws}", taken, rows.diagnostics, "1 chain")
+            whole = taken / draws * 2 * 2000
+            print(
+                f"{'':15}two chains of 2,000 + 2,000 as in the paper are projected at {whole:,.0f} CPU s (compilation "
+                f"included), {whole / seconds:,.0f} times ours"
+            )
+
+
 def _timed(function: Callable[[], Any]) -> tuple[Any, float]:
     start = time.process_time()
     found = function()
@@ -99,15 +137,21 @@ def _line(specification: str, method: str, seconds: float, found: Any, said: str
     )
 
 
+EXPERIMENTS: dict[str, Callable[..., None]] = {"proximity": proximity, "prediction": prediction}
+
+
 def main() -> None:
     """Run from the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--nuts", action="store_true", help="also NUTS on cells")
-    parser.add_argument("--rows", type=float, default=0.0, help="also NUTS on this share of the rows")
+    parser.add_argument("--experiment", choices=EXPERIMENTS, default="proximity")
+    parser.add_argument("--nuts", action="store_true", help="also NUTS on cells, or on the collapsed density")
+    parser.add_argument("--rows", type=float, default=0.0, help="also NUTS on this share of the rows, or of the draws")
     parser.add_argument("--spec", action="append", choices=SPECIFICATIONS, help="default: both")
     options = parser.parse_args()
-    print(f"{ROWS:,} rows, 35 models, 6 games, simulated; CPU seconds include compilation")
-    proximity(with_nuts=options.nuts, share=options.rows, specifications=tuple(options.spec or SPECIFICATIONS))
+    print("simulated at the size of the paper's data; CPU seconds include compilation")
+    EXPERIMENTS[options.experiment](
+        with_nuts=options.nuts, share=options.rows, specifications=tuple(options.spec or SPECIFICATIONS)
+    )
 
 
 if __name__ == "__main__":

@@ -8,14 +8,39 @@ from labmates._version import __version__
 from labmates.errors import LabmatesError, UsageError
 
 if TYPE_CHECKING:
-    from labmates.api import arun, load_runs, profile, run
+    from labmates.api import (
+        arun,
+        load_decisions,
+        load_events,
+        load_payoffs,
+        load_players,
+        load_runs,
+        load_scores,
+        profile,
+        report,
+        run,
+    )
 
-__all__ = ["LabmatesError", "UsageError", "__version__", "arun", "load_runs", "profile", "run"]
+__all__ = [
+    "LabmatesError",
+    "UsageError",
+    "__version__",
+    "arun",
+    "load_decisions",
+    "load_events",
+    "load_payoffs",
+    "load_players",
+    "load_runs",
+    "load_scores",
+    "profile",
+    "report",
+    "run",
+]
 
 
 def __getattr__(name: str) -> Any:
     # Imported when first used: `labmates --help` must not wait for LangGraph and pandas.
-    if name in ("arun", "load_runs", "profile", "run"):
+    if name in __all__:
         from labmates import api
 
         return getattr(api, name)

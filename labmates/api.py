@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
@@ -15,9 +16,11 @@ from labmates.errors import LabmatesError, UsageError, explain
 from labmates.judges.panel import ALWAYS, make_panel
 from labmates.models.options import ModelOptions
 from labmates.records.database import store_url
+from labmates.records.frames import Rows, frame
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
-from labmates.records.view import runs_frame, scores_frame
+from labmates.records.studies import study_record
+from labmates.reports.report import check_report, store_report, study_report, write_report
 from labmates.studies.judging import Judged, judge_runs, judgeable
 from labmates.studies.profiling import SIMULATIONS, missing_runs, profile_conditions, profile_games, profile_runs
 from labmates.studies.runs import new_runs
@@ -167,29 +170,106 @@ def _settings(settings: RunSettings | Mapping[str, Any] | None) -> RunSettings:
         raise UsageError(explain(error)) from error
 
 
-def load_runs(store: str | None = None, *, kind: str | None = None) -> pd.DataFrame:
-    """Return all runs of a store as a data frame, one row each.
+def load_runs(
+    store: str | None = None, *, kind: str | None = None, study: str | None = None, model: str | None = None
+) -> pd.DataFrame:
+    """Return the runs of a store as a data frame, one row each; see `labmates.records.frames.frame` for the columns.
 
-    Columns are those of the run; parameters, metrics, usage and budget stand as ``condition.task``,
-    ``metrics.accuracy`` and so on. Scores of each judge: `load_scores`.
+    Parameters
+    ----------
+    store
+        URL of the store; default ``LABMATES_STORE``, else ``sqlite:///labmates.db``.
+    kind, study
+        Runs of this kind of experiment, of this study.
+    model
+        Runs with this model among theirs.
+
+    Raises
+    ------
+    UsageError
+        If there is no such store, or it has no such study.
     """
+    return _frame("runs", store, kind, study, model)
+
+
+def load_scores(
+    store: str | None = None, *, kind: str | None = None, study: str | None = None, model: str | None = None
+) -> pd.DataFrame:
+    """Return every judge's scores, and the means over model judges, one row each; arguments as for `load_runs`."""
+    return _frame("scores", store, kind, study, model)
+
+
+def load_players(
+    store: str | None = None, *, kind: str | None = None, study: str | None = None, model: str | None = None
+) -> pd.DataFrame:
+    """Return the agents of each run with what they used, decided and earned; arguments as for `load_runs`."""
+    return _frame("players", store, kind, study, model)
+
+
+def load_decisions(
+    store: str | None = None, *, kind: str | None = None, study: str | None = None, model: str | None = None
+) -> pd.DataFrame:
+    """Return what players decided, one row for each decision; arguments as for `load_runs`."""
+    return _frame("decisions", store, kind, study, model)
+
+
+def load_payoffs(
+    store: str | None = None, *, kind: str | None = None, study: str | None = None, model: str | None = None
+) -> pd.DataFrame:
+    """Return what players earned, one row for each player and round; arguments as for `load_runs`."""
+    return _frame("payoffs", store, kind, study, model)
+
+
+def load_events(
+    store: str | None = None, *, kind: str | None = None, study: str | None = None, model: str | None = None
+) -> pd.DataFrame:
+    """Return everything that happened, one row for each event; arguments as for `load_runs`."""
+    return _frame("events", store, kind, study, model)
+
+
+def _frame(what: Rows, store: str | None, kind: str | None, study: str | None, model: str | None) -> pd.DataFrame:
     database = Store(store_url(store), must_exist=True)
     try:
-        return runs_frame(database, kind=kind)
+        if study is not None:
+            study_record(database.database, study)
+        return frame(database, what, kind=kind, study=study, model=model)
     finally:
         database.close()
 
 
-def load_scores(store: str | None = None, *, kind: str | None = None) -> pd.DataFrame:
-    """Return all scores of a store as a data frame, one row each: every judge's, and the means over model judges.
+def report(study: str | None = None, *, out: str | Path, kind: str | None = None, store: str | None = None) -> Path:
+    """Write what a study has brought as one HTML page that loads nothing from elsewhere, and return where it is.
 
-    See `labmates.records.view.scores_frame` for the columns.
+    Parameters
+    ----------
+    study
+        Its name; without one, the only study in the store.
+    out
+        The page to write, ``.html``; one that is there is replaced.
+    kind
+        Report on all runs of this kind of experiment instead, or with ``"all"`` on all runs.
+    store
+        URL of the store; default ``LABMATES_STORE``, else ``sqlite:///labmates.db``.
+
+    Raises
+    ------
+    UsageError
+        If there is no such study, nothing of it was begun, or the page can't be written.
     """
+    if study is not None and kind is not None:
+        raise UsageError("a report is of one study or of one kind")
+    path = Path(out)
+    check_report(path)
     database = Store(store_url(store), must_exist=True)
     try:
-        return scores_frame(database, kind=kind)
+        if kind is None:
+            made = study_report(database, study)
+        else:
+            made = store_report(database, kind=None if kind == "all" else KINDS.get(kind).name)
     finally:
         database.close()
+    write_report(made, path)
+    return path
 
 
 def judge(

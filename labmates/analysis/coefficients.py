@@ -6,6 +6,8 @@ itself. Where a coefficient is not defined (nothing varies) it is NaN.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -38,8 +40,36 @@ def mean_difference(a: Floats, b: Floats, weights: Floats) -> Floats:
     return difference
 
 
+def within_pearson(a: Floats, b: Floats, groups: NDArray[np.intp], weights: Floats) -> Floats:
+    """Return Pearson's r of `a` and `b` about the means of their groups.
+
+    Parameters
+    ----------
+    groups
+        The group of each observation, from 0, shape (n,).
+
+    Notes
+    -----
+    What is left of a high pooled r when groups are compared with nothing but themselves: two judges may agree on which
+    models are good and on nothing else.
+    """
+    member = (groups[:, None] == np.arange(groups.max(initial=-1) + 1)).astype(float)
+    sizes = weights @ member
+    sums_a, sums_b = (weights * a) @ member, (weights * b) @ member
+
+    def about_means(products: Floats, first: Floats, second: Floats) -> Floats:
+        between = np.divide(first * second, sizes, out=np.zeros_like(sizes), where=sizes > 0)
+        left: Floats = (weights @ products - between.sum(axis=1)) / weights.sum(axis=1)
+        return left
+
+    variance_a, variance_b = about_means(a * a, sums_a, sums_a), about_means(b * b, sums_b, sums_b)
+    varies = (variance_a > TINY) & (variance_b > TINY)
+    both = np.sqrt(np.maximum(variance_a * variance_b, 0))
+    return _ratio(about_means(a * b, sums_a, sums_b), both, varies)
+
+
 def krippendorff_alpha(ratings: Floats, weights: Floats) -> Floats:
-    """Return Krippendorff's alpha for interval data (Krippendorff 2011, "Computing Krippendorff's alpha-reliability").
+    """Return Krippendorff's alpha for ordinal data (Krippendorff 2011, "Computing Krippendorff's alpha-reliability").
 
     Parameters
     ----------
@@ -48,23 +78,52 @@ def krippendorff_alpha(ratings: Floats, weights: Floats) -> Floats:
 
     Notes
     -----
-    With m ratings of a unit and S their sum of squares about the unit's mean, the observed disagreement is the sum of
-    m S / (m - 1) over units, and the expected one the sum of squares of all n ratings about their mean, times
-    n / (n - 1).
+    The ordinal distance of two values is the number of ratings from one to the other, with half of those that are equal
+    to either. That is the difference of their mid-ranks among all ratings; so alpha is that of interval data, on
+    mid-ranks. With m ratings of a unit and S their sum of squares about the unit's mean, the observed disagreement is
+    the sum of m S / (m - 1) over units, and the expected one the sum of squares of all n ratings about their mean,
+    times n / (n - 1). A resample has its own ranks.
     """
-    rated = ~np.isnan(ratings)
-    number = rated.sum(axis=0)
-    pairable = number > 1
-    values, rated, number = ratings[:, pairable], rated[:, pairable], number[pairable].astype(float)
-    kept = weights[:, pairable]
-    sums = np.where(rated, values, 0.0).sum(axis=0)
-    squares = np.where(rated, values**2, 0.0).sum(axis=0)
-    within = number * (squares - sums**2 / number) / (number - 1)
-    total = kept @ number
+    pairable = (~np.isnan(ratings)).sum(axis=0) > 1
+    values, kept = ratings[:, pairable], weights[:, pairable]
+    rated = ~np.isnan(values)
+    number = rated.sum(axis=0).astype(float)
+    # Values that differ by rounding alone are the same.
+    levels, flat = np.unique(np.round(np.where(rated, values, 0.0), 9), return_inverse=True)
+    places = flat.reshape(values.shape)
+    counts = np.zeros((values.shape[1], len(levels)))
+    for judge in range(len(values)):
+        units = np.flatnonzero(rated[judge])
+        counts[units, places[judge, units]] += 1
+    found = [_alpha_of_ranks(some, places, rated, number, counts) for some in _parts(kept)]
+    return np.concatenate(found)
+
+
+_AT_ONCE = 4_000_000
+
+
+def _parts(weights: Floats) -> list[Floats]:
+    """Return the resamples in parts whose arrays are not too large for the memory."""
+    return np.array_split(weights, max(1, math.ceil(weights.size / _AT_ONCE)))
+
+
+def _alpha_of_ranks(
+    weights: Floats, places: NDArray[np.intp], rated: NDArray[np.bool_], number: Floats, counts: Floats
+) -> Floats:
+    total = weights @ number
+    marginals = weights @ counts
     with np.errstate(invalid="ignore", divide="ignore"):
-        around = kept @ squares - (kept @ sums) ** 2 / total
+        # As shares of all ratings, so that the scale does not depend on their number.
+        ranks = (np.cumsum(marginals, axis=1) - marginals / 2) / total[:, None]
+        sums, squares = np.zeros(weights.shape), np.zeros(weights.shape)
+        for judge in range(len(places)):
+            mine = np.where(rated[judge], ranks[:, places[judge]], 0.0)
+            sums += mine
+            squares += mine**2
+        within = ((squares - sums**2 / number) * number / (number - 1) * weights).sum(axis=1)
+        around = (weights * squares).sum(axis=1) - (weights * sums).sum(axis=1) ** 2 / total
         expected = around * total / (total - 1)
-    return 1 - _ratio(kept @ within, expected, expected > TINY)
+    return 1 - _ratio(within, expected, expected > TINY)
 
 
 def spearman(a: Floats, b: Floats) -> float:

@@ -8,24 +8,26 @@ reliability.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from labmates.analysis.tables import Column, Table
 from labmates.games.base import Array
 from labmates.records.run import ENDED, RunRecord
 
 SIZES = (1, 2, 5, 10, 20, 30, 50)
 """Numbers of simulations that are looked at."""
+METRICS = ("level",)
+"""What is looked at where nobody says otherwise: the primary metric of each game."""
 RESAMPLES = 200
 """As in the cooperative-profiles paper, appendix D."""
 
 
 @dataclass(frozen=True)
 class Convergence:
-    """How the primary metric of a game converges.
+    """How a metric of a game converges.
 
     Attributes
     ----------
@@ -49,6 +51,7 @@ class Convergence:
     """
 
     game: str
+    metric: str
     models: int
     simulations: int
     within: float
@@ -99,25 +102,80 @@ def reliabilities(between: float, within: float, sizes: Sequence[int]) -> Array:
 
 
 def convergence(
-    runs: Iterable[RunRecord], *, sizes: Sequence[int] = SIZES, resamples: int = RESAMPLES, seed: int = 0
+    runs: Iterable[RunRecord],
+    *,
+    metrics: Sequence[str] = METRICS,
+    sizes: Sequence[int] = SIZES,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
 ) -> list[Convergence]:
-    """Return how the primary metric of each game converges, over runs with one model each.
+    """Return how metrics of each game converge, over runs with one model each.
 
-    Models with a single simulation of a game tell nothing of it and are left out, as are games without any other.
+    Models with a single simulation of a game tell nothing of it and are left out, as are games without any other, and
+    metrics that a game does not have.
     """
-    found: dict[str, dict[tuple[str, str], list[float]]] = defaultdict(lambda: defaultdict(list))
-    for run in runs:
-        if run.status in ENDED and len(run.models) == 1 and "level" in run.metrics:
-            found[run.condition["game"]][run.models[0], run.key].append(run.metrics["level"])
+    found: dict[tuple[str, str], dict[tuple[str, str], list[float]]] = {}
+    ended = [run for run in runs if run.status in ENDED and len(run.models) == 1]
+    for game in dict.fromkeys(run.condition["game"] for run in ended):
+        for metric in metrics:
+            for run in ended:
+                if run.condition["game"] == game and metric in run.metrics:
+                    values = found.setdefault((game, metric), {}).setdefault((run.models[0], run.key), [])
+                    values.append(run.metrics[metric])
     enough = {
-        game: {one: np.array(values) for one, values in models.items() if len(values) > 1}
-        for game, models in found.items()
+        what: {one: np.array(values) for one, values in models.items() if len(values) > 1}
+        for what, models in found.items()
     }
-    return [_of_game(game, models, sizes, resamples, seed) for game, models in enough.items() if models]
+    return [_of_game(*what, models, sizes, resamples, seed) for what, models in enough.items() if models]
+
+
+def convergence_table(found: Sequence[Convergence]) -> Table:
+    """Return errors and reliabilities, a row for each game and number of simulations."""
+    rows = [
+        {
+            "game": one.game,
+            "metric": one.metric,
+            "models": one.models,
+            "measured": one.simulations,
+            "within": one.within,
+            "between": one.between,
+            "simulations": n,
+            "bootstrap": sampled,
+            "formula": formula,
+            "reliability": share,
+        }
+        for one in found
+        for n, sampled, formula, share in zip(
+            one.sizes,
+            one.bootstrap,
+            one.closed_form,
+            one.reliability or (None,) * len(one.sizes),
+            strict=True,
+        )
+    ]
+    columns = [
+        Column("game", once=True),
+        Column("metric", once=True),
+        Column("models", once=True),
+        Column("within", "SD within models", once=True),
+        Column("between", "SD between models", once=True),
+        Column("simulations", "n"),
+        Column("bootstrap", "error (bootstrap)", ".4f"),
+        Column("formula", "error (formula)", ".4f"),
+        Column("reliability"),
+    ]
+    notes = [
+        "Error: mean absolute error of a mean of n simulations. In units of the standard deviation it is √(2/(πn)) "
+        "whatever is measured (0.18 at n = 20), so a curve of it can't say that n are enough. The reliability can: the "
+        "share of the variance of such means that lies between models."
+    ]
+    if any(one.reliability is None for one in found):
+        notes.append("A reliability needs two models.")
+    return Table("convergence", "Convergence of the games' metrics", columns, rows, notes)
 
 
 def _of_game(
-    game: str, models: Mapping[tuple[str, str], Array], sizes: Sequence[int], resamples: int, seed: int
+    game: str, metric: str, models: Mapping[tuple[str, str], Array], sizes: Sequence[int], resamples: int, seed: int
 ) -> Convergence:
     values = list(models.values())
     freedom = sum(len(one) - 1 for one in values)
@@ -130,6 +188,7 @@ def _of_game(
         reliability = tuple(map(float, reliabilities(between, within, sizes)))
     return Convergence(
         game=game,
+        metric=metric,
         models=len(values),
         simulations=min(map(len, values)),
         within=within,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -67,6 +69,21 @@ def new_figure(
         figure = Figure(figsize=(width, height), layout="constrained")
         axes = figure.subplots(rows, columns, squeeze=False, height_ratios=height_ratios)
     return figure, list(axes.ravel())
+
+
+def has_figures() -> bool:
+    """Tell whether figures can be drawn: matplotlib is installed."""
+    return find_spec("matplotlib") is not None
+
+
+def svg_text(figure: Figure) -> str:
+    """Return a figure as SVG; the same figure always gives the same text."""
+    import matplotlib
+
+    file = io.StringIO()
+    with matplotlib.rc_context(_STYLE):
+        figure.savefig(file, format="svg", metadata={"Date": None})
+    return file.getvalue()
 
 
 def save_figure(figure: Figure, path: Path) -> None:

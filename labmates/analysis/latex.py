@@ -17,7 +17,7 @@ def latex(table: Table) -> str:
 
     What users and models wrote is escaped: no text can be a command.
     """
-    sides = "".join("r" if table.is_number(column) else "l" for column in table.columns)
+    sides = "".join("r" if number else "l" for number in table.sides())
     lines = [
         r"\begin{table}",
         r"\centering",

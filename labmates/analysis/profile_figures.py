@@ -89,13 +89,17 @@ def _dots(
         axes.plot(x, y, marker, color=colour, label=label, markersize=7, linestyle="none", zorder=2)
 
 
+def _name(one: Convergence) -> str:
+    return one.game if one.metric == "level" else f"{one.game}, {one.metric.replace('_', ' ')}"
+
+
 def convergence_figure(found: Sequence[Convergence]) -> Figure:
     """Draw the error of a mean of n simulations, and the reliability where there are several models."""
     judged = [one for one in found if one.reliability is not None]
     figure, axes = new_figure(8.4 if judged else 4.6, 3.4, columns=2 if judged else 1)
     for place, one in enumerate(found):
         colour, marker = COLOURS[place % len(COLOURS)], MARKERS[place % len(MARKERS)]
-        axes[0].plot(one.sizes, one.bootstrap, marker, color=colour, label=one.game, markersize=5)
+        axes[0].plot(one.sizes, one.bootstrap, marker, color=colour, label=_name(one), markersize=5)
         axes[0].plot(one.sizes, one.closed_form, color=colour, linewidth=1)
         if one.reliability is not None:
             axes[1].plot(one.sizes, one.reliability, f"{marker}-", color=colour, markersize=5, linewidth=1)

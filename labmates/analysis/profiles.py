@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from labmates.analysis.tables import Column, Table
 from labmates.records.run import ENDED, RunRecord
 
+_Z95 = 1.96
 MOST_FAILED = 0.2
 """A model of which more decisions failed than this share is reported as excluded, as the paper on profiles does."""
 
@@ -91,6 +94,38 @@ def profiles(runs: Iterable[RunRecord], costs: Mapping[str, int]) -> list[Profil
         Profile(model, tuple(_of_game(game, mine, costs) for game, mine in games.items()))
         for model, games in found.items()
     ]
+
+
+def profiles_table(found: Sequence[Profile]) -> Table:
+    """Return profiles, a row for each model and game."""
+    rows: list[dict[str, Any]] = []
+    for profile in found:
+        for one in profile.games:
+            row: dict[str, Any] = {"model": profile.model, "game": one.game, "simulations": one.simulations}
+            for name in ("level", "pareto_proximity", "welfare_proximity"):
+                mean: Mean | None = getattr(one, name)
+                row |= {name: mean and mean.value, f"{name}_error": mean and mean.error}
+                half = None if mean is None or mean.error is None else _Z95 * mean.error
+                row |= {f"{name}_low": mean and half and mean.value - half}
+                row |= {f"{name}_high": mean and half and mean.value + half}
+            rows.append({**row, "failed_rate": one.failed_rate, "excluded": profile.excluded})
+    columns = [
+        Column("model", once=True),
+        Column("game"),
+        Column("simulations"),
+        *(Column(name, form=".3f", shows="both") for name in ("level", "pareto_proximity", "welfare_proximity")),
+        Column("failed_rate", "failed decisions", ".1%"),
+    ]
+    notes = [
+        "Level: the game's primary metric. Proximity is 0 at the play that is best for all and 1 at the equilibrium. "
+        "In brackets: 95 % intervals (normal)."
+    ]
+    notes += [
+        f"{profile.model} is excluded: more than {MOST_FAILED:.0%} of its decisions failed."
+        for profile in found
+        if profile.excluded
+    ]
+    return Table("profiles", "Cooperative profiles", columns, rows, notes)
 
 
 def mean_of(values: Iterable[float]) -> Mean | None:

@@ -166,6 +166,10 @@ class Table:
         kinds = {type(value) for value in values if value is not None}
         return bool(kinds) and kinds <= {int, float}
 
+    def sides(self) -> list[bool]:
+        """Tell of each column whether it is of numbers."""
+        return [self.is_number(column) for column in self.columns]
+
     def as_json(self) -> dict[str, Any]:
         """Return all values as JSON data."""
         return {"name": self.name, "title": self.title, "rows": list(self.rows), "notes": list(self.notes)}
@@ -222,7 +226,7 @@ def plain_text(table: Table) -> str:
     """Return a table as plain text, in columns."""
     rows = [[_over(column) for column in table.columns], *table.cells()]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    numbers = [table.is_number(column) for column in table.columns]
+    numbers = table.sides()
 
     def line(cells: Sequence[str]) -> str:
         placed = (

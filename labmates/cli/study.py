@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 FORMATS = ("parquet", "csv", "jsonl")
+ROWS = ("runs", "scores", "players", "decisions", "payoffs", "events")
 _SHOWN_REASONS = 5
 _study = click.argument("study", metavar="STUDY")
 _json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
@@ -145,32 +146,57 @@ def status(study: str | None, store: str | None, as_json: bool) -> None:
     # Not the whole store, which takes as long again to import.
     database = Database(store_url(store), must_exist=True)
     try:
-        _show_status(database, _stored(database, study), as_json)
+        _show_status(database, stored_study(database, study), as_json)
     finally:
         database.close()
 
 
-@study.command(epilog="Example: labmates study export science-small --format csv --out runs.csv")
+@study.command(epilog="Example: labmates study export science-small --rows scores --out scores.parquet")
 @click.argument("study", metavar="[STUDY]", required=False)
 @store_option
+@click.option(
+    "--rows", "what", type=click.Choice(ROWS), default="runs", show_default=True, help="Of what there is a row each."
+)
+@click.option("--all", "every", is_flag=True, help="All runs of the store, whatever their study.")
+@click.option("--kind", metavar="KIND", help="Runs of this kind of experiment alone.")
+@click.option("--model", metavar="MODEL", help="Runs with this model among theirs alone.")
 @click.option("--format", "form", type=click.Choice(FORMATS), help="By default what the file's name says.")
 @click.option("--out", "path", type=click.Path(path_type=Path), required=True, help="The file to write.")
-def export(study: str | None, store: str | None, form: Any, path: Path) -> None:
-    """Write one row per run that was begun: the keys of its JSON record, those of its parts joined by dots."""
-    from labmates.studies.export import export_runs
+def export(
+    study: str | None,
+    store: str | None,
+    what: Any,
+    every: bool,
+    kind: str | None,
+    model: str | None,
+    form: Any,
+    path: Path,
+) -> None:
+    """Write what a study holds as a table: one row per run, score, player, decision, payoff or event.
+
+    A run's row has the keys of its JSON record, those of its parts joined by dots. All columns are described in
+    docs/reports.
+    """
+    from labmates.studies.export import export_rows
 
     ending = path.suffix.removeprefix(".")
     if form is None and ending not in FORMATS:
         raise UsageError(f"in which format? Give --format {'|'.join(FORMATS)}, or a file name that ends so")
+    if every and study is not None:
+        raise UsageError(f"either the study '{study}' or --all")
     chosen: Any = form or ending
     database = _open(store)
     try:
-        name = _stored(database.database, study).name
-        with err().status("reading runs …") as shown:
-            rows = export_runs(database, path, chosen, study=name, watch=lambda n: shown.update(f"{n:,} runs read"))
+        name = None if every else stored_study(database.database, study).name
+        with err().status("reading …") as shown:
+
+            def watch(number: int) -> None:
+                shown.update(f"{number:,} {what} read")
+
+            number = export_rows(database, path, chosen, what=what, kind=kind, study=name, model=model, watch=watch)
     finally:
         database.close()
-    err().print(f"{rows:,} rows in {path}", markup=False)
+    err().print(f"{number:,} rows in {path}", markup=False)
 
 
 @study.command(epilog="Example: labmates study retry science-small --failed")
@@ -186,7 +212,7 @@ def retry(study: str | None, store: str | None) -> None:
 
     database = _open(store)
     try:
-        name = _stored(database.database, study).name
+        name = stored_study(database.database, study).name
         number = retry_failed(database.database, name)
     finally:
         database.close()
@@ -211,7 +237,7 @@ def _existing(store: str | None) -> Store | None:
     return _open(store)
 
 
-def _stored(database: Database, study: str | None) -> StudyRecord:
+def stored_study(database: Database, study: str | None) -> StudyRecord:
     """Return the study of the store that was named by its name, or by its file; without one, the only one."""
     from labmates.records.studies import study_record
 
@@ -255,7 +281,7 @@ def _execute(database: Store, url: str, spec: StudySpec, workers: int, executor:
 
 
 def _report(database: Database, name: str, stopped: bool, as_json: bool) -> int:
-    counts = _show_status(database, _stored(database, name), as_json)
+    counts = _show_status(database, stored_study(database, name), as_json)
     if stopped:
         err().print("Stopped; everything is kept. Go on with the same command.", markup=False)
         return 130

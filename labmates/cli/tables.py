@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 
@@ -46,11 +46,23 @@ def print_tables(tables: Sequence[Table]) -> None:
     for table in tables:
         out().print(Text(f"\n{table.title}", style="bold"))
         shown = Shown(box=None, pad_edge=False)
+        rows = list(table.cells())
+        widths = (max(map(len, [column.title, *cells])) for column, *cells in zip(table.columns, *rows, strict=True))
+        narrow = sum(widths) + 2 * len(table.columns) > out().width
         for column in table.columns:
             heading = f"{column.group}\n{column.title}" if column.group else column.title
-            shown.add_column(Text(heading), justify="right" if table.is_number(column) else "left")
-        for cells in table.cells():
-            shown.add_row(*map(Text, cells))
+            side: Literal["left", "right"] = "right" if table.is_number(column) else "left"
+            # Names are broken rather than cut, and intervals stand below their values where there is little room.
+            if narrow and side == "right":
+                heading = heading.replace(" ", "\n")
+            shown.add_column(Text(heading), justify=side, overflow="fold", no_wrap=side == "right")
+        for cells in rows:
+            shown.add_row(
+                *(
+                    Text(cell.replace(" [", "\n[") if narrow and column.shows == "both" else cell)
+                    for column, cell in zip(table.columns, cells, strict=True)
+                )
+            )
         out().print(shown)
         for note in table.notes:
             out().print(Text(note, style="dim"))

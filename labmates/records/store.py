@@ -6,8 +6,8 @@ methods block: asynchronous callers put them on a thread.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
-from typing import Any
+from collections.abc import Callable, Generator, Iterator, Sequence
+from typing import Any, TypeVar, cast
 
 import sqlalchemy as sa
 
@@ -15,7 +15,7 @@ from labmates.errors import UsageError
 from labmates.records import schema
 from labmates.records.bodies import Body
 from labmates.records.database import DEFAULT_STORE, Database, is_tried_again
-from labmates.records.events import Event, ScoreEvent, make_event
+from labmates.records.events import Event, EventBase, ScoreEvent, make_event
 from labmates.records.rows import RUN_COLUMNS, run_record, run_row
 from labmates.records.run import RunRecord
 from labmates.records.steps import Step, costs, insert, is_there, write_step
@@ -23,6 +23,8 @@ from labmates.records.steps import Step, costs, insert, is_there, write_step
 _RUNS = schema.runs
 
 _CHUNK = 500
+
+E = TypeVar("E", bound=EventBase)
 
 
 class Store:
@@ -36,6 +38,8 @@ class Store:
         Refuse to make a new SQLite file: for reading.
     patient
         It is known to be there: wait for it while it is away.
+    read_only
+        Write nothing.
 
     Raises
     ------
@@ -43,8 +47,10 @@ class Store:
         If the URL is malformed, or the database can't be opened, written, or is of another version.
     """
 
-    def __init__(self, url: str = DEFAULT_STORE, *, must_exist: bool = False, patient: bool = False) -> None:
-        self.database = Database(url, must_exist=must_exist, patient=patient)
+    def __init__(
+        self, url: str = DEFAULT_STORE, *, must_exist: bool = False, patient: bool = False, read_only: bool = False
+    ) -> None:
+        self.database = Database(url, must_exist=must_exist, patient=patient, read_only=read_only)
 
     @property
     def url(self) -> str:
@@ -175,6 +181,23 @@ class Store:
     def scores(self, run_id: str) -> list[ScoreEvent]:
         """Return the scores of a run, in the order in which they were given."""
         return [event for event in self.events(run_id, kind="score") if isinstance(event, ScoreEvent)]
+
+    def events_of(self, run_ids: Sequence[str], *types: type[E]) -> Iterator[tuple[str, E]]:
+        """Yield the events of these types (of all without any) of many runs, each with its run's id.
+
+        The events of a run come together and in order, runs in any order. Not all are in memory at once.
+        """
+        table = schema.events
+        names = [one.model_fields["type"].default for one in types]
+        for start in range(0, len(run_ids), _CHUNK):
+            wanted = [table.c.run.in_(run_ids[start : start + _CHUNK]), *([table.c.type.in_(names)] if names else [])]
+            query = sa.select(table).where(*wanted).order_by(table.c.run, table.c.seq)
+            with (
+                self.database.reading() as connection,
+                connection.execution_options(yield_per=_CHUNK).execute(query) as rows,
+            ):
+                for row in rows:
+                    yield row.run, cast(E, _event(row))
 
     def score_values(self, run_ids: Sequence[str]) -> dict[str, dict[tuple[str, str], float | None]]:
         """Return the newest score by judge and metric of each of these runs."""

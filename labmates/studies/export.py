@@ -1,38 +1,46 @@
-"""One row per run, for other programs: CSV, JSON lines or Parquet, in little memory however many runs there are."""
+"""Rows of a store for other programs: CSV, JSON lines or Parquet, in little memory however many runs there are."""
 
 from __future__ import annotations
 
 import csv
 import json
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, Literal, get_args
 
 from labmates.errors import MissingExtraError, UsageError
+from labmates.records.frames import COLUMNS, Rows, chosen_runs, rows
 from labmates.records.store import Store
-from labmates.records.view import flat_run
 
 Format = Literal["parquet", "csv", "jsonl"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 _CHUNK = 1000
 
 
-def export_runs(
-    store: Store, path: Path, form: Format, *, study: str | None = None, watch: Callable[[int], None] | None = None
+def export_rows(
+    store: Store,
+    path: Path,
+    form: Format,
+    *,
+    what: Rows = "runs",
+    kind: str | None = None,
+    study: str | None = None,
+    model: str | None = None,
+    watch: Callable[[int], None] | None = None,
 ) -> int:
-    """Write one row per run that was begun to a file and return how many there are.
+    """Write one row per run that was begun, or per score, player, decision, payoff or event, and return their number.
 
-    Columns are the keys of a run's JSON record, those of its parts joined by dots: ``condition.task``,
-    ``metrics.accuracy``, ``usage.llm_calls``; scores stand as ``scores.JUDGE.METRIC``, and models are joined by ``;``.
-    The file is there only when it is whole.
+    The columns are those of `labmates.records.frames.frame`. The file is there only when it is whole.
 
     Parameters
     ----------
-    study
-        Runs of this study only.
+    what
+        Of what there is a row each.
+    kind, study, model
+        Runs of this kind, of this study, with this model among theirs only.
     watch
         Told how many rows were read so far.
 
@@ -48,29 +56,26 @@ def export_runs(
         _pyarrow()
     try:
         with _replacing(path) as target, tempfile.TemporaryFile("w+", encoding="utf-8", dir=path.parent) as spool:
-            columns, rows = _spool(store, study, spool, watch)
+            found = rows(store, what, chosen_runs(store, kind=kind, study=study, model=model))
+            columns, number = _spool(found, COLUMNS[what], spool, watch)
             write(spool, target, columns)
-        return rows
+        return number
     except OSError as error:
         raise UsageError(f"can't write '{path}': {error.strerror or error}") from error
 
 
 def _spool(
-    store: Store, study: str | None, spool: IO[str], watch: Callable[[int], None] | None
+    found: Iterable[dict[str, Any]], always: Iterable[str], spool: IO[str], watch: Callable[[int], None] | None
 ) -> tuple[dict[str, set[str]], int]:
     """Write all rows as JSON lines; return the types of values that each column holds, and the number of rows."""
-    columns: dict[str, set[str]] = {}
+    columns: dict[str, set[str]] = {name: set() for name in always}
     count = 0
-    runs = store.runs(study=study)
-    while some := list(islice(runs, _CHUNK)):
-        scores = store.score_values([run.id for run in some])
-        for run in some:
-            row = flat_run(run, scores[run.id])
-            for name, value in row.items():
-                columns.setdefault(name, set()).add(type(value).__name__)
-            spool.write(json.dumps(row) + "\n")
-        count += len(some)
-        if watch is not None:
+    for row in found:
+        for name, value in row.items():
+            columns.setdefault(name, set()).add(type(value).__name__)
+        spool.write(json.dumps(row) + "\n")
+        count += 1
+        if watch is not None and count % _CHUNK == 0:
             watch(count)
     return columns, count
 

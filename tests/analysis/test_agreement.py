@@ -10,7 +10,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from labmates.analysis.agreement import ALL_TASKS, CONSTANT, NO_VARIATION, agreement, ratings_frame
+from labmates.analysis.agreement import (
+    ALL_TASKS,
+    CONSTANT,
+    NO_VARIATION,
+    NOT_WITHIN,
+    agreement,
+    agreement_table,
+    ratings_frame,
+)
 from labmates.records.events import ScoreEvent
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
@@ -23,11 +31,11 @@ def ratings(n: int, noise: float = 0.1, *, models: int = 1, tasks: int = 1, seed
     second = np.clip(first + noise * rng.standard_normal(n), 0, 1)
     return pd.DataFrame(
         [
-            (f"run{i:04}", f"task{i % tasks}", f"model{i % models}", judge, "quality", float(value))
+            (f"run{i:04}", f"task{i % tasks}", f"model{i % models}", judge, "1", "quality", float(value))
             for judge, values in (("a", first), ("b", second))
             for i, value in enumerate(values)
         ],
-        columns=["run", "task", "models", "judge", "metric", "value"],
+        columns=["run", "task", "models", "judge", "version", "metric", "value"],
     )
 
 
@@ -128,16 +136,73 @@ def test_missing_scores_leave_the_other_pairs_whole() -> None:
     assert found.judges == ("a", "b", "c")
 
 
-def test_the_newest_score_of_each_judge_counts_and_unscored_ones_and_means_do_not(tmp_path: Path) -> None:
-    store = Store(f"sqlite:///{tmp_path}/runs.db")
+def stored(store: Store, said: list[tuple[str, str, float | None]]) -> RunRecord:
+    """Put a run with scores of these judges in these versions into a store."""
     run = RunRecord("r1", "science", "k", 0, 0, {"task": "ecology"}, ["openai:m"], status="completed")
     store.create(run)
-    said = [("a", 0.1), ("a", 0.2), ("b", 0.5), ("b", None), ("c", None), ("rubric", 0.9)]
-    events = [ScoreEvent(judge=judge, version="1", metric="quality", value=value, reason="") for judge, value in said]
+    events = [ScoreEvent(judge=judge, version=v, metric="quality", value=value, reason="") for judge, v, value in said]
     store.add("r1", list(enumerate(events)), [])
-    frame = ratings_frame(store, [run])
+    return run
+
+
+def test_the_newest_score_of_each_judge_counts_and_means_do_not(tmp_path: Path) -> None:
+    store = Store(f"sqlite:///{tmp_path}/runs.db")
+    said: list[tuple[str, str, float | None]] = [("a", "1", 0.1), ("a", "2", 0.2), ("b", "1", 0.5), ("b", "1", None)]
+    run = stored(store, [*said, ("c", "1", None), ("rubric", "1", 0.9)])
+    frame = ratings_frame(store, [run]).replace({np.nan: None})
     store.close()
-    assert frame[["run", "task", "models", "judge", "value"]].to_numpy().tolist() == [
-        ["r1", "ecology", "openai:m", "a", 0.2],
-        ["r1", "ecology", "openai:m", "b", 0.5],
+    assert frame[["run", "task", "models", "judge", "version", "value"]].to_numpy().tolist() == [
+        ["r1", "ecology", "openai:m", "a", "2", 0.2],
+        ["r1", "ecology", "openai:m", "b", "1", 0.5],
+        ["r1", "ecology", "openai:m", "c", "1", None],
     ]
+
+
+def test_agreement_within_models_stands_beside_that_of_all_runs() -> None:
+    rng = np.random.default_rng(2)
+    frame = ratings(400, models=20)
+    merit = {f"model{m}": m / 20 for m in range(20)}
+    frame["value"] = frame["models"].map(merit) + 0.02 * rng.standard_normal(len(frame))
+    [pair] = agreement(frame)[0].pairs
+    assert pair.models == 20
+    assert pair.pearson.value == pytest.approx(1, abs=0.02)
+    assert pair.within.low is not None
+    assert pair.within.high is not None
+    assert pair.within.low < 0 < pair.within.high
+    [alone] = agreement(ratings(40, models=40))[0].pairs
+    assert (alone.within.value, alone.within.reason) == (None, NOT_WITHIN)
+
+
+def test_models_are_fewer_witnesses_than_runs() -> None:
+    """Where judges differ from model to model, resampling runs of 12 models would give far too short intervals."""
+    rng = np.random.default_rng(4)
+    frame = ratings(600, models=12)
+    place = frame["models"].str.removeprefix("model").astype(int)
+    bias = rng.normal(0, 0.3, 12)[place]
+    frame["value"] = np.where(frame["judge"] == "b", 0.5 + bias, 0.5) + 0.05 * rng.standard_normal(len(frame))
+    clustered = agreement(frame)[0].pairs[0].mean_difference
+    naive = agreement(frame.assign(models="one"))[0].pairs[0].mean_difference
+    widths = [one.high - one.low for one in (clustered, naive) if one.high is not None and one.low is not None]
+    assert widths[0] > 2 * widths[1]
+
+
+def test_unscored_runs_and_mixed_versions_are_told() -> None:
+    frame = ratings(20, models=2)
+    frame.loc[frame.index[-3:], "value"] = np.nan
+    frame.loc[0, "version"] = "2"
+    [found] = agreement(frame)
+    assert (found.unscored, found.versions) == ({"b": 3}, {"a": ("1", "2"), "b": ("1",)})
+    assert found.pairs[0].runs == 17
+    notes = " ".join(agreement_table([found]).notes)
+    assert "b could not score 3 runs" in notes
+    assert "a has scored in versions 1, 2" in notes
+    assert "fewer than 10 models" in notes
+
+
+def test_the_table_has_a_row_for_each_pair_and_one_for_all() -> None:
+    frame = ratings(40)
+    third = frame[frame["judge"] == "a"].assign(judge="c")
+    table = agreement_table(agreement(pd.concat([frame, third])))
+    assert [row["judges"] for row in table.rows] == ["a and b", "a and c", "b and c", "all 3"]
+    assert table.rows[1]["alpha"] == 1
+    assert table.rows[0]["pearson_low"] < table.rows[0]["pearson"] < table.rows[0]["pearson_high"]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import csv
 import json
 import os
 import signal
@@ -185,8 +186,25 @@ def test_agreement_is_printed_and_given_as_json(labmates: Labmates, store: Store
     assert (pair["first"], pair["second"], pair["runs"]) == ("heuristic", "rubric:scripted:referee", 6)
     assert pair["pearson"]["value"] == pytest.approx(1)
     printed = labmates("analyze", "agreement", "--kind", "science", "--task", "anomaly")
-    assert "completeness, anomaly: 6 runs" in printed.out
-    assert "rubric:scripted:referee" in printed.out
+    assert "Agreement of judges" in printed.out
+    assert "heuristic" in printed.out
+
+
+def test_agreement_is_written_as_tables(labmates: Labmates, store: Store) -> None:
+    ended_run(store, None)
+    assert labmates("judge", "--kind", "science", "--judge", "scripted:referee", "--judge", "heuristic").code == 0
+    done = labmates("analyze", "agreement", "--out", "tables/a.csv", "--out", "tables/a.tex")
+    assert done.code == 0
+    assert done.err.splitlines() == ["Written to tables/a.csv", "Written to tables/a.tex"]
+    with (labmates.folder / "tables/a.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["metric"], row["first"], row["second"], row["pearson"]) for row in rows] == [
+        (metric, "heuristic", "rubric:scripted:referee", "") for metric in ("accuracy", "completeness", "quality")
+    ]
+    assert r"\begin{tabular}" in (labmates.folder / "tables/a.tex").read_text()
+    refused = labmates("analyze", "agreement", "--out", "a.xls")
+    assert refused.code == 2
+    assert "a table's file ends in .csv" in refused.err
 
 
 def test_orders_in_a_report_are_told(labmates: Labmates, store: Store) -> None:

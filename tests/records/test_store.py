@@ -13,7 +13,7 @@ from labmates.records.events import ChargeEvent, Event, LLMCallEvent, PhaseEvent
 from labmates.records.recorder import Recorder
 from labmates.records.run import RunRecord, Usage, new_run_id
 from labmates.records.store import Store
-from labmates.records.view import events_frame, run_json, runs_frame, scores_frame
+from labmates.records.view import run_json
 from labmates.records.writer import Writer
 
 
@@ -136,21 +136,6 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
     (tmp_path / "runs.db").write_text("this is no database, but long enough to be mistaken for one" * 30)
     with pytest.raises(UsageError, match="can't open"):
         Store(f"sqlite:///{tmp_path}/runs.db")
-
-
-def test_frames_have_one_row_per_run_score_and_event(store: Store) -> None:
-    for seed in (1, 2):
-        run = a_run(seed=seed, metrics={"accuracy": seed / 10}, started=float(seed))
-        store.create(run)
-        store.finish(run, list(enumerate(some_events())), [])
-    runs = runs_frame(store)
-    assert list(runs["metrics.accuracy"]) == [0.1, 0.2]
-    assert list(runs["condition.task"]) == ["ecology", "ecology"]
-    assert len(scores_frame(store)) == 2
-    assert scores_frame(store)["value"].isna().all()
-    assert len(events_frame(store, run.id)) == 4
-    assert len(runs_frame(store, kind="game")) == 0
-    store.close()
 
 
 def test_the_json_of_a_run_has_the_documented_keys(store: Store) -> None:

@@ -13,7 +13,7 @@ from labmates.errors import MissingExtraError, UsageError
 from labmates.records.events import ScoreEvent
 from labmates.records.store import Store
 from labmates.studies import export
-from labmates.studies.export import FORMATS, export_runs
+from labmates.studies.export import FORMATS, export_rows
 from tests.studies.ended import ended_run
 
 
@@ -43,7 +43,7 @@ def read(path: Path) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("form", FORMATS)
 def test_each_run_is_a_row_with_the_keys_of_its_record(store: Store, tmp_path: Path, form: export.Format) -> None:
     path = tmp_path / f"runs.{form}"
-    assert export_runs(store, path, form) == 2
+    assert export_rows(store, path, form) == 2
     rows = sorted(read(path), key=lambda row: str(row["seed"]))
     assert [str(row["seed"]) for row in rows] == ["0", "1"]
     for row in rows:
@@ -54,21 +54,21 @@ def test_each_run_is_a_row_with_the_keys_of_its_record(store: Store, tmp_path: P
 
 
 def test_numbers_stay_numbers_in_parquet(store: Store, tmp_path: Path) -> None:
-    export_runs(store, tmp_path / "x.parquet", "parquet")
+    export_rows(store, tmp_path / "x.parquet", "parquet")
     row, _ = read(tmp_path / "x.parquet")
     assert (type(row["seed"]), type(row["metrics.phases"]), type(row["condition.theory_of_mind"])) == (int, float, bool)
     assert row["error"] is None
 
 
 def test_one_studys_runs_alone_can_be_written(store: Store, tmp_path: Path) -> None:
-    assert export_runs(store, tmp_path / "x.csv", "csv", study="s") == 1
+    assert export_rows(store, tmp_path / "x.csv", "csv", study="s") == 1
 
 
 def test_what_can_not_be_written_is_told_and_nothing_is_left(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(UsageError, match="can't write"):
-        export_runs(store, tmp_path / "absent" / "x.csv", "csv")
+        export_rows(store, tmp_path / "absent" / "x.csv", "csv")
     (tmp_path / "x.csv").write_text("before")
 
     def full(*_: Any) -> None:
@@ -76,7 +76,7 @@ def test_what_can_not_be_written_is_told_and_nothing_is_left(
 
     monkeypatch.setattr(export, "_write_csv", full)
     with pytest.raises(UsageError, match="No space left"):
-        export_runs(store, tmp_path / "x.csv", "csv")
+        export_rows(store, tmp_path / "x.csv", "csv")
     assert (tmp_path / "x.csv").read_text() == "before"
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
 
@@ -86,11 +86,11 @@ def test_parquet_without_its_library_names_the_extra(
 ) -> None:
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
     with pytest.raises(MissingExtraError, match=r"labmates\[parquet\]"):
-        export_runs(store, tmp_path / "x.parquet", "parquet")
+        export_rows(store, tmp_path / "x.parquet", "parquet")
 
 
 def test_a_run_without_scores_or_metrics_has_its_row_too(store: Store, tmp_path: Path) -> None:
     run = ended_run(store, "", seed=2)
     store.add(run.id, [], [])
-    assert export_runs(store, tmp_path / "x.jsonl", "jsonl") == 3
+    assert export_rows(store, tmp_path / "x.jsonl", "jsonl") == 3
     assert replace(run).id in {row["id"] for row in read(tmp_path / "x.jsonl")}

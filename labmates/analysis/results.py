@@ -1,0 +1,200 @@
+"""Metrics of runs by condition, of any kind of experiment: means with intervals, as a table and as a figure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+from labmates.analysis.figures import COLOURS, GREY, MARKERS, new_figure
+from labmates.analysis.student import mean_interval
+from labmates.analysis.tables import Column, Table
+from labmates.records.run import ENDED, RunRecord
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+MOST_ROWS = 48
+"""More rows than a figure can show."""
+_OF_MODELS = ("model", "model_for", "prices")
+
+
+@dataclass(frozen=True)
+class Mean:
+    """The mean of a metric over `runs` runs with its 95 % interval (Student's t); None for a single run."""
+
+    value: float
+    low: float | None
+    high: float | None
+    runs: int
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The runs of one condition that have ended.
+
+    Attributes
+    ----------
+    models
+        As one text.
+    varies
+        The parameters in which conditions differ, beside models.
+    means
+        By metric; a metric that no run has is left out.
+    """
+
+    models: str
+    varies: Mapping[str, str]
+    runs: int
+    means: Mapping[str, Mean]
+
+    @property
+    def label(self) -> str:
+        """What tells its condition from others, beside models."""
+        return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in self.varies.items())
+
+
+def mean_of(values: Sequence[float]) -> Mean | None:
+    """Return the mean of some values; None without any."""
+    if not values:
+        return None
+    low, high = mean_interval(values) if len(values) > 1 else (None, None)
+    return Mean(fmean(values), low, high, len(values))
+
+
+def varying(runs: Iterable[RunRecord]) -> list[str]:
+    """Return the parameters in which the conditions of runs differ, but for models and prices.
+
+    One that follows from another (a game's rules from its name) is left out.
+    """
+    conditions = list({run.key: run.condition for run in runs}.values())
+    names = list(dict.fromkeys(name for condition in conditions for name in condition))
+    values = {name: [json.dumps(one.get(name), sort_keys=True) for one in conditions] for name in names}
+    kept: list[str] = []
+    for name in names:
+        follows = any(len(set(zip(values[one], values[name], strict=True))) == len(set(values[one])) for one in kept)
+        if name not in _OF_MODELS and len(set(values[name])) > 1 and not follows:
+            kept.append(name)
+    return kept
+
+
+def models_of(run: RunRecord) -> str:
+    """Return the models of a run as one text; those of single teams or seats with their places."""
+    places = run.condition.get("model_for")
+    if not isinstance(places, dict) or not places:
+        return ", ".join(run.models) or str(run.condition.get("model") or "strategies")
+    special = ", ".join(f"{place}: {model}" for place, model in places.items())
+    return f"{run.condition.get('model')} ({special})"
+
+
+def cells(runs: Sequence[RunRecord], metrics: Sequence[str]) -> list[Cell]:
+    """Return the means of metrics by condition, over the runs that have ended."""
+    names = varying(runs)
+    groups: dict[str, list[RunRecord]] = {}
+    for run in runs:
+        if run.status in ENDED:
+            groups.setdefault(run.key, []).append(run)
+    found = [
+        Cell(
+            models_of(group[0]),
+            {name: told(group[0].condition.get(name)) for name in names},
+            len(group),
+            _means(group, metrics),
+        )
+        for group in groups.values()
+    ]
+    # Runs end in any order: what is alike stands together, in the order in which it came first.
+    order = {name: list(dict.fromkeys(cell.varies[name] for cell in found)) for name in names}
+    return sorted(found, key=lambda cell: [order[name].index(cell.varies[name]) for name in names])
+
+
+def by_model(runs: Sequence[RunRecord], metrics: Sequence[str]) -> list[Cell]:
+    """Return the means of metrics by model, over all conditions."""
+    groups: dict[str, list[RunRecord]] = {}
+    for run in runs:
+        if run.status in ENDED:
+            groups.setdefault(models_of(run), []).append(run)
+    return [Cell(models, {}, len(group), _means(group, metrics)) for models, group in groups.items()]
+
+
+def told(value: Any) -> str:
+    """Return the value of a parameter in a few words."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if value is None:
+        return "–"
+    if isinstance(value, Mapping) and "name" in value:
+        value = value["name"]
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else f"{text[:57]}…"
+
+
+def results_table(name: str, title: str, found: Sequence[Cell], metrics: Sequence[str]) -> Table:
+    """Return means with intervals, a row for each cell."""
+    shown = [metric for metric in metrics if any(metric in cell.means for cell in found)]
+    rows = []
+    for cell in found:
+        row: dict[str, Any] = {"models": cell.models, **cell.varies, "runs": cell.runs}
+        for metric in shown:
+            mean = cell.means.get(metric)
+            row |= {
+                metric: mean and mean.value,
+                f"{metric}_low": mean and mean.low,
+                f"{metric}_high": mean and mean.high,
+            }
+            row[f"{metric}_runs"] = mean.runs if mean else 0
+        rows.append(row)
+    fewer = sum(mean.runs < cell.runs for cell in found for mean in cell.means.values())
+    notes = ["Means over runs that have ended; in brackets 95 % intervals (Student's t over runs)."]
+    if fewer:
+        notes.append(f"{fewer} of the means are of fewer runs than their row: the others have no such number.")
+    varies = list(found[0].varies) if found else []
+    columns = [Column("models"), *map(Column, varies), Column("runs")]
+    return Table(name, title, [*columns, *(Column(metric, form=".3f", shows="both") for metric in shown)], rows, notes)
+
+
+def results_figure(found: Sequence[Cell], metric: str) -> Figure | None:
+    """Draw the means of a metric; None if there are none, or more than can be told apart."""
+    with_it = [cell for cell in found if metric in cell.means]
+    labels = list(dict.fromkeys(cell.label for cell in with_it))
+    models = list(dict.fromkeys(cell.models for cell in found))
+    apart = len(labels) > 1 and len(models) <= len(COLOURS)
+    rows = labels if apart else list(dict.fromkeys(_row(cell) for cell in with_it))
+    if not 1 <= len(rows) <= MOST_ROWS:
+        return None
+    figure, [axes] = new_figure(7.2, 1.3 + len(rows) * (0.32 + 0.1 * (len(models) - 1) * apart))
+    for place, model in enumerate(models):
+        mine = [cell for cell in with_it if cell.models == model]
+        if not mine:
+            continue
+        offset = 0.5 * (place / (len(models) - 1) - 0.5) if apart and len(models) > 1 else 0.0
+        x = [cell.means[metric].value for cell in mine]
+        y = [rows.index(cell.label if apart else _row(cell)) + offset for cell in mine]
+        low = [value - (cell.means[metric].low or value) for value, cell in zip(x, mine, strict=True)]
+        high = [(cell.means[metric].high or value) - value for value, cell in zip(x, mine, strict=True)]
+        colour, marker = (COLOURS[place], MARKERS[place]) if apart else (COLOURS[0], MARKERS[0])
+        bars: Any = {"xerr": [low, high], "capsize": 2, "linewidth": 1, "markersize": 5}
+        axes.errorbar(x, y, fmt=marker, color=colour, label=_short(model), **bars)
+    axes.set_yticks(range(len(rows)), [_short(row) for row in rows])
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.grid(axis="y", color=GREY, alpha=0.25, linewidth=0.6)
+    axes.set_xlabel(metric.replace("_", " "))
+    if apart and len(models) > 1:
+        axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=8, frameon=False)
+    return figure
+
+
+def _row(cell: Cell) -> str:
+    return f"{cell.models}, {cell.label}" if cell.label else cell.models
+
+
+def _short(text: str) -> str:
+    # A dollar would begin a formula.
+    return (text if len(text) <= 56 else f"{text[:55]}…").replace("$", r"\$")
+
+
+def _means(runs: Sequence[RunRecord], metrics: Sequence[str]) -> dict[str, Mean]:
+    found = {metric: mean_of([run.metrics[metric] for run in runs if metric in run.metrics]) for metric in metrics}
+    return {metric: mean for metric, mean in found.items() if mean is not None}

@@ -1,0 +1,49 @@
+"""``labmates report``: all that a study has brought, as one page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from labmates.cli.common import store_option
+from labmates.cli.console import err
+from labmates.errors import UsageError
+
+
+@click.command(epilog="Example: labmates report science-small --out report.html")
+@click.argument("study", metavar="[STUDY]", required=False)
+@click.option(
+    "--out", "path", type=click.Path(path_type=Path), required=True, help="The page to write, .html; replaced if there."
+)
+@click.option("--kind", metavar="KIND", help="Report on all runs of this kind of experiment, whatever their study.")
+@click.option("--all", "every", is_flag=True, help="Report on all runs of the store.")
+@store_option
+def report(study: str | None, path: Path, kind: str | None, every: bool, store: str | None) -> None:
+    """Write what a study has brought as one HTML page that loads nothing from elsewhere.
+
+    What was run, how it ended, results with intervals, figures, agreement of judges, cost, and how to repeat it; also
+    of a study that is still going on. STUDY is a name or a YAML file; by default the only study in the store.
+    """
+    from labmates.cli.study import stored_study
+    from labmates.records.database import store_url
+    from labmates.records.store import Store
+    from labmates.reports.report import check_report, store_report, study_report, write_report
+    from labmates.workflows.kinds import KINDS
+
+    if (study is not None) + (kind is not None) + every > 1:
+        raise UsageError("a report is of one STUDY, of one --kind, or of --all runs")
+    if kind is not None:
+        KINDS.get(kind)
+    check_report(path)
+    database = Store(store_url(store), must_exist=True)
+    try:
+        with err().status("reading runs …"):
+            if kind is not None or every:
+                made = store_report(database, kind=kind)
+            else:
+                made = study_report(database, stored_study(database.database, study).name)
+    finally:
+        database.close()
+    write_report(made, path)
+    err().print(f"Written to {path}", markup=False)

@@ -1,0 +1,209 @@
+"""What a store holds as data frames: one row per run, score, player, decision, payoff or event.
+
+Rows of a run stand together and in order. They are read in portions, so that a store of many thousands of runs can be
+exported in little memory (`labmates.studies.export`). All but those of runs begin with what they belong to: ``run``
+(its id), ``kind``, ``study``, ``key`` (of the condition), ``replicate``, ``seed`` and ``models`` (joined by ``;``);
+join them with the runs' rows for the parameters of the condition.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby, islice
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+
+from labmates.records.events import (
+    ChargeEvent,
+    DecisionEvent,
+    EventBase,
+    FailedReplyEvent,
+    LLMCallEvent,
+    MessageEvent,
+    PayoffEvent,
+    ScoreEvent,
+    ToolCallEvent,
+    event_data,
+)
+from labmates.records.run import RunRecord
+from labmates.records.view import flat_run, flatten
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from labmates.records.store import Store
+
+Rows = Literal["runs", "scores", "players", "decisions", "payoffs", "events"]
+ROWS: tuple[Rows, ...] = get_args(Rows)
+Row = dict[str, Any]
+
+_CHUNK = 500
+_OF_RUN = ("run", "kind", "study", "key", "replicate", "seed", "models")
+_COUNTS = ("calls", "input_tokens", "output_tokens", "reasoning_tokens", "failed_replies", "tool_calls", "messages")
+COLUMNS: Final[dict[Rows, tuple[str, ...]]] = {
+    "runs": ("id", "kind", "study", "key", "replicate", "seed", "status", "error", "models"),
+    "scores": (*_OF_RUN, "judge", "version", "metric", "value", "failed", "reason", "at"),
+    "players": (*_OF_RUN, "team", "agent", "model", *_COUNTS, "spent", "decisions", "failed_decisions", "payoff"),
+    "decisions": (*_OF_RUN, "at", "match", "round", "stage", "team", "agent", "failed"),
+    "payoffs": (*_OF_RUN, "at", "match", "round", "player", "payoff"),
+    "events": (*_OF_RUN, "number", "at", "type", "step", "team", "agent", "data"),
+}
+"""The columns that rows of each sort always have; there are more where what was recorded has more."""
+
+
+def chosen_runs(
+    store: Store, *, kind: str | None = None, study: str | None = None, model: str | None = None
+) -> Iterator[RunRecord]:
+    """Yield the runs that were begun, oldest first: all, or those of a kind, of a study, with a model among theirs."""
+    return (run for run in store.runs(kind=kind, study=study) if model is None or model in run.models)
+
+
+def rows(store: Store, what: Rows, runs: Iterable[RunRecord]) -> Iterator[Row]:
+    """Yield the rows of these runs, in little memory; see `frame` for the columns."""
+    some = iter(runs)
+    while chunk := list(islice(some, _CHUNK)):
+        yield from _MAKERS[what](store, chunk)
+
+
+def frame(
+    store: Store, what: Rows, *, kind: str | None = None, study: str | None = None, model: str | None = None
+) -> pd.DataFrame:
+    """Return the rows of a store, or those of the runs of a kind, of a study, with a model among theirs.
+
+    Parameters
+    ----------
+    what
+        ``runs``: the keys of a run's JSON record, those of its parts joined by dots (``condition.task``,
+        ``metrics.accuracy``, ``usage.llm_calls``), the newest score of each judge (``scores.JUDGE.METRIC``), then
+        ``version``, ``started`` (Unix time), ``attempt`` and ``origin``. ``scores``: every score that was ever given;
+        ``value`` is NaN where the judge could not score. ``players``: each agent of each run, with what it used,
+        ``spent`` in micro-dollars, and the sum of its payoffs where they bear its name. ``decisions``: what was decided
+        stands in ``decision.NAME``. ``payoffs``: one row for each player; details with one entry for each player stand
+        in ``details.NAME``. ``events``: all of them; ``data`` is JSON and names long texts by number.
+    """
+    import pandas as pd
+
+    # Not by json_normalize: rows are flat already, and columns have to be there without rows too.
+    found = pd.DataFrame(list(rows(store, what, chosen_runs(store, kind=kind, study=study, model=model))))
+    columns = list(dict.fromkeys([*COLUMNS[what], *found.columns]))
+    return found.reindex(columns=columns)
+
+
+def _of_run(run: RunRecord) -> Row:
+    return {
+        "run": run.id,
+        "kind": run.kind,
+        "study": run.study,
+        "key": run.key,
+        "replicate": run.replicate,
+        "seed": run.seed,
+        "models": ";".join(run.models),
+    }
+
+
+def _runs(store: Store, runs: Sequence[RunRecord]) -> Iterator[Row]:
+    scores = store.score_values([run.id for run in runs])
+    return (flat_run(run, scores[run.id]) for run in runs)
+
+
+def _scores(store: Store, runs: Sequence[RunRecord]) -> Iterator[Row]:
+    for run, events in _told(store, runs, ScoreEvent):
+        for event in events:
+            said = {name: getattr(event, name) for name in COLUMNS["scores"][len(_OF_RUN) :]}
+            yield {**_of_run(run), **said}
+
+
+def _decisions(store: Store, runs: Sequence[RunRecord]) -> Iterator[Row]:
+    for run, events in _told(store, runs, DecisionEvent):
+        for event in events:
+            row = {**_of_run(run), **{name: getattr(event, name) for name in COLUMNS["decisions"][len(_OF_RUN) :]}}
+            flatten("decision", event.decision, row)
+            yield row
+
+
+def _payoffs(store: Store, runs: Sequence[RunRecord]) -> Iterator[Row]:
+    for run, events in _told(store, runs, PayoffEvent):
+        for event in events:
+            many = len(event.payoffs)
+            each = {
+                name: values
+                for name, values in event.details.items()
+                if isinstance(values, list) and len(values) == many
+            }
+            for place, (player, payoff) in enumerate(event.payoffs.items()):
+                row = {**_of_run(run), "at": event.at, "match": event.match, "round": event.round}
+                row |= {"player": player, "payoff": payoff}
+                for name, values in each.items():
+                    flatten(f"details.{name}", values[place], row)
+                yield row
+
+
+def _players(store: Store, runs: Sequence[RunRecord]) -> Iterator[Row]:
+    seen = (LLMCallEvent, FailedReplyEvent, ToolCallEvent, MessageEvent, ChargeEvent, DecisionEvent, PayoffEvent)
+    for run, events in _told(store, runs, *seen):
+        players: dict[str, _Player] = {}
+        for event in events:
+            if isinstance(event, PayoffEvent):
+                for name, payoff in event.payoffs.items():
+                    if name in players:
+                        players[name].payoffs.append(payoff)
+            elif event.agent:
+                players.setdefault(event.agent, _Player(event.team)).see(event)
+        for name, player in players.items():
+            yield {**_of_run(run), "team": player.team, "agent": name, **player.row()}
+
+
+class _Player:
+    def __init__(self, team: str) -> None:
+        self.team = team
+        self.payoffs: list[float] = []
+        self._models: dict[str, None] = {}
+        self._counts = dict.fromkeys((*_COUNTS, "spent", "decisions", "failed_decisions"), 0)
+
+    def see(self, event: EventBase) -> None:
+        counts = self._counts
+        match event:
+            case LLMCallEvent():
+                self._models[event.model] = None
+                counts["calls"] += 1
+                for name in ("input_tokens", "output_tokens", "reasoning_tokens"):
+                    counts[name] += getattr(event, name)
+            case ChargeEvent():
+                counts["spent"] += event.amount
+            case DecisionEvent():
+                counts["decisions"] += 1
+                counts["failed_decisions"] += event.failed
+            case FailedReplyEvent():
+                counts["failed_replies"] += 1
+            case ToolCallEvent():
+                counts["tool_calls"] += 1
+            case MessageEvent():
+                counts["messages"] += 1
+
+    def row(self) -> Row:
+        return {"model": ";".join(self._models), **self._counts, "payoff": sum(self.payoffs) if self.payoffs else None}
+
+
+def _events(store: Store, runs: Sequence[RunRecord]) -> Iterator[Row]:
+    for run, events in _told(store, runs):
+        for number, event in enumerate(events):
+            row = {**_of_run(run), "number": number}
+            row |= {name: getattr(event, name) for name in ("at", "type", "step", "team", "agent")}
+            yield {**row, "data": json.dumps(event_data(event), ensure_ascii=False)}
+
+
+def _told(store: Store, runs: Sequence[RunRecord], *types: Any) -> Iterator[tuple[RunRecord, Iterator[Any]]]:
+    """Yield each of these runs that has such events (of any type without types), with them."""
+    by_id = {run.id: run for run in runs}
+    for run_id, pairs in groupby(store.events_of(list(by_id), *types), key=lambda pair: pair[0]):
+        yield by_id[run_id], (event for _, event in pairs)
+
+
+_MAKERS: Final[dict[Rows, Callable[[Store, Sequence[RunRecord]], Iterator[Row]]]] = {
+    "runs": _runs,
+    "scores": _scores,
+    "players": _players,
+    "decisions": _decisions,
+    "payoffs": _payoffs,
+    "events": _events,
+}

@@ -1,0 +1,168 @@
+"""The parts of a report that belong to one kind of experiment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from labmates.analysis.figures import has_figures
+from labmates.analysis.tables import Column, Table
+from labmates.records.run import ENDED, RunRecord
+from labmates.records.store import Store
+from labmates.reports.parts import Part, Picture, picture
+
+MOST_FIGURES = 12
+
+
+def part_of(kind: str, store: Store, runs: Sequence[RunRecord]) -> Part | None:
+    """Return what is told of runs of a kind beside their metrics; None if there is nothing more.
+
+    Raises
+    ------
+    LabmatesError
+        If the record of a run can't be read by this version.
+    """
+    make = _PARTS.get(kind)
+    ended = [run for run in runs if run.status in ENDED]
+    return make(store, ended) if make is not None and ended else None
+
+
+def _science(store: Store, runs: Sequence[RunRecord]) -> Part | None:
+    from labmates.analysis.results import mean_of, models_of
+
+    values: dict[tuple[str, str, str], list[float]] = {}
+    unscored: dict[tuple[str, str, str], int] = {}
+    models = {run.id: models_of(run) for run in runs}
+    for run_id, scores in store.score_values(list(models)).items():
+        for (judge, metric), value in scores.items():
+            what = (metric, judge, models[run_id])
+            values.setdefault(what, [])
+            if value is None:
+                unscored[what] = unscored.get(what, 0) + 1
+            else:
+                values[what].append(value)
+    rows = []
+    for (metric, judge, model), some in sorted(values.items()):
+        mean = mean_of(some)
+        row = {"metric": metric, "judge": judge, "models": model, "score": mean and mean.value}
+        row |= {"score_low": mean and mean.low, "score_high": mean and mean.high, "scored": len(some)}
+        rows.append({**row, "unscored": unscored.get((metric, judge, model), 0)})
+    columns = [Column("metric", once=True), Column("judge", once=True), Column("models")]
+    columns += [Column("score", form=".3f", shows="both"), Column("scored"), Column("unscored")]
+    notes = [
+        "The newest score of each judge. Unscored runs count in no mean: a judge that can't score says so. In "
+        "brackets: 95 % intervals (Student's t over runs)."
+    ]
+    return Part("Scores by judge", tables=(Table("scores", "Scores by judge", columns, rows, notes),)) if rows else None
+
+
+def _game(_store: Store, runs: Sequence[RunRecord]) -> Part | None:
+    from labmates.analysis.convergence import convergence, convergence_table
+    from labmates.analysis.profile_figures import convergence_figure
+    from labmates.analysis.profiles import profiles, profiles_table
+
+    found = profiles(runs, {})
+    if not found:
+        return None
+    tables, pictures = [profiles_table(found)], []
+    if curves := convergence(runs):
+        tables.append(convergence_table(curves))
+        if has_figures():
+            alt = (
+                "Error of a mean against the number of simulations, and the reliability; the numbers are in the table."
+            )
+            pictures.append(picture(convergence_figure(curves), "How many simulations a metric needs", alt))
+    return Part("Cooperative profiles", tables=tuple(tables), pictures=tuple(pictures))
+
+
+def _dilemma(store: Store, runs: Sequence[RunRecord]) -> Part | None:
+    from labmates.analysis import dilemma_figures as draw
+    from labmates.analysis.dilemma_frames import actions_frame, outcomes_frame
+    from labmates.analysis.rating_tables import summaries_table
+    from labmates.analysis.ratings import rate, summarise
+    from labmates.studies.cross_plays import cross_plays
+
+    plays = cross_plays(store, [run.id for run in runs])
+    actions = actions_frame(plays)
+    tables = [
+        summaries_table(summarise([rate(play.cell()) for play in plays])),
+        Table("actions", "How likely models take each action", None, actions),
+    ]
+    if len(outcomes := outcomes_frame(plays)):
+        tables.append(Table("outcomes", "How votes end", None, outcomes))
+    pictures = []
+    if has_figures():
+        alt = "How likely each model takes each action, by game and mechanism; the numbers are in the table."
+        pictures.append(picture(draw.actions_figure(actions), "Actions", alt))
+    return Part("Ratings and actions", tables=tuple(tables), pictures=tuple(pictures))
+
+
+def _tournament(store: Store, runs: Sequence[RunRecord]) -> Part | None:
+    from labmates.analysis import tournament_figures as draw
+    from labmates.analysis.tournament_report import report
+    from labmates.analysis.tournament_tables import hypotheses_table, rates_table
+    from labmates.analysis.tournaments import tournaments
+
+    found = report(tournaments(store, runs))
+    drawn = (
+        (
+            "Cooperation by round",
+            "Share of moves so far that cooperate, by round and structure.",
+            draw.cooperation_figure,
+        ),
+        ("Cooperation in first moves", "Share of first moves that cooperate, by match.", draw.one_shot_figure),
+        ("Within and between teams", "Rates of cooperation within and between teams.", draw.teams_figure),
+        ("Right answers", "Share of right answers to questions on the game.", draw.comprehension_figure),
+    )
+    pictures = tuple(
+        picture(figure, title, f"{alt} The numbers are in the table.")
+        for title, alt, make in (drawn if has_figures() else ())
+        if (figure := make(found.groups)) is not None
+    )
+    return Part("Cooperation", (), (rates_table(found.groups), hypotheses_table(found.hypotheses)), pictures)
+
+
+def _selfplay(store: Store, runs: Sequence[RunRecord]) -> Part | None:
+    from labmates.analysis.population_figures import selfplay_figure
+    from labmates.analysis.populations import mixed, mixtures_table
+    from labmates.studies.runs import condition_of
+
+    found = [mixed(store, run) for run in runs]
+
+    def pictures() -> Iterator[Picture]:
+        for game, rules in dict.fromkeys((run.condition["game"], str(run.condition["rules"])) for run in runs):
+            mine = [
+                i for i, run in enumerate(runs) if (run.condition["game"], str(run.condition["rules"])) == (game, rules)
+            ]
+            curves = {f"{found[i].model}, groups of {found[i].group_size}": found[i].points for i in mine}
+            bounds = condition_of(runs[mine[0]]).make_game().bounds()  # type: ignore[attr-defined]
+            alt = f"Welfare in {game} by the share of selfish players; the numbers are in the table."
+            yield picture(selfplay_figure(curves, bounds, f"Self-play in {game}"), f"Self-play in {game}", alt)
+
+    return Part("Mixtures", (), (mixtures_table(found),), tuple(pictures()) if has_figures() else ())
+
+
+def _evolution(store: Store, runs: Sequence[RunRecord]) -> Part | None:
+    from labmates.analysis.population_figures import evolution_figure
+    from labmates.analysis.populations import evolved, gene_shares, winners_table
+
+    firsts = list({run.key: run for run in reversed(runs)}.values())[::-1]
+    pictures = tuple(
+        picture(
+            evolution_figure(gene_shares(store, run), f"Evolution in {run.condition['game']} (run {run.id})"),
+            f"Evolution in {run.condition['game']}, run {run.id}, the first of its condition",
+            "Stacked shares of genes over the generations; who wins how often is in the table.",
+        )
+        for run in (firsts[:MOST_FIGURES] if has_figures() else ())
+    )
+    return Part("Winners", (), (winners_table(evolved(store, runs)),), pictures)
+
+
+_PARTS: Final[dict[str, Callable[[Store, Sequence[RunRecord]], Part | None]]] = {
+    "science": _science,
+    "game": _game,
+    "dilemma": _dilemma,
+    "tournament": _tournament,
+    "selfplay": _selfplay,
+    "evolution": _evolution,
+}

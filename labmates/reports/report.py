@@ -1,0 +1,151 @@
+"""Reports of the runs of a store: gathered from it, and written as one page."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from labmates._version import __version__
+from labmates.analysis.agreement import agreement, agreement_table, ratings_frame
+from labmates.analysis.figures import has_figures
+from labmates.budgets.money import show_dollars
+from labmates.errors import LabmatesError, UsageError
+from labmates.records.run import ENDED, RunRecord
+from labmates.records.store import Store
+from labmates.records.studies import study_counts, study_record
+from labmates.reports import runs as told
+from labmates.reports.kinds import part_of
+from labmates.reports.page import render
+from labmates.reports.parts import Part, Report
+from labmates.studies.spec import StudySpec
+
+ENDINGS = (".html", ".htm")
+
+
+def check_report(path: Path) -> None:
+    """Check that a report can be written to a file, before anything is read.
+
+    Raises
+    ------
+    UsageError
+        If its ending is none of `ENDINGS`, it is a folder, or its folder can't be made.
+    """
+    if path.suffix.lower() not in ENDINGS:
+        raise UsageError(f"a report is a page: its file ends in {' or '.join(ENDINGS)}, not '{path.name}'")
+    if path.is_dir():
+        raise UsageError(f"can't write a report to '{path}': it is a folder")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"can't write a report to '{path}': {error.strerror}") from error
+
+
+def write_report(report: Report, path: Path) -> None:
+    """Write a report as one page that loads nothing; a report that is there is replaced when the new one is whole.
+
+    Raises
+    ------
+    UsageError
+        If it can't be written.
+    """
+    check_report(path)
+    text = render(report)
+    try:
+        with tempfile.TemporaryDirectory(prefix=f".{path.name}-", dir=path.parent) as folder:
+            whole = Path(folder) / path.name
+            whole.write_text(text, "utf-8")
+            whole.replace(path)
+    except OSError as error:
+        raise UsageError(f"can't write a report to '{path}': {error.strerror or error}") from error
+
+
+def study_report(store: Store, name: str | None = None) -> Report:
+    """Return the report of a study; without a name, of the only one in the store.
+
+    Raises
+    ------
+    UsageError
+        If there is no such study, or none of its runs was begun.
+    """
+    study = study_record(store.database, name)
+    spec = StudySpec.model_validate(study.spec)
+    runs = list(store.runs(study=study.name))
+    if not runs:
+        raise UsageError(f"no run of the study '{study.name}' was begun; run it: labmates study run {study.name}")
+    counts = dict(study_counts(store.database, study.name).runs)
+    written = {"name": spec.name, "kind": spec.kind, **spec.model_dump(mode="json", exclude_defaults=True)}
+    return _report(store, f"Study {study.name}", spec.description, runs, counts, written, study.name)
+
+
+def store_report(store: Store, *, kind: str | None = None) -> Report:
+    """Return the report of all runs of a store, or of those of a kind.
+
+    Raises
+    ------
+    UsageError
+        If there is none.
+    """
+    runs = list(store.runs(kind=kind))
+    if not runs:
+        raise UsageError(f"the store {store.shown_url} has no run{f' of the kind {kind}' if kind else ''}")
+    title = f"All runs of the kind {kind}" if kind else "All runs of the store"
+    return _report(store, title, "", runs, {}, None, None)
+
+
+def _report(
+    store: Store,
+    title: str,
+    description: str,
+    runs: Sequence[RunRecord],
+    planned: dict[str, int],
+    spec: dict[str, Any] | None,
+    study: str | None,
+) -> Report:
+    costs = store.costs([run.id for run in runs])
+    unended = [run.id for run in runs if run.status not in ENDED][: told.MOST_FAILURES]
+    attempts = {run_id: len(store.attempts(run_id)) for run_id in unended}
+    warnings = list(_warnings(runs, planned))
+    parts = [told.what_was_run(runs), told.how_they_ended(runs, planned, attempts)]
+    for kind, mine in told.by_kind(runs).items():
+        parts.append(told.results(kind, mine))
+        try:
+            more = part_of(kind, store, mine)
+        except LabmatesError as error:
+            warnings.append(told.told_failure(f"More of the kind {kind}", error))
+        else:
+            parts += [more] if more is not None else []
+    if agreements := agreement(ratings_frame(store, [run for run in runs if run.status in ENDED])):
+        parts.append(Part("Agreement of judges", tables=(agreement_table(agreements),)))
+    parts += [told.use(runs, costs), told.repeat(spec, study, runs)]
+    ended = sum(run.status in ENDED for run in runs)
+    facts = (
+        (f"of {sum(planned.values()) or len(runs)} runs have ended", str(ended)),
+        ("conditions", str(len({run.key for run in runs}))),
+        ("models", str(len({model for run in runs for model in run.models}))),
+        ("tokens", f"{sum(run.usage.input_tokens + run.usage.output_tokens for run in runs):,}"),
+        ("cost", show_dollars(sum(costs.values()))),
+    )
+    return Report(title, description, facts, tuple(warnings), tuple(parts), __version__)
+
+
+def _warnings(runs: Sequence[RunRecord], planned: dict[str, int]) -> list[str]:
+    found = []
+    if going := sum(run.status == "running" for run in runs):
+        found.append(f"{going} runs are still going on: this report tells how things stood when it was made.")
+    if waiting := planned.get("planned", 0):
+        found.append(f"{waiting} runs of the study were not begun yet.")
+    if failed := sum(run.status == "failed" for run in runs):
+        found.append(f"{failed} runs have failed; no table of results counts them.")
+    versions = {run.version for run in runs}
+    if len(versions) > 1:
+        found.append(
+            f"Runs are of {len(versions)} versions of labmates, which may differ: {', '.join(sorted(versions))}."
+        )
+    models = {model for run in runs for model in run.models}
+    if models and all(map(told.is_baseline, models)):
+        found.append("All of these models are baselines, programs of labmates; no language model took part.")
+    if not has_figures():
+        found.append("There are no figures: they need the extra 'plots' (pip install 'labmates[plots]').")
+    return found

@@ -1,0 +1,263 @@
+"""The parts of a report that runs of every kind have: what was run, how it ended, results, use, how to repeat it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import yaml
+
+from labmates.analysis.figures import has_figures
+from labmates.analysis.results import by_model, cells, mean_of, models_of, results_figure, results_table, told, varying
+from labmates.analysis.tables import Column, Table
+from labmates.budgets.money import show_dollars
+from labmates.errors import LabmatesError
+from labmates.records.run import ENDED, RunRecord
+from labmates.reports.parts import Part, picture
+from labmates.workflows.kinds import KINDS
+
+MOST_FAILURES = 100
+MOST_CELLS = 400
+"""A page shows no more rows than this of one table, and tells how many more there are."""
+BASELINE = "scripted:"
+
+
+def is_baseline(model: str) -> bool:
+    """Tell whether a model is one of our programs that stand beside language models."""
+    return model.startswith(BASELINE)
+
+
+def headline(kind: str) -> tuple[str, ...]:
+    """Return the metrics that tables of runs of a kind show."""
+    found = KINDS.get(kind)
+    return found.headline or found.metrics[:3]
+
+
+def date(seconds: float) -> str:
+    """Return a time as people read it."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC") if seconds else "–"
+
+
+def what_was_run(runs: Sequence[RunRecord]) -> Part:
+    """Return models, conditions, versions, sandboxes and dates, by kind."""
+    tables = []
+    models = Counter(model for run in runs for model in run.models)
+    if models:
+        rows = [
+            {"model": model, "what": "baseline, a program" if is_baseline(model) else "language model", "runs": number}
+            for model, number in models.items()
+        ]
+        tables.append(Table("models", "Models", [Column("model"), Column("what", "what it is"), Column("runs")], rows))
+    for kind, mine in by_kind(runs).items():
+        tables.append(_parameters(kind, mine))
+    rows = [
+        {"what": "first run begun", "value": date(min(run.started for run in runs))},
+        {"what": "last run begun", "value": date(max(run.started for run in runs))},
+        {"what": "labmates", "value": _names(run.version for run in runs)},
+        {"what": "agents' code ran in", "value": _names(run.sandbox or "no sandbox" for run in runs)},
+        {
+            "what": "judges that are models",
+            "value": _names(str(j) for run in runs for j in run.settings.get("judges", ())),
+        },
+        {"what": "seeds", "value": _names(str(run.seed) for run in runs)},
+    ]
+    tables.append(Table("circumstances", "Circumstances", [Column("what"), Column("value")], rows))
+    return Part("What was run", tables=tuple(tables))
+
+
+def how_they_ended(runs: Sequence[RunRecord], planned: Mapping[str, int], attempts: Mapping[str, int]) -> Part:
+    """Return how many runs came to which end, and which have failed and why.
+
+    Parameters
+    ----------
+    planned
+        Number of all runs of the study by status, those that were not begun included.
+    attempts
+        How many attempts of a run did not end it.
+    """
+    rows: list[dict[str, Any]] = [
+        {"models": models, "kind": kind, "runs": len(mine), **Counter(run.status for run in mine)}
+        for (kind, models), mine in _grouped(runs).items()
+    ]
+    statuses = list(dict.fromkeys(run.status for run in sorted(runs, key=lambda run: run.status)))
+    for row in rows:
+        row.update({status: row.get(status, 0) for status in statuses})
+    columns = [Column("models"), Column("kind"), Column("runs"), *map(Column, statuses)]
+    tables = [Table("completion", "Runs by status", columns, rows)]
+    text = [f"{planned['planned']} runs of the study were not begun."] if planned.get("planned") else []
+    failed = [run for run in runs if run.status not in ENDED and run.status != "running"]
+    if failed:
+        reasons = Counter((run.error or "no reason was recorded") for run in failed)
+        rows = [{"reason": _first_line(reason), "runs": number} for reason, number in reasons.most_common(20)]
+        more = [f"{len(reasons) - 20} more reasons are in the table below."] if len(reasons) > 20 else []
+        reason_columns = [Column("reason"), Column("runs")]
+        tables.append(Table("reasons", "Why runs have failed or stopped", reason_columns, rows, more))
+        rows = [
+            {
+                "run": run.id,
+                "status": run.status,
+                "models": models_of(run),
+                "seed": run.seed,
+                "attempts": attempts.get(run.id, 0) or run.attempt,
+                "reason": _first_line(run.error or "no reason was recorded"),
+            }
+            for run in failed[:MOST_FAILURES]
+        ]
+        columns = [Column(name, form="d" if name == "seed" else None) for name in rows[0]]
+        notes = _more(len(failed), MOST_FAILURES, "failed runs")
+        tables.append(Table("failures", "Runs that have not ended", columns, rows, notes))
+    elif not text:
+        text.append("Every run has ended.")
+    return Part("Completion and failures", tuple(text), tuple(tables))
+
+
+def results(kind: str, runs: Sequence[RunRecord]) -> Part:
+    """Return the metrics of runs of a kind by model and by condition, with figures."""
+    metrics = headline(kind)
+    others = [name for name in dict.fromkeys(name for run in runs for name in run.metrics) if name not in metrics]
+    ended = [run for run in runs if run.status in ENDED]
+    if not ended:
+        return Part(f"Results: {kind}", ("None of these runs has ended.",))
+    models, found = by_model(runs, metrics), cells(runs, metrics)
+    tables = [results_table(f"{kind}-models", "By model", models, metrics)]
+    tables[0].notes = (*tables[0].notes, *_mixed(ended))
+    if len(found) > len(models):
+        table = results_table(f"{kind}-conditions", "By model and condition", found[:MOST_CELLS], metrics)
+        table.notes = (*table.notes, *_more(len(found), MOST_CELLS, "conditions"))
+        tables.append(table)
+    if others:
+        tables.append(results_table(f"{kind}-others", "All other metrics, by model", by_model(runs, others), others))
+    pictures = []
+    for metric in metrics if has_figures() else ():
+        name = metric.replace("_", " ")
+        # By condition where that fits into a figure, else by model.
+        for by, shown in (("condition", found), ("model", models)):
+            if (figure := results_figure(shown, metric)) is not None:
+                alt = f"Dot plot of {name} by {by}; the numbers are in the tables."
+                pictures.append(picture(figure, f"{name.capitalize()} by {by}, with 95 % intervals", alt))
+                break
+    return Part(f"Results: {kind}", tables=tuple(tables), pictures=tuple(pictures))
+
+
+def use(runs: Sequence[RunRecord], costs: Mapping[str, int]) -> Part:
+    """Return what runs have used: calls, tokens, money, time, replies that could not be used."""
+    rows = []
+    for (kind, models), mine in _grouped(runs).items():
+        usage = [run.usage for run in mine]
+        calls = sum(one.llm_calls for one in usage)
+        seconds = mean_of([run.seconds for run in mine if run.status in ENDED])
+        rows.append(
+            {
+                "models": models,
+                "kind": kind,
+                "runs": len(mine),
+                "calls": calls,
+                "input_tokens": sum(one.input_tokens for one in usage),
+                "output_tokens": sum(one.output_tokens for one in usage),
+                "reasoning_tokens": sum(one.reasoning_tokens for one in usage),
+                "tool_calls": sum(one.tool_calls for one in usage),
+                "failed_replies": sum(one.failed_replies for one in usage),
+                "failed_reply_share": sum(one.failed_replies for one in usage) / calls if calls else None,
+                "cost": show_dollars(sum(costs.get(run.id, 0) for run in mine)),
+                "seconds_per_run": seconds and seconds.value,
+                "exhausted": sum(run.status == "exhausted" for run in mine),
+            }
+        )
+    forms = {"failed_reply_share": ".1%", "seconds_per_run": ".1f"}
+    columns = [Column(name, form=forms.get(name)) for name in rows[0]]
+    notes = [
+        "Cost is at the price list of the conditions, judges included; of baselines it is what a model with as many "
+        "tokens would have cost. Exhausted runs had spent their budget before their end."
+    ]
+    return Part("Budget, cost and time", tables=(Table("use", "What runs have used", columns, rows, notes),))
+
+
+def repeat(study: Mapping[str, Any] | None, name: str | None, runs: Sequence[RunRecord]) -> Part:
+    """Return the file of the study and the command that runs it; of runs without a study, files that give the same."""
+    if study is not None:
+        text = (
+            "Put this into a file and run it in an empty folder. Runs with deterministic models are the same again; "
+            "other models give other replies."
+        )
+        return Part("How to repeat it", (text,), code=(_yaml(study), f"labmates study run {name}.yaml"))
+    specs = []
+    for key in dict.fromkeys(run.key for run in runs):
+        mine = [run for run in runs if run.key == key]
+        seeds = [run.seed for run in mine]
+        span = max(seeds) - min(seeds) + 1
+        judges = list(dict.fromkeys(str(judge) for run in mine for judge in run.settings.get("judges", ())))
+        spec = {"name": f"{mine[0].kind}-{key}", "kind": mine[0].kind, "fixed": mine[0].condition, "seed": min(seeds)}
+        specs.append(_yaml({**spec, "replicates": span, **({"judges": judges} if judges else {})}))
+    text = "These runs belong to no study. Each of these files is one that does the same: labmates study run FILE.yaml"
+    more = _more(len(specs), 20, "conditions")
+    return Part("How to repeat it", (text, *more), code=tuple(specs[:20]))
+
+
+def by_kind(runs: Iterable[RunRecord]) -> dict[str, list[RunRecord]]:
+    """Return runs by their kinds, in the order in which kinds come first."""
+    found: dict[str, list[RunRecord]] = {}
+    for run in runs:
+        found.setdefault(run.kind, []).append(run)
+    return found
+
+
+def _parameters(kind: str, runs: Sequence[RunRecord]) -> Table:
+    conditions = {run.key: run.condition for run in runs}
+    differ = varying(runs)
+    names = list(dict.fromkeys(name for condition in conditions.values() for name in condition))
+    rows = [
+        {
+            "parameter": name.replace("_", " "),
+            "compared": name in differ,
+            "values": _names(told(condition.get(name)) for condition in conditions.values()),
+        }
+        for name in sorted(names, key=lambda name: name not in differ)
+    ]
+    per = Counter(run.key for run in runs).values()
+    each = str(min(per)) if min(per) == max(per) else f"{min(per)} to {max(per)}"
+    notes = [f"{len(conditions)} conditions with {each} runs each."]
+    columns = [Column("parameter"), Column("compared"), Column("values")]
+    return Table(f"{kind}-parameters", f"Parameters: {kind}", columns, rows, notes)
+
+
+def _grouped(runs: Iterable[RunRecord]) -> dict[tuple[str, str], list[RunRecord]]:
+    groups: dict[tuple[str, str], list[RunRecord]] = {}
+    for run in runs:
+        groups.setdefault((run.kind, models_of(run)), []).append(run)
+    return groups
+
+
+def _mixed(ended: Sequence[RunRecord]) -> list[str]:
+    differ = varying(ended)
+    if not differ:
+        return []
+    names = ", ".join(name.replace("_", " ") for name in differ)
+    return [f"Runs of all conditions together ({names}): models compare only where they had the same conditions."]
+
+
+def _names(values: Iterable[str], most: int = 12) -> str:
+    found = list(dict.fromkeys(value for value in values if value))
+    rest = f" and {len(found) - most} more" if len(found) > most else ""
+    return ", ".join(found[:most]) + rest or "–"
+
+
+def _first_line(text: str) -> str:
+    line = text.strip().splitlines()[0] if text.strip() else ""
+    return line if len(line) <= 300 else f"{line[:297]}…"
+
+
+def _more(number: int, most: int, what: str) -> list[str]:
+    if number <= most:
+        return []
+    return [f"{number - most} more {what} are not shown; they are in: labmates study export --out runs.csv"]
+
+
+def _yaml(spec: Mapping[str, Any]) -> str:
+    return yaml.safe_dump(dict(spec), sort_keys=False, allow_unicode=True, width=100)
+
+
+def told_failure(what: str, error: LabmatesError) -> str:
+    """Return that a part could not be made, and why."""
+    return f"{what} can't be told: {error}"
