@@ -45,6 +45,8 @@ def test_the_density_that_nuts_samples_has_the_marginal_of_the_other(components:
     assert found[0] + half_normal[0] - found[1] - half_normal[1] == pytest.approx(ours[0] - ours[1], abs=1e-5)
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_nuts_on_cells_and_on_rows_agree_with_importance_sampling() -> None:
     pytest.importorskip("numpyro")
     design = small_design(8, 1200)
