@@ -144,7 +144,7 @@ def test_scripted_players_of_a_store_are_analysed_and_one_that_was_never_in_the_
     assert "8 observations of 4 models, scored by heuristic" in told.out
     assert "scored by: heuristic (24 runs), verified (24 runs)" in told.out
     assert "scripted:conditional: it has a profile, but no scored lab runs" in told.out
-    assert "Only 4 models for 3 coefficients per model: 1 degrees of freedom" in told.out
+    assert "Only 4 models for 3 coefficients per model: 1 degree of freedom" in told.out
     screened = labmates(
         "screen", "scripted:conditional", *GAMES, "--no-benchmarks", "--outcome", "accuracy", "--simulations", "3"
     )
