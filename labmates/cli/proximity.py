@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from labmates.cli.common import store_option
 from labmates.cli.console import clean, err, out, print_json
@@ -83,7 +84,8 @@ def proximity(
     from labmates.analysis.bayes.proximity import proximity_json, proximity_report, proximity_tables
     from labmates.analysis.figures import check_figure, save_figure
 
-    if data is not None and (study is not None or store is not None):
+    named = click.get_current_context().get_parameter_source("store") == ParameterSource.COMMANDLINE
+    if data is not None and (study is not None or named):
         raise UsageError("--data takes the place of a store: give a file, or a study and --store, not both")
     if plot is not None:
         check_figure(plot)

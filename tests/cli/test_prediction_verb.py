@@ -139,17 +139,20 @@ def test_scripted_players_of_a_store_are_analysed_and_one_that_was_never_in_the_
             ]
             ended_run(store, "paper", seed=seed, task=("anomaly", "ecology")[seed % 2], model=model, more=scores)
     store.close()
-    told = labmates("analyze", "prediction", *GAMES[:2], "--no-benchmarks", *FEW)
+    told = labmates("analyze", "prediction", *GAMES, "--no-benchmarks", "--outcome", "accuracy", *FEW)
     assert told.code == 0, told.err
-    assert "24 observations of 4 models, scored by heuristic" in told.out or "8 observations of 4 models" in told.out
+    assert "8 observations of 4 models, scored by heuristic" in told.out
+    assert "scored by: heuristic (24 runs), verified (24 runs)" in told.out
     assert "scripted:conditional: it has a profile, but no scored lab runs" in told.out
-    assert "Only 4 models for 2 coefficients per model: 2 degrees of freedom" in told.out
-    screened = labmates("screen", "scripted:conditional", *GAMES[:2], "--no-benchmarks", "--simulations", "3")
+    assert "Only 4 models for 3 coefficients per model: 1 degree of freedom" in told.out
+    screened = labmates(
+        "screen", "scripted:conditional", *GAMES, "--no-benchmarks", "--outcome", "accuracy", "--simulations", "3"
+    )
     assert screened.code == 0, screened.err
     assert "scripted:conditional in the lab, predicted from how it plays" in screened.out
-    assert "Profile: 6 simulations" in screened.out
+    assert "Profile: 6 simulations, " in screened.out
     assert "heuristic" in screened.out
-    missing = labmates("screen", "scripted:conditional", *GAMES[:2])
+    missing = labmates("screen", "scripted:conditional", *GAMES)
     assert missing.code == 2
     assert "0 models have both a profile and scored lab runs; 4 are needed at the very least. Left out:" in missing.err
     assert "scripted:defect: its size and benchmark scores are not known (--roster adds them" in missing.err

@@ -26,7 +26,7 @@ def test_both_specifications_stand_side_by_side_and_a_verdict_follows(labmates: 
     for part in ("Regression of pareto proximity", "log10(size)", "Game (ref: collective-risk)", "paper", "robust"):
         assert part in done.out
     assert "What it says" in done.out
-    assert "12 models are few" in done.out
+    assert "12 models are few" in " ".join(done.out.split())
     assert "k-hat" in done.out
 
 
@@ -52,13 +52,13 @@ def test_tables_and_figures_are_written(labmates: Labmates, data: Path, tmp_path
     )
 
     assert done.code == 0
-    rows = list(csv.DictReader((tmp_path / "t-coefficients.csv").open()))
+    rows = list(csv.DictReader((tmp_path / "t-coefficients.csv").read_text().splitlines()))
     size = next(row for row in rows if row["parameter"] == "size")
     assert float(size["paper_low"]) < float(size["paper"]) < float(size["paper_high"])
     assert 0 <= float(size["paper_positive"]) <= 1
     assert r"\toprule" in (tmp_path / "t.tex").read_text()
-    assert "Theory of mind" in (tmp_path / "f.svg").read_text() or (tmp_path / "f.svg").stat().st_size > 5000
-    assert "(--spec robust)" in done.out
+    assert "<svg" in (tmp_path / "f.svg").read_text()
+    assert "--spec robust" in " ".join(done.out.split())
 
 
 def test_runs_of_a_store_are_fitted_with_a_roster_of_ones_own(labmates: Labmates, tmp_path: Path) -> None:
@@ -89,6 +89,7 @@ def test_runs_of_a_store_are_fitted_with_a_roster_of_ones_own(labmates: Labmates
     [
         (("--data", "none.csv"), "can't read 'none.csv'"),
         (("pilot", "--data", "none.csv"), "--data takes the place of a store"),
+        (("--store", "sqlite:///x.db", "--data", "none.csv"), "--data takes the place of a store"),
         (("--plot", "forest.txt", "--data", "none.csv"), "a figure's file ends in"),
         (("--out", "table.doc", "--data", "none.csv"), "a table's file ends in"),
         (("--spec", "other"), "'other' is not one of"),

@@ -27,8 +27,6 @@ from labmates.games.base import Array
 RESIDUAL, FAMILY, MODEL, GAME, CELL = "residual", "family", "model", "game", "cell"
 PAPER = (FAMILY,)
 """Components beside the residual in the paper's specification."""
-ROBUST = (FAMILY, MODEL, COT, TOM, GAME, CELL)
-"""Those of the robust one: also a model's own level, its own reaction to prompts, its level in each game, and cells."""
 SLOPES = (COT, TOM, STANDARD)
 """Predictors that each model may react to in its own way; the last one in the test of prompts alone."""
 

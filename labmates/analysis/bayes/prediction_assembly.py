@@ -321,7 +321,8 @@ def _enough(
         )
     if freedom < LEAST_FREEDOM:
         notes.append(
-            f"Only {models} models for {coefficients} coefficients per model: {freedom} degrees of freedom. Priors "
+            f"Only {models} models for {coefficients} coefficients per model: {freedom} "
+            f"degree{'s' if freedom > 1 else ''} of freedom. Priors "
             f"weigh as much as data here; take more models, or {advice}."
         )
 

@@ -77,9 +77,8 @@ def prepare(observations: Observations, *, outcome: str = "pareto", question: Qu
     models = frame["model"].nunique()
     if models < LEAST_MODELS:
         reasons = "".join(f"\n  left out: {one.what} ({one.rows} rows): {one.reason}" for one in left)
-        raise UsageError(
-            f"{models} models are too few for a regression over models, which needs {LEAST_MODELS}{reasons}"
-        )
+        many = "1 model is" if models == 1 else f"{models} models are"
+        raise UsageError(f"{many} too few for a regression over models, which needs {LEAST_MODELS}{reasons}")
     if frame[OUTCOMES[outcome]].nunique() < 2:
         raise UsageError(
             f"{OUTCOMES[outcome]} is {frame[OUTCOMES[outcome]].iloc[0]:.3g} in every row: nothing to explain"

@@ -10,11 +10,11 @@ import pytest
 from labmates.analysis.bayes.cells import collapse
 from labmates.analysis.bayes.fit import fit
 from labmates.analysis.bayes.hamiltonian import _collapsed, agree, check_numpyro, nuts, nuts_rows
-from labmates.analysis.bayes.mixed import PAPER, ROBUST, MixedModel
+from labmates.analysis.bayes.mixed import PAPER, MixedModel
 from labmates.analysis.bayes.predictors import REFERENCE_GAME, with_predictors
-from labmates.analysis.bayes.simulate import CLUSTERED, simulated_cells, simulated_rows, true_names
+from labmates.analysis.bayes.simulate import CLUSTERED, simulated_cells, simulated_rows
 from labmates.errors import MissingExtraError
-from tests.analysis.bayes.studies import small_design
+from tests.analysis.bayes.studies import ROBUST, small_design
 
 
 @pytest.mark.parametrize("components", [PAPER, ROBUST])
@@ -45,23 +45,23 @@ def test_the_density_that_nuts_samples_has_the_marginal_of_the_other(components:
     assert found[0] + half_normal[0] - found[1] - half_normal[1] == pytest.approx(ours[0] - ours[1], abs=1e-5)
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_nuts_on_cells_and_on_rows_agree_with_importance_sampling() -> None:
     pytest.importorskip("numpyro")
-    design = small_design(6, 1200)
-    design = design[design["game"].isin(["collective-risk", "o-ring", "public-goods"])]
+    design = small_design(8, 1200)
+    design = design[(design["game"] == REFERENCE_GAME) & design["condition"].isin(["canonical", "cot", "tom"])]
     rows = with_predictors(simulated_rows(design, CLUSTERED, seed=4), REFERENCE_GAME)
-    names = [name for name in true_names(design) if name != "group_size"]
-    ours = fit(collapse(rows, "pareto_proximity", names), "paper", draws=20_000)
+    ours = fit(collapse(rows, "pareto_proximity", ["cot", "tom"]), "paper", draws=20_000)
 
-    by_cells = nuts(ours, draws=1000, warm_up=400)
-    by_rows, gradients = nuts_rows(rows, "pareto_proximity", ours.model, draws=1000, warm_up=400)
+    by_cells = nuts(ours, draws=800, warm_up=300)
+    by_rows, gradients = nuts_rows(rows, "pareto_proximity", ours.model, draws=800, warm_up=300)
 
     for found in (by_cells, by_rows):
         assert found.diagnostics.r_hat is not None
         assert found.diagnostics.r_hat <= 1.01
-        assert found.diagnostics.divergences is not None
         assert agree(ours.posterior, found)[0] <= 0.1
-    assert gradients > 4000
+    assert gradients > 3200
 
 
 def test_without_numpyro_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from labmates.analysis.bayes.cells import Cells, collapse
-from labmates.analysis.bayes.mixed import CELL, FAMILY, GAME, MODEL, PAPER, ROBUST, MixedModel, Priors
+from labmates.analysis.bayes.mixed import CELL, FAMILY, GAME, MODEL, PAPER, MixedModel, Priors
 from labmates.analysis.bayes.predictors import COT, REFERENCE_GAME, TOM, with_predictors
 from labmates.analysis.bayes.simulate import CLUSTERED, simulated_rows, true_names
-from tests.analysis.bayes.studies import small_design
+from tests.analysis.bayes.studies import ROBUST, small_design
 
 
 def _rows(models: int = 4, *, keep: float = 1.0, seed: int = 0) -> tuple[pd.DataFrame, list[str]]:

@@ -101,7 +101,7 @@ def test_the_published_coefficients_come_back() -> None:
     held = []
     for outcome, truth in PUBLISHED.items():
         study = simulate_prediction(np.random.default_rng([1, 1]), outcome, between=0.25)
-        fit = fit_prediction(study.data, "robust", draws=1000, starts=1)
+        fit = fit_prediction(study.data, "robust", draws=3000, starts=1)
         found = fit.posterior.summaries
         names = (*GAMES, *CONTROLS, *COLUMNS)
         true = (*truth.games, *truth.controls, *truth.columns)

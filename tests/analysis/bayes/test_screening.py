@@ -18,10 +18,10 @@ def of(data: object, at: int) -> Candidate:
 
 def test_intervals_hold_their_nominal_coverage_on_models_left_out() -> None:
     held = runs_held = total = runs = 0
-    for seed in range(4):
+    for seed in range(3):
         study = simulate_prediction(np.random.default_rng([seed, 21]), between=1.0, models=24, observations=480)
         data = study.data
-        for model in range(0, 24, 2):
+        for model in range(seed, 24, 4):
             fit = fit_prediction(data.without(model), "robust", draws=500, starts=1, seed=seed)
             expected, single = predictive_draws(fit, of(data, model), seed=seed)
             mine = data.model_of == model
@@ -33,8 +33,7 @@ def test_intervals_hold_their_nominal_coverage_on_models_left_out() -> None:
             under_average = data.outcome[mine] + average - data.conditions[mine] @ study.truth.columns
             runs_held += int(((low <= under_average) & (under_average <= high)).sum())
             runs += int(mine.sum())
-    # Two standard errors of a share of 48 are 0.06; models of a study share its coefficients.
-    assert 0.85 <= held / total <= 1.0
+    assert held >= 14, f"of {total}, of which 17 are expected"
     assert 0.90 <= runs_held / runs <= 0.995
 
 
