@@ -20,7 +20,7 @@ from tests.analysis.bayes.test_prediction import small
 def test_nuts_on_the_collapsed_density_agrees_within_a_tenth_of_a_standard_deviation(form: Form) -> None:
     data = small(models=20, rows=120, games=2)
     ours = fit_prediction(data, form, draws=8000)
-    theirs = fit_nuts(data, form, warmup=500, draws=3000)
+    theirs = fit_nuts(data, form, warmup=300, draws=2500, chains=1)
     assert max(difference(ours.posterior, theirs).values()) < 0.1
     assert theirs.diagnostics.r_hat is not None
     assert theirs.diagnostics.r_hat <= 1.01
@@ -30,7 +30,7 @@ def test_nuts_on_the_collapsed_density_agrees_within_a_tenth_of_a_standard_devia
 def test_the_model_of_rows_agrees_within_a_tenth_of_a_standard_deviation() -> None:
     data = small(models=20, rows=120, games=2)
     ours = fit_prediction(data, "robust", draws=8000)
-    theirs = fit_rows(data, "robust", warmup=500, draws=4000, chains=1)
+    theirs = fit_rows(data, "robust", warmup=400, draws=3000, chains=1)
     assert max(difference(ours.posterior, theirs).values()) < 0.1
 
 
