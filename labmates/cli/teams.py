@@ -110,7 +110,9 @@ def _missing(games: Sequence[SeatGame]) -> str:
         [f"  and {len(gaps) - _SHOWN} more"] if len(gaps) > _SHOWN else []
     )
     if game.unscored:
-        lines.append(f"{len(game.unscored)} runs were played and not scored: another --metric or --judge may score them.")
+        lines.append(
+            f"{len(game.unscored)} runs were played and not scored: another --metric or --judge may score them."
+        )
     if len(games) > 1:
         lines.append(f"({len(games)} conditions were looked at; this one lacks the fewest.)")
     chosen = " ".join(f"--model {model}" for model in game.models)

@@ -205,7 +205,7 @@ def by_kind(runs: Iterable[RunRecord]) -> dict[str, list[RunRecord]]:
 
 def _parameters(kind: str, runs: Sequence[RunRecord]) -> Table:
     conditions = {run.key: run.condition for run in runs}
-    differ = varying(runs)
+    differ = {name.split(".")[0] for name in varying(runs)}
     names = list(dict.fromkeys(name for condition in conditions.values() for name in condition))
     rows = [
         {
@@ -233,7 +233,7 @@ def _mixed(ended: Sequence[RunRecord]) -> list[str]:
     differ = varying(ended)
     if not differ:
         return []
-    names = ", ".join(name.replace("_", " ") for name in differ)
+    names = ", ".join(name.split(".")[-1].replace("_", " ") for name in differ)
     return [f"Runs of all conditions together ({names}): models compare only where they had the same conditions."]
 
 
