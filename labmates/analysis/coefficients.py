@@ -101,7 +101,7 @@ def krippendorff_alpha(ratings: Floats, weights: Floats) -> Floats:
     return np.concatenate(found)
 
 
-_AT_ONCE = 4_000_000
+_AT_ONCE = 1_000_000
 
 
 def _parts(weights: Floats) -> list[Floats]:

@@ -29,12 +29,6 @@ def is_baseline(model: str) -> bool:
     return model.startswith(BASELINE)
 
 
-def headline(kind: str) -> tuple[str, ...]:
-    """Return the metrics that tables of runs of a kind show."""
-    found = KINDS.get(kind)
-    return found.headline or found.metrics[:3]
-
-
 def date(seconds: float) -> str:
     """Return a time as people read it."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC") if seconds else "–"
@@ -115,7 +109,7 @@ def how_they_ended(runs: Sequence[RunRecord], planned: Mapping[str, int], attemp
 
 def results(kind: str, runs: Sequence[RunRecord]) -> Part:
     """Return the metrics of runs of a kind by model and by condition, with figures."""
-    metrics = headline(kind)
+    metrics = KINDS.get(kind).shown
     others = [name for name in dict.fromkeys(name for run in runs for name in run.metrics) if name not in metrics]
     ended = [run for run in runs if run.status in ENDED]
     if not ended:
