@@ -5,7 +5,7 @@ CONSTRAINTS := requirements/constraints.txt
 INSTALL := $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --constraints $(CONSTRAINTS)
 IMAGE_REQUIREMENTS := labmates/sandboxes/image/requirements.txt
 
-.PHONY: setup develop demo test lint format bench constraints image-requirements clean
+.PHONY: setup develop demo test lint format docs bench constraints image-requirements clean
 
 setup: .venv/.ready
 
@@ -40,6 +40,10 @@ format: develop
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
+# The site of documentation, in site/: open site/index.html.
+docs: develop
+	$(BIN)/mkdocs build --strict --quiet
+
 bench: develop
 	$(BIN)/python -m benchmarks
 
@@ -55,4 +59,4 @@ image-requirements:
 		--no-annotate --quiet --custom-compile-command "make image-requirements" --output-file $(IMAGE_REQUIREMENTS)
 
 clean:
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv site .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -12,6 +12,8 @@ from labmates.cli.console import print_json
 from labmates.cli.convergence import convergence
 from labmates.cli.dilemma_tables import dilemmas
 from labmates.cli.populations import diversity, evolution, invasion, selfplay
+from labmates.cli.prediction import prediction
+from labmates.cli.proximity import proximity
 from labmates.cli.ratings import ratings
 from labmates.cli.reasons import reasons
 from labmates.cli.runs import run_choice
@@ -32,8 +34,10 @@ analyze.add_command(teams)
 for command in (diversity, invasion, selfplay, evolution):
     analyze.add_command(command)
 analyze.add_command(convergence)
+analyze.add_command(proximity)
 analyze.add_command(ratings)
 analyze.add_command(dilemmas)
+analyze.add_command(prediction)
 analyze.add_command(reasons)
 analyze.add_command(tournament)
 

@@ -69,7 +69,7 @@ def profile(
 
     if plot is not None:
         check_figure(plot)
-    player = _Player(games, seed, values)
+    player = Player(games, seed, values)
     others = [name for one in BASELINES if (name := f"scripted:{one}") not in models]
     database = Store(store_url(store))
     try:
@@ -112,7 +112,7 @@ def profile_json(one: Profile) -> dict[str, Any]:
     return {"model": one.model, "failed_rate": one.failed_rate, "excluded": one.excluded, "games": games}
 
 
-class _Player:
+class Player:
     """Plays the simulations of profiles that the store does not hold yet.
 
     Attributes

@@ -101,12 +101,20 @@ def _command(kind: str) -> click.Command:
 
 
 def execute(
-    store: Store, runs: list[RunRecord], settings: RunSettings, *, as_json: bool, part_of: str | None = None
+    store: Store,
+    runs: list[RunRecord],
+    settings: RunSettings,
+    *,
+    as_json: bool,
+    command: str | None = None,
+    part_of: str | None = None,
 ) -> int:
     """Execute runs with a progress display, print what came of them, and return the exit code.
 
     Parameters
     ----------
+    command
+        The command that goes on with a run, to be told the option ``--resume``; by default that of the run's kind.
     part_of
         What the runs are a part of, which prints its own summary and, called again, goes on with them; None for runs
         that stand for themselves.
@@ -116,6 +124,7 @@ def execute(
     from labmates.studies.session import Session
     from labmates.workflows.brake import Brake
 
+    again = f"{command or f'labmates run {runs[0].kind}'} --resume"
     brake = Brake()
     with Progress(store, runs, as_json=as_json) as progress:
         session = Session(store, settings, watch=progress.watch, notify=progress.notify, brake=brake)
@@ -125,7 +134,7 @@ def execute(
             err().print(f"Interrupted. The same command goes on with {part_of}.", markup=False)
             return 130
         for run_id in progress.interrupted:
-            err().print(f"Interrupted. Go on with: labmates run {runs[0].kind} --resume {run_id}", markup=False)
+            err().print(f"Interrupted. Go on with: {again} {run_id}", markup=False)
         return 130
     failed = [record for record in ended if record.status == "failed"]
     if part_of is not None:
@@ -136,9 +145,7 @@ def execute(
     if not as_json:
         print_summary(store, ended)
     for record in failed:
-        complain(
-            f"run {record.id} failed: {record.error}\n  go on with: labmates run {record.kind} --resume {record.id}"
-        )
+        complain(f"run {record.id} failed: {record.error}\n  go on with: {again} {record.id}")
     return 1 if failed else 0
 
 

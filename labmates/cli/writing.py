@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,8 @@ def write(library: Path, seed: int, resume: str | None, as_json: bool, store: st
             runs = [_before(database, resume)]
             settings = settings_of(values, runs[0].settings)
         ended = runs[0].status == "completed"
-        code = 0 if ended else execute(database, runs, settings, as_json=as_json)
+        again = f"labmates strategies write --to {shlex.quote(str(library))}"
+        code = 0 if ended else execute(database, runs, settings, as_json=as_json, command=again)
         run = database.run(runs[0].id)
         condition = StrategiesCondition.model_validate(condition_of(run).model_dump())
         found = written_in(condition, run.id, database.events(run.id), Bodies(database.bodies(run.id)))

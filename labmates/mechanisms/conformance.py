@@ -13,6 +13,7 @@ from labmates.games.normal_form import NormalForm, find_dilemma
 from labmates.mechanisms.base import STAGES, Answer, Mechanism, Negotiated, Played, Question, Result, Seats
 from labmates.mechanisms.play import around, calls_of
 from labmates.mechanisms.repetition import Repeated
+from labmates.mechanisms.theorem import follow
 
 Respond = Callable[[Question], Answer]
 
@@ -170,7 +171,11 @@ def _is_equilibrium(mechanism: Mechanism, game: NormalForm, seed: int) -> Iterat
         return
 
     def loyal(question: Question) -> Answer:
-        return mechanism.follow(game, question)
+        own = mechanism.follow(game, question)
+        if own is not None:
+            return own
+        view = game.seen_by(question.seat)
+        return follow(view, question.stage, question.facts, question.seat, question.sheet)
 
     result, _, asked = play_with(mechanism, game, loyal, seed=seed)
     wanted = np.resize(game.table[dilemma.cooperate], len(result.payoffs))

@@ -7,11 +7,15 @@ Workflows" (arXiv:2604.20658), appendices I and J (Tables 8 and 9).
 from __future__ import annotations
 
 import csv
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 
-from labmates.errors import unknown_name
+from labmates.errors import UsageError, unknown_name
+
+_TRUTHS = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
 
 
 @dataclass(frozen=True)
@@ -29,9 +33,10 @@ class KnownModel:
     thinking
         Whether it reasons before it answers.
     mmlu_pro
-        MMLU-Pro accuracy in percent (5-shot, chain of thought); that of the weights, whatever the mode.
+        MMLU-Pro accuracy in percent (5-shot, chain of thought); that of the weights, whatever the mode. None if it is
+        not known, which it is for all models of the study.
     ifeval
-        IFEval strict prompt accuracy in percent.
+        IFEval strict prompt accuracy in percent; None if it is not known.
     source
         Where the paper has the two figures from; "the paper" stands for its own measurement.
     """
@@ -40,8 +45,8 @@ class KnownModel:
     family: str
     size: float
     thinking: bool
-    mmlu_pro: float
-    ifeval: float
+    mmlu_pro: float | None
+    ifeval: float | None
     source: str
 
 
@@ -49,18 +54,51 @@ class KnownModel:
 def roster() -> tuple[KnownModel, ...]:
     """Return all models, in the paper's order."""
     table = files("labmates.models").joinpath("roster.csv").read_text(encoding="utf-8")
-    return tuple(
-        KnownModel(
-            name=row["name"],
-            family=row["family"],
-            size=float(row["size"]),
-            thinking=row["thinking"] == "yes",
-            mmlu_pro=float(row["mmlu_pro"]),
-            ifeval=float(row["ifeval"]),
-            source=row["source"],
-        )
-        for row in csv.DictReader(table.splitlines())
-    )
+    return tuple(map(_known, csv.DictReader(table.splitlines())))
+
+
+def read_roster(path: Path) -> tuple[KnownModel, ...]:
+    """Read further models from a CSV file with the columns of our own roster.
+
+    Needed are ``name``, ``size`` (billions) and ``thinking`` (yes or no); ``family``, ``mmlu_pro``, ``ifeval`` and
+    ``source`` may be empty or not there.
+
+    Raises
+    ------
+    UsageError
+        If the file can't be read, or something in it is missing or wrong.
+    """
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            rows = [{key: (value or "").strip() for key, value in row.items() if key} for row in csv.DictReader(file)]
+    except (OSError, UnicodeError, csv.Error) as error:
+        raise UsageError(f"can't read the roster '{path}': {error}") from error
+    if not rows:
+        raise UsageError(f"the roster '{path}' has no models")
+    if missing := [name for name in ("name", "size", "thinking") if name not in rows[0]]:
+        raise UsageError(f"the roster '{path}' has no column {', '.join(missing)}")
+    found = []
+    for line, row in enumerate(rows, start=2):
+        try:
+            found.append(_known(row))
+        except ValueError as error:
+            raise UsageError(f"the roster '{path}', line {line} ({row['name']}): {error}") from error
+    return tuple(found)
+
+
+def traits_of(names: Iterable[str], more: Iterable[KnownModel] = ()) -> dict[str, KnownModel]:
+    """Return what is known of models by the names given; `more` models come before those of the study.
+
+    A name of `more` may be whole (``openai:Qwen/Qwen3-4B``) or short (``qwen3-4b``). Models that nobody knows are left
+    out.
+    """
+    known = {model.name: model for model in roster()} | {model.name.lower(): model for model in more}
+    found = {}
+    for name in names:
+        model = known.get(name.lower()) or known.get(_short(name))
+        if model is not None:
+            found[name] = model
+    return found
 
 
 def find_known(name: str) -> KnownModel:
@@ -72,7 +110,38 @@ def find_known(name: str) -> KnownModel:
         If the study had no such model.
     """
     known = {model.name: model for model in roster()}
-    short = name.rpartition("/")[2].rpartition(":")[2].lower()
+    short = _short(name)
     if short not in known:
         raise unknown_name("model of the roster", name, known)
     return known[short]
+
+
+def _short(name: str) -> str:
+    return name.rpartition("/")[2].rpartition(":")[2].lower()
+
+
+def _known(row: Mapping[str, str]) -> KnownModel:
+    if not row["name"]:
+        raise ValueError("a model needs a name")
+    if row["thinking"].lower() not in _TRUTHS:
+        raise ValueError(f"thinking must be yes or no, not '{row['thinking']}'")
+    size = _number(row, "size")
+    if size is None or not size > 0:
+        raise ValueError("size must be a positive number of billions of parameters")
+    return KnownModel(
+        name=row["name"],
+        family=row.get("family", ""),
+        size=size,
+        thinking=_TRUTHS[row["thinking"].lower()],
+        mmlu_pro=_number(row, "mmlu_pro"),
+        ifeval=_number(row, "ifeval"),
+        source=row.get("source", ""),
+    )
+
+
+def _number(row: Mapping[str, str], name: str) -> float | None:
+    text = row.get(name, "")
+    try:
+        return float(text) if text else None
+    except ValueError:
+        raise ValueError(f"{name} must be a number, not '{text}'") from None

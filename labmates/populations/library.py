@@ -7,8 +7,10 @@ each. Folders are named like games, with hyphens or underscores.
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
+import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +24,8 @@ from labmates.populations.reference import PREFIX, class_name, reference_source
 from labmates.populations.workers import Loaded, Workers
 
 _MOST_BYTES = 64 << 20
+_DESCRIPTIONS = "_descriptions"  # how the name of a published file of descriptions ends
+_DESCRIBED = re.compile(r"description_(?P<name>[A-Z]+_\d+)$")
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,11 @@ class StrategyFile:
         """The file that tells where each strategy is from."""
         return self.path.with_suffix(".jsonl")
 
+    @property
+    def descriptions(self) -> Path:
+        """The file that holds the descriptions of published strategies."""
+        return self.path.with_name(f"{self.path.stem}{_DESCRIPTIONS}.py")
+
 
 def game_of(name: str) -> str | None:
     """Return the game that a folder is named like, or None; what follows the game's name does not matter."""
@@ -78,7 +87,7 @@ def strategy_files(path: Path) -> list[StrategyFile]:
     found = [
         StrategyFile(one, game_of(one.resolve().parent.name), one.stem)
         for one in paths
-        if not one.stem.endswith("_descriptions") and not one.name.startswith("_")
+        if not one.stem.endswith(_DESCRIPTIONS) and not one.name.startswith("_")
     ]
     if not found:
         raise UsageError(f"{path} holds no strategies: a folder per game (public-goods, …) with a .py file per model")
@@ -254,6 +263,8 @@ class Imported:
 def import_strategies(workers: Workers, source: Path, library: Path, game: str | None = None) -> Iterator[Imported]:
     """Copy files of strategies into a library, unchanged, and write down where each strategy is from.
 
+    Beside published files there may be one of descriptions; they become a part of the strategies' provenance.
+
     Parameters
     ----------
     game
@@ -282,7 +293,8 @@ def import_strategies(workers: Workers, source: Path, library: Path, game: str |
             if file.provenance.exists():
                 shutil.copyfile(file.provenance, target.provenance)
         if not target.provenance.exists():
-            write_provenance(target, (_imported(file, one) for one in found))
+            descriptions = _descriptions_of(file)
+            write_provenance(target, (_imported(file, one, descriptions.get(one.name)) for one in found))
         yield Imported(target, len(found), sum(bool(one.problems) for one in found))
 
 
@@ -293,12 +305,36 @@ def write_provenance(file: StrategyFile, lines: Iterable[Mapping[str, Any]]) -> 
     new.replace(file.provenance)
 
 
-def _imported(file: StrategyFile, one: Loaded) -> dict[str, Any]:
+def _descriptions_of(file: StrategyFile) -> dict[str, str]:
+    """Return the descriptions of published strategies by class, which are read without running anything.
+
+    Raises
+    ------
+    UsageError
+        If there is a file of descriptions that can't be read.
+    """
+    if not file.descriptions.exists():
+        return {}
+    try:
+        tree = ast.parse(read_text(file.descriptions))
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise UsageError(f"{file.descriptions} can't be read as Python: {error}") from error
+    found = {}
+    for statement in tree.body:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=str(text))):
+                if told := _DESCRIBED.match(name):
+                    found[f"Strategy_{told['name']}"] = text
+    return found
+
+
+def _imported(file: StrategyFile, one: Loaded, description: str | None) -> dict[str, Any]:
     return {
         "class": one.name,
         "model": file.model,
         "attitude": one.attitude,
         "number": one.number,
+        **({} if description is None else {"description": description}),
         "form": "paper" if one.paper else "current",
         "random": one.random,
         "imported_from": file.path.name,

@@ -199,9 +199,22 @@ class JudgeCallEvent(EventBase):
 
 
 class ScoreEvent(EventBase):
-    """What one judge says of the run; `value` is None if it could not score.
+    """What one judge says of the run.
 
-    `failed` tells that this was the judge's fault and not the report's, so that it may be asked once more.
+    Attributes
+    ----------
+    judge, version
+        Who says it: a registered judge or a model, and its version.
+    metric
+        What is scored.
+    value
+        From 0 to 1; None if it could not be scored.
+    reason
+        Why, in a line.
+    details
+        What the score is made of.
+    failed
+        That it could not be scored was the judge's fault and not the report's, so that it may be asked once more.
     """
 
     type: Literal["score"] = "score"

@@ -16,7 +16,21 @@ ENDED: frozenset[RunStatus] = frozenset({"completed", "exhausted"})
 
 @dataclass(frozen=True)
 class Usage:
-    """What a run used."""
+    """What a run used.
+
+    Attributes
+    ----------
+    llm_calls
+        Model calls that gave a reply, judges' left out.
+    input_tokens, output_tokens
+        Of all these calls.
+    reasoning_tokens
+        How many of the output tokens were reasoning, as far as the server tells.
+    tool_calls
+        Calls of tools, also those that failed.
+    failed_replies
+        Replies that could not be used as they were.
+    """
 
     llm_calls: int = 0
     input_tokens: int = 0
@@ -32,6 +46,35 @@ class RunRecord:
 
     Attributes
     ----------
+    id
+        Ten characters that no other run has.
+    kind
+        Kind of experiment, for instance ``science``.
+    key
+        Of the condition: equal conditions have equal keys.
+    replicate, seed
+        Which run of its condition it is, from 0, and its seed.
+    condition
+        Every parameter by name.
+    models
+        Those that took part, each once.
+    status
+        ``completed``, ``exhausted`` (the budget ran out before the end), ``failed`` or ``interrupted``; ``planned`` and
+        ``running`` in the store only.
+    study
+        Name of the study that it belongs to, or None.
+    error
+        Why it failed, or None.
+    metrics
+        Numbers by name; what could not be had is left out.
+    usage
+        What it used: `Usage`.
+    sandbox
+        Which back end ran the agents' code, or None.
+    seconds
+        How long it took, all attempts together.
+    version
+        Of labmates.
     settings
         What the run needs beyond its condition to be taken up again (model connection, sandbox); never a secret.
     budget

@@ -52,6 +52,8 @@ class Cell:
         Its figures as PNG bytes, and how many more there were.
     output_lost
         True if some of its output did not arrive.
+    crowd_ended
+        True if it left so many processes running that they were ended.
     """
 
     ending: Ending = "finished"
@@ -61,6 +63,7 @@ class Cell:
     images: list[bytes] = field(default_factory=list)
     images_left_out: int = 0
     output_lost: bool = False
+    crowd_ended: bool = False
 
     def take(self, message: Message) -> None:
         """Add what a `message` of this cell brings."""

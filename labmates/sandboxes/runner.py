@@ -14,7 +14,8 @@ Orders and answers are JSON objects, one a packet, with file descriptors beside 
 - ``{"do": "start", "number": N, "key": KEY}`` with the listening sockets of the channels: end all other processes and
   fork kernel N. Answered when it has ended: ``{"is": "exited", "number": N, "code": C, "oom": BOOL, "text": TEXT}``,
   where TEXT says why it could not start.
-- ``{"do": "sweep"}``: end all processes but the kernel. Answer: ``{"is": "swept"}``.
+- ``{"do": "sweep", "above": N}``: end all processes but the kernel if there are more than N. Answer: ``{"is": "swept",
+  "ended": BOOL}``.
 - ``{"do": "list"}``: ``{"is": "listed", "files": [[NAME, SIZE, VERSION], ...], "left_out": N}``, the files in ``out/``.
 - ``{"do": "open", "name": NAME}``: ``{"is": "opened"}`` with a descriptor, or without one if there is no such file.
 """
@@ -173,8 +174,7 @@ class Nursery:
             case "start":
                 self._start(order["number"], order["key"], descriptors)
             case "sweep":
-                self._sweep(spared=self._kernel)
-                tell(self._control, {"is": "swept"})
+                tell(self._control, {"is": "swept", "ended": self._sweep(self._kernel, order["above"])})
             case "list":
                 files, left_out = list_files(self._out)
                 tell(self._control, {"is": "listed", "files": files, "left_out": left_out})
@@ -251,15 +251,15 @@ class Nursery:
         exit_ = {"is": "exited", "number": self._number, "code": code, "oom": self._ooms > before, "text": text}
         tell(self._control, exit_)
 
-    def _sweep(self, spared: int) -> None:
-        """End all processes but the first one, this one and the one to be `spared`."""
-        if not self._settings["alone"]:
-            return
+    def _sweep(self, spared: int, above: int = -1) -> bool:
+        """End all processes but the first one, this one and the one to be `spared`, if there are more than `above`."""
+        if not self._settings["alone"] or len(find_strays(spared)) <= above:
+            return False
         for _ in range(_SWEEPS):
             with contextlib.suppress(ProcessLookupError):  # there is no other process left
                 # Together, and the spared one for a moment too: what is stopped can't fork faster than it is ended.
                 os.kill(-1, signal.SIGSTOP if spared else signal.SIGKILL)
-            strays = [int(path.name) for path in Path("/proc").glob("[0-9]*") if is_stray(int(path.name), spared)]
+            strays = find_strays(spared)
             for pid in strays:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, signal.SIGKILL)
@@ -269,6 +269,13 @@ class Nursery:
             time.sleep(0.002)
         if spared and spared == self._kernel:
             os.kill(spared, signal.SIGCONT)
+        return True
+
+
+def find_strays(spared: int) -> list[int]:
+    """Return the processes that live, but for the first one, this one and the `spared` one."""
+    pids = (int(path.name) for path in Path("/proc").glob("[0-9]*"))
+    return [pid for pid in pids if is_stray(pid, spared)]
 
 
 def is_stray(pid: int, spared: int) -> bool:

@@ -22,6 +22,7 @@ START_SECONDS = 60.0
 """How long a kernel may take to start: over a minute means that it never will, even on a busy machine."""
 _RESTART_SECONDS = 15.0  # the same for a kernel whose runner is there
 _ENDING_SECONDS = 2.0  # how long an enclosure may take to end after its runner
+_CROWD = 32  # how many processes a call may leave running; a pool of workers is fewer, a fork bomb more
 _FOLDER_MODE = 0o755  # for what other user ids have to read; the folder above is private
 
 
@@ -138,11 +139,12 @@ class KernelSandbox:
         return _result(cell, collected, timeout, why, gone)
 
     async def _tidy_up(self, cell: Cell) -> Collected:
-        """Fetch the files that a cell has written; processes that a cut off cell has left are ended first."""
+        """Fetch the files that a cell has written; what a cut off cell has left running is ended first, and a crowd."""
         if self._place is None or self._place.control.lost.is_set():
             return Collected()
-        if cell.ending == "interrupted":
-            await self._place.control.ask({"do": "sweep"})
+        allowed = 0 if cell.ending == "interrupted" else _CROWD
+        swept = await self._place.control.ask({"do": "sweep", "above": allowed})
+        cell.crowd_ended = allowed > 0 and swept.get("ended") is True
         return await self._collector.collect(self._place.control)
 
     async def _why(self, kernel: Kernel) -> str:
@@ -353,6 +355,8 @@ def _result(cell: Cell, collected: Collected, timeout: float, why: str, gone: st
     elif cell.ending == "died":
         status = "died"
         notes.append(f"Python ended ({why}) and was restarted. {gone}")
+    if cell.crowd_ended:
+        notes.append(f"It left more than {_CROWD} processes running; they were ended.")
     if cell.images_left_out:
         limits = f"at most {IMAGES_PER_CELL} per call, {IMAGE_BYTES >> 20} MB each"
         notes.append(f"Figures left out: {cell.images_left_out} ({limits}).")

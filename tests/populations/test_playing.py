@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import product
 from pathlib import Path
 
@@ -182,7 +183,7 @@ def test_an_unknown_reference_strategy_is_said(name: str, said: str) -> None:
             "return C if self.game_description.n_players < 10 else None",
             "answered with NoneType, not C or D (round 0;",
         ),
-        ("return C if len({object(): 1, self: 2}) and id else D", "NameError"),
+        ("return C if len({object(): 1, self: 2}) and nowhere else D", "NameError"),
         ("while self.game_description.n_rounds == 5: pass\nreturn C", "took too long (round 0; 4 players, 5 rounds)"),
     ],
 )
@@ -255,16 +256,24 @@ def test_libraries_are_imported_unchanged_and_know_their_genes(workers: Workers,
     published = library(
         tmp_path / "in", "public_goods", gpt={"prosocial": "return C", "selfish": "import os; return C"}
     )
-    (published / "public_goods" / "gpt_descriptions.py").write_text("description = ''")
+    told = "description_PROSOCIAL_1 = 'Give.\\nAlways.'\ndescription_PROSOCIAL_2 = print('run')\nother = ''\n"
+    (published / "public_goods" / "gpt_descriptions.py").write_text(told)
     target = tmp_path / "library"
     [one] = import_strategies(workers, published, target)
     assert (one.strategies, one.refused) == (16, 8)
+    lines = [json.loads(line) for line in one.file.provenance.read_text().splitlines()]
+    assert {line["class"]: line["description"] for line in lines if "description" in line} == {
+        "Strategy_PROSOCIAL_1": "Give.\nAlways."
+    }
     assert one.file.path.read_bytes() == (published / "public_goods" / "gpt.py").read_bytes()
     population = load_population(workers, target, "public-goods")
     assert {str(gene): len(members) for gene, members in population.genes.items()} == {"gpt/prosocial": 8}
     assert set(population.refused) == {f"gpt:Strategy_SELFISH_{n}" for n in range(1, 9)}
     assert len(population.cooperate) == 8
     assert [str(again.file.path) for again in import_strategies(workers, target, target)] == [str(one.file.path)]
+    (published / "public_goods" / "gpt_descriptions.py").write_text("description_PROSOCIAL_1 = 'Give.")
+    with pytest.raises(UsageError, match=r"gpt_descriptions\.py can't be read as Python"):
+        list(import_strategies(workers, published, tmp_path / "other"))
     one.file.path.write_text("# another\n")
     with pytest.raises(UsageError, match="is there already and differs"):
         list(import_strategies(workers, published, target))

@@ -280,7 +280,7 @@ async def test_a_fork_bomb_ends_at_the_limit(isolated: KernelSandbox, neighbour:
 @pytest.mark.parametrize(
     "bomb",
     ["import os\nwhile True:\n    try: os.fork()\n    except OSError: pass",
-     "import subprocess\nsubprocess.run(['sh', '-c', 'b() { b | b & }; b; sleep 60'])"],
+     "import subprocess, time\nsubprocess.run(['sh', '-c', 'b() { b | b & }; b'])\ntime.sleep(60)"],
 )  # fmt: skip
 async def test_a_fork_bomb_that_goes_on_is_ended(isolated: KernelSandbox, neighbour: KernelSandbox, bomb: str) -> None:
     result = await isolated.run(bomb, timeout=2)
@@ -293,6 +293,17 @@ async def test_a_fork_bomb_that_goes_on_is_ended(isolated: KernelSandbox, neighb
         await asyncio.sleep(0.1)
     assert left <= 6
     await works_as_before(neighbour)
+
+
+async def test_a_crowd_that_a_call_leaves_running_is_ended(isolated: KernelSandbox) -> None:
+    await isolated.run("import subprocess\nstarted = []")
+    code = "started += [subprocess.Popen(['sleep', '99'], start_new_session=True) for _ in range(COUNT)]"
+    result = await isolated.run(code.replace("COUNT", "20"))
+    assert (result.status, result.note) == ("ok", "")  # a pool of workers may stay
+    assert (await isolated.run("{one.poll() for one in started}")).text == "{None}\n"
+    result = await isolated.run(code.replace("COUNT", "40"))
+    assert (result.status, result.note) == ("ok", "It left more than 32 processes running; they were ended.")
+    assert (await isolated.run("{one.wait() for one in started}")).text == "{-9}\n"
 
 
 async def test_a_thread_bomb_is_an_error(isolated: KernelSandbox) -> None:

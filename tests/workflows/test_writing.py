@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
 from labmates.workflows.brake import Brake
 from tests.cli.conftest import Labmates, labmates
-from tests.support.openai_server import OpenAIServer, serve_model
+from tests.support.openai_server import OpenAIServer, fault, serve_model
 from tests.support.puppet import puppet
 
 __all__ = ["labmates"]
@@ -195,3 +196,20 @@ def test_strategies_are_written_over_http_and_played(labmates: Labmates, tmp_pat
     again = labmates("strategies", "write", "--resume", line["run"])
     assert "0 strategies were added" in again.out
     assert labmates("strategies", "write", "--resume", "nothing").code == 2
+
+
+def test_writing_that_failed_says_how_it_goes_on_into_the_same_library(labmates: Labmates) -> None:
+    answers = serve_model(BASELINES.get("author")(), latency=0)
+    welcome = fault(200, "<html>welcome</html>")
+    words = ["--game", "public-goods", "--attitude", "selfish", "-n", "2", "--to", "my library"]
+    with OpenAIServer(lambda request, n: answers(request, n) if n else welcome) as server:
+        at = ["--model", "openai:some-model", "--base-url", server.base_url, "--max-retries", "0"]
+        failed = labmates("strategies", "write", *words, *at, OPENAI_API_KEY="sk-x")
+        assert failed.code == 1
+        [told] = [line for line in failed.err.splitlines() if "go on with: " in line]
+        again = shlex.split(told.partition("go on with: ")[2])
+        assert again[:3] == ["labmates", "strategies", "write"]
+        done = labmates(*again[1:], OPENAI_API_KEY="sk-x")
+    assert done.code == 0
+    file = labmates.folder / "my library" / "public-goods" / "openai-some-model.py"
+    assert file.read_text().count("class Strategy_SELFISH_") == 2

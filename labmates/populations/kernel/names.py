@@ -14,6 +14,7 @@ import itertools
 import math
 import statistics
 import typing
+import zlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -109,6 +110,11 @@ class _Type:
         return cls
 
 
+def _id(thing: Any) -> int:
+    """Return a number for the kind of a thing: its address would differ from process to process."""
+    return zlib.crc32(type(thing).__name__.encode())
+
+
 def _print(*_values: Any, **_options: Any) -> None:
     """Do nothing: nobody reads what a strategy prints."""
 
@@ -184,7 +190,7 @@ def _importer(known: dict[str, Module]) -> Any:
 _SAFE: dict[str, Any] = {
     **{name: getattr(builtins, name) for name in _BUILTINS},
     **{"getattr": _getattr, "setattr": _setattr, "hasattr": _hasattr, "delattr": _delattr},
-    **{"print": _print, "type": _Type},
+    **{"id": _id, "print": _print, "type": _Type},
 }
 BUILTINS = frozenset(_SAFE)
 """Builtins that a strategy finds."""

@@ -29,13 +29,13 @@ async def execute(condition: DilemmaCondition, services: Services) -> Outcome:
     """
     ctx = DilemmaContext(condition, services)
     await dilemma_graph().ainvoke({"ended": []}, _config(condition, services), context=ctx)
+    return Outcome("completed", metrics_of(condition, services))
+
+
+def metrics_of(condition: DilemmaCondition, services: Services) -> Mapping[str, float]:
+    """Return the metrics of a cross-play that has ended, from what was recorded of it."""
     events = services.recorder.events
     play = read_cross_play(services.run_id, condition.model_dump(mode="json"), condition.names(), events)
-    return Outcome("completed", metrics(play))
-
-
-def metrics(play: CrossPlay) -> Mapping[str, float]:
-    """Return the metrics of a cross-play that has ended."""
     expected, sampled = play.cell("expected"), play.cell("sampled")
     means = {"payoff": _mean(expected.payoffs), "payoff_sampled": _mean(sampled.payoffs)}
     found = {name: float(values.mean()) for name, values in means.items()}

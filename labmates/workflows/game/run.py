@@ -27,13 +27,18 @@ async def execute(condition: GameCondition, services: Services) -> Outcome:
     EndpointError
         If a model could not be had; what was decided so far is recorded and can be gone on with.
     """
-    draws = random.Random(derive(services.seed, "draw"))
-    ctx = GameContext(condition, condition.make_game(), Table(condition, services), draws)
+    ctx = make_context(condition, services)
     await game_graph().ainvoke({"round": 0}, _config(condition, services), context=ctx)
-    return Outcome("completed", _metrics(ctx))
+    return Outcome("completed", metrics_of(ctx))
 
 
-def _metrics(ctx: GameContext) -> Mapping[str, float]:
+def make_context(condition: GameCondition, services: Services) -> GameContext:
+    """Return what the nodes of one game work with."""
+    draws = random.Random(derive(services.seed, "draw"))
+    return GameContext(condition, condition.make_game(), Table(condition, services), draws)
+
+
+def metrics_of(ctx: GameContext) -> Mapping[str, float]:
     """Return the metrics of a game that has ended.
 
     The primary metric is taken over usable decisions alone; what was played in the place of others counts for payoffs.

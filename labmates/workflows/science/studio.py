@@ -1,24 +1,15 @@
-"""The lab for LangGraph Studio: a graph that takes a condition as plain data and opens its own services.
-
-It is exported without a checkpointer, since the LangGraph server brings its own. Runs started here are for looking
-at: they are not kept in the store. Settings of the model connection come from the environment
-(``LABMATES_BASE_URL``).
-"""
+"""The science lab for LangGraph Studio; see `labmates.workflows.studio`."""
 
 from __future__ import annotations
 
 import asyncio
-import os
 import tempfile
 from pathlib import Path
-from typing import Any, TypedDict
 
 from langgraph.graph import END, START, StateGraph
+from typing_extensions import TypedDict
 
-from labmates.errors import UsageError, explain
-from labmates.models.hub import ModelHub
 from labmates.models.names import is_own_baseline
-from labmates.models.options import ModelOptions
 from labmates.records.recorder import Recorder
 from labmates.records.run import new_run_id
 from labmates.sandboxes.choose import choose_backend
@@ -27,17 +18,11 @@ from labmates.workflows.science.lab import lab_graph
 from labmates.workflows.science.run import newest_artifacts, opened, scored
 from labmates.workflows.science.state import first_state
 from labmates.workflows.services import Services
+from labmates.workflows.studio import StudioInput, read_condition, studio_hub
 from labmates.workflows.workshop import Workshop, default_sandboxes
 
 LAB = lab_graph()
 """The lab's own graph; a global, so that Studio finds and draws it inside the node that runs it."""
-
-
-class StudioInput(TypedDict, total=False):
-    """What Studio asks for: the fields of `ScienceCondition` as an object, and a seed."""
-
-    condition: dict[str, Any]
-    seed: int
 
 
 class StudioOutput(TypedDict):
@@ -54,18 +39,14 @@ class StudioState(StudioInput, StudioOutput):
 
 async def run_lab(state: StudioInput) -> StudioOutput:
     """Execute one run of the lab; its teams show as subgraphs of this node."""
-    try:
-        condition = ScienceCondition.model_validate(state.get("condition", {}))
-    except ValueError as error:
-        raise UsageError(explain(error)) from error  # type: ignore[arg-type]
-    condition.check()
+    condition = read_condition(ScienceCondition, state)
     trusted = all(map(is_own_baseline, condition.models()))
     choice = await asyncio.to_thread(choose_backend, "auto", trusted_code=trusted)
     run_id = new_run_id()
     recorder = Recorder(None, None)
     folder = await asyncio.to_thread(tempfile.TemporaryDirectory, prefix="labmates-")
     try:
-        async with ModelHub(ModelOptions(base_url=os.environ.get("LABMATES_BASE_URL"))) as hub:
+        async with studio_hub() as hub:
             workshop = Workshop(choice.backend, default_sandboxes())
             seed = state.get("seed", 0)
             services = Services(run_id, condition.key, seed, hub, recorder, workshop, None, lambda: Path(folder.name))

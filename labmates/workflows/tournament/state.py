@@ -6,7 +6,9 @@ that no memory depends on which of them ends first.
 
 from __future__ import annotations
 
-from typing import Annotated, TypedDict
+from typing import Annotated
+
+from typing_extensions import TypedDict
 
 from labmates.games.iterated.match import Action, End, Match, Move
 

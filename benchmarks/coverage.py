@@ -1,0 +1,187 @@
+"""How often 95 % intervals hold the truth, over many simulated studies: the paper's specification and the robust one.
+
+    python -m benchmarks.coverage --studies 100 --json coverage.json
+    python -m benchmarks.coverage --experiment prediction --setting T7/0.8/0.5
+
+Each study is simulated with the coefficients that the paper published and with models that differ beyond their
+predictors. Studies run in processes beside each other; one takes some seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from labmates.analysis.bayes.fit import SPECIFICATIONS, fit
+from labmates.analysis.bayes.prediction import fit_prediction
+from labmates.analysis.bayes.prediction_density import FORMS
+from labmates.analysis.bayes.prediction_simulation import GAMES, simulate_prediction
+from labmates.analysis.bayes.simulate import CLUSTERED, INDEPENDENT, MILD, Truth, proximity_design, simulated_cells
+from labmates.games.base import Array
+from labmates.models.roster import roster
+
+PROXIMITY: dict[str, Truth] = {"clustered": CLUSTERED, "mild": MILD, "independent": INDEPENDENT}
+DRAWS = 1500
+FEW = 600
+LEFT_OUT = "qwen3.5-4b"
+"""Of the paper's 35 models, the one that its prediction of lab outcomes leaves out."""
+
+
+@dataclass(frozen=True)
+class Held:
+    """What one fit of one simulated study said of one true number.
+
+    Attributes
+    ----------
+    credible
+        Whether the interval leaves 0 out.
+    """
+
+    specification: str
+    name: str
+    held: bool
+    credible: bool
+    width: float
+    k_hat: float
+    seconds: float
+
+
+@cache
+def _design() -> pd.DataFrame:
+    return proximity_design(roster())
+
+
+def proximity(setting: str, seed: int) -> list[Held]:
+    """Simulate one study of proximity and fit all specifications to it."""
+    truth = PROXIMITY[setting]
+    cells = simulated_cells(_design(), truth, seed=seed)
+    found = []
+    for specification in SPECIFICATIONS:
+        start = time.process_time()
+        posterior = fit(cells, specification, draws=DRAWS, seed=seed).posterior
+        seconds = time.process_time() - start
+        k_hat = posterior.diagnostics.k_hat or 0.0
+        for name, value in truth.coefficients.items():
+            one = posterior.summaries[name]
+            held = one.low <= value <= one.high
+            found.append(Held(specification, name, held, one.credible, one.high - one.low, k_hat, seconds))
+    return found
+
+
+def prediction(setting: str, seed: int) -> list[Held]:
+    """Simulate one study of lab outcomes and fit all forms to it.
+
+    A setting is effects, correlation of dispositions, and ω/τ: ``null/0.8/0.5``, or ``T7/0.95/1`` with the published
+    effects; a fourth part is an outcome other than quality.
+    """
+    effects, correlation, between, *outcome = setting.split("/")
+    study = simulate_prediction(
+        np.random.default_rng([seed, 7]),
+        *outcome,
+        effects=[0.0] * len(GAMES) if effects == "null" else None,
+        between=float(between),
+        correlation=float(correlation),
+        benchmarks=_controls(),
+    )
+    found = []
+    for form in FORMS:
+        start = time.process_time()
+        posterior = fit_prediction(study.data, form, draws=FEW, starts=1, seed=seed).posterior
+        seconds = time.process_time() - start
+        k_hat = posterior.diagnostics.k_hat or 0.0
+        for game, value in zip(GAMES, study.truth.games, strict=True):
+            one = posterior.summaries[game]
+            held = one.low <= value <= one.high
+            found.append(Held(form, game, held, one.credible, one.high - one.low, k_hat, seconds))
+    return found
+
+
+@cache
+def _controls() -> Array:
+    """Return IFEval, MMLU-Pro, log10 of the size and whether it thinks, of the paper's 34 models."""
+    kept = [one for one in roster() if one.name != LEFT_OUT]
+    return np.array([[one.ifeval, one.mmlu_pro, np.log10(one.size), one.thinking] for one in kept], dtype=float)
+
+
+EXPERIMENTS: dict[str, tuple[Callable[[str, int], list[Held]], tuple[str, ...]]] = {
+    "proximity": (proximity, ("clustered", "mild")),
+    "prediction": (
+        prediction,
+        tuple(
+            f"{true}/{corr}/{omega}" for omega in (0, 0.25, 0.5, 1) for corr in (0.8, 0.95) for true in ("null", "T7")
+        ),
+    ),
+}
+"""What simulates and fits one study, and its settings by default."""
+
+
+def _study(job: tuple[str, str, int]) -> tuple[str, list[Held]]:
+    experiment, setting, seed = job
+    return setting, EXPERIMENTS[experiment][0](setting, seed)
+
+
+def coverage(experiment: str, settings: tuple[str, ...], studies: int, processes: int) -> pd.DataFrame:
+    """Return one row per setting, specification and number: the share of studies whose interval held it, and more."""
+    jobs = [(experiment, setting, seed) for seed in range(studies) for setting in settings]
+    rows = []
+    with ProcessPoolExecutor(processes) as pool:
+        for done, (setting, held) in enumerate(pool.map(_study, jobs, chunksize=1), 1):
+            rows += [{"setting": setting, **vars(one)} for one in held]
+            if done % 20 == 0:
+                print(f"{done} of {len(jobs)} simulated studies", flush=True)
+    frame = pd.DataFrame(rows)
+    grouped = frame.groupby(["setting", "specification", "name"], sort=False)
+    return grouped.agg(
+        studies=("held", "size"),
+        coverage=("held", "mean"),
+        credible=("credible", "mean"),
+        width=("width", "mean"),
+        worst_k_hat=("k_hat", "max"),
+        seconds=("seconds", "mean"),
+    ).reset_index()
+
+
+def show(table: pd.DataFrame) -> None:
+    """Print coverage, one column per number, and over all numbers."""
+    for setting in table["setting"].unique():
+        mine = table[table["setting"] == setting]
+        wide = mine.pivot_table(index="specification", columns="name", values="coverage", sort=False)
+        wide.insert(0, "all", mine.groupby("specification")["coverage"].mean())
+        wide.insert(1, "credible", mine.groupby("specification")["credible"].mean())
+        print(f"\n{setting}: share of {int(mine['studies'].iloc[0])} studies whose 95 % interval holds the truth")
+        print(wide.round(2).to_string())
+        cost = mine.groupby("specification", sort=False).agg(k_hat=("worst_k_hat", "max"), seconds=("seconds", "mean"))
+        print(cost.round(2).to_string())
+
+
+def main() -> None:
+    """Run from the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--experiment", choices=EXPERIMENTS, default="proximity")
+    parser.add_argument("--setting", action="append", help="default: those of the docs")
+    parser.add_argument("--studies", type=int, default=100)
+    parser.add_argument("--processes", type=int, default=os.cpu_count())
+    parser.add_argument("--json", type=Path, help="write the table to this file")
+    options = parser.parse_args()
+    settings = tuple(options.setting or EXPERIMENTS[options.experiment][1])
+    table = coverage(options.experiment, settings, options.studies, options.processes)
+    show(table)
+    if options.json:
+        options.json.write_text(json.dumps(table.to_dict("records"), indent=1), "utf-8")
+    off = table[(table["specification"] == "robust") & ~table["coverage"].between(0.92, 0.98)]
+    noise = np.sqrt(0.95 * 0.05 / options.studies)
+    print(f"\nOne standard error of a share is {noise:.3f}; single numbers outside 92-98 %: {len(off)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+"""What the build of the site does beside Markdown: pages made from the code and from examples, and formulas."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+from sitegen.commands import command_pages
+from sitegen.examples import example_pages
+from sitegen.maths import draw_formulas
+from sitegen.reference import reference_pages
+
+
+@cache
+def generated() -> dict[str, str]:
+    """Return the Markdown of all generated pages by path."""
+    return dict([*reference_pages(), *command_pages(), *example_pages()])
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Put all pages of a folder, committed or generated, into the navigation, where it says ``folder/*``."""
+    committed = sorted(path.relative_to(config.docs_dir).as_posix() for path in Path(config.docs_dir).rglob("*.md"))
+    committed.sort(key=lambda path: not path.endswith("README.md"))
+    config.nav = _filled(config.nav, [*committed, *generated()])
+    return config
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the generated pages."""
+    for path, text in generated().items():
+        files.append(File.generated(config, path, content=text))
+    return files
+
+
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Draw formulas."""
+    return draw_formulas(html, page.file.src_uri)
+
+
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
+    """Name the dialog of the search, which the theme leaves without a name: screen readers say it."""
+    dialog = 'data-md-component="search" role="dialog"'
+    return output.replace(dialog, f'{dialog} aria-label="Search"')
+
+
+def _filled(nav: Any, pages: list[str]) -> Any:
+    match nav:
+        case str() if nav.endswith("/*"):
+            folder = nav.removesuffix("*")
+            return [path for path in pages if path.startswith(folder)]
+        case list():
+            return [filled for entry in nav if (filled := _filled(entry, pages))]
+        case dict():
+            return {title: filled for title, entry in nav.items() if (filled := _filled(entry, pages))}
+    return nav

@@ -1,0 +1,45 @@
+"""Pieces of Markdown, safe for whatever text stands in them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Sequence
+
+from griffe import Docstring, DocstringSectionKind, Parser
+
+
+def cell(text: str) -> str:
+    """Return a text for one cell of a table: on one line, with nothing that Markdown or HTML would take for its own."""
+    one_line = " ".join(text.split())
+    for mark, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("|", "&#124;"), ("$", "&#36;"), ("[", "&#91;")):
+        one_line = one_line.replace(mark, entity)
+    return one_line.replace("*", "\\*").replace("``", "`")
+
+
+def code(text: str) -> str:
+    """Return a text as code that may stand in a cell of a table."""
+    escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace("|", "&#124;").replace("$", "&#36;")
+    return f"<code>{escaped}</code>"
+
+
+def table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table of cells that are Markdown already."""
+    lines = [f"| {' | '.join(headers)} |", f"|{' --- |' * len(headers)}"]
+    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)]) + "\n"
+
+
+def fence(language: str, text: str) -> str:
+    """Return a block of code."""
+    return f"```{language}\n{text.strip()}\n```\n"
+
+
+def read_docstring(documented: type) -> tuple[str, dict[str, str]]:
+    """Return what a class's docstring says, and what it says of each attribute (``a, b`` stands for both)."""
+    sections = Docstring(inspect.getdoc(documented) or "", parser=Parser.numpy).parse(warnings=False)
+    text = "\n\n".join(str(part.value) for part in sections if part.kind is DocstringSectionKind.text)
+    found: dict[str, str] = {}
+    for part in sections:
+        if part.kind is DocstringSectionKind.attributes:
+            for attribute in part.value:
+                found |= {name.strip(): attribute.description for name in attribute.name.split(",")}
+    return text, found

@@ -1,0 +1,40 @@
+"""A population of strategies as code.
+
+A model writes strategies with two attitudes (here the scripted author, offline); they are checked, mixed in groups,
+and evolve. What happens to welfare as groups get more exploitative members, and which attitude wins?
+"""
+
+import subprocess
+
+import labmates
+from labmates.analysis.populations import evolved, mixed
+from labmates.records.store import Store
+
+STORE = "sqlite:///population.db"
+WRITE = ["labmates", "strategies", "write", "--model", "scripted:author", "--game", "public-goods", "-n", "8"]
+
+for attitude in ("collective", "exploitative"):
+    subprocess.run([*WRITE, "--attitude", attitude, "--store", STORE], check=True, capture_output=True)
+
+[selfplay] = labmates.run("selfplay", game="public-goods", strategies="strategies", samples=50, store=STORE)
+evolutions = labmates.run(
+    "evolution",
+    game="public-goods",
+    strategies="strategies",
+    population=64,
+    elite=8,
+    generations=20,
+    replicates=3,
+    store=STORE,
+)
+
+store = Store(STORE)
+print("Welfare per round in groups of four, with its 95 % interval")
+for share, welfare, low, high in mixed(store, selfplay).points:
+    print(f"{share:>6.0%} exploitative   {welfare:.2f} [{low:.2f}, {high:.2f}]   {'#' * round(20 * welfare)}")
+
+[evolution] = evolved(store, evolutions)
+print(f"\nAfter {evolution.generations:.0f} generations: cooperation {evolution.cooperation:.0%}")
+for gene, runs in evolution.winners:
+    print(f"{gene} won {runs} of {evolution.runs} evolutions")
+store.close()

@@ -1,0 +1,260 @@
+"""Where the prediction of lab outcomes has its data from: runs of a store, or two CSV files; and what is left out."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from labmates.analysis.profiles import mean_of
+from labmates.errors import LabmatesError, UsageError
+from labmates.records.run import ENDED, RunRecord
+
+if TYPE_CHECKING:
+    from labmates.records.store import Store
+
+OUTCOMES: Final = ("accuracy", "quality", "completeness")
+USUAL: Final[Mapping[str, object]] = {
+    "framing": "standard",
+    "reasoning": "none",
+    "deliberation": False,
+    "group_size": 5,
+    "groups": 2,
+}
+"""The condition of the games of a profile (cooperative-profiles paper, section 3.1)."""
+_SIZES: Final = ("group_size", "groups")
+FILE_JUDGE: Final = "file"
+"""Who gave the scores of a file that does not say it."""
+_CONDITION, _SCORES, _METRICS = "condition.", "scores.", "metrics."
+
+
+@dataclass(frozen=True)
+class Level:
+    """How a model plays one game.
+
+    Attributes
+    ----------
+    value
+        Its primary metric, the mean over simulations.
+    error
+        Standard error of that; None for a single simulation.
+    failed
+        Share of decisions that failed.
+    """
+
+    model: str
+    game: str
+    value: float
+    error: float | None
+    simulations: int
+    failed: float = 0.0
+
+
+@dataclass(frozen=True)
+class Observation:
+    """One lab run: its condition, and scores by judge and metric (None: unscored)."""
+
+    model: str
+    condition: Mapping[str, Any]
+    scores: Mapping[tuple[str, str], float | None]
+    versions: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """What has no part in an analysis, and why.
+
+    Attributes
+    ----------
+    what
+        The name of a model, or ``runs``.
+    count
+        How many models or runs.
+    """
+
+    what: str
+    count: int
+    reason: str
+
+
+def levels_of_runs(
+    runs: Iterable[RunRecord], variant: Mapping[str, str] | None = None
+) -> tuple[list[Level], list[LeftOut]]:
+    """Return how models play, out of runs of games that each have one model and the usual rules.
+
+    Parameters
+    ----------
+    variant
+        Other values than the usual ones for parts of the condition, as text.
+    """
+    wanted = {**USUAL, **(variant or {})}
+    found: dict[tuple[str, str], list[RunRecord]] = defaultdict(list)
+    left: Counter[str] = Counter()
+    for run in runs:
+        reason = _no_profile(run, wanted)
+        if reason:
+            left[reason] += 1
+        else:
+            found[run.models[0], run.condition["game"]].append(run)
+    levels = []
+    for (model, game), mine in found.items():
+        mean = mean_of(run.metrics["level"] for run in mine if "level" in run.metrics)
+        failed = sum(run.metrics.get("failed_decision_rate", 0.0) for run in mine) / len(mine)
+        if mean is None:
+            left[f"no usable decision of {model} in {game}"] += len(mine)
+        else:
+            levels.append(Level(model, game, mean.value, mean.error, mean.simulations, failed))
+    return levels, [LeftOut("simulations", count, reason) for reason, count in left.items()]
+
+
+def _no_profile(run: RunRecord, wanted: Mapping[str, object]) -> str:
+    if run.status not in ENDED:
+        return "they have not ended"
+    if len(run.models) != 1:
+        return "they have players of several models"
+    other = [
+        f"{name}={run.condition.get(name)}"
+        for name, value in wanted.items()
+        if not _same(run.condition.get(name), value)
+    ]
+    if other:
+        return f"another condition than the profile's: {', '.join(other)}"
+    return "other rules than the usual ones" if _other_rules(run.condition) else ""
+
+
+def _same(one: object, other: object) -> bool:
+    return str(one).lower() == str(other).lower()
+
+
+def _other_rules(condition: Mapping[str, Any]) -> bool:
+    from labmates.games.registry import make_game
+
+    try:
+        usual = make_game(condition["game"], {name: condition[name] for name in _SIZES})
+    except LabmatesError:  # a game of a package that is not here: nothing is known of it
+        return False
+    rules = {**condition.get("rules", {}), "rounds": condition.get("rounds")}
+    figures = usual.model_dump(mode="json")
+    return any(name in figures and not _same(figures[name], value) for name, value in rules.items())
+
+
+def observations_of_runs(store: Store, runs: Iterable[RunRecord]) -> tuple[list[Observation], list[LeftOut]]:
+    """Return the lab runs of teams of one model that have ended, with their newest scores."""
+    found, left = [], Counter[str]()
+    for run in runs:
+        if run.status not in ENDED:
+            left["they have not ended"] += 1
+        elif run.condition.get("solo"):
+            left["one agent alone, no team"] += 1
+        elif len(run.models) != 1:
+            left["teams of several models"] += 1
+        else:
+            scores = store.scores(run.id)
+            found.append(
+                Observation(
+                    run.models[0],
+                    {name: value for name, value in run.condition.items() if name not in ("model", "model_for")},
+                    {(score.judge, score.metric): score.value for score in scores},
+                    {score.judge: score.version.partition("+")[0] for score in scores},
+                )
+            )
+    return found, [LeftOut("runs", count, reason) for reason, count in left.items()]
+
+
+def read_levels(path: Path) -> list[Level]:
+    """Read how models play: columns ``model``, ``game`` and ``level``, a row per simulation.
+
+    Or a row per model and game: ``model``, ``game``, ``mean``, ``error`` (the standard error), and ``simulations``.
+    Columns as the verb ``labmates study export`` names them will do.
+
+    Raises
+    ------
+    UsageError
+        If the file can't be read, or lacks a column or a number.
+    """
+    rows = _read(path, ("model", "game"))
+    if "mean" in rows[0]:
+        return [
+            Level(
+                row["model"],
+                row["game"],
+                _number(path, row, "mean"),
+                _number(path, row, "error"),
+                int(_number(path, row, "simulations")) if row.get("simulations") else 0,
+            )
+            for row in rows
+        ]
+    if "level" not in rows[0]:
+        raise UsageError(f"'{path}' needs a column level (a row per simulation), or mean and error")
+    found: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for row in rows:
+        if row["game"]:
+            found[row["model"], row["game"]].append(_number(path, row, "level"))
+    levels = []
+    for (model, game), values in found.items():
+        mean = mean_of(values)
+        assert mean is not None
+        levels.append(Level(model, game, mean.value, mean.error, mean.simulations))
+    return levels
+
+
+def read_observations(path: Path) -> list[Observation]:
+    """Read lab runs, one a row: ``model``, outcomes (``accuracy``, …), and what is known of the condition.
+
+    A column ``judge`` tells whose scores they are; a run that several judges scored has a row for each, or columns
+    ``scores.JUDGE.METRIC``. All other columns are taken for the condition. An empty outcome is unscored.
+
+    Raises
+    ------
+    UsageError
+        If the file can't be read, or lacks a column or a number.
+    """
+    found = []
+    for row in _read(path, ("model",)):
+        judge = row.pop("judge", "") or FILE_JUDGE
+        scores: dict[tuple[str, str], float | None] = {}
+        condition: dict[str, Any] = {}
+        for name, text in row.items():
+            if name in OUTCOMES or name.startswith(_SCORES):
+                by, _, metric = name.removeprefix(_SCORES).rpartition(".")
+                scores[by or judge, metric] = _number(path, row, name) if text else None
+            elif name != "model":
+                condition[name] = text
+        if not scores:
+            raise UsageError(f"'{path}' has no column of an outcome: {', '.join(OUTCOMES)}")
+        found.append(Observation(row["model"], condition, scores, {}))
+    return found
+
+
+def _read(path: Path, needed: Sequence[str]) -> list[dict[str, str]]:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            rows = [
+                {_plain(name): (text or "").strip() for name, text in row.items() if name}
+                for row in csv.DictReader(file)
+            ]
+    except (OSError, UnicodeError, csv.Error) as error:
+        raise UsageError(f"can't read '{path}': {error}") from error
+    if not rows:
+        raise UsageError(f"'{path}' has no rows")
+    if missing := [name for name in needed if name not in rows[0]]:
+        raise UsageError(f"'{path}' has no column {', '.join(missing)}; it has {', '.join(rows[0])}")
+    return rows
+
+
+def _plain(name: str) -> str:
+    """Return a column's name without what an export puts before it."""
+    return name.strip().removeprefix(_CONDITION).removeprefix(_METRICS)
+
+
+def _number(path: Path, row: Mapping[str, str], name: str) -> float:
+    text = row.get(name, "")
+    try:
+        return float(text)
+    except ValueError as error:
+        said = json.dumps(dict(list(row.items())[:4]), ensure_ascii=False)
+        raise UsageError(f"'{path}': {name} must be a number, not '{text}', in the row {said}") from error

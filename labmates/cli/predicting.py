@@ -1,0 +1,221 @@
+"""Options that say from which profiles and lab runs to predict, for the verbs that do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from labmates.cli.common import store_option
+from labmates.cli.console import out
+from labmates.errors import UsageError, unknown_name
+
+if TYPE_CHECKING:
+    from labmates.analysis.bayes.prediction_assembly import Choice
+    from labmates.analysis.bayes.prediction_sources import LeftOut, Level, Observation
+    from labmates.models.roster import KnownModel
+
+F = TypeVar("F", bound=Callable[..., Any])
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+def material_options(function: F) -> F:
+    """Add the options of `Material`, which the verb gets by their names."""
+    parts = (
+        click.option(
+            "--games",
+            "games_file",
+            type=_FILE,
+            metavar="FILE",
+            help="Profiles from a CSV file instead of the store: model, game, level (a row per simulation), or model, "
+            "game, mean, error, simulations.",
+        ),
+        click.option(
+            "--lab",
+            "lab_file",
+            type=_FILE,
+            metavar="FILE",
+            help="Lab runs from a CSV file instead of the store: model, accuracy, quality, completeness, and what is "
+            "known of the condition (task, budget, visibility, team_size, theory_of_mind); optionally judge.",
+        ),
+        click.option("--study", metavar="NAME", help="Lab runs of this study only."),
+        click.option(
+            "--outcome",
+            "outcomes",
+            multiple=True,
+            metavar="NAME",
+            help="accuracy, quality or completeness; repeatable.",
+        ),
+        click.option(
+            "--judge",
+            "judges",
+            multiple=True,
+            metavar="[OUTCOME=]NAME",
+            help="Whose scores, for all outcomes or for one; repeatable. Needed where several judges scored.",
+        ),
+        click.option("--game", "game_names", multiple=True, metavar="NAME", help="A game; repeatable. By default all."),
+        click.option(
+            "--roster",
+            "rosters",
+            multiple=True,
+            type=_FILE,
+            metavar="FILE",
+            help="Adds models that are not known: name, size, thinking, mmlu_pro, ifeval; repeatable.",
+        ),
+        click.option(
+            "--no-benchmarks",
+            is_flag=True,
+            help="Do not control for benchmark scores, size and thinking; models without them take part.",
+        ),
+        click.option(
+            "--unit",
+            type=click.Choice(["condition", "run"]),
+            help="What an observation is: a model and condition with its runs averaged (as in the paper), or a run. "
+            "Default: condition, or run where no model has two conditions.",
+        ),
+        click.option(
+            "--draws-seed",
+            "draws_seed",
+            type=click.IntRange(min=0),
+            default=0,
+            show_default=True,
+            help="Seed of draws from posteriors.",
+        ),
+        store_option,
+    )
+    for part in reversed(parts):
+        function = part(function)
+    return function
+
+
+@dataclass(frozen=True)
+class Material:
+    """What there is to predict from.
+
+    Attributes
+    ----------
+    left_out
+        Simulations and runs that none of it rests on.
+    told
+        Where it is from.
+    """
+
+    levels: list[Level]
+    observations: list[Observation]
+    left_out: list[LeftOut]
+    known: tuple[KnownModel, ...]
+    told: str
+
+    def traits(self, more: Sequence[str] = ()) -> Mapping[str, KnownModel]:
+        """Return what is known of all models in it, and of more."""
+        from labmates.models.roster import traits_of
+
+        names = [*(one.model for one in self.levels), *(one.model for one in self.observations), *more]
+        return traits_of(dict.fromkeys(names), self.known)
+
+
+def read_material(
+    games_file: Path | None,
+    lab_file: Path | None,
+    study: str | None,
+    rosters: Sequence[Path],
+    store: str | None,
+    variant: Mapping[str, str],
+) -> Material:
+    """Read profiles and lab runs from files, or where none is given from the store.
+
+    Raises
+    ------
+    UsageError
+        If something is wrong with a file, or the store is not there.
+    """
+    from labmates.analysis.bayes.prediction_sources import (
+        levels_of_runs,
+        observations_of_runs,
+        read_levels,
+        read_observations,
+    )
+    from labmates.models.roster import read_roster
+    from labmates.records.database import store_url
+    from labmates.records.store import Store
+
+    known = tuple(model for path in rosters for model in read_roster(path))
+    levels = read_levels(games_file) if games_file else []
+    observations = read_observations(lab_file) if lab_file else []
+    told = [f"profiles of {games_file}"] if games_file else []
+    told += [f"lab runs of {lab_file}"] if lab_file else []
+    left: list[LeftOut] = []
+    if not (games_file and lab_file):
+        database = Store(store_url(store), must_exist=True)
+        try:
+            if not games_file:
+                levels, left = levels_of_runs(database.runs(kind="game"), variant)
+                told.insert(0, f"profiles of {database.shown_url}")
+            if not lab_file:
+                runs = database.runs(kind="science", study=study)
+                observations, more = observations_of_runs(database, runs)
+                left += more
+                told.append(f"lab runs of {database.shown_url}" + (f", study {study}" if study else ""))
+                if not observations:
+                    raise UsageError(
+                        f"the store {database.shown_url} has no lab run of a team of one model that has ended"
+                        + (f" in the study '{study}'" if study else "")
+                        + "; make some with labmates run science or labmates study run"
+                    )
+        finally:
+            database.close()
+    return Material(levels, observations, left, known, "; ".join(told))
+
+
+def outcomes_of(asked: Sequence[str]) -> tuple[str, ...]:
+    """Return the outcomes that are asked for, or all.
+
+    Raises
+    ------
+    UsageError
+        If one is unknown.
+    """
+    from labmates.analysis.bayes.prediction_sources import OUTCOMES
+
+    for name in asked:
+        if name not in OUTCOMES:
+            raise unknown_name("outcome", name, OUTCOMES)
+    return tuple(dict.fromkeys(asked)) or OUTCOMES
+
+
+def choice_of(judges: Sequence[str], game_names: Sequence[str], no_benchmarks: bool, unit: Any) -> Choice:
+    """Return what of the material is to be analysed.
+
+    Raises
+    ------
+    UsageError
+        If a judge is given for what is no outcome, or two for one.
+    """
+    from labmates.analysis.bayes.prediction_assembly import Choice
+    from labmates.analysis.bayes.prediction_sources import OUTCOMES
+
+    chosen: dict[str, str] = {}
+    for text in judges:
+        outcome, equals, name = text.partition("=")
+        if not equals:
+            outcome, name = "", text
+        elif outcome not in OUTCOMES:
+            raise unknown_name("outcome", outcome, OUTCOMES)
+        name = name.strip()
+        if outcome in chosen:
+            raise UsageError(f"--judge: two judges for {outcome or 'all outcomes'}; scores are not mixed, choose one")
+        chosen[outcome] = name
+    return Choice(chosen, tuple(dict.fromkeys(game_names)), not no_benchmarks, unit)
+
+
+def print_left_out(left: Sequence[LeftOut]) -> None:
+    """Say what has no part in an analysis, and why."""
+    if not left:
+        return
+    out().print("\nLeft out", style="bold")
+    for one in left:
+        what = f"{one.count} {one.what}" if one.what in ("runs", "simulations") else one.what
+        out().print(f"  {what}: {one.reason}", markup=False)

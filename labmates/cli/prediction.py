@@ -1,0 +1,157 @@
+"""``labmates analyze prediction``: do game dispositions predict lab outcomes?"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from labmates.cli.console import err, out, print_json
+from labmates.cli.predicting import choice_of, material_options, outcomes_of, print_left_out, read_material
+from labmates.cli.tables import out_option, print_tables, write_files
+from labmates.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from labmates.analysis.bayes.prediction_sources import LeftOut
+    from labmates.analysis.bayes.prediction_tables import OutcomeResult
+
+FORMS = ("paper", "robust", "correlated")
+
+
+@click.command("prediction", epilog="Example: labmates analyze prediction --study science-sample --judge heuristic")
+@material_options
+@click.option(
+    "--spec",
+    "forms",
+    multiple=True,
+    type=click.Choice(FORMS),
+    help="Form of the model; repeatable. Default: paper and robust.",
+)
+@click.option(
+    "--variant",
+    "variants",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Profiles from simulations of another condition than the usual, such as reasoning=cot; repeatable.",
+)
+@click.option(
+    "--draws", type=click.IntRange(500, 100_000), default=4000, show_default=True, help="From each posterior."
+)
+@click.option("--check-nuts", is_flag=True, help="Fit all once more by NUTS, which takes minutes (extra 'analysis').")
+@click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), help="Draw a forest plot: png, svg or pdf.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+@out_option
+def prediction(
+    games_file: Path | None,
+    lab_file: Path | None,
+    study: str | None,
+    outcomes: tuple[str, ...],
+    judges: tuple[str, ...],
+    game_names: tuple[str, ...],
+    rosters: tuple[Path, ...],
+    no_benchmarks: bool,
+    unit: str | None,
+    draws_seed: int,
+    store: str | None,
+    forms: tuple[Any, ...],
+    variants: tuple[str, ...],
+    draws: int,
+    check_nuts: bool,
+    plot: Path | None,
+    as_json: bool,
+    files: tuple[Path, ...],
+) -> int:
+    """Tell whether models' game dispositions predict how their teams do in the lab.
+
+    The cooperative-profiles paper's model with errors of measurement, as it is published (paper), with a random
+    intercept per model (robust), and also with correlated dispositions (correlated); beside these, tests over models.
+    Profiles are those of labmates profile (usual rules, no prompt to reason), lab runs those of labmates run science;
+    models that lack one of them are left out, and listed.
+    """
+    from labmates.analysis.bayes.prediction_figures import forest_figure
+    from labmates.analysis.bayes.prediction_report import predict_outcomes
+    from labmates.analysis.bayes.prediction_tables import checks_table, effects_table, predictors_table
+    from labmates.analysis.figures import check_figure, save_figure
+
+    if plot is not None:
+        check_figure(plot)
+    wanted, choice = outcomes_of(outcomes), choice_of(judges, game_names, no_benchmarks, unit)
+    material = read_material(games_file, lab_file, study, rosters, store, variants_of(variants))
+    chosen = tuple(dict.fromkeys(forms)) or FORMS[:2]
+    results = predict_outcomes(
+        material.levels,
+        material.observations,
+        material.traits(),
+        wanted,
+        forms=chosen,
+        choice=choice,
+        draws=draws,
+        seed=draws_seed,
+        check=check_nuts,
+        watch=_watch if check_nuts and not as_json else None,
+    )
+    tables = [effects_table(form, results) for form in chosen] + [checks_table(results), predictors_table(results)]
+    if as_json:
+        left = [asdict(one) for one in material.left_out]
+        print_json({"source": material.told, "left_out": left, "outcomes": [result.json() for result in results]})
+    else:
+        print_tables(tables)
+        _print_rest(results, material.left_out)
+    write_files(tables, files)
+    if plot is not None:
+        save_figure(forest_figure(results), plot)
+        err().print(f"Drawn to {plot}", markup=False)
+    return 0
+
+
+def variants_of(texts: Sequence[str]) -> dict[str, str]:
+    """Return other values of the condition of profiles.
+
+    Raises
+    ------
+    UsageError
+        If one is not of the form NAME=VALUE, or there is no such part of a condition.
+    """
+    from labmates.analysis.bayes.prediction_sources import USUAL
+
+    found = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or name not in USUAL:
+            raise UsageError(f"--variant takes NAME=VALUE with one of {', '.join(USUAL)}, not '{text}'")
+        found[name] = value
+    return found
+
+
+def _watch(text: str) -> None:
+    err().print(text, markup=False)
+
+
+def _print_rest(results: Sequence[OutcomeResult], left_out: Sequence[LeftOut]) -> None:
+    for result in results:
+        out().print(f"\n{result.assembled.outcome.capitalize()}", style="bold")
+        for sentence in result.verdict:
+            out().print(f"  {sentence}", markup=False)
+        for form, check in result.checks.items():
+            out().print(f"  {_agreement(result, form, check)}", markup=False)
+        for note in result.assembled.notes:
+            out().print(f"  {note}", style="dim", markup=False)
+        for warning in result.warnings:
+            out().print(f"  Warning, {warning}", style="yellow", markup=False)
+    everything = [*left_out, *(one for result in results for one in result.assembled.left_out)]
+    print_left_out(list(dict.fromkeys(everything)))
+
+
+def _agreement(result: OutcomeResult, form: Any, check: Any) -> str:
+    from labmates.analysis.bayes.posterior import difference
+
+    apart = difference(result.fits[form].posterior, check)
+    name = max(apart, key=lambda one: apart[one])
+    return (
+        f"{form} by NUTS: means differ by at most {apart[name]:.2f} posterior standard deviations ({name}); "
+        f"R-hat {check.diagnostics.r_hat:.3f}."
+    )

@@ -1,0 +1,157 @@
+"""``labmates analyze proximity``: what drives how near play is to the optimum."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from labmates.cli.common import store_option
+from labmates.cli.console import clean, err, out, print_json
+from labmates.cli.tables import out_option, print_tables, write_files
+from labmates.errors import UsageError
+
+if TYPE_CHECKING:
+    from labmates.analysis.bayes.observations import Observations
+    from labmates.analysis.bayes.proximity import ProximityReport
+
+_BOTH = ("paper", "robust")
+
+
+@click.command("proximity", epilog="Example: labmates analyze proximity pilot --spec both --plot forest.pdf")
+@click.argument("study", required=False)
+@click.option(
+    "--data",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="A CSV file with one row per simulation, in the place of a store.",
+)
+@click.option(
+    "--roster",
+    "roster_file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="A CSV file of further models: name, family, size (billions), thinking (yes or no).",
+)
+@click.option("--spec", type=click.Choice([*_BOTH, "both"]), default="both", show_default=True, help="What is fitted.")
+@click.option(
+    "--outcome",
+    type=click.Choice(["pareto", "welfare"]),
+    default="pareto",
+    show_default=True,
+    help="How proximity is measured: by what was done, or by what came of it.",
+)
+@click.option(
+    "--question",
+    type=click.Choice(["strategy", "prompt"]),
+    default="strategy",
+    show_default=True,
+    help="What drives proximity; or whether the wording of the rules matters.",
+)
+@click.option("--draws", type=click.IntRange(500, 1_000_000), default=4000, show_default=True, help="Of the posterior.")
+@click.option("--check-nuts", is_flag=True, help="Fit it once more by NUTS (extra 'analysis'); takes a minute or more.")
+@click.option(
+    "--nuts-draws", type=click.IntRange(100, 100_000), default=1000, show_default=True, help="In each of four chains."
+)
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of draws and permutations."
+)
+@click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), help="Draw coefficients: png, svg or pdf.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+@out_option
+@store_option
+def proximity(
+    study: str | None,
+    data: Path | None,
+    roster_file: Path | None,
+    spec: str,
+    plot: Path | None,
+    as_json: bool,
+    files: tuple[Path, ...],
+    store: str | None,
+    check_nuts: bool,
+    nuts_draws: int,
+    **settings: Any,
+) -> int:
+    """Tell what drives how near models play to what is best for all.
+
+    A Bayesian regression of Pareto proximity (0 at the optimum, 1 at the equilibrium) on size, thinking, prompts, group
+    size and game, over the simulations of behavioural games of the store, of a STUDY, or of a CSV file. Two
+    specifications stand side by side: the paper's, which takes simulations of a model for independent of each other,
+    and a robust one, in which models also differ by themselves; rest conclusions on the latter. Ends with a verdict in
+    plain words.
+    """
+    from labmates.analysis.bayes.proximity import proximity_json, proximity_report, proximity_tables
+    from labmates.analysis.figures import check_figure, save_figure
+
+    if data is not None and (study is not None or store is not None):
+        raise UsageError("--data takes the place of a store: give a file, or a study and --store, not both")
+    if plot is not None:
+        check_figure(plot)
+    report = proximity_report(
+        _observations(study, data, roster_file, store),
+        specifications=_BOTH if spec == "both" else (spec,),  # type: ignore[arg-type]
+        nuts_draws=nuts_draws if check_nuts else None,
+        **settings,
+    )
+    tables = proximity_tables(report)
+    if as_json:
+        print_json(proximity_json(report))
+    else:
+        print_tables(tables)
+        _print(report)
+    write_files(tables, files)
+    if plot is not None:
+        from labmates.analysis.bayes.forest import forest_figure
+
+        save_figure(forest_figure(report), plot)
+        err().print(f"Drawn to {plot}", markup=False)
+    return 0
+
+
+def _observations(study: str | None, data: Path | None, roster_file: Path | None, store: str | None) -> Observations:
+    from labmates.analysis.bayes.observations import observations_of_csv, observations_of_runs, read_roster
+    from labmates.models.roster import roster
+    from labmates.records.database import store_url
+    from labmates.records.store import Store
+    from labmates.studies.select import select_runs
+
+    known = [*roster(), *(read_roster(roster_file) if roster_file else ())]
+    if data is not None:
+        return observations_of_csv(data, known)
+    database = Store(store_url(store), must_exist=True)
+    try:
+        return observations_of_runs(select_runs(database, kind="game", study=study), known)
+    finally:
+        database.close()
+
+
+def _print(report: ProximityReport) -> None:
+    _paragraphs("What it says", report.verdict)
+    beside = report.checks
+    tests = [
+        f"{name}: p = {one.p:.3g} over {one.units} models ({one.permutations:,} permutations)"
+        for name, one in beside.tests.items()
+    ]
+    if beside.left_out_r2 is not None:
+        tests.append(f"R² for models left out one at a time: {beside.left_out_r2:.2f}")
+    tests += [f"variance inflation of {name}: {value:.1f}" for name, value in beside.inflation.items()]
+    tests += [f"largest leverage: {model} {value:.2f}" for model, value in list(beside.leverage.items())[:1]]
+    _paragraphs("Over models", tests)
+    draws = [
+        f"{one.specification}: {one.posterior.diagnostics.effective:,.0f} effective draws, "
+        f"k-hat {one.posterior.diagnostics.k_hat:.2f}"
+        for one in report.fits
+    ]
+    _paragraphs("Draws", [*draws, *(one.sentence for one in report.cross_checks)])
+    dropped = [f"{one.specification}: {note}" for one in report.fits for note in one.notes]
+    _paragraphs("Notes", [*report.prepared.notes, *dropped])
+    _paragraphs("Left out", [f"{one.what}: {one.rows} rows, {one.reason}" for one in report.prepared.left_out])
+    _paragraphs("Warnings", report.warnings, style="red")
+
+
+def _paragraphs(heading: str, lines: Any, style: str = "") -> None:
+    if not lines:
+        return
+    out().print(f"\n{heading}", style=f"bold {style}".strip(), markup=False)
+    for line in lines:
+        out().print(f"- {clean(line)}", style=style or None, markup=False, highlight=False)

@@ -1,0 +1,331 @@
+"""``labmates screen``: how would a model do in the lab, by the way it plays?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from labmates.cli.common import verbose_option
+from labmates.cli.console import out, print_json
+from labmates.cli.options import options_of
+from labmates.cli.predicting import Material, choice_of, material_options, outcomes_of, print_left_out, read_material
+from labmates.cli.profile import Player
+from labmates.errors import UsageError
+from labmates.models.options import ModelOptions
+from labmates.workflows.game.condition import GameCondition
+
+if TYPE_CHECKING:
+    from labmates.analysis.bayes.prediction_assembly import Assembled, Choice
+    from labmates.analysis.bayes.prediction_sources import Level
+    from labmates.analysis.bayes.screening import Forecast, Standing
+
+_FIXED = ("game", "model", "model_for", "rounds", "rules")
+
+
+@click.command(epilog="Example: labmates screen openai:qwen3-8b --base-url http://127.0.0.1:8000/v1 --judge heuristic")
+@click.argument("models", nargs=-1, required=True, metavar="MODEL...")
+@click.option("--simulations", type=click.IntRange(2, 10_000), default=20, show_default=True, help="Of each game.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the first simulation.")
+@click.option("--stored", is_flag=True, help="Play nothing: take the profile from what is there.")
+@click.option(
+    "--spec",
+    "form",
+    type=click.Choice(["robust", "correlated"]),
+    default="correlated",
+    show_default=True,
+    help="Form of the model; the paper's own has too narrow intervals for models that it has not seen.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per model and nothing else.")
+@material_options
+@verbose_option
+def screen(
+    models: tuple[str, ...],
+    simulations: int,
+    seed: int,
+    stored: bool,
+    form: Any,
+    as_json: bool,
+    games_file: Path | None,
+    lab_file: Path | None,
+    study: str | None,
+    outcomes: tuple[str, ...],
+    judges: tuple[str, ...],
+    game_names: tuple[str, ...],
+    rosters: tuple[Path, ...],
+    no_benchmarks: bool,
+    unit: str | None,
+    draws_seed: int,
+    store: str | None,
+    **values: Any,
+) -> int:
+    """Predict how models would do in the lab from how they play the behavioural games.
+
+    The prediction is that of a study: the models of the store (or of two CSV files) that have both a profile and scored
+    lab runs. The profile of MODEL is taken from the store or the file; simulations that are missing are played now and
+    kept, as by labmates profile. A model that is part of the study is left out of it first. Shown are predicted scores
+    with 95 % intervals, and how far outside the study the model lies.
+    """
+    from labmates.analysis.bayes.prediction_sources import USUAL
+
+    wanted, choice = outcomes_of(outcomes), choice_of(judges, game_names, no_benchmarks, unit)
+    variant = {name: str(values[name]) for name in USUAL if values.get(name) is not None}
+    material = read_material(games_file, lab_file, study, rosters, store, variant)
+    screening = _Screening(material, wanted, choice, form, draws_seed)
+    screening.check()
+    profiles = _Profiles(material, games_file is not None, stored, screening.games(), seed, simulations, store, values)
+    worst = 0
+    for model in dict.fromkeys(models):
+        code, levels, cost = profiles.of(model)
+        worst = max(worst, code)
+        if code == 130:
+            return code
+        if not levels:
+            continue
+        found = screening.of(model, levels)
+        if as_json:
+            print_json({**found.json(), "profile": {"levels": [asdict(one) for one in levels], **cost}})
+        else:
+            _print(found, levels, cost)
+    return worst
+
+
+screen.params = [
+    *screen.params,
+    *options_of(GameCondition, leave_out=_FIXED),
+    *options_of(ModelOptions),
+]
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What was found of one model."""
+
+    model: str
+    form: str
+    source: str
+    studies: Mapping[str, Assembled]
+    forecasts: Mapping[str, Forecast]
+    standings: Mapping[str, Standing]
+    observed: Mapping[str, float]
+    doubts: tuple[str, ...]
+
+    def json(self) -> dict[str, Any]:
+        """Return it as JSON data."""
+        return {
+            "model": self.model,
+            "form": self.form,
+            "source": self.source,
+            "outcomes": {
+                outcome: {
+                    **asdict(self.forecasts[outcome]),
+                    "observed": self.observed.get(outcome),
+                    "standing": asdict(self.standings[outcome]),
+                    "study": {
+                        "judge": one.judge,
+                        "unit": one.unit,
+                        "models": list(one.data.models),
+                        "observations": len(one.data.outcome),
+                        "runs": one.runs,
+                        "games": list(one.data.games),
+                        "controls": list(one.data.controls),
+                        "left_out": [asdict(left) for left in one.left_out],
+                        "notes": list(one.notes),
+                    },
+                }
+                for outcome, one in self.studies.items()
+            },
+            "warnings": list(self.doubts),
+        }
+
+
+class _Screening:
+    """Fits the study, once for all models that are not part of it."""
+
+    def __init__(self, material: Material, outcomes: Sequence[str], choice: Choice, form: Any, seed: int) -> None:
+        self._material = material
+        self._outcomes = outcomes
+        self._choice = choice
+        self._form = form
+        self._seed = seed
+        self._fitted: dict[tuple[str, str], Any] = {}
+
+    def check(self) -> None:
+        """Find out whether the study is good for a prediction, before a game is played."""
+        for outcome in self._outcomes:
+            self._assembled(outcome, "")
+
+    def games(self) -> list[str]:
+        """Return the games that a profile needs."""
+        found = [game for outcome in self._outcomes for game in self._assembled(outcome, "").data.games]
+        return list(dict.fromkeys(found))
+
+    def of(self, model: str, levels: Sequence[Level]) -> _Found:
+        """Predict the outcomes of a model."""
+        from labmates.analysis.bayes.screening import candidate, forecast, standing
+        from labmates.analysis.profiles import MOST_FAILED
+
+        known = self._material.traits([model]).get(model)
+        studies, forecasts, standings, observed = {}, {}, {}, {}
+        doubts: list[str] = []
+        failed = sum(level.failed for level in levels) / len(levels)
+        if failed > MOST_FAILED:
+            doubts.append(f"{failed:.0%} of its decisions failed: its profile says little of it.")
+        for outcome in self._outcomes:
+            whole = self._assembled(outcome, "")
+            inside = model in whole.data.models
+            study = self._assembled(outcome, model) if inside else whole
+            if inside:
+                rows = whole.data.model_of == whole.data.models.index(model)
+                observed[outcome] = float(whole.data.outcome[rows].mean())
+            fit = self._fit(outcome, model if inside else "", study)
+            new = candidate(model, levels, known, study)
+            studies[outcome] = study
+            forecasts[outcome] = forecast(fit, new, outcome, seed=self._seed)
+            standings[outcome] = standing(study.data, new)
+            doubts += [f"{outcome}: {text}" for text in fit.warnings]
+        return _Found(model, self._form, self._material.told, studies, forecasts, standings, observed, tuple(doubts))
+
+    def _assembled(self, outcome: str, without: str) -> Assembled:
+        from labmates.analysis.bayes.prediction_assembly import assemble
+
+        key = (outcome, f"study without {without}")
+        if key not in self._fitted:
+            levels = [one for one in self._material.levels if one.model != without]
+            runs = [one for one in self._material.observations if one.model != without]
+            self._fitted[key] = assemble(outcome, levels, runs, self._material.traits(), self._choice)
+        found: Assembled = self._fitted[key]
+        return found
+
+    def _fit(self, outcome: str, without: str, study: Assembled) -> Any:
+        from labmates.analysis.bayes.prediction import fit_prediction
+
+        key = (outcome, f"fit without {without}")
+        if key not in self._fitted:
+            self._fitted[key] = fit_prediction(study.data, self._form, seed=self._seed)
+        return self._fitted[key]
+
+
+class _Profiles:
+    """Profiles of the models to be screened: of the file, of the store, or played now."""
+
+    def __init__(
+        self,
+        material: Material,
+        from_file: bool,
+        stored: bool,
+        games: Sequence[str],
+        seed: int,
+        simulations: int,
+        store: str | None,
+        values: dict[str, Any],
+    ) -> None:
+        self._material = material
+        self._from_file = from_file
+        self._stored = stored
+        self._store = store
+        self._simulations = simulations
+        self._player: Callable[[], Player] = lambda: Player(games, seed, values)
+
+    def of(self, model: str) -> tuple[int, list[Level], dict[str, Any]]:
+        """Return an exit code, how the model plays, and what that has cost.
+
+        Raises
+        ------
+        UsageError
+            If nothing is to be played, and there is no profile.
+        """
+        mine = [level for level in self._material.levels if level.model == model]
+        if self._stored or (self._from_file and mine):
+            if not mine:
+                raise UsageError(
+                    f"there is no profile of {model} ({self._material.told}); without --stored it is taken"
+                )
+            return 0, mine, {"cost": None, "tokens": None}
+        return self._played(model)
+
+    def _played(self, model: str) -> tuple[int, list[Level], dict[str, Any]]:
+        from labmates.analysis.bayes.prediction_sources import Level
+        from labmates.budgets.money import format_dollars
+        from labmates.records.database import store_url
+        from labmates.records.store import Store
+
+        database = Store(store_url(self._store))
+        try:
+            code, found = self._player().play(database, [model], self._simulations)
+        finally:
+            database.close()
+        games = [game for profile in found for game in profile.games]
+        levels = [
+            Level(model, one.game, one.level.value, one.level.error, one.level.simulations, one.failed_rate)
+            for one in games
+            if one.level is not None
+        ]
+        tokens = sum(one.simulations * (one.input_tokens + one.output_tokens) for one in games)
+        return code, levels, {"cost": format_dollars(sum(one.cost for one in games)), "tokens": round(tokens)}
+
+
+def _print(found: _Found, levels: Sequence[Level], cost: Mapping[str, Any]) -> None:
+    from labmates.analysis.tables import Column, Table
+    from labmates.cli.tables import print_tables
+
+    rows = [
+        {
+            "outcome": outcome,
+            "score": one.mean,
+            "score_low": one.low,
+            "score_high": one.high,
+            "run": one.mean,
+            "run_low": one.run_low,
+            "run_high": one.run_high,
+            "observed": found.observed.get(outcome),
+            "judge": found.studies[outcome].judge,
+            "models": len(found.studies[outcome].data.models),
+            "observations": len(found.studies[outcome].data.outcome),
+            "runs": found.studies[outcome].runs,
+        }
+        for outcome, one in found.forecasts.items()
+    ]
+    columns = [
+        Column("outcome"),
+        Column("score", "predicted", shows="value"),
+        Column("score", "95 % interval", shows="interval"),
+        Column("run", "95 % of single observations", shows="interval"),
+        *([Column("observed")] if found.observed else []),
+        Column("judge"),
+        Column("models"),
+        Column("observations"),
+        Column("runs"),
+    ]
+    simulations = sum(level.simulations for level in levels)
+    paid = "" if cost["cost"] is None else f", {cost['tokens']:,} tokens, ${cost['cost']}"
+    notes = [
+        f"Fitted on {found.source}, form {found.form}. Profile: {simulations} simulations{paid}.",
+        *(["It is part of the study, and was left out of it for this."] if found.observed else []),
+    ]
+    print_tables([Table("screen", f"{found.model} in the lab, predicted from how it plays", columns, rows, notes)])
+    _print_standings(found)
+    told = dict.fromkeys(note for one in found.studies.values() for note in one.notes)
+    for note in told:
+        out().print(note, style="dim", markup=False)
+    for doubt in found.doubts:
+        out().print(f"Warning: {doubt}", style="yellow", markup=False)
+    print_left_out(list(dict.fromkeys(left for one in found.studies.values() for left in one.left_out)))
+
+
+def _print_standings(found: _Found) -> None:
+    said: dict[str, list[str]] = {}
+    for outcome, one in found.standings.items():
+        z = ", ".join(f"{name} {value:+.1f}" for name, value in one.z.items())
+        together = "" if one.distance is None else f" Mahalanobis distance {one.distance:.1f} (p = {one.p:.2g})."
+        why = f": {'; '.join(one.reasons)}" if one.reasons else ""
+        reach = f"leverage {one.leverage:.2f} (fitted models: at most {one.largest_leverage:.2f})"
+        trust = " The prediction is an extrapolation: do not rely on it." if one.where == "far outside" else ""
+        text = f"lies {one.where} of the models that it was fitted on{why}.{trust}\n  z: {z}.{together} {reach}."
+        said.setdefault(text.replace("within of", "within the range of"), []).append(outcome)
+    for text, outcomes in said.items():
+        who = "It" if len(said) == 1 else f"For {', '.join(outcomes)} it"
+        out().print(f"{who} {text}", markup=False)

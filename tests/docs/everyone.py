@@ -1,0 +1,47 @@
+"""Who answers for the models that our pages name: scripted baselines behind a real HTTP server, by what is asked."""
+
+from __future__ import annotations
+
+import json
+from importlib import import_module
+
+from langchain_core.messages import AIMessage, BaseMessage
+
+from labmates.agents.players.base import FAMILIES
+from labmates.judges.reasons import SYSTEM as REASONS
+from labmates.models.scripted import make_baseline
+from labmates.models.scripted.prompt import read_step
+from labmates.models.scripted.referee import read_case
+from labmates.models.tokens import text_of
+from tests.support.openai_server import Answer, Behaviour, Json, answer_of, read_messages
+
+PLAYERS = {"behavioural": "fair-share", "dilemma": "equilibrium", "tournament": "tit-for-tat"}
+
+
+def everyone() -> Behaviour:
+    """Return the behaviour of a server that answers everything that labmates asks models."""
+    names = ("hasty", "referee", "author", *PLAYERS.values())
+    models = {name: make_baseline(name) for name in names}
+
+    async def behave(request: Json, number: int) -> Answer:
+        messages = read_messages(request["messages"])
+        if text_of(messages[0].content) == REASONS:
+            return answer_of(AIMessage(json.dumps({"labels": ["other"]})))
+        limit = request.get("max_tokens") or request.get("max_completion_tokens")
+        given = {"seed": request.get("seed"), "max_tokens": limit, "tools": request.get("tools")}
+        keywords = {name: value for name, value in given.items() if value is not None}
+        return answer_of(await models[_who(messages)].ainvoke(messages, **keywords))
+
+    return behave
+
+
+def _who(messages: list[BaseMessage]) -> str:
+    if read_step(messages).kind != "other":
+        return "hasty"
+    if read_case(messages) is not None:
+        return "referee"
+    for module in FAMILIES:
+        family = import_module(module).FAMILY
+        if family.read(messages) is not None:
+            return PLAYERS[family.name]
+    return "author"

@@ -1,0 +1,185 @@
+"""Runs ``labmates`` and Python in processes that need not import everything anew.
+
+``python -m tests.docs.forge SOCKET`` imports what commands need, once, and waits. For each connection it forks a
+process that takes over the caller's arguments, folder, environment and files, and does what a new process would do. The
+caller is a script of a few lines (`write_stand_ins`) that a shell finds by the names ``labmates`` and ``python``.
+
+Why: importing LangGraph, pandas and the like takes longer than most commands on our pages do.
+"""
+
+from __future__ import annotations
+
+import array
+import atexit
+import contextlib
+import gc
+import importlib
+import json
+import os
+import socket
+import sys
+import threading
+import traceback
+from pathlib import Path
+
+MODULES = [
+    "labmates.api",
+    "labmates.cli.summary",
+    "labmates.cli.progress",
+    "labmates.cli.analyze",
+    "labmates.cli.convergence",
+    "labmates.cli.ratings",
+    "labmates.cli.tournament",
+    "labmates.cli.populations",
+    "labmates.cli.reasons",
+    "labmates.cli.teamwork",
+    "labmates.cli.strategies",
+    "labmates.studies.study",
+    "labmates.studies.plan",
+    "labmates.studies.export",
+    "labmates.studies.judging",
+    "labmates.studies.calibration",
+    "labmates.workflows.science.run",
+    "labmates.workflows.game.run",
+    "labmates.workflows.dilemma.run",
+    "labmates.workflows.tournament.run",
+    "labmates.workflows.strategies.run",
+    "labmates.workflows.selfplay.run",
+    "labmates.workflows.evolution.run",
+    "labmates.models.openai_chat",
+    "labmates.models.scripted.diligent",
+    "labmates.models.scripted.hasty",
+    "labmates.agents.players",
+    "labmates.tasks.ecology",
+    "labmates.tasks.anomaly",
+    "labmates.analysis.figures",
+    "labmates.analysis.profile_figures",
+    "labmates.analysis.dilemma_figures",
+    "labmates.analysis.tournament_figures",
+    "labmates.analysis.population_figures",
+    "labmates.studies.sqlite_saver",
+    "langgraph.checkpoint.sqlite.aio",
+    "pandas",
+    "scipy.stats",
+    "scipy.optimize",
+    "highspy",
+    "matplotlib.figure",
+    "matplotlib.backends.backend_agg",
+    "alembic.command",
+    "sqlalchemy.dialects.sqlite",
+    "aiosqlite",
+    "openai.resources.chat",
+    "langchain_openai",
+    "rich.live",
+    "rich.progress",
+    "rich.table",
+]
+
+_CLIENT = """#!{python} -SEsB
+import array, json, os, socket, sys
+with socket.socket(socket.AF_UNIX) as line:
+    line.connect({address!r})
+    said = json.dumps([{what!r}, sys.argv[1:], os.getcwd(), dict(os.environ)]).encode()
+    line.sendmsg([len(said).to_bytes(4, "big")], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [0, 1, 2]))])
+    line.sendall(said)
+    code = line.recv(1)
+sys.exit(code[0] if code else 1)
+"""
+
+
+def write_stand_ins(folder: Path, address: Path) -> None:
+    """Write the commands ``labmates`` and ``python`` into a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for what in ("labmates", "python"):
+        script = folder / what
+        script.write_text(_CLIENT.format(python=sys.executable, address=str(address), what=what), encoding="utf-8")
+        script.chmod(0o755)
+
+
+def main(address: str) -> None:
+    """Wait for callers for ever."""
+    for module in MODULES:
+        importlib.import_module(module)
+    gc.freeze()
+    with socket.socket(socket.AF_UNIX) as door:
+        door.bind(address)
+        door.listen()
+        while True:
+            line, _ = door.accept()
+            if os.fork() == 0:
+                door.close()
+                _take_over(line)
+            line.close()
+            with contextlib.suppress(ChildProcessError):
+                while os.waitpid(-1, os.WNOHANG) != (0, 0):
+                    pass
+
+
+def _take_over(line: socket.socket) -> None:
+    """Do what the caller wants, and end the process."""
+    files = array.array("i")
+    size, [(_, _, data), *_], _, _ = line.recvmsg(4, socket.CMSG_LEN(3 * files.itemsize))
+    files.frombytes(data)
+    length = int.from_bytes(size, "big")
+    said = b""
+    while len(said) < length:
+        said += line.recv(length - len(said))
+    what, arguments, folder, environment = json.loads(said)
+    for number, file in enumerate(files):
+        os.dup2(file, number)
+        os.close(file)
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    sys.path[:0] = [path for path in environment.get("PYTHONPATH", "").split(os.pathsep) if path]
+    importlib.invalidate_caches()
+    code = 1
+    try:
+        code = _executed(what, arguments)
+    finally:
+        threading._shutdown()  # type: ignore[attr-defined]
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        line.send(bytes([code & 255]))
+        os._exit(code & 255)
+
+
+def _executed(what: str, arguments: list[str]) -> int:
+    try:
+        if what == "labmates":
+            from labmates.cli.main import main as labmates
+            from labmates.workflows import workshop
+
+            workshop._TRIALS = 0  # as in all tests: no sandbox is started ahead for a model that may not need it
+            sys.argv[:] = ["labmates", *map(_run_id, arguments)]
+            labmates(sys.argv[1:])
+        else:
+            import runpy
+
+            sys.argv[:] = arguments
+            sys.path.insert(0, str(Path(arguments[0]).resolve().parent))
+            runpy.run_path(arguments[0], run_name="__main__")
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+def _run_id(argument: str) -> str:
+    """Return an argument, and for RUN, which stands for an id on pages, the run that ended last; the lab's first."""
+    if argument != "RUN":
+        return argument
+    from labmates.records.database import store_url
+    from labmates.records.store import Store
+
+    store = Store(store_url(None), must_exist=True)
+    runs = [run for run in store.runs() if run.status == "completed"]
+    store.close()
+    return max(runs, key=lambda run: (run.kind == "science", run.started)).id
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,70 @@
+"""Every command and all Python on README and on the pages of documentation is executed."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import SHELL, Block, blocks_of, name_of, pages
+from tests.docs.walk import Walk
+from tests.support.postgres import database
+
+NOT_RUN: dict[str, list[str]] = {}
+"""By page, the reasons of all blocks that are not executed, in order: whoever adds one has to add it here too."""
+
+WALKED = [page for page in pages() if any(block.language in (*SHELL, "python") for block in blocks_of(page))]
+
+
+@pytest.mark.slow
+@pytest.mark.needs("docker")
+@pytest.mark.needs("postgres")
+@pytest.mark.needs("bubblewrap")
+@pytest.mark.parametrize("page", WALKED, ids=name_of)
+def test_what_a_page_shows_works(page: Path, forge: Path, models: str, tmp_path: Path) -> None:
+    with database() as url:
+        walk = Walk(tmp_path, forge, models, url)
+        walk.prepare()
+        blocks = list(blocks_of(page))
+        walk.write_files(blocks)
+        for block in blocks:
+            walk.run(block)
+        walk.run_python(blocks)
+    shutil.rmtree(tmp_path)
+
+
+def test_only_what_is_listed_here_is_not_executed() -> None:
+    found: dict[str, list[str]] = {}
+    for page in pages():
+        for block in blocks_of(page):
+            if block.not_run:
+                found.setdefault(block.page, []).append(block.not_run)
+    assert found == NOT_RUN
+
+
+def test_a_comment_that_replaces_what_is_not_there_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.docs.pages.ROOT", tmp_path)
+    page = tmp_path / "page.md"
+    page.write_text("<!-- instead: --replicates 5 => --replicates 1 -->\n```sh\nlabmates run game\n```\n")
+    with pytest.raises(ValueError, match="not in the block"):
+        list(blocks_of(page))
+
+
+def test_a_command_that_fails_and_output_that_is_not_printed_are_noticed(tmp_path: Path, forge: Path) -> None:
+    walk = Walk(tmp_path, forge, "http://127.0.0.1:9/v1", "")
+    walk.prepare()
+    for text, wrong in (("$ labmates tasks show no-such-task\n", "exit code 2"), ("$ echo two\nthree\n", "three")):
+        with pytest.raises(AssertionError, match=wrong):
+            walk.run(Block("page", 1, "console", text, text))
+    walk.run(Block("page", 1, "console", "", "$ printf '1 of 7\\nand 2\\n'\n8 of 9\n…\n"))
+
+
+def test_commands_of_pages_that_are_forked_print_what_a_new_process_prints(tmp_path: Path, forge: Path) -> None:
+    walk = Walk(tmp_path, forge, "http://127.0.0.1:9/v1", "")
+    walk.prepare()
+    script = "labmates games show o-ring > forked.txt; python -m labmates.cli.main games show o-ring > new.txt"
+    real = script.replace("python", sys.executable)
+    walk.run(Block("page", 1, "sh", real, real))
+    assert (tmp_path / "forked.txt").read_text() == (tmp_path / "new.txt").read_text() != ""

@@ -1,0 +1,36 @@
+"""The scripts in ``examples/`` run offline, and print what they are about."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import Block
+from tests.docs.walk import Walk
+from tests.support.plugins import ROOT
+
+PRINTED = {
+    "analyse_store": ["What all others give, round by round", "scripted:defect", "10.0   7.0   5.0"],
+    "compare_baselines": ["verified accuracy", "scripted:diligent less scripted:hasty"],
+    "custom_judge": ["scripted:diligent", "say how sure they are", "unscored"],
+    "new_game": ["Problems: none", "Secure equilibrium: 10   best for all: 0", "scripted:conditional"],
+    "new_mechanism": ["Problems: none", "   1                             yes               1.50             1.50"],
+    "strategies_population": ["100% exploitative   1.01", "evolutions"],
+}
+"""By script, what has to stand in its output."""
+
+
+def test_every_example_is_executed() -> None:
+    assert sorted(PRINTED) == sorted(script.stem for script in (ROOT / "examples").glob("*.py"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PRINTED)
+def test_an_example_runs_offline(name: str, forge: Path, tmp_path: Path) -> None:
+    walk = Walk(tmp_path, forge, "http://127.0.0.1:9/v1", "")
+    walk.prepare()
+    command = f"python examples/{name}.py"
+    printed = walk.shell(command, Block("examples", 1, "sh", command, command))
+    for text in PRINTED[name]:
+        assert text in printed

@@ -1,0 +1,144 @@
+"""The site of documentation builds without a warning, asks no other host, and can be used by everybody."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from labmates.cli.main import VERBS
+from labmates.records.run import RunRecord, Usage
+from labmates.records.view import run_json
+from labmates.workflows.kinds import KINDS
+from tests.support.plugins import ROOT
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+pytestmark = pytest.mark.slow
+LOOKED_AT = ("index", "tutorial", "reference/conditions/science", "explanations/ratings", "reference/commands/study")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of the site, built with warnings as errors."""
+    folder = tmp_path_factory.mktemp("site")
+    done = build(ROOT / "mkdocs.yml", folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+def build(config: Path, folder: Path) -> subprocess.CompletedProcess[str]:
+    mkdocs = Path(sys.executable).with_name("mkdocs")
+    command = [str(mkdocs), "build", "--strict", "--config-file", str(config), "--site-dir", str(folder)]
+    quiet = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    return subprocess.run(command, cwd=ROOT, env=quiet, capture_output=True, text=True, timeout=170, check=False)
+
+
+def test_the_reference_has_every_verb_kind_and_key(site: Path) -> None:
+    for verb in VERBS:
+        assert (site / "reference" / "commands" / f"{verb}.html").is_file()
+    for kind in KINDS.names():
+        page = (site / "reference" / "conditions" / f"{kind}.html").read_text(encoding="utf-8")
+        for name, field in KINDS.get(kind).condition.model_fields.items():
+            assert f"<code>{name}</code>" in page
+            assert field.description
+    record = (site / "reference" / "record.html").read_text(encoding="utf-8")
+    sample = RunRecord(id="", kind="", key="", replicate=0, seed=0, condition={}, models=[])
+    for key in (*run_json(sample, []), *vars(Usage())):
+        row = re.search(rf"<td><code>{key}</code></td>\s*<td>(.*?)</td>", record, re.DOTALL)
+        assert row is not None
+        assert row[1].strip() or key == "scores"
+
+
+def test_no_page_loads_anything_from_another_host(site: Path) -> None:
+    elsewhere = r"""=["']?(?:https?:)?//"""
+    loads = re.compile(rf"(?:src|srcset|data|action){elsewhere}|<link[^>]+href{elsewhere}|@import|url\((?:https?:)?//")
+    for file in (*site.rglob("*.html"), *site.rglob("*.css")):
+        found = loads.search(file.read_text(encoding="utf-8"))
+        assert found is None, f"{file}: {found}"
+
+
+def test_formulas_are_drawn_without_a_script(site: Path) -> None:
+    page = (site / "explanations" / "ratings.html").read_text(encoding="utf-8")
+    assert page.count("<math") >= 8
+    assert "arithmatex" not in page
+    for file in site.rglob("*.html"):
+        assert "$$" not in re.sub(r"<(code|pre)\b.*?</\1>", "", file.read_text(encoding="utf-8"), flags=re.DOTALL)
+
+
+def test_a_page_that_stands_nowhere_in_the_navigation_is_an_error(tmp_path: Path) -> None:
+    config = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    (folder / "index.md").write_text("# Home\n")
+    (folder / "forgotten.md").write_text("# Forgotten\n[nowhere](nowhere.md)\n")
+    validation = config[config.index("validation:") : config.index("# A new page")]
+    small = tmp_path / "mkdocs.yml"
+    small.write_text(f"site_name: small\n{validation}\nnav: [index.md]\n")
+    done = build(small, tmp_path / "site")
+    assert done.returncode != 0
+    assert "forgotten.md" in done.stderr
+    assert "nowhere.md" in done.stderr
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Return Debian's Chromium."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
+
+
+def opened(browser: Browser, site: Path, page: str, **options: Any) -> tuple[Page, list[str]]:
+    """Open a page from its file and return it with the addresses elsewhere that it asked for."""
+    tab = browser.new_context(**options).new_page()
+    asked: list[str] = []
+    tab.on("request", lambda request: None if request.url.startswith(("file:", "data:")) else asked.append(request.url))
+    tab.goto((site / f"{page}.html").as_uri())
+    tab.wait_for_selector("html.js")
+    return tab, asked
+
+
+@pytest.mark.needs("browser")
+def test_search_works_from_files_and_asks_nobody(browser: Browser, site: Path) -> None:
+    tab, asked = opened(browser, site, "reference/settings")
+    tab.click("input.md-search__input")
+    tab.wait_for_selector("iframe[title=search]", state="attached")
+    tab.keyboard.type("deviation rating")
+    tab.wait_for_selector(".md-search-result__link")
+    found = [link.get_attribute("href") or "" for link in tab.locator(".md-search-result__link").all()]
+    assert any("explanations/ratings.html" in link for link in found)
+    assert asked == []
+    tab.context.close()
+
+
+@pytest.mark.needs("browser")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pages_have_no_serious_fault_of_accessibility(browser: Browser, site: Path, scheme: str) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    for page in LOOKED_AT:
+        tab, _ = opened(browser, site, page, color_scheme=scheme, reduced_motion="reduce")
+        found = Axe().run(tab).response["violations"]
+        serious = [one for one in found if one["impact"] in ("serious", "critical")]
+        told = [(one["id"], [node["html"] for node in one["nodes"]][:3]) for one in serious]
+        assert told == [], f"{page}, {scheme}"
+        tab.context.close()
+
+
+@pytest.mark.needs("browser")
+def test_nothing_is_wider_than_a_phone(browser: Browser, site: Path) -> None:
+    for page in LOOKED_AT:
+        tab, _ = opened(browser, site, page, viewport={"width": 375, "height": 800})
+        assert tab.evaluate("document.documentElement.scrollWidth") <= 375, page
+        tab.context.close()

@@ -1,0 +1,73 @@
+"""Every graph in ``langgraph.json``, loaded as LangGraph's server does: by file and name."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from labmates.errors import UsageError
+from labmates.workflows.kinds import KINDS
+from tests.support.plugins import ROOT
+
+EXPORTED = json.loads((ROOT / "langgraph.json").read_text())["graphs"]
+CONDITIONS: dict[str, dict[str, Any]] = {
+    "science": {"task": "anomaly", "difficulty": "easy", "model": "scripted:hasty"},
+    "game": {"game": "weakest-link", "model": "scripted:cooperate", "group_size": 3},
+    "dilemma": {"game": "prisoners", "mechanism": "repetition(rounds=2)", "entrants": ["scripted:grim"]},
+    "tournament": {"structure": "gc", "model": "scripted:grim", "rounds": 2, "critique_turns": 0},
+}
+DRAWN = {
+    "science": ("data_lead", "lead_author"),
+    "game": ("deliberate", "decide", "sanction", "settle"),
+    "dilemma": ("prepare", "match", "ask"),
+    "tournament": ("pairing", "payoffs"),
+}
+METRIC = {"science": "completeness", "game": "level", "dilemma": "cooperation_rate", "tournament": "cooperation"}
+
+
+def load(name: str) -> Any:
+    path, _, attribute = EXPORTED[name]["path"].partition(":")
+    spec = importlib.util.spec_from_file_location(f"exported_{name}", ROOT / path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return getattr(module, attribute)
+
+
+def test_langgraph_s_own_command_line_finds_no_fault_with_the_file() -> None:
+    langgraph = Path(sys.executable).with_name("langgraph")
+    done = subprocess.run([langgraph, "validate"], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_kind_whose_runs_are_graphs_of_model_calls_is_exported() -> None:
+    without = {"selfplay", "evolution", "strategies"}  # plain functions: no graph to look at
+    assert set(EXPORTED) == set(KINDS.names()) - without
+
+
+@pytest.mark.parametrize("name", EXPORTED)
+async def test_an_exported_graph_has_its_name_draws_its_inner_graph_and_runs(name: str) -> None:
+    graph = load(name)
+    assert graph.name == name
+    assert graph.checkpointer is None
+    drawing = graph.get_graph(xray=True).draw_mermaid()
+    for node in DRAWN[name]:
+        assert node in drawing
+    assert set(graph.get_input_jsonschema()["properties"]) == {"condition", "seed"}
+    assert "metrics" in graph.get_output_jsonschema()["properties"]
+    result = await graph.ainvoke({"condition": CONDITIONS[name], "seed": 1})
+    assert METRIC[name] in result["metrics"]
+
+
+@pytest.mark.parametrize("name", EXPORTED)
+async def test_a_wrong_condition_is_told(name: str) -> None:
+    with pytest.raises(UsageError, match="no_such_parameter"):
+        await load(name).ainvoke({"condition": {**CONDITIONS[name], "no_such_parameter": 1}})
