@@ -7,6 +7,7 @@ itself. Where a coefficient is not defined (nothing varies) it is NaN.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,21 +86,22 @@ def krippendorff_alpha(ratings: Floats, weights: Floats) -> Floats:
     times n / (n - 1). A resample has its own ranks.
     """
     pairable = (~np.isnan(ratings)).sum(axis=0) > 1
+    from scipy.sparse import coo_array
+
     values, kept = ratings[:, pairable], weights[:, pairable]
     rated = ~np.isnan(values)
     number = rated.sum(axis=0).astype(float)
     # Values that differ by rounding alone are the same.
     levels, flat = np.unique(np.round(np.where(rated, values, 0.0), 9), return_inverse=True)
     places = flat.reshape(values.shape)
-    counts = np.zeros((values.shape[1], len(levels)))
-    for judge in range(len(values)):
-        units = np.flatnonzero(rated[judge])
-        counts[units, places[judge, units]] += 1
+    judges, units = np.nonzero(rated)
+    # Sparse: scores of thousands of runs may all differ.
+    counts = coo_array((np.ones(len(units)), (places[judges, units], units)), (len(levels), values.shape[1])).tocsr()
     found = [_alpha_of_ranks(some, places, rated, number, counts) for some in _parts(kept)]
     return np.concatenate(found)
 
 
-_AT_ONCE = 4_000_000
+_AT_ONCE = 1_000_000
 
 
 def _parts(weights: Floats) -> list[Floats]:
@@ -108,10 +110,10 @@ def _parts(weights: Floats) -> list[Floats]:
 
 
 def _alpha_of_ranks(
-    weights: Floats, places: NDArray[np.intp], rated: NDArray[np.bool_], number: Floats, counts: Floats
+    weights: Floats, places: NDArray[np.intp], rated: NDArray[np.bool_], number: Floats, counts: Any
 ) -> Floats:
     total = weights @ number
-    marginals = weights @ counts
+    marginals = (counts @ weights.T).T
     with np.errstate(invalid="ignore", divide="ignore"):
         # As shares of all ratings, so that the scale does not depend on their number.
         ranks = (np.cumsum(marginals, axis=1) - marginals / 2) / total[:, None]

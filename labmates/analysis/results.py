@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from labmates.analysis.figures import COLOURS, GREY, MARKERS, new_figure
 from labmates.analysis.student import mean_interval
-from labmates.analysis.tables import Column, Table
+from labmates.analysis.tables import MISSING, Column, Table
 from labmates.records.run import ENDED, RunRecord
+from labmates.records.view import flatten
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -53,7 +54,8 @@ class Cell:
     @property
     def label(self) -> str:
         """What tells its condition from others, beside models."""
-        return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in self.varies.items())
+        told = {name.split(".")[-1]: value for name, value in self.varies.items() if value != MISSING}
+        return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in told.items())
 
 
 def mean_of(values: Sequence[float]) -> Mean | None:
@@ -65,19 +67,27 @@ def mean_of(values: Sequence[float]) -> Mean | None:
 
 
 def varying(runs: Iterable[RunRecord]) -> list[str]:
-    """Return the parameters in which the conditions of runs differ, but for models and prices.
+    """Return the parameters in which the conditions of runs differ, but for models and prices; parts joined by dots.
 
     One that follows from another (a game's rules from its name) is left out.
     """
-    conditions = list({run.key: run.condition for run in runs}.values())
+    conditions = [_flat(condition) for condition in {run.key: run.condition for run in runs}.values()]
     names = list(dict.fromkeys(name for condition in conditions for name in condition))
     values = {name: [json.dumps(one.get(name), sort_keys=True) for one in conditions] for name in names}
     kept: list[str] = []
     for name in names:
         follows = any(len(set(zip(values[one], values[name], strict=True))) == len(set(values[one])) for one in kept)
-        if name not in _OF_MODELS and len(set(values[name])) > 1 and not follows:
+        if name.split(".")[0] not in _OF_MODELS and len(set(values[name])) > 1 and not follows:
             kept.append(name)
     return kept
+
+
+def _flat(condition: Mapping[str, Any]) -> dict[str, Any]:
+    row: dict[str, Any] = {}
+    for name, value in condition.items():
+        # What is described in a file goes by its name.
+        flatten(name, value["name"] if isinstance(value, Mapping) and "name" in value else value, row)
+    return row
 
 
 def models_of(run: RunRecord) -> str:
@@ -99,7 +109,7 @@ def cells(runs: Sequence[RunRecord], metrics: Sequence[str]) -> list[Cell]:
     found = [
         Cell(
             models_of(group[0]),
-            {name: told(group[0].condition.get(name)) for name in names},
+            {name: told(_flat(group[0].condition).get(name)) for name in names},
             len(group),
             _means(group, metrics),
         )
@@ -124,9 +134,7 @@ def told(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if value is None:
-        return "–"
-    if isinstance(value, Mapping) and "name" in value:
-        value = value["name"]
+        return MISSING
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 60 else f"{text[:57]}…"
 
@@ -151,18 +159,22 @@ def results_table(name: str, title: str, found: Sequence[Cell], metrics: Sequenc
     if fewer:
         notes.append(f"{fewer} of the means are of fewer runs than their row: the others have no such number.")
     varies = list(found[0].varies) if found else []
-    columns = [Column("models"), *map(Column, varies), Column("runs")]
+    columns = [
+        Column("models"),
+        *(Column(name, name.split(".")[-1].replace("_", " ")) for name in varies),
+        Column("runs"),
+    ]
     return Table(name, title, [*columns, *(Column(metric, form=".3f", shows="both") for metric in shown)], rows, notes)
 
 
 def results_figure(found: Sequence[Cell], metric: str) -> Figure | None:
-    """Draw the means of a metric; None if there are none, or more than can be told apart."""
+    """Draw the means of a metric; None if there are fewer than two, or more than can be told apart."""
     with_it = [cell for cell in found if metric in cell.means]
     labels = list(dict.fromkeys(cell.label for cell in with_it))
     models = list(dict.fromkeys(cell.models for cell in found))
     apart = len(labels) > 1 and len(models) <= len(COLOURS)
     rows = labels if apart else list(dict.fromkeys(_row(cell) for cell in with_it))
-    if not 1 <= len(rows) <= MOST_ROWS:
+    if len(with_it) < 2 or len(rows) > MOST_ROWS:
         return None
     figure, [axes] = new_figure(7.2, 1.3 + len(rows) * (0.32 + 0.1 * (len(models) - 1) * apart))
     for place, model in enumerate(models):

@@ -25,7 +25,7 @@ def print_summary(store: Store, runs: list[RunRecord]) -> None:
         print_run(store, runs[0])
     else:
         table = Table(box=None, pad_edge=False)
-        shown = headline(runs[0].kind)
+        shown = KINDS.get(runs[0].kind).shown
         for heading in ("run", "seed", "status", *(name.replace("_", " ") for name in shown), "spent", "seconds"):
             table.add_column(heading, justify="left" if heading in ("run", "status") else "right")
         for run in runs:
@@ -36,12 +36,6 @@ def print_summary(store: Store, runs: list[RunRecord]) -> None:
     hint = runs[0].id if len(runs) == 1 else "RUN"
     report = f"      the report: labmates show {hint} --report" if KINDS.get(runs[0].kind).report else ""
     out().print(f"\nThe whole story: labmates show {hint}{report}", markup=False)
-
-
-def headline(kind: str) -> tuple[str, ...]:
-    """Return the metrics that tables of runs of a kind show."""
-    found = KINDS.get(kind)
-    return found.headline or found.metrics[:3]
 
 
 def print_run(store: Store, run: RunRecord) -> None:

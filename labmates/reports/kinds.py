@@ -7,9 +7,11 @@ from typing import Final
 
 from labmates.analysis.figures import has_figures
 from labmates.analysis.tables import Column, Table
+from labmates.errors import UsageError
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
 from labmates.reports.parts import Part, Picture, picture
+from labmates.workflows.kinds import KINDS
 
 MOST_FIGURES = 12
 
@@ -53,7 +55,32 @@ def _science(store: Store, runs: Sequence[RunRecord]) -> Part | None:
         "The newest score of each judge. Unscored runs count in no mean: a judge that can't score says so. In "
         "brackets: 95 % intervals (Student's t over runs)."
     ]
-    return Part("Scores by judge", tables=(Table("scores", "Scores by judge", columns, rows, notes),)) if rows else None
+    tables = [Table("scores", "Scores by judge", columns, rows, notes)] if rows else []
+    tables += [*_seats(store, runs), *_beside_solo(store, runs)]
+    return Part("Scores and teams", tables=tuple(tables)) if tables else None
+
+
+def _seats(store: Store, runs: Sequence[RunRecord]) -> Iterator[Table]:
+    """Yield ratings of models on the teams' seats by each score whose every seating was played."""
+    from labmates.analysis.teams import rate_teams, teams_table
+    from labmates.studies.seatings import seat_games
+
+    if not any(run.condition.get("model_for") for run in runs):
+        return
+    for metric in KINDS.get("science").metrics[:3]:
+        try:
+            games = [game for game in seat_games(store, runs, metric=metric) if not game.missing()]
+        except UsageError:
+            continue  # nothing has this metric
+        if rated := [rate_teams(game) for game in games if len(game.models) > 1]:
+            yield teams_table(rated, metric)
+
+
+def _beside_solo(store: Store, runs: Sequence[RunRecord]) -> Iterator[Table]:
+    from labmates.analysis.teamwork import judged_runs, teamwork, teamwork_table
+
+    if any(run.condition.get("solo") for run in runs):
+        yield teamwork_table(teamwork(judged_runs(store, runs)))
 
 
 def _game(_store: Store, runs: Sequence[RunRecord]) -> Part | None:

@@ -29,12 +29,6 @@ def is_baseline(model: str) -> bool:
     return model.startswith(BASELINE)
 
 
-def headline(kind: str) -> tuple[str, ...]:
-    """Return the metrics that tables of runs of a kind show."""
-    found = KINDS.get(kind)
-    return found.headline or found.metrics[:3]
-
-
 def date(seconds: float) -> str:
     """Return a time as people read it."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC") if seconds else "–"
@@ -115,7 +109,7 @@ def how_they_ended(runs: Sequence[RunRecord], planned: Mapping[str, int], attemp
 
 def results(kind: str, runs: Sequence[RunRecord]) -> Part:
     """Return the metrics of runs of a kind by model and by condition, with figures."""
-    metrics = headline(kind)
+    metrics = KINDS.get(kind).shown
     others = [name for name in dict.fromkeys(name for run in runs for name in run.metrics) if name not in metrics]
     ended = [run for run in runs if run.status in ENDED]
     if not ended:
@@ -205,7 +199,7 @@ def by_kind(runs: Iterable[RunRecord]) -> dict[str, list[RunRecord]]:
 
 def _parameters(kind: str, runs: Sequence[RunRecord]) -> Table:
     conditions = {run.key: run.condition for run in runs}
-    differ = varying(runs)
+    differ = {name.split(".")[0] for name in varying(runs)}
     names = list(dict.fromkeys(name for condition in conditions.values() for name in condition))
     rows = [
         {
@@ -233,7 +227,7 @@ def _mixed(ended: Sequence[RunRecord]) -> list[str]:
     differ = varying(ended)
     if not differ:
         return []
-    names = ", ".join(name.replace("_", " ") for name in differ)
+    names = ", ".join(name.split(".")[-1].replace("_", " ") for name in differ)
     return [f"Runs of all conditions together ({names}): models compare only where they had the same conditions."]
 
 

@@ -135,6 +135,11 @@ class Kind:
     exact_calls: bool = False
     spread: Mapping[str, float] = field(default_factory=dict)
 
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """The metrics that tables of runs show."""
+        return self.headline or self.metrics[:3]
+
 
 KINDS: Registry[Kind] = Registry(
     "kind",

@@ -56,7 +56,7 @@ def test_on_any_seat_a_model_is_worth_its_mean_over_seats() -> None:
     np.testing.assert_allclose(found["deviation"], worth - worth.max(), atol=1e-7)
 
 
-@settings(max_examples=15)
+@settings(max_examples=4)
 @given(st.integers(0, 2**31), st.integers(2, 3), st.integers(2, 3))
 def test_the_symmetrised_game_is_rated_as_dilemmas_are(seed: int, models: int, seats: int) -> None:
     payoffs = np.random.default_rng(seed).random((models,) * seats)
@@ -69,7 +69,7 @@ def test_the_symmetrised_game_is_rated_as_dilemmas_are(seed: int, models: int, s
     np.testing.assert_allclose(found["deviation"], deviation_ratings(same))
 
 
-@settings(max_examples=15)
+@settings(max_examples=4)
 @given(st.integers(0, 2**31))
 def test_ratings_follow_models_and_seats_however_they_are_ordered(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -90,16 +90,17 @@ def test_joint_ratings_know_a_dominated_choice_of_each_player() -> None:
 
 
 def test_intervals_hold_the_truth_and_are_over_data_sets_where_these_are_shared() -> None:
-    truth = seat_ratings(additive(WORTH)[None])["mean"][0]
-    found = rate_teams(played(additive(WORTH), seeds=8, noise=0.05), resamples=200)
+    payoffs = additive(WORTH[:3, :2])
+    truth = seat_ratings(payoffs[None])["mean"][0]
+    found = rate_teams(played(payoffs, seeds=8, noise=0.05), resamples=100)
     assert found.resampled == "seed"
     assert found.low is not None
     assert found.high is not None
     inside = (found.low["mean"] <= truth) & (truth <= found.high["mean"])
     assert inside.mean() > 0.8
-    game = played(additive(WORTH), noise=0.05)
+    game = played(payoffs, noise=0.05)
     scores = {who: [(seed + sum(who), value) for seed, value in some] for who, some in game.scores.items()}
-    assert rate_teams(SeatGame({}, SEATS, game.models, scores), resamples=20).resampled == "run"
+    assert rate_teams(SeatGame({}, SEATS[:3], game.models, scores), resamples=10).resampled == "run"
 
 
 def test_a_single_play_has_no_interval_and_says_so() -> None:

@@ -37,7 +37,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def test_each_seat_and_any_is_rated(labmates: Labmates, store: Store) -> None:
-    rows = labmates("analyze", "teams", "--json").records
+    rows = labmates("analyze", "teams", "--resamples", "20", "--json").records
     found = {(row["seat"], row["model"]): row for row in rows}
     assert len(found) == 10
     assert found["data", MODELS[0]]["mean"] - found["data", MODELS[1]]["mean"] == pytest.approx(0.4)
@@ -47,13 +47,13 @@ def test_each_seat_and_any_is_rated(labmates: Labmates, store: Store) -> None:
     assert (
         found["data", MODELS[0]]["mean_low"] < found["data", MODELS[0]]["mean"] < found["data", MODELS[0]]["mean_high"]
     )
-    shown = labmates("analyze", "teams", "--out", "teams.tex")
+    shown = labmates("analyze", "teams", "--resamples", "10", "--out", "teams.tex")
     assert "data sets (seeds)" in shown.out
     assert (labmates.folder / "teams.tex").is_file()
 
 
 def test_the_score_of_a_judge_can_be_the_payoff(labmates: Labmates, store: Store) -> None:
-    rows = labmates("analyze", "teams", "--judge", "verified", "--json").records
+    rows = labmates("analyze", "teams", "--judge", "verified", "--resamples", "10", "--json").records
     found = {(row["seat"], row["model"]): row for row in rows}
     assert found["data", MODELS[0]]["deviation"] == pytest.approx(-0.4, abs=1e-6)
     for more, why in (
