@@ -49,6 +49,6 @@ judge([run.id for run in runs], ["care"], store=STORE)
 
 scores = load_scores(STORE)
 for run in runs:
-    [own] = scores[(scores.run == run.id) & (scores.judge == "care")].itertuples()
-    value = "unscored" if own.value != own.value else f"{own.value:.2f}"
-    print(f"{run.models[0]:<20} care {value:<9} {own.reason}")
+    own = scores[(scores.run == run.id) & (scores.judge == "care")].iloc[0]
+    value = "unscored" if own.isna()["value"] else f"{own['value']:.2f}"
+    print(f"{run.models[0]:<20} care {value:<9} {own['reason']}")

@@ -35,6 +35,6 @@ for share, welfare, low, high in mixed(store, selfplay).points:
 
 [evolution] = evolved(store, evolutions)
 print(f"\nAfter {evolution.generations:.0f} generations: cooperation {evolution.cooperation:.0%}")
-for gene, runs in evolution.winners.items():
+for gene, runs in evolution.winners:
     print(f"{gene} won {runs} of {evolution.runs} evolutions")
 store.close()
