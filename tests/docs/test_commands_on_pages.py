@@ -12,7 +12,28 @@ from tests.docs.pages import SHELL, Block, blocks_of, name_of, pages
 from tests.docs.walk import Walk
 from tests.support.postgres import database
 
-NOT_RUN: dict[str, list[str]] = {}
+NOT_RUN: dict[str, list[str]] = {
+    "docs/howto/debugging.md": [
+        "needs a key of LangSmith",
+        "needs langgraph-cli[inmem], and a browser at LangChain's site",
+    ],
+    "docs/howto/documentation.md": ["tests/docs/test_site.py builds the site"],
+    "docs/howto/own-server.md": [
+        "needs a graphics card and the weights of a model",
+        "needs Ollama and the weights of a model",
+        "needs llama.cpp and the weights of a model",
+    ],
+    "docs/index.md": ["the README has the same command, with what it prints"],
+    "docs/plugins.md": ["the page on adding a task, which has the same commands, does it"],
+    "docs/reproduction/super-additive.md": ["the page on tournaments has the same commands"],
+    "docs/studies/clusters.md": [
+        "needs other machines",
+        "needs a Slurm cluster",
+        "Ray takes a minute; tests/studies/test_ray_executor.py runs studies on it",
+        "needs other machines",
+        "needs a Kubernetes cluster",
+    ],
+}
 """By page, the reasons of all blocks that are not executed, in order: whoever adds one has to add it here too."""
 
 WALKED = [page for page in pages() if any(block.language in (*SHELL, "python") for block in blocks_of(page))]
