@@ -12,6 +12,8 @@ from tests.docs.pages import SHELL, Block, blocks_of, name_of, pages
 from tests.docs.walk import Walk
 from tests.support.postgres import database
 
+pytestmark = pytest.mark.xdist_group("pages")  # one process that commands are forked from is enough
+
 NOT_RUN: dict[str, list[str]] = {
     "docs/howto/debugging.md": [
         "needs a key of LangSmith",
