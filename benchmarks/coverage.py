@@ -1,6 +1,7 @@
 """How often 95 % intervals hold the truth, over many simulated studies: the paper's specification and the robust one.
 
     python -m benchmarks.coverage --studies 100 --json coverage.json
+    python -m benchmarks.coverage --experiment prediction --setting T7/0.8/0.5
 
 Each study is simulated with the coefficients that the paper published and with models that differ beyond their
 predictors. Studies run in processes beside each other; one takes some seconds.
@@ -22,11 +23,18 @@ import numpy as np
 import pandas as pd
 
 from labmates.analysis.bayes.fit import SPECIFICATIONS, fit
+from labmates.analysis.bayes.prediction import fit_prediction
+from labmates.analysis.bayes.prediction_density import FORMS
+from labmates.analysis.bayes.prediction_simulation import GAMES, simulate_prediction
 from labmates.analysis.bayes.simulate import CLUSTERED, INDEPENDENT, MILD, Truth, proximity_design, simulated_cells
+from labmates.games.base import Array
 from labmates.models.roster import roster
 
 PROXIMITY: dict[str, Truth] = {"clustered": CLUSTERED, "mild": MILD, "independent": INDEPENDENT}
 DRAWS = 1500
+FEW = 600
+LEFT_OUT = "qwen3.5-4b"
+"""Of the paper's 35 models, the one that its prediction of lab outcomes leaves out."""
 
 
 @dataclass(frozen=True)
@@ -70,8 +78,49 @@ def proximity(setting: str, seed: int) -> list[Held]:
     return found
 
 
+def prediction(setting: str, seed: int) -> list[Held]:
+    """Simulate one study of lab outcomes and fit all forms to it.
+
+    A setting is effects, correlation of dispositions, and ω/τ: ``null/0.8/0.5``, or ``T7/0.95/1`` with the published
+    effects; a fourth part is an outcome other than quality.
+    """
+    effects, correlation, between, *outcome = setting.split("/")
+    study = simulate_prediction(
+        np.random.default_rng([seed, 7]),
+        *outcome,
+        effects=[0.0] * len(GAMES) if effects == "null" else None,
+        between=float(between),
+        correlation=float(correlation),
+        benchmarks=_controls(),
+    )
+    found = []
+    for form in FORMS:
+        start = time.process_time()
+        posterior = fit_prediction(study.data, form, draws=FEW, starts=1, seed=seed).posterior
+        seconds = time.process_time() - start
+        k_hat = posterior.diagnostics.k_hat or 0.0
+        for game, value in zip(GAMES, study.truth.games, strict=True):
+            one = posterior.summaries[game]
+            held = one.low <= value <= one.high
+            found.append(Held(form, game, held, one.credible, one.high - one.low, k_hat, seconds))
+    return found
+
+
+@cache
+def _controls() -> Array:
+    """Return IFEval, MMLU-Pro, log10 of the size and whether it thinks, of the paper's 34 models."""
+    kept = [one for one in roster() if one.name != LEFT_OUT]
+    return np.array([[one.ifeval, one.mmlu_pro, np.log10(one.size), one.thinking] for one in kept], dtype=float)
+
+
 EXPERIMENTS: dict[str, tuple[Callable[[str, int], list[Held]], tuple[str, ...]]] = {
     "proximity": (proximity, ("clustered", "mild")),
+    "prediction": (
+        prediction,
+        tuple(
+            f"{true}/{corr}/{omega}" for omega in (0, 0.25, 0.5, 1) for corr in (0.8, 0.95) for true in ("null", "T7")
+        ),
+    ),
 }
 """What simulates and fits one study, and its settings by default."""
 
@@ -108,6 +157,7 @@ def show(table: pd.DataFrame) -> None:
         mine = table[table["setting"] == setting]
         wide = mine.pivot_table(index="specification", columns="name", values="coverage", sort=False)
         wide.insert(0, "all", mine.groupby("specification")["coverage"].mean())
+        wide.insert(1, "credible", mine.groupby("specification")["credible"].mean())
         print(f"\n{setting}: share of {int(mine['studies'].iloc[0])} studies whose 95 % interval holds the truth")
         print(wide.round(2).to_string())
         cost = mine.groupby("specification", sort=False).agg(k_hat=("worst_k_hat", "max"), seconds=("seconds", "mean"))

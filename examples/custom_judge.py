@@ -6,6 +6,8 @@ value beside them, and scores runs that are in the store already: nothing is exe
 
 import re
 
+import pandas as pd
+
 import labmates
 from labmates.api import judge, load_scores
 from labmates.judges.base import Report, Score
@@ -49,6 +51,6 @@ judge([run.id for run in runs], ["care"], store=STORE)
 
 scores = load_scores(STORE)
 for run in runs:
-    own = scores[(scores.run == run.id) & (scores.judge == "care")].iloc[0]
-    value = "unscored" if own.isna()["value"] else f"{own['value']:.2f}"
+    [own] = scores[(scores.run == run.id) & (scores.judge == "care")].to_dict("records")
+    value = "unscored" if pd.isna(own["value"]) else f"{own['value']:.2f}"
     print(f"{run.models[0]:<20} care {value:<9} {own['reason']}")

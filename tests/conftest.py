@@ -9,9 +9,12 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
+
+from labmates.registry import Registry
 
 settings.register_profile("labmates", deadline=None)  # the first example of a test may import and compute a lot
 settings.load_profile("labmates")
@@ -70,6 +73,19 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def no_sandboxes_on_trial(monkeypatch: pytest.MonkeyPatch) -> None:
     """Start no sandbox ahead for a model that may never need it: most models of tests never do, and starts are dear."""
     monkeypatch.setattr("labmates.workflows.workshop._TRIALS", 0)
+
+
+@pytest.fixture(autouse=True)
+def registered_for_one_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let what a test registers be there for this test alone."""
+    register = Registry.register
+
+    def register_for_now(self: Registry[Any], name: str, entry: Any) -> None:
+        monkeypatch.setattr(self, "_loaded", dict(self._loaded))
+        monkeypatch.setattr(self, "_replaced", set(self._replaced))
+        register(self, name, entry)
+
+    monkeypatch.setattr(Registry, "register", register_for_now)
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.needs("postgres"))])

@@ -14,7 +14,7 @@ are needed (column generation), since few of many thousands are used.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import combinations_with_replacement
 from typing import Any
 
@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from labmates.analysis.metagame import Array, as_metagame
-from labmates.errors import LabmatesError
+from labmates.errors import LabmatesError, UsageError
 
 TIE = 1e-6
 """Ratings that differ by no more than this are the same."""
@@ -63,11 +63,53 @@ def deviation_ratings(payoffs: ArrayLike) -> Array:
         If a linear program could not be solved.
     """
     array = as_metagame(payoffs)
-    low, high = float(array.min()), float(array.max())
+    return _scaled([array], lambda scaled: deviation_gains(scaled[0]))
+
+
+def joint_deviation_ratings(payoffs: Sequence[ArrayLike]) -> Array:
+    """Return the deviation rating of each choice of each player, where players are not alike.
+
+    Parameters
+    ----------
+    payoffs
+        For each player what it gets at each profile of choices, all of the same shape, an axis for each player.
+
+    Returns
+    -------
+    ratings
+        In the unit of the payoffs, shape ``(players, choices)``, if all players have as many choices.
+
+    Raises
+    ------
+    UsageError
+        If the arrays do not fit.
+    SolverError
+        If a linear program could not be solved.
+    """
+    arrays = [np.asarray(array, dtype=float) for array in payoffs]
+    shape = arrays[0].shape
+    if any(array.shape != shape for array in arrays) or len(shape) != len(arrays) or len(set(shape)) != 1:
+        raise UsageError(f"each of {len(arrays)} players needs payoffs with an axis per player, all as long")
+    if not all(np.isfinite(array).all() for array in arrays):
+        raise UsageError("a payoff is no finite number")
+
+    def gains(scaled: Sequence[Array]) -> Array:
+        rows = []
+        for player, array in enumerate(scaled):
+            to_any = np.moveaxis(array, player, 0)[:, None]
+            gained = np.moveaxis(to_any - np.moveaxis(array, player, 0), 1, player + 1)
+            rows.append(gained.reshape(shape[player], -1))
+        return np.concatenate(rows)
+
+    return _scaled(arrays, gains).reshape(len(arrays), -1)
+
+
+def _scaled(arrays: Sequence[Array], gains: Callable[[Sequence[Array]], Array]) -> Array:
+    """Return the ratings out of the gains of payoffs that were brought into [0, 1], in the payoffs' unit."""
+    low, high = float(min(map(np.min, arrays))), float(max(map(np.max, arrays)))
     if high == low:
-        return np.zeros(len(array))
-    gains = deviation_gains((array - low) / (high - low))
-    ratings = np.asarray(_lexicographic(gains) * (high - low))
+        return np.zeros(len(gains(arrays)))
+    ratings = np.asarray(_lexicographic(gains([(array - low) / (high - low) for array in arrays])) * (high - low))
     return np.where(np.abs(ratings) < 1e-9 * (high - low), 0.0, ratings)
 
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from labmates.analysis.tables import Column, Table
 from labmates.records.events import PayoffEvent
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
@@ -42,6 +43,34 @@ class Evolved:
     generations: float
     efficiency: float
     cooperation: float
+
+
+def mixtures_table(found: Iterable[Mixed]) -> Table:
+    """Return the welfare of every mixture, a row each."""
+    rows = [
+        {"game": one.game, "model": one.model, "group_size": one.group_size, "selfish": share}
+        | {"welfare": welfare, "welfare_low": low, "welfare_high": high}
+        for one in found
+        for share, welfare, low, high in one.points
+    ]
+    columns = [Column("game", once=True), Column("model", once=True), Column("group_size", once=True)]
+    columns += [Column("selfish", "share of selfish players", ".1%"), Column("welfare", shows="both")]
+    return Table("selfplay", "Welfare by the share of selfish players", columns, rows)
+
+
+def winners_table(found: Iterable[Evolved]) -> Table:
+    """Return which genes win how often, a row for each condition and gene."""
+    rows = [
+        {name: one.condition[name] for name in ("game", "group_size", "protocol")}
+        | {"runs": one.runs, "winner": gene, "wins": wins, "threshold_reached": one.reached}
+        | {"generations": one.generations, "efficiency": one.efficiency, "cooperation": one.cooperation}
+        for one in found
+        for gene, wins in one.winners
+    ]
+    columns = [Column(name, once=True) for name in ("game", "group_size", "protocol", "runs")]
+    columns += [Column("winner"), Column("wins"), Column("threshold_reached"), Column("generations", form=".0f")]
+    columns += [Column("efficiency", "welfare efficiency", ".0%"), Column("cooperation", form=".0%")]
+    return Table("winners", "Which genes win", columns, rows)
 
 
 def payoff_events(store: Store, run_id: str) -> list[PayoffEvent]:

@@ -21,10 +21,11 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Final, Literal
 
 from labmates.analysis.student import mean_interval
+from labmates.analysis.tables import Column, Table
+from labmates.records.events import ScoreEvent
 from labmates.records.run import ENDED
 
 if TYPE_CHECKING:
-    from labmates.records.events import ScoreEvent
     from labmates.records.run import RunRecord
     from labmates.records.store import Store
 
@@ -129,7 +130,10 @@ class Teamwork:
 
 def judged_runs(store: Store, runs: Sequence[RunRecord]) -> list[Judged]:
     """Return runs with their scores."""
-    return [Judged(run, tuple(store.scores(run.id))) for run in runs]
+    found: dict[str, list[ScoreEvent]] = {run.id: [] for run in runs}
+    for run_id, score in store.events_of(list(found), ScoreEvent):
+        found[run_id].append(score)
+    return [Judged(run, tuple(found[run.id])) for run in runs]
 
 
 def teamwork(judged: Sequence[Judged]) -> Teamwork:
@@ -154,6 +158,25 @@ def teamwork(judged: Sequence[Judged]) -> Teamwork:
     return Teamwork(
         tuple(contrasts), tuple(unpaired), tuple(one.run.id for one in judged if one.run.status not in ENDED)
     )
+
+
+def teamwork_table(found: Teamwork) -> Table:
+    """Return the means of all contrasts, a row for each condition of teams and measure."""
+    rows = []
+    for contrast in found.contrasts:
+        told = {
+            name: contrast.condition.get(name) for name in ("task", "difficulty", "model", "visibility", "team_size")
+        }
+        for mean in contrast.means:
+            row = {**told, "condition": contrast.key, "judge": mean.measure.judge, "measure": mean.measure.metric}
+            row |= {"pairs": mean.pairs, "teams": mean.teams, "solo": mean.solo, "difference": mean.difference}
+            rows.append({**row, "difference_low": mean.low, "difference_high": mean.high})
+    columns = [Column(name, once=True) for name in ("task", "model", "visibility", "team_size", "condition")]
+    columns += [Column("judge"), Column("measure"), Column("pairs"), Column("teams"), Column("solo")]
+    columns += [Column("difference", form="+.3f", shows="both")]
+    notes = ["Differences are teams minus solo, with 95 % intervals by Student's t over pairs."]
+    notes += [f"{len(one.runs)} runs of {one.side} have no partner: {one.reason}." for one in found.unpaired]
+    return Table("teamwork", "Teams beside one agent alone", columns, rows, notes)
 
 
 def measures(one: Judged) -> dict[Measure, float]:

@@ -18,6 +18,7 @@ from labmates.cli.ratings import ratings
 from labmates.cli.reasons import reasons
 from labmates.cli.runs import run_choice
 from labmates.cli.tables import out_option, print_tables, write_files
+from labmates.cli.teams import teams
 from labmates.cli.teamwork import teamwork
 from labmates.cli.tournament import tournament
 from labmates.errors import UsageError
@@ -29,6 +30,7 @@ def analyze() -> None:
 
 
 analyze.add_command(teamwork)
+analyze.add_command(teams)
 for command in (diversity, invasion, selfplay, evolution):
     analyze.add_command(command)
 analyze.add_command(convergence)

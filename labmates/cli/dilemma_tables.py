@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from labmates.cli.common import store_option
-from labmates.cli.console import clean, err, out, print_json
+from labmates.cli.console import err, print_json
+from labmates.cli.tables import out_option, print_tables, write_files
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,15 +36,26 @@ TABLES = {
 )
 @click.option("--plots", type=click.Path(file_okay=False, path_type=Path), help="Draw figures into this folder.")
 @click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["png", "svg", "pdf"]),
+    default="png",
+    show_default=True,
+    help="Of figures.",
+)
+@click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object per row, with its table, and nothing else."
 )
+@out_option
 @store_option
 def dilemmas(
     run_ids: tuple[str, ...],
     study: str | None,
     tables: tuple[str, ...],
     plots: Path | None,
+    format_: str,
     as_json: bool,
+    files: tuple[Path, ...],
     store: str | None,
 ) -> int:
     """Tell what models do in social dilemmas under cooperation mechanisms.
@@ -53,6 +65,7 @@ def dilemmas(
     weakly dominant, computed exactly. With --plots also payoffs of the metagame and evolution of the population.
     """
     from labmates.analysis import dilemma_frames
+    from labmates.analysis.tables import Table
     from labmates.records.database import store_url
     from labmates.records.store import Store
     from labmates.studies.cross_plays import cross_plays
@@ -60,7 +73,7 @@ def dilemmas(
     if plots is not None:
         from labmates.analysis.figures import check_figure
 
-        check_figure(plots / "figure.png")
+        check_figure(plots / f"figure.{format_}")
     database = Store(store_url(store), must_exist=True)
     try:
         plays = cross_plays(database, run_ids, study=study)
@@ -70,40 +83,21 @@ def dilemmas(
     for name in tables or TABLES:
         frame: Callable[[Sequence[CrossPlay]], pd.DataFrame] = getattr(dilemma_frames, f"{name}_frame")
         frames[name] = frame(plays)
-    for name, found in frames.items():
-        if as_json:
-            for row in found.to_dict("records"):
-                print_json(
-                    {"table": name, **{str(key): None if value != value else value for key, value in row.items()}}
-                )
-        elif len(found):
-            _print(TABLES[name], found)
+    made = [Table(name, TABLES[name], None, found) for name, found in frames.items() if len(found)]
+    if as_json:
+        for table in made:
+            for row in table.rows:
+                print_json({"table": table.name, **row})
+    else:
+        print_tables(made)
+    write_files(made, files)
     if plots is not None:
         from labmates.analysis.figures import save_figure
 
         for name, figure in _figures(plays, frames):
-            save_figure(figure, plots / f"{name}.png")
-            err().print(f"Drawn to {plots / name}.png", markup=False)
+            save_figure(figure, plots / f"{name}.{format_}")
+            err().print(f"Drawn to {plots / name}.{format_}", markup=False)
     return 0
-
-
-def _print(title: str, frame: pd.DataFrame) -> None:
-    from rich.table import Table
-
-    out().print(f"\n{title}", style="bold", markup=False)
-    table = Table(box=None, pad_edge=False)
-    texts = {"mechanism", "game", "model", "action", "before", "judge", "label"}
-    for column in frame.columns:
-        table.add_column(str(column), justify="left" if column in texts else "right")
-    for row in frame.to_dict("records"):
-        table.add_row(*(_cell(value) for value in row.values()))
-    out().print(table)
-
-
-def _cell(value: object) -> str:
-    if isinstance(value, float):
-        return "-" if value != value else f"{value:.3f}"
-    return clean(str(value))
 
 
 def _figures(plays: Sequence[CrossPlay], frames: dict[str, pd.DataFrame]) -> Iterator[tuple[str, Figure]]:

@@ -28,6 +28,7 @@ VERBS = {
     "study": ("labmates.cli.study:study", "Plan and execute many runs, described in one file."),
     "worker": ("labmates.cli.worker:worker", "Join a study from any machine that reaches its store."),
     "show": ("labmates.cli.show:show", "Tell the story of a run."),
+    "view": ("labmates.cli.view:view", "Look at studies and runs in a browser."),
     "replay": ("labmates.cli.replay:replay", "Execute a recorded run again without models, and compare."),
     "fork": ("labmates.cli.fork:fork", "Go on from a point within a run with something changed."),
     "judge": ("labmates.cli.judge:judge", "Judge runs that have ended, or find out how far a judge can be trusted."),

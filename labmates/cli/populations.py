@@ -10,6 +10,7 @@ import click
 from labmates.cli.common import store_option
 from labmates.cli.console import clean, err, out, print_json
 from labmates.cli.strategies import GAMES, make_workers, processes_option, rules_options, sandbox_option
+from labmates.cli.tables import out_option, write_files
 from labmates.errors import UsageError
 
 if TYPE_CHECKING:
@@ -235,12 +236,15 @@ def invasion(
 @click.argument("run_ids", nargs=-1, metavar="[RUN]...")
 @_plot
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per run and nothing else.")
+@out_option
 @store_option
-def selfplay(run_ids: tuple[str, ...], plot: Path | None, as_json: bool, store: str | None) -> int:
+def selfplay(
+    run_ids: tuple[str, ...], plot: Path | None, as_json: bool, files: tuple[Path, ...], store: str | None
+) -> int:
     """Show how groups fare by their share of selfish players; by default in all runs of self-play of the store."""
     from labmates.analysis.figures import check_figure, save_figure
     from labmates.analysis.population_figures import selfplay_figure
-    from labmates.analysis.populations import mixed
+    from labmates.analysis.populations import mixed, mixtures_table
     from labmates.workflows.selfplay.condition import SelfplayCondition
 
     if plot is not None:
@@ -250,6 +254,7 @@ def selfplay(run_ids: tuple[str, ...], plot: Path | None, as_json: bool, store: 
         found = [mixed(database, run) for run in runs]
     finally:
         database.close()
+    write_files([mixtures_table(found)], files)
     for run, one in zip(runs, found, strict=True):
         if as_json:
             points = [dict(zip(("selfish", "welfare", "low", "high"), point, strict=True)) for point in one.points]
@@ -275,12 +280,15 @@ def selfplay(run_ids: tuple[str, ...], plot: Path | None, as_json: bool, store: 
     "--plot", type=click.Path(dir_okay=False, path_type=Path), help="Draw the first of the runs: png, svg or pdf."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per condition and nothing else.")
+@out_option
 @store_option
-def evolution(run_ids: tuple[str, ...], plot: Path | None, as_json: bool, store: str | None) -> int:
+def evolution(
+    run_ids: tuple[str, ...], plot: Path | None, as_json: bool, files: tuple[Path, ...], store: str | None
+) -> int:
     """Show which genes win, by condition; by default in all evolutions of the store."""
     from labmates.analysis.figures import check_figure, save_figure
     from labmates.analysis.population_figures import evolution_figure
-    from labmates.analysis.populations import evolved, gene_shares
+    from labmates.analysis.populations import evolved, gene_shares, winners_table
 
     if plot is not None:
         check_figure(plot)
@@ -290,6 +298,7 @@ def evolution(run_ids: tuple[str, ...], plot: Path | None, as_json: bool, store:
         shares = gene_shares(database, runs[0]) if plot is not None else []
     finally:
         database.close()
+    write_files([winners_table(found)], files)
     for one in found:
         if as_json:
             told = {"generations": one.generations, "welfare_efficiency": one.efficiency}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -100,69 +100,52 @@ def report_of(store: Store, run_id: str) -> str | None:
 def artifact_of(store: Store, run_id: str, name: str) -> str | None:
     """Return the newest version of an artifact, or None if the run has none."""
     from labmates.records.bodies import Bodies
+    from labmates.records.telling import artifact_text
 
     found = [
         event for event in store.events(run_id, kind="artifact") if event.type == "artifact" and event.name == name
     ]
-    return Bodies(store.bodies(run_id)).text(found[-1].content) if found else None
+    return artifact_text(Bodies(store.bodies(run_id))[found[-1].content]) if found else None
 
 
 def _tell(event: Event, bodies: Bodies, most: int | None) -> None:
     """Print one event; texts are indented under its line."""
     from labmates.cli.summary import team_title
+    from labmates.records.telling import artifact_text, heading
 
+    said = heading(event)
     who = f"{event.team}/{event.agent}" if event.agent else event.team
     match event.type:
         case "phase":
-            _head(f"\n== {team_title(event.team)}, phase {event.number + 1} ({event.reason}) {event.status} ==", "bold")
+            _head(f"\n== {team_title(event.team)}, {said} ==", "bold")
         case "llm_call":
-            faults = f", {', '.join(event.faults)}" if event.faults else ""
-            _head(f"{who}: reply ({event.input_tokens} + {event.output_tokens} tokens{faults})", "cyan")
+            _head(f"{who}: {said}", "cyan")
             _text(bodies[event.reply]["content"], most)
         case "tool_call":
-            arguments = bodies[event.arguments]
-            _head(
-                f"{who}: {event.tool} ({'ok' if event.ok else 'error'}{f', {event.status}' if event.status else ''})",
-                "green",
-            )
-            for name, value in arguments.items():
+            _head(f"{who}: {said}", "green")
+            for name, value in bodies[event.arguments].items():
                 _text(f"{name}: {value}", most)
             _text("→ " + bodies.text(event.result), most)
         case "decision":
-            where = ", ".join(
-                [*([f"round {event.round}"] if event.round else []), *([event.match] if event.match else [])]
-            )
-            how = "no reply could be used; played for it" if event.failed else event.stage
-            _head(
-                f"{who}{f', {where}' if where else ''}: {how}: {_values(event.decision)}",
-                "red" if event.failed else "green",
-            )
+            _head(f"{who}{',' if event.round or event.match else ':'} {said}", "red" if event.failed else "green")
         case "payoff":
-            what = f"round {event.round}" if event.round else "whole game"
-            more = f"; {_values(event.details)}" if event.details else ""
-            _head(f"payoffs, {f'{event.match}, ' if event.match else ''}{what}: {_values(event.payoffs)}{more}", "bold")
+            _head(said, "bold")
         case "message":
-            _head(f"{who} to {event.to if event.to == event.team else f'the {event.to} team'}:", "yellow")
+            _head(f"{who} {said}:", "yellow")
             _text(bodies.text(event.text), most)
         case "request":
-            _head(f"{who} asks the {event.to} team ({event.kind}):", "yellow")
+            _head(f"{who} {said}:", "yellow")
             _text(event.request, most)
         case "artifact":
-            _head(f"{who} wrote {event.name}, version {event.version}", "magenta")
-            _text(bodies.text(event.content), most)
+            _head(f"{who} {said}", "magenta")
+            _text(artifact_text(bodies[event.content]), most)
         case "judge_call":
-            faults = f", {', '.join(event.faults)}" if event.faults else ""
-            tokens = f"{event.input_tokens} + {event.output_tokens} tokens"
-            _head(f"judge {event.judge} asked {event.model} ({tokens}{faults})", "cyan")
+            _head(said, "cyan")
             _text(bodies[event.reply]["content"], most)
         case "failed_reply":
-            _head(f"{who}: this reply could not be used: {event.reason}", "red")
+            _head(f"{who}: {said}", "red")
         case "warning" | "error":
-            _head(f"{who} {event.type}: {event.text}".strip(), "red")
-
-
-def _values(values: dict[str, Any]) -> str:
-    return ", ".join(f"{name} {f'{value:g}' if isinstance(value, float) else value}" for name, value in values.items())
+            _head(f"{who} {said}".strip(), "red")
 
 
 def _head(text: str, style: str) -> None:

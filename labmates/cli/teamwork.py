@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -11,6 +12,7 @@ import click
 from labmates.cli.common import store_option
 from labmates.cli.console import clean, out, print_json
 from labmates.cli.runs import run_choice
+from labmates.cli.tables import out_option, write_files
 from labmates.errors import UsageError
 
 if TYPE_CHECKING:
@@ -26,9 +28,16 @@ SHOWN = {"task": "", "difficulty": "", "model": "", "budget": "budget $", "visib
 @click.command("teamwork", epilog="Example: labmates analyze teamwork --task ecology")
 @run_choice
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+@out_option
 @store_option
 def teamwork(
-    run_ids: tuple[str, ...], study: str | None, kind: str | None, task: str | None, as_json: bool, store: str | None
+    run_ids: tuple[str, ...],
+    study: str | None,
+    kind: str | None,
+    task: str | None,
+    as_json: bool,
+    files: tuple[Path, ...],
+    store: str | None,
 ) -> int:
     """Tell whether teams do better or worse than one agent alone.
 
@@ -38,7 +47,7 @@ def teamwork(
     minus solo), and its mean over pairs with a 95 % interval (Student's t). For its references to other teams' work a
     report is scored by the artifacts that it names; those of one agent alone are its own.
     """
-    from labmates.analysis.teamwork import judged_runs
+    from labmates.analysis.teamwork import judged_runs, teamwork_table
     from labmates.analysis.teamwork import teamwork as compute
     from labmates.records.database import store_url
     from labmates.records.store import Store
@@ -51,6 +60,8 @@ def teamwork(
     finally:
         database.close()
     missing = list(_missing(found, runs, store))
+    if found.contrasts:
+        write_files([teamwork_table(found)], files)
     if not found.contrasts:
         raise UsageError("\n".join([f"no pair among these {len(runs)} runs", *missing]))
     if as_json:

@@ -10,12 +10,13 @@ import click
 
 from labmates.cli.common import store_option
 from labmates.cli.console import clean, err, out, print_json
+from labmates.cli.tables import out_option, print_tables, write_files
 from labmates.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from labmates.analysis.tournament_report import Group, Hypothesis, Rate
+    from labmates.analysis.tournament_report import Group
 
 
 @click.command("tournament", epilog="Example: labmates analyze tournament --study super-additive --figures figures")
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 )
 @click.option("--profiles", is_flag=True, help="Print the behaviour of every single player too.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+@out_option
 @store_option
 def tournament(
     run_ids: tuple[str, ...],
@@ -40,6 +42,7 @@ def tournament(
     format_: str,
     profiles: bool,
     as_json: bool,
+    files: tuple[Path, ...],
     store: str | None,
 ) -> int:
     """Tell how models cooperate in tournaments of the iterated prisoner's dilemma.
@@ -52,6 +55,7 @@ def tournament(
     """
     from labmates.analysis.figures import check_figure
     from labmates.analysis.tournament_report import report
+    from labmates.analysis.tournament_tables import hypotheses_table, rates_table
     from labmates.analysis.tournaments import tournaments
     from labmates.records.database import store_url
     from labmates.records.store import Store
@@ -67,12 +71,14 @@ def tournament(
         database.close()
     if not found.groups:
         raise UsageError(f"none of these {len(runs)} runs is a tournament that has ended")
+    tables = [rates_table(found.groups), hypotheses_table(found.hypotheses)]
     if as_json:
         print_json(asdict(found))
     else:
-        for group in found.groups:
-            _print_group(group, profiles=profiles)
-        _print_hypotheses(found.hypotheses)
+        print_tables(tables[:1])
+        _print_behaviour(found.groups, profiles=profiles)
+        print_tables(tables[1:])
+    write_files(tables, files)
     if figures is not None:
         _draw(found.groups, figures, format_)
     return 0
@@ -94,63 +100,18 @@ def _draw(groups: Sequence[Group], folder: Path, format_: str) -> None:
             err().print(f"Drawn to {path}", markup=False)
 
 
-def _print_group(group: Group, *, profiles: bool) -> None:
-    from rich.table import Table
-
+def _print_behaviour(groups: Sequence[Group], *, profiles: bool) -> None:
     from labmates.analysis.tournament_report import STRUCTURES, mean_profile
 
-    among = f" among {', '.join(group.among)}" if len(group.among) > 1 else ""
-    heading = f"\n{group.model}{among}, {STRUCTURES[group.structure]} ({group.structure}): {_number(len(group.runs))}"
-    out().print(clean(heading), style="bold", markup=False)
-    table = Table(box=None, pad_edge=False)
-    for name in ("", "mean", "over players", "over tournaments", "players"):
-        table.add_column(name, justify="left" if not name else "right")
-    rows = {
-        "cooperation": group.cooperation,
-        "one-shot cooperation": group.one_shot,
-        "within teams": group.within,
-        "between teams": group.between,
-        "right answers": group.comprehension,
-        **{f"  {name.replace('_', ' ')}": found for name, found in group.questions.items()},
-    }
-    for name, found in rows.items():
-        if found is not None:
-            table.add_row(name, f"{found.value:.3f}", *_intervals(found), str(found.players))
-    out().print(table)
-    means = (f"{name} {_share(value)}" for name, value in mean_profile(group).items())
-    out().print(clean(f"behaviour: {', '.join(means)}"), markup=False)
-    if profiles:
-        for one in group.profiles:
+    out().print("\nBehaviour", style="bold")
+    for group in groups:
+        means = (f"{name} {_share(value)}" for name, value in mean_profile(group).items())
+        out().print(clean(f"{group.model}, {STRUCTURES[group.structure]}: {', '.join(means)}"), markup=False)
+        for one in group.profiles if profiles else ():
             shares = {**one.traits, **{f"like {name}": value for name, value in one.affinity.items()}}
             told = ", ".join(f"{name} {_share(value)}" for name, value in shares.items())
             out().print(clean(f"  {one.run} {one.player}: {told}"), markup=False)
-    if group.failed:
-        out().print(f"{group.failed} of {group.decisions} decisions could not be used.", style="red", markup=False)
-
-
-def _print_hypotheses(found: Sequence[Hypothesis]) -> None:
-    out().print("\nMore in super-additive tournaments than in either of the others?", style="bold")
-    for one in found:
-        rates = ", ".join(f"{name} {value:.3f}" for name, value in one.rates.items())
-        if one.difference is None:
-            told = f"no test: {one.reason}"
-        else:
-            told = f"{one.difference:+.3f} [{one.low:+.3f}, {one.high:+.3f}], p = {one.p:.4f}"
-        out().print(clean(f"{one.name} {one.measure}, {one.model} ({rates}): {told}"), markup=False)
-    out().print("95 % intervals; – is not defined. p is one-sided, by bootstrap over tournaments.", style="dim")
-
-
-def _intervals(found: Rate) -> tuple[str, str]:
-    return _interval(found.low, found.high), _interval(found.wide_low, found.wide_high)
-
-
-def _interval(low: float | None, high: float | None) -> str:
-    return "–" if low is None or high is None else f"[{low:.3f}, {high:.3f}]"
 
 
 def _share(value: float | None) -> str:
     return "–" if value is None else f"{value:.2f}"
-
-
-def _number(tournaments: int) -> str:
-    return "1 tournament" if tournaments == 1 else f"{tournaments} tournaments"

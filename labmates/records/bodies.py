@@ -47,6 +47,29 @@ class Body:
         return self.content if self.before is None else _compress(self.content, self.before)
 
 
+class Unpacker:
+    """Unpacks the stored bodies of a run, which have to come one after the other without a gap.
+
+    Parameters
+    ----------
+    before
+        What `before` was after the body that comes before the first one.
+    """
+
+    def __init__(self, before: bytes = b"") -> None:
+        self.before = before
+
+    def raw(self, body: Body) -> bytes:
+        """Return the bytes of the next body."""
+        raw = body.data if body.media == "png" else _decompress(body.data, self.before)
+        self.before = _followed(self.before, body.media, raw)
+        return raw
+
+    def value(self, body: Body) -> Value:
+        """Return the next body."""
+        return _decode(body.media, self.raw(body))
+
+
 class Bodies:
     """The bodies of one run. The same value gets the same number again.
 
@@ -60,10 +83,11 @@ class Bodies:
         self._values: dict[int, Value] = {}
         self._numbers: dict[bytes, int] = {}
         self._new: list[Body] = []
-        self._before = b""
+        unpacker = Unpacker()
         for body in stored:
-            raw = body.data if body.media == "png" else _decompress(body.data, self._before)
+            raw = unpacker.raw(body)
             self._take(body.number, body.media, raw, _decode(body.media, raw))
+        self._before = unpacker.before
 
     def keep(self, value: Value) -> int:
         """Keep `value` and return its number."""
@@ -73,13 +97,12 @@ class Bodies:
             number = len(self._numbers) + 1
             self._new.append(Body(number, media, raw, None if media == "png" else self._before))
             self._take(number, media, raw, value)
+            self._before = _followed(self._before, media, raw)
         return self._numbers[digest]
 
     def _take(self, number: int, media: Media, raw: bytes, value: Value) -> None:
         self._numbers[_digest(media, raw)] = number
         self._values[number] = value
-        if media != "png":
-            self._before = (self._before + raw)[-_DICTIONARY_BYTES:]
 
     def __getitem__(self, number: int) -> Any:
         return self._values[number]
@@ -95,6 +118,11 @@ class Bodies:
         """Return the bodies kept since the last call, for writing them to the store."""
         new, self._new = self._new, []
         return new
+
+
+def _followed(before: bytes, media: Media, raw: bytes) -> bytes:
+    """Return the dictionary after a body."""
+    return before if media == "png" else (before + raw)[-_DICTIONARY_BYTES:]
 
 
 def _decompress(data: bytes, before: bytes) -> bytes:

@@ -58,16 +58,27 @@ class Database:
         Open it whatever its version is: for upgrading.
     patient
         It is known to be there: while it is away, try again as a transaction does.
+    read_only
+        Write nothing, not even tables: whatever tries to fails.
     """
 
-    def __init__(self, url: str, *, must_exist: bool = False, any_version: bool = False, patient: bool = False) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        must_exist: bool = False,
+        any_version: bool = False,
+        patient: bool = False,
+        read_only: bool = False,
+    ) -> None:
         self.url = url
-        self.engine = _engine(url, must_exist)
+        self.engine = _engine(url, must_exist or read_only, read_only)
+        self._read_only = read_only
         self._writing = threading.Lock()
         try:
             self._try(
                 lambda connection: self._prepare(connection, any_version),
-                writes=True,
+                writes=not read_only,
                 patience=PATIENCE_SECONDS if patient else _OPENING_SECONDS,
             )
         except DBAPIError as error:
@@ -170,6 +181,10 @@ class Database:
     def _prepare(self, connection: sa.Connection, any_version: bool) -> None:
         found = stored_version(connection)
         if found is None:
+            if self._read_only:
+                raise UsageError(
+                    f"the database '{self.shown_url}' is no store: it holds no runs and no tables for them"
+                )
             if not self.is_sqlite:
                 connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_CREATION_LOCK)))
             schema.metadata.create_all(connection)
@@ -198,14 +213,14 @@ def stored_version(connection: sa.Connection) -> str | None:
     return "0001" if "labmates_meta" in tables else None
 
 
-def _engine(url: str, must_exist: bool) -> sa.Engine:
+def _engine(url: str, must_exist: bool, read_only: bool) -> sa.Engine:
     try:
         parsed = sa.make_url(url)
         backend = parsed.get_backend_name()
         if backend == "sqlite":
-            return _sqlite_engine(parsed, must_exist)
+            return _sqlite_engine(parsed, must_exist, read_only)
         if backend == "postgresql":
-            return _postgres_engine(parsed)
+            return _postgres_engine(parsed, read_only)
         sa.create_engine(parsed)
     except (ArgumentError, NoSuchModuleError) as error:
         raise UsageError(f"'{url}' is no store: give a URL such as sqlite:///labmates.db ({error})") from error
@@ -218,7 +233,7 @@ def _engine(url: str, must_exist: bool) -> sa.Engine:
     raise UsageError(f"'{backend}' is no kind of store; there are sqlite and postgresql")
 
 
-def _sqlite_engine(url: sa.URL, must_exist: bool) -> sa.Engine:
+def _sqlite_engine(url: sa.URL, must_exist: bool, read_only: bool) -> sa.Engine:
     options: dict[str, Any] = {"connect_args": {"timeout": _BUSY_SECONDS}}
     if must_exist and url.database:
         path = url.database
@@ -230,25 +245,34 @@ def _sqlite_engine(url: sa.URL, must_exist: bool) -> sa.Engine:
         }
         url = sa.make_url("sqlite://")
     engine = sa.create_engine(url, **options)
-    sa.event.listen(engine, "connect", _set_up_sqlite)
+    sa.event.listen(engine, "connect", _set_up_sqlite_reader if read_only else _set_up_sqlite)
     sa.event.listen(engine, "begin", _begin_sqlite)
     return engine
 
 
-def _postgres_engine(url: sa.URL) -> sa.Engine:
+def _postgres_engine(url: sa.URL, read_only: bool) -> sa.Engine:
     if url.drivername == "postgresql":
         url = url.set(drivername="postgresql+psycopg")
     if url.drivername != "postgresql+psycopg":
         raise ArgumentError(f"the driver is psycopg, not {url.drivername.partition('+')[2]}")
     schema.fit_to_postgresql()
     alive = {"keepalives": 1, "keepalives_idle": 15, "keepalives_interval": 5, "keepalives_count": 3}
-    connect = {"connect_timeout": _CONNECT_SECONDS, "application_name": "labmates", **alive}
+    connect: dict[str, Any] = {"connect_timeout": _CONNECT_SECONDS, "application_name": "labmates", **alive}
+    if read_only:
+        connect["options"] = "-c default_transaction_read_only=on"
     return sa.create_engine(url, pool_pre_ping=True, connect_args=connect)
 
 
 def _set_up_sqlite(connection: Any, _record: Any) -> None:
     connection.isolation_level = None  # `_begin_sqlite` says when a transaction begins, and which
     for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON", "busy_timeout=30000"):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+def _set_up_sqlite_reader(connection: Any, _record: Any) -> None:
+    connection.isolation_level = None
+    # Not by opening the file to read alone: SQLite has to write beside it to see what others are writing.
+    for pragma in ("query_only=ON", "busy_timeout=30000"):
         connection.execute(f"PRAGMA {pragma}")
 
 

@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 from labmates.errors import UsageError
 from labmates.records.bodies import Bodies
 from labmates.records.events import Event, ToolCallEvent
+from labmates.records.telling import artifact_text
 
 
 def save_material(events: Iterable[Event], bodies: Bodies, folder: Path) -> list[Path]:
@@ -46,14 +47,14 @@ def save_material(events: Iterable[Event], bodies: Bodies, folder: Path) -> list
 def _material(events: Iterable[Event], bodies: Bodies) -> Iterator[tuple[PurePosixPath, bytes]]:
     for event in events:
         if event.type == "artifact":
-            name = f"{_plain(event.name)}.v{event.version}.md"
-            yield PurePosixPath("artifacts", name), _utf8(bodies.text(event.content))
+            name = f"{plain_name(event.name)}.v{event.version}.md"
+            yield PurePosixPath("artifacts", name), _utf8(artifact_text(bodies[event.content]))
         elif event.type == "tool_call":
             yield from _of_code(event, bodies)
 
 
 def _of_code(event: ToolCallEvent, bodies: Bodies) -> Iterator[tuple[PurePosixPath, bytes]]:
-    step = _plain(event.step)
+    step = plain_name(event.step)
     code = bodies[event.arguments].get("code")
     if event.status and isinstance(code, str):
         yield PurePosixPath("code", f"{step}.py"), _utf8(code)
@@ -65,7 +66,7 @@ def _of_code(event: ToolCallEvent, bodies: Bodies) -> Iterator[tuple[PurePosixPa
             yield PurePosixPath("out", step, *parts), bodies[number]
 
 
-def _plain(name: str) -> str:
+def plain_name(name: str) -> str:
     """Return a name in which nothing can be a folder or hidden."""
     kept = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in name)
     return kept.strip(".")[:150] or "unnamed"

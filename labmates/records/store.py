@@ -38,6 +38,8 @@ class Store:
         Refuse to make a new SQLite file: for reading.
     patient
         It is known to be there: wait for it while it is away.
+    read_only
+        Write nothing.
 
     Raises
     ------
@@ -45,8 +47,10 @@ class Store:
         If the URL is malformed, or the database can't be opened, written, or is of another version.
     """
 
-    def __init__(self, url: str = DEFAULT_STORE, *, must_exist: bool = False, patient: bool = False) -> None:
-        self.database = Database(url, must_exist=must_exist, patient=patient)
+    def __init__(
+        self, url: str = DEFAULT_STORE, *, must_exist: bool = False, patient: bool = False, read_only: bool = False
+    ) -> None:
+        self.database = Database(url, must_exist=must_exist, patient=patient, read_only=read_only)
 
     @property
     def url(self) -> str:

@@ -124,18 +124,10 @@ def _tournament(store: Store, runs: Sequence[RunRecord]) -> Part | None:
 
 def _selfplay(store: Store, runs: Sequence[RunRecord]) -> Part | None:
     from labmates.analysis.population_figures import selfplay_figure
-    from labmates.analysis.populations import mixed
+    from labmates.analysis.populations import mixed, mixtures_table
     from labmates.studies.runs import condition_of
 
     found = [mixed(store, run) for run in runs]
-    rows = [
-        {"game": one.game, "model": one.model, "group_size": one.group_size, "selfish": share}
-        | {"welfare": welfare, "welfare_low": low, "welfare_high": high}
-        for one in found
-        for share, welfare, low, high in one.points
-    ]
-    columns = [Column("game", once=True), Column("model", once=True), Column("group_size", "group size", once=True)]
-    columns += [Column("selfish", "share of selfish players", ".0%"), Column("welfare", shows="both")]
 
     def pictures() -> Iterator[Picture]:
         for game, rules in dict.fromkeys((run.condition["game"], str(run.condition["rules"])) for run in runs):
@@ -147,28 +139,13 @@ def _selfplay(store: Store, runs: Sequence[RunRecord]) -> Part | None:
             alt = f"Welfare in {game} by the share of selfish players; the numbers are in the table."
             yield picture(selfplay_figure(curves, bounds, f"Self-play in {game}"), f"Self-play in {game}", alt)
 
-    table = Table("selfplay", "Welfare by the share of selfish players", columns, rows)
-    return Part("Mixtures", (), (table,), tuple(pictures()) if has_figures() else ())
+    return Part("Mixtures", (), (mixtures_table(found),), tuple(pictures()) if has_figures() else ())
 
 
 def _evolution(store: Store, runs: Sequence[RunRecord]) -> Part | None:
     from labmates.analysis.population_figures import evolution_figure
-    from labmates.analysis.populations import evolved, gene_shares
+    from labmates.analysis.populations import evolved, gene_shares, winners_table
 
-    rows = [
-        {
-            "game": one.condition["game"],
-            "group_size": one.condition["group_size"],
-            "protocol": one.condition["protocol"],
-        }
-        | {"runs": one.runs, "winner": gene, "wins": wins, "threshold_reached": one.reached}
-        | {"generations": one.generations, "efficiency": one.efficiency, "cooperation": one.cooperation}
-        for one in evolved(store, runs)
-        for gene, wins in one.winners
-    ]
-    columns = [Column(name, once=True) for name in ("game", "group_size", "protocol", "runs")]
-    columns += [Column("winner"), Column("wins"), Column("threshold_reached"), Column("generations", form=".0f")]
-    columns += [Column("efficiency", form=".0%"), Column("cooperation", form=".0%")]
     firsts = list({run.key: run for run in reversed(runs)}.values())[::-1]
     pictures = tuple(
         picture(
@@ -178,7 +155,7 @@ def _evolution(store: Store, runs: Sequence[RunRecord]) -> Part | None:
         )
         for run in (firsts[:MOST_FIGURES] if has_figures() else ())
     )
-    return Part("Winners", (), (Table("winners", "Which genes win", columns, rows),), pictures)
+    return Part("Winners", (), (winners_table(evolved(store, runs)),), pictures)
 
 
 _PARTS: Final[dict[str, Callable[[Store, Sequence[RunRecord]], Part | None]]] = {

@@ -85,8 +85,14 @@ def test_a_profile_stands_beside_baselines_and_convergence_is_told_of_it(labmate
     assert [one["game"] for one in told] == ["o-ring"]
     assert told[0]["models"] == 5
     assert told[0]["sizes"] == [5]
-    plotted = labmates("analyze", "convergence", "--plot", "c.png")
-    assert "weakest-link: 5 models with at least 2 simulations" in plotted.out
+    plotted = labmates("analyze", "convergence", "--plot", "c.png", "--out", "c.tex", "--out", "c.parquet")
+    assert "weakest-link" in plotted.out
+    assert "0.18 at n = 20" in plotted.out
+    assert r"SD within models" in (Path(labmates.folder) / "c.tex").read_text()
+    several = labmates("analyze", "convergence", "--metric", "pareto_proximity", "--metric", "level", "--json").records
+    assert {one["metric"] for one in several if one["game"] == "o-ring"} == {"pareto_proximity", "level"}
+    unknown = labmates("analyze", "convergence", "--metric", "nothing")
+    assert (unknown.code, "metrics: " in unknown.err, "welfare_proximity" in unknown.err) == (2, True, True)
     assert (Path(labmates.folder) / "c.png").is_file()
     nothing = labmates("analyze", "convergence", "--model", "scripted:nobody")
     assert nothing.code == 2

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import csv
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -36,7 +38,7 @@ def test_recorded_payoffs_are_rated(labmates: Labmates, tmp_path: Path) -> None:
     assert found["population"][1] == pytest.approx(1.0, abs=1e-6)
     assert found["normalised"]["mean"] == [0.0, 1.0]
     shown = labmates("analyze", "ratings", "--payoffs", path).out
-    assert "prisoners, none, 1" in shown
+    assert re.search(r"prisoners +none +1 +\S+ +1\.0000", shown)
     assert "hawk" in shown
 
 
@@ -46,7 +48,11 @@ def test_ratings_of_several_runs_are_summed_up(labmates: Labmates, tmp_path: Pat
     of_all = next(one for one in records if (one["game"], one["rating"]) == ("all", "mean"))
     assert of_all["runs"] == 2
     assert of_all["average"] == {"value": 0.5, "error": 0.0, "low": 0.5, "high": 0.5}
-    assert "2.000 [2.000, 2.000]" in labmates("analyze", "ratings", "--payoffs", path, "--summary").out
+    done = labmates("analyze", "ratings", "--payoffs", path, "--summary", "--out", "r.csv")
+    assert re.search(r"2\.000\s+\[2\.000, 2\.000\]|2\.000", done.out)
+    with (labmates.folder / "r.csv").open(newline="") as file:
+        means = next(row for row in csv.DictReader(file) if (row["game"], row["rating"]) == ("prisoners", "mean"))
+    assert [means[name] for name in ("hawk", "hawk_low", "hawk_high", "runs")] == ["2.0", "2.0", "2.0", "2"]
 
 
 @pytest.mark.parametrize(

@@ -88,15 +88,20 @@ def test_tournaments_are_analysed_with_tables_figures_and_json(labmates: Labmate
     done = labmates("analyze", "tournament", "--figures", "figures", "--profiles")
     assert done.code == 0
     for told in (
-        "super-additive (sa): 2 tournaments",
+        "SA: super-additive",
+        "Behaviour",
         "one-shot cooperation",
         "H1 cooperation",
-        "p = ",
+        "p is one-sided",
         "within teams",
     ):
         assert told in done.out
     drawn = {path.name for path in (labmates.folder / "figures").iterdir()}
     assert drawn == {"cooperation.png", "one-shot.png", "teams.png", "comprehension.png"}
+    written = labmates("analyze", "tournament", "--out", "t.csv", "--out", "t.tex").err
+    assert "Written to t-rates.csv" in written
+    assert "Written to t-hypotheses.csv" in written
+    assert (labmates.folder / "t.tex").read_text().count(r"\toprule") == 2
     [report] = labmates("analyze", "tournament", "--json").records
     assert [group["structure"] for group in report["groups"]] == ["ri", "gc", "sa"]
     assert [one["name"] for one in report["hypotheses"]] == ["H1", "H2"]

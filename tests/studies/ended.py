@@ -28,7 +28,7 @@ def right_report(task: str = "anomaly", seed: int = 0) -> str:
 
 def fresh_run(*, seed: int = 0, task: str = "anomaly", study: str | None = None, **condition: Any) -> RunRecord:
     """Return a run that stands in no store yet."""
-    wanted = ScienceCondition(task=task, model="scripted:hasty", difficulty="easy", **condition)
+    wanted = ScienceCondition(**{"task": task, "model": "scripted:hasty", "difficulty": "easy", **condition})
     [run] = new_runs(wanted, seed=seed, replicates=1, settings=RunSettings(), study=study)
     return run
 

@@ -27,7 +27,7 @@ class Puppet(ScriptedModel):
 
 @contextmanager
 def puppet(play: Play, name: str = "puppet") -> Iterator[str]:
-    """Register a model for the time of a test and return its full name."""
+    """Register a model, which is there until the test ends, and return its full name."""
     BASELINES.register(name, lambda: Puppet(play=play))
     yield f"scripted:{name}"
 

@@ -55,6 +55,11 @@ class Cells:
         return int(self.count.sum())
 
     @property
+    def repeats(self) -> bool:
+        """Whether simulations of the same cell never differ, but for rounding."""
+        return float(self.squares.sum()) <= 1e-18 * self.rows
+
+    @property
     def design(self) -> Array:
         """Intercept and predictors, shape ``(cells, 1 + predictors)``."""
         return np.column_stack([np.ones(len(self.count)), self.predictors])

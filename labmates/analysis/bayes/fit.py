@@ -21,6 +21,7 @@ from labmates.analysis.bayes.mixed import (
 )
 from labmates.analysis.bayes.posterior import Posterior, from_sample
 from labmates.analysis.bayes.predictors import INTERCEPT, label
+from labmates.analysis.bayes.threads import one_thread
 from labmates.games.base import Array
 
 Specification = Literal["paper", "robust"]
@@ -74,8 +75,9 @@ def fit(
     """
     components, notes = allowed(cells, specification)
     model = MixedModel(cells, components, priors or Priors())
-    found = sample(model.target, draws=draws, seed=seed)
-    coefficients, families = model.draw(found.points, np.random.default_rng([seed, 1]))
+    with one_thread():
+        found = sample(model.target, draws=draws, seed=seed)
+        coefficients, families = model.draw(found.points, np.random.default_rng([seed, 1]))
     everything = np.column_stack(
         [coefficients, families, found.points, r_squared(model, coefficients, families, found.points)]
     )
@@ -109,7 +111,7 @@ def allowed(cells: Cells, specification: Specification) -> tuple[tuple[str, ...]
         else "each cell has one simulation only"
         if cells.count.max() < 2
         else "simulations of the same cell never differ"
-        if cells.squares.sum() == 0
+        if cells.repeats
         else "",
     }
     slopes = [name for name in SLOPES if name in cells.names]

@@ -32,7 +32,7 @@ def forest_figure(report: ProximityReport) -> Figure:
     for one, (part, title) in zip(axes, parts, strict=False):
         _part(one, report, part, title)
     side = report.prepared.outcome
-    axes[-1].set_xlabel(f"effect on {side} proximity (left: nearer to the optimum; right: nearer to the equilibrium)")
+    axes[-1].set_xlabel(f"effect on {side} proximity\n← nearer to the optimum      nearer to the equilibrium →")
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper right", ncols=len(labels), frameon=False, fontsize=8)
     return figure

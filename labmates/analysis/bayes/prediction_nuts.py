@@ -69,26 +69,30 @@ def _run(
 ) -> Posterior:
     try:
         import jax
-        import numpyro
         from numpyro.infer import MCMC, NUTS, init_to_value
     except ImportError as error:
         raise MissingExtraError("a check by NUTS", "analysis") from error
-    numpyro.enable_x64()
-    kernel = NUTS(
-        model,
-        dense_mass=model is _collapsed,
-        target_accept_prob=0.9,
-        init_strategy=init_to_value(values={NOISE: 0.1, "effect": np.zeros(_games(given))}),
-    )
-    run = MCMC(
-        kernel, num_warmup=warmup, num_samples=draws, num_chains=chains, chain_method="sequential", progress_bar=False
-    )
-    run.run(jax.random.key(seed), *given, extra_fields=("diverging",))
-    found = run.get_samples(group_by_chain=True)
-    parts = ["intercept", "effect", "controls", "columns", NOISE, BETWEEN, "mu", "spread"]
-    stacked = [np.asarray(found[part]) for part in parts if part in found]
-    joined = np.concatenate([one[..., None] if one.ndim == 2 else one for one in stacked], axis=2)
-    assert joined.shape[2] == len(wanted)
+    with jax.enable_x64(True):
+        kernel = NUTS(
+            model,
+            dense_mass=model is _collapsed,
+            target_accept_prob=0.9,
+            init_strategy=init_to_value(values={NOISE: 0.1, "effect": np.zeros(_games(given))}),
+        )
+        run = MCMC(
+            kernel,
+            num_warmup=warmup,
+            num_samples=draws,
+            num_chains=chains,
+            chain_method="sequential",
+            progress_bar=False,
+        )
+        run.run(jax.random.key(seed), *given, extra_fields=("diverging",))
+        found = run.get_samples(group_by_chain=True)
+        parts = ["intercept", "effect", "controls", "columns", NOISE, BETWEEN, "mu", "spread"]
+        stacked = [np.asarray(found[part]) for part in parts if part in found]
+        joined = np.concatenate([one[..., None] if one.ndim == 2 else one for one in stacked], axis=2)
+        assert joined.shape[2] == len(wanted)
     divergences = int(np.asarray(run.get_extra_fields()["diverging"]).sum())
     return from_chains(wanted, joined, divergences=divergences)
 

@@ -90,7 +90,7 @@ def prepare(observations: Observations, *, outcome: str = "pareto", question: Qu
     cells = collapse(frame, OUTCOMES[outcome], names)
     if len(cells.families) < 2:
         notes.append(f"All models are of the family {cells.families[0]}: nothing is said of other families.")
-    if cells.squares.sum() == 0 and cells.count.max() > 1:
+    if cells.repeats and cells.count.max() > 1:
         notes.append(
             "Simulations of the same cell never differ, so more of them say nothing more: each cell counts as one row."
         )

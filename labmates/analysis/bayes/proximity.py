@@ -104,7 +104,8 @@ class ProximityReport:
     @property
     def warnings(self) -> list[str]:
         """What is wrong with the draws, and what to do about it."""
-        told = [(one.specification, one.posterior) for one in (*self.fits, *self.cross_checks)]
+        told = [(one.specification, one.posterior) for one in self.fits]
+        told += [(one.specification, one.posterior) for one in self.cross_checks]
         return [f"{name}: {text}" for name, posterior in told for text in posterior.diagnostics.warnings]
 
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from labmates.analysis.bayes.cells import Cells, collapse
-from labmates.analysis.bayes.mixed import CELL, COT, FAMILY, GAME, MODEL, PAPER, ROBUST, TOM, MixedModel, Priors
-from labmates.analysis.bayes.predictors import REFERENCE_GAME, with_predictors
+from labmates.analysis.bayes.mixed import CELL, FAMILY, GAME, MODEL, PAPER, ROBUST, MixedModel, Priors
+from labmates.analysis.bayes.predictors import COT, REFERENCE_GAME, TOM, with_predictors
 from labmates.analysis.bayes.simulate import CLUSTERED, simulated_rows, true_names
 from tests.analysis.bayes.studies import small_design
 

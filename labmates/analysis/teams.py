@@ -1,0 +1,249 @@
+"""The lab as a game between models: each team is a seat, each seat takes a model, and all get the lab's score.
+
+Seats are not alike: who analyses the data does other work than who writes. So the game as it is has a rating of every
+model on every seat, out of an array of shape ``(models,) * seats``. What a model is worth wherever it sits is the
+rating in the symmetrised game, in which models are dealt to seats at random: there, an entry is the mean over all
+seatings of the same models.
+
+Ratings are those of dilemmas (CoopEval, section 5): the mean over all seatings; the fitness after replicator dynamics,
+in which each seat has a population of its own; and the deviation rating (Marris et al. 2025), for which every model on
+every seat is a row of one program. Every seating must have been played: none is filled in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import permutations, product
+from typing import Any, Final, Literal
+
+import numpy as np
+
+from labmates.analysis.deviation import deviation_ratings, joint_deviation_ratings, ranks
+from labmates.analysis.metagame import MOST_ENTRIES, Array
+from labmates.analysis.replicator import RATE, STEPS
+from labmates.analysis.tables import Column, Table
+from labmates.errors import UsageError
+
+ANY_SEAT: Final = "any seat"
+RATINGS: Final = ("mean", "fitness", "population", "deviation", "rank")
+RESAMPLES: Final = 200
+
+Seating = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class SeatGame:
+    """What was played.
+
+    Attributes
+    ----------
+    condition
+        What all runs have in common.
+    scores
+        By seating (the place of each seat's model among the models) the score of each run, with its seed.
+    unscored
+        Runs that have no such score and count nowhere.
+    """
+
+    condition: Mapping[str, Any]
+    seats: tuple[str, ...]
+    models: tuple[str, ...]
+    scores: Mapping[Seating, Sequence[tuple[int, float]]]
+    unscored: tuple[str, ...] = ()
+
+    def missing(self) -> list[Seating]:
+        """Return the seatings without any score."""
+        every = product(range(len(self.models)), repeat=len(self.seats))
+        return [seating for seating in every if not self.scores.get(seating)]
+
+
+@dataclass(frozen=True)
+class SeatRatings:
+    """Ratings of each model on each seat, and, in the last row, on any; arrays of shape ``(seats + 1, models)``.
+
+    Attributes
+    ----------
+    low, high
+        95 % intervals by bootstrap of each of `RATINGS`; None if some seating was played once only.
+    resampled
+        ``seed``: data sets were drawn anew, each with all its runs; ``run``: runs within each seating.
+    """
+
+    game: SeatGame
+    values: Mapping[str, Array]
+    low: Mapping[str, Array] | None
+    high: Mapping[str, Array] | None
+    resampled: Literal["seed", "run"]
+    runs: int
+
+
+def seat_ratings(payoffs: Array) -> dict[str, Array]:
+    """Return the ratings of games in which all players get the same.
+
+    Parameters
+    ----------
+    payoffs
+        What all get in each game, shape ``(games, models, …)`` with an axis of models for each seat.
+
+    Returns
+    -------
+    ratings
+        By name, each of shape ``(games, seats + 1, models)``; the last row is of the symmetrised game. Ranks are within
+        rows.
+    """
+    games, seats = len(payoffs), payoffs.ndim - 1
+    anywhere = symmetrised(payoffs)
+    both = np.concatenate([payoffs, anywhere])
+    populations = _evolved(both)
+    uniform = np.full_like(populations, 1 / payoffs.shape[-1])
+
+    def rows(values: Array) -> Array:
+        return np.concatenate([values[:games], values[games:, :1]], axis=1)
+
+    deviation = np.stack(
+        [
+            np.concatenate([joint_deviation_ratings([one] * seats), deviation_ratings(same)[None]])
+            for one, same in zip(payoffs, anywhere, strict=True)
+        ]
+    )
+    return {
+        "mean": rows(_against(both, uniform)),
+        "fitness": rows(_against(both, populations)),
+        "population": rows(populations),
+        "deviation": deviation,
+        "rank": np.array([[ranks(row) for row in one] for one in deviation]),
+    }
+
+
+def symmetrised(payoffs: Array) -> Array:
+    """Return games in which models are dealt to seats at random: the mean over all orders of the seats' axes."""
+    orders = list(permutations(range(1, payoffs.ndim)))
+    return np.asarray(sum(np.transpose(payoffs, (0, *order)) for order in orders) / len(orders))
+
+
+def rate_teams(game: SeatGame, *, resamples: int = RESAMPLES, seed: int = 0) -> SeatRatings:
+    """Return the ratings of a game's mean scores, with intervals.
+
+    Where every seating was played with the same seeds, seeds are drawn anew, since runs of one seed share their data
+    set; else runs are drawn within each seating.
+
+    Parameters
+    ----------
+    resamples
+        Of the bootstrap.
+    seed
+        Of the bootstrap.
+
+    Raises
+    ------
+    UsageError
+        If a seating was not played, there is one model alone, or there are too many.
+    """
+    if len(game.models) < 2:
+        raise UsageError("a rating compares two models or more; there is one alone")
+    if len(game.models) ** len(game.seats) > MOST_ENTRIES:
+        raise UsageError(f"{len(game.models)} models on {len(game.seats)} seats make too large a game")
+    if missing := game.missing():
+        raise UsageError(f"{len(missing)} of {len(game.models) ** len(game.seats)} seatings were not played")
+    drawn, unit = _resampled(game, resamples, np.random.default_rng(seed))
+    values = {name: some[0] for name, some in seat_ratings(_means(game)[None]).items()}
+    low = high = None
+    if drawn is not None:
+        each = seat_ratings(drawn)
+        low = {name: np.quantile(some, 0.025, axis=0) for name, some in each.items()}
+        high = {name: np.quantile(some, 0.975, axis=0) for name, some in each.items()}
+    return SeatRatings(game, values, low, high, unit, sum(map(len, game.scores.values())))
+
+
+def teams_table(rated: Sequence[SeatRatings], metric: str) -> Table:
+    """Return ratings as a table: a row for each game, seat and model."""
+    rows: list[dict[str, Any]] = []
+    for one in rated:
+        game = one.game
+        what = {name: value for name, value in game.condition.items() if isinstance(value, str | int | float)}
+        for place, seat in enumerate((*game.seats, ANY_SEAT)):
+            for number, model in enumerate(game.models):
+                row: dict[str, Any] = {**what, "seat": seat, "model": model}
+                for name in RATINGS:
+                    row[name] = one.values[name][place, number]
+                    if one.low is not None and one.high is not None:
+                        row |= {
+                            f"{name}_low": one.low[name][place, number],
+                            f"{name}_high": one.high[name][place, number],
+                        }
+                rows.append({**row, "runs": one.runs})
+    shown = ("task", "difficulty", "budget", "visibility", "team_size")
+    columns = [Column(name, once=True) for name in shown if len({row.get(name) for row in rows}) > 1]
+    columns += [Column("seat", once=True), Column("model")]
+    columns += [Column(name, form=".1f" if name == "rank" else ".3f", shows="both") for name in RATINGS]
+    notes = [
+        f"Payoff: {metric} of the whole lab. Mean over all seatings; fitness and population after replicator dynamics; "
+        "deviation rating (0: nobody could gain by another choice; lower is worse) and its rank on the seat. On any "
+        "seat: in the symmetrised game, in which models are dealt to seats at random.",
+    ]
+    for one in rated:
+        unit = "data sets (seeds)" if one.resampled == "seed" else "runs within seatings"
+        notes.append(
+            f"In brackets: 95 % intervals by bootstrap over {unit}."
+            if one.low is not None
+            else "No intervals: some seating was played once only."
+        )
+        if one.game.unscored:
+            notes.append(f"{len(one.game.unscored)} runs without this score count nowhere.")
+    return Table("teams", f"Ratings of models in science teams by {metric}", columns, rows, list(dict.fromkeys(notes)))
+
+
+def _means(game: SeatGame) -> Array:
+    payoffs = np.empty((len(game.models),) * len(game.seats))
+    for seating, scores in game.scores.items():
+        payoffs[seating] = np.mean([score for _, score in scores])
+    return payoffs
+
+
+def _resampled(game: SeatGame, resamples: int, rng: np.random.Generator) -> tuple[Array | None, Literal["seed", "run"]]:
+    """Return mean payoffs of resamples, none if some seating was played once only, and what was drawn."""
+    by_seating = {
+        seating: {seed: [score for other, score in scores if other == seed] for seed, _ in scores}
+        for seating, scores in game.scores.items()
+    }
+    seeds = sorted(next(iter(by_seating.values())))
+    shared = all(sorted(one) == seeds for one in by_seating.values())
+    unit: Literal["seed", "run"] = "seed" if shared else "run"
+    if min(len(one) if shared else len(game.scores[seating]) for seating, one in by_seating.items()) < 2:
+        return None, unit
+    payoffs = np.empty((resamples, *(len(game.models),) * len(game.seats)))
+    weights = rng.multinomial(len(seeds), np.full(len(seeds), 1 / len(seeds)), resamples) if shared else None
+    for seating, scores in game.scores.items():
+        place: Any = (..., *seating)
+        if weights is not None:
+            means = np.array([np.mean(by_seating[seating][seed]) for seed in seeds])
+            payoffs[place] = weights @ means / len(seeds)
+        else:
+            values = np.array([score for _, score in scores])
+            payoffs[place] = values[rng.integers(len(values), size=(resamples, len(values)))].mean(1)
+    return payoffs, unit
+
+
+def _evolved(payoffs: Array, steps: int = STEPS, rate: float = RATE) -> Array:
+    """Return the populations, one for each seat, in which games end; shape ``(games, seats, models)``."""
+    models, seats = payoffs.shape[-1], payoffs.ndim - 1
+    logs = np.zeros((len(payoffs), seats, models))
+    populations = np.full_like(logs, 1 / models)
+    for _ in range(steps):
+        logs += rate * _against(payoffs, populations)
+        populations = np.exp(logs - logs.max(axis=-1, keepdims=True))
+        populations /= populations.sum(axis=-1, keepdims=True)
+    return populations
+
+
+def _against(payoffs: Array, populations: Array) -> Array:
+    """Return what each model gets on each seat against the populations of the others; ``(games, seats, models)``."""
+    seats = payoffs.ndim - 1
+    found = []
+    for seat in range(seats):
+        values = np.moveaxis(payoffs, seat + 1, 1)
+        for other in reversed([one for one in range(seats) if one != seat]):
+            values = np.einsum("g...m,gm->g...", values, populations[:, other])
+        found.append(values)
+    return np.stack(found, axis=1)

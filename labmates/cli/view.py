@@ -1,0 +1,99 @@
+"""``labmates view``: runs in a browser, or as files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from labmates.cli.common import store_option, verbose_option
+from labmates.cli.console import err, out
+from labmates.errors import MissingExtraError, UsageError
+
+_NEEDED = ("markdown_it", "nh3", "starlette", "uvicorn")
+
+
+@click.command(
+    epilog="Examples: labmates view; labmates view labmates.db 3f9a2c41d7; labmates view --export pages --study small"
+)
+@click.argument("what", nargs=-1, metavar="[STORE] [RUN]...")
+@store_option
+@click.option("--port", type=click.IntRange(0, 65535), help="By default 8642, or a free one if that is taken; 0: any.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Which of this machine's own addresses.")
+@click.option("--no-browser", is_flag=True, help="Print the address and open nothing.")
+@click.option(
+    "--export",
+    metavar="FOLDER",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write the pages as files instead, of all runs or of those named.",
+)
+@click.option("--study", metavar="NAME", help="With --export: runs of this study.")
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="With --export: the newest N runs at most.")
+@click.option(
+    "--events/--no-events", default=True, show_default=True, help="With --export: a page for each event, or none."
+)
+@verbose_option
+def view(
+    what: tuple[str, ...],
+    store: str | None,
+    port: int | None,
+    host: str,
+    no_browser: bool,
+    export: Path | None,
+    study: str | None,
+    limit: int | None,
+    events: bool,
+) -> int:
+    """Look at studies and runs in a browser: a local page that only this machine and who has its address can see.
+
+    STORE is a URL, or the path of an SQLite file; it is only read. With a RUN, its page is opened.
+    """
+    from importlib.util import find_spec
+
+    if not all(map(find_spec, _NEEDED)):
+        raise MissingExtraError("the viewer", "viewer")
+    from labmates.records.database import store_url
+    from labmates.records.store import Store
+    from labmates.viewer.export import export_pages
+    from labmates.viewer.links import Links
+    from labmates.viewer.server import open_socket, serve
+
+    named, runs = _told_apart(what)
+    if named and store:
+        raise UsageError(f"which store: '{named}' or '{store}'? Give one")
+    if export is None and (study or limit or not events):
+        raise UsageError("--study, --limit and --no-events go with --export; pages in a browser have filters")
+    if export is None and len(runs) > 1:
+        raise UsageError("name one RUN to open its page; several go with --export")
+    database = Store(store_url(named or store), read_only=True)
+    try:
+        for run in runs:
+            database.run(run)
+        if export is not None:
+            with err().status("exporting …") as shown:
+                done = export_pages(
+                    database, export, run_ids=runs, study=study, limit=limit, events=events, watch=shown.update
+                )
+            out().print(f"{done.runs:,} runs, {done.files:,} files: {export / 'index.html'}", markup=False)
+            return 0
+        listening = open_socket(host, port)
+        path = Links().run(runs[0]) if runs else "/"
+        serve(database, listening, browser=not no_browser, path=path, tell=_tell)
+    finally:
+        database.close()
+    return 0
+
+
+def _told_apart(what: tuple[str, ...]) -> tuple[str | None, list[str]]:
+    """Return the store among the arguments, if there is one, and the runs."""
+    first = what[0] if what else ""
+    if "://" in first:
+        return first, list(what[1:])
+    if first and (Path(first).is_file() or "/" in first or first.endswith((".db", ".sqlite"))):
+        return f"sqlite:///{first}", list(what[1:])
+    return None, list(what)
+
+
+def _tell(address: str) -> None:
+    out().print(address, markup=False, soft_wrap=True)
+    err().print("Whoever has this address can see everything in the store. Stop with Ctrl-C.", markup=False)

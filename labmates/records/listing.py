@@ -1,0 +1,207 @@
+"""Lists of runs, a page at a time, however many a store holds: chosen, sorted and counted by the database."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal, get_args
+
+import sqlalchemy as sa
+
+from labmates.errors import UsageError, unknown_name
+from labmates.records import schema
+from labmates.records.database import Database
+from labmates.records.rows import RUN_COLUMNS, run_record
+from labmates.records.run import RunRecord, RunStatus
+
+_RUNS = schema.runs
+
+PAGE: Final = 50
+"""Runs on a page."""
+STATUSES: Final[tuple[RunStatus, ...]] = get_args(RunStatus)
+Sort = Literal["started", "seconds", "spent", "kind", "status", "study", "id"]
+SORTS: Final[tuple[Sort, ...]] = get_args(Sort)
+_STUDY = sa.func.coalesce(_RUNS.c.study, "")
+_MOST_NEAR = 5
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Which runs are wanted; an empty text leaves a question open.
+
+    Attributes
+    ----------
+    model
+        One of the run's models, or a part of its name.
+    text
+        Stands in the run's id, its condition or its error.
+    """
+
+    study: str = ""
+    kind: str = ""
+    status: str = ""
+    model: str = ""
+    text: str = ""
+
+    @property
+    def is_all(self) -> bool:
+        """Whether every run is wanted."""
+        return self == Chosen()
+
+
+@dataclass(frozen=True)
+class ListedRun:
+    """A run of a list, with what it has cost (judges included), in micro-dollars."""
+
+    run: RunRecord
+    spent: int
+
+
+@dataclass(frozen=True)
+class RunPage:
+    """One page of a list of runs.
+
+    Attributes
+    ----------
+    before, after
+        Where the page before this one ends and the one after it begins, to be given to `run_page`; empty if there is
+        none.
+    """
+
+    rows: tuple[ListedRun, ...]
+    before: str = ""
+    after: str = ""
+
+
+@dataclass(frozen=True)
+class Facets:
+    """What there is to choose among: number of runs by study (newest first), kind and status."""
+
+    studies: Mapping[str, Mapping[str, int]]
+    kinds: Mapping[str, int]
+    statuses: Mapping[str, int]
+
+    @property
+    def total(self) -> int:
+        """Number of all runs."""
+        return sum(self.statuses.values())
+
+
+def run_page(
+    database: Database,
+    chosen: Chosen,
+    *,
+    sort: str = "started",
+    descending: bool = True,
+    after: str = "",
+    before: str = "",
+    size: int = PAGE,
+) -> RunPage:
+    """Return a page of runs.
+
+    Parameters
+    ----------
+    after, before
+        A place that an earlier page named: the page begins after it, or ends before it.
+
+    Raises
+    ------
+    UsageError
+        If a status, an order or a place is none.
+    """
+    if sort not in SORTS:
+        raise unknown_name("order", sort, SORTS)
+    if chosen.status and chosen.status not in STATUSES:
+        raise unknown_name("status", chosen.status, STATUSES)
+    column: sa.ColumnElement[Any] = _STUDY if sort == "study" else _RUNS.c[sort]
+    backwards = bool(before)
+    query = sa.select(_RUNS.c.id).where(*_conditions(chosen))
+    if place := after or before:
+        value, run_id = _place(place, sort)
+        here, there = sa.tuple_(column, _RUNS.c.id), sa.tuple_(sa.literal(value), sa.literal(run_id))
+        query = query.where(here < there if descending != backwards else here > there)
+    down = descending != backwards
+    order = [one.desc() if down else one.asc() for one in (column, _RUNS.c.id)]
+    # Ids first: whole rows would be carried through the sorting.
+    ids = query.order_by(*order).limit(size + 1).subquery()
+    whole = sa.select(*RUN_COLUMNS, _RUNS.c.spent).where(_RUNS.c.id.in_(sa.select(ids.c.id))).order_by(*order)
+    rows = list(database.read(lambda connection: connection.execute(whole).all()))
+    more = len(rows) > size
+    rows = rows[:size]
+    if backwards:
+        rows.reverse()
+    if not rows:
+        return RunPage(())
+    first, last = (_place_of(row, sort) for row in (rows[0], rows[-1]))
+    has_before = more if backwards else bool(after)
+    has_after = bool(before) if backwards else more
+    listed = tuple(ListedRun(run_record(row), row.spent) for row in rows)
+    return RunPage(listed, first if has_before else "", last if has_after else "")
+
+
+def facets(database: Database) -> Facets:
+    """Count the runs of a store by what they can be chosen by; reads indices alone."""
+
+    def read(connection: sa.Connection) -> Facets:
+        number = sa.func.count()
+        kinds = connection.execute(sa.select(_RUNS.c.kind, number).group_by(_RUNS.c.kind).order_by(_RUNS.c.kind)).all()
+        groups = sa.select(_RUNS.c.study, _RUNS.c.status, number).group_by(_RUNS.c.study, _RUNS.c.status)
+        newest = sa.select(schema.studies.c.name).order_by(schema.studies.c.created.desc(), schema.studies.c.name)
+        studies: dict[str, dict[str, int]] = {name: {} for name in connection.execute(newest).scalars()}
+        statuses = dict.fromkeys(STATUSES, 0)
+        for study, status, count in connection.execute(groups):
+            statuses[status] = statuses.get(status, 0) + count
+            if study is not None:
+                studies.setdefault(study, {})[status] = count
+        return Facets(studies, {row[0]: row[1] for row in kinds}, {name: n for name, n in statuses.items() if n})
+
+    return database.read(read)
+
+
+def near_ids(database: Database, run_id: str) -> list[str]:
+    """Return the ids of runs that look like `run_id`: those that begin as it does, as far as any do."""
+    for length in range(len(run_id), 0, -1):
+        start = run_id[:length]
+        query = sa.select(_RUNS.c.id).where(_RUNS.c.id.startswith(start, autoescape=True)).order_by(_RUNS.c.id)
+        with database.reading() as connection:
+            if ids := list(connection.execute(query.limit(_MOST_NEAR)).scalars()):
+                return ids
+    return []
+
+
+def _conditions(chosen: Chosen) -> Iterable[sa.ColumnElement[bool]]:
+    for name in ("study", "kind", "status"):
+        if value := getattr(chosen, name):
+            yield _RUNS.c[name] == value
+    if chosen.model:
+        yield sa.cast(_RUNS.c.models, sa.Text).contains(_as_json(chosen.model), autoescape=True)
+    if chosen.text:
+        said = chosen.text
+        yield sa.or_(
+            _RUNS.c.id.contains(said, autoescape=True),
+            _RUNS.c.error.contains(said, autoescape=True),
+            sa.cast(_RUNS.c.condition, sa.Text).contains(_as_json(said), autoescape=True),
+        )
+
+
+def _as_json(text: str) -> str:
+    """Return text as it stands within a JSON string."""
+    return json.dumps(text)[1:-1]
+
+
+def _place_of(row: Any, sort: str) -> str:
+    value = row._mapping[sort]
+    return json.dumps(["" if value is None else value, row.id], separators=(",", ":"))
+
+
+def _place(place: str, sort: str) -> tuple[Any, str]:
+    """Return what a place says: the value that is sorted by, and the id of a run."""
+    try:
+        value, run_id = json.loads(place)
+    except (ValueError, TypeError, RecursionError):
+        value, run_id = None, None
+    wanted = (int, float) if sort in ("started", "seconds", "spent") else (str,)
+    if not isinstance(value, wanted) or isinstance(value, bool) or not isinstance(run_id, str):
+        raise UsageError(f"'{place[:80]}' is no place in this list; begin at its first page")
+    return value, run_id

@@ -1,0 +1,120 @@
+"""Reading a run piece by piece: some of its events, and the bodies that they name, however long the run is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from labmates.records import schema
+from labmates.records.bodies import Body, Unpacker, Value
+from labmates.records.events import Event, make_event
+from labmates.records.store import Store
+
+_EVENTS, _BODIES = schema.events, schema.bodies
+_MARK_EACH: Final = 64
+"""Bodies between two from which reading can begin: a body can't be unpacked without those before it."""
+
+
+def event_numbers(
+    store: Store,
+    run_id: str,
+    *,
+    types: Iterable[str] = (),
+    without: Iterable[str] = (),
+    team: str = "",
+    agent: str = "",
+) -> list[int]:
+    """Return the numbers of the events of a run that are wanted, in order.
+
+    Parameters
+    ----------
+    types, without
+        Only these types, or all but these.
+    team, agent
+        Whose; empty for everybody's.
+    """
+    query = sa.select(_EVENTS.c.seq).where(_EVENTS.c.run == run_id).order_by(_EVENTS.c.seq)
+    if wanted := list(types):
+        query = query.where(_EVENTS.c.type.in_(wanted))
+    if unwanted := list(without):
+        query = query.where(_EVENTS.c.type.not_in(unwanted))
+    if team:
+        query = query.where(_EVENTS.c.team == team)
+    if agent:
+        query = query.where(_EVENTS.c.agent == agent)
+    return store.database.read(lambda connection: list(connection.execute(query).scalars()))
+
+
+def event_span(store: Store, run_id: str, first: int, last: int) -> dict[int, Event]:
+    """Return the events of a run from number `first` to `last`, by number."""
+    query = sa.select(_EVENTS).where(_EVENTS.c.run == run_id, _EVENTS.c.seq.between(first, last))
+    return _events(store, query.order_by(_EVENTS.c.seq))
+
+
+def events_of(store: Store, run_id: str, *types: str) -> dict[int, Event]:
+    """Return the events of a run that are of some types, by number."""
+    query = sa.select(_EVENTS).where(_EVENTS.c.run == run_id, _EVENTS.c.type.in_(types))
+    return _events(store, query.order_by(_EVENTS.c.seq))
+
+
+def event_counts(store: Store, run_id: str) -> dict[tuple[str, str], int]:
+    """Return how many events of each type each team has in a run."""
+    number = sa.func.count()
+    query = sa.select(_EVENTS.c.type, _EVENTS.c.team, number).where(_EVENTS.c.run == run_id)
+    query = query.group_by(_EVENTS.c.type, _EVENTS.c.team).order_by(sa.func.min(_EVENTS.c.seq))
+    rows = store.database.read(lambda connection: connection.execute(query).all())
+    return {(row[0], row[1]): row[2] for row in rows}
+
+
+def last_event(store: Store, run_id: str) -> int:
+    """Return the number of the newest event of a run; -1 if there is none."""
+    query = sa.select(sa.func.max(_EVENTS.c.seq)).where(_EVENTS.c.run == run_id)
+    found = store.database.read(lambda connection: connection.execute(query).scalar_one())
+    return -1 if found is None else int(found)
+
+
+class BodyReader:
+    """The bodies of one run, read as they are asked for.
+
+    It remembers places from which reading can begin, so that only the first look at a late body reads all before it.
+    """
+
+    def __init__(self, store: Store, run_id: str) -> None:
+        self._store = store
+        self._run = run_id
+        self._marks: dict[int, bytes] = {0: b""}
+
+    def values(self, numbers: Iterable[int]) -> Mapping[int, Value]:
+        """Return the bodies with these numbers; those that are not there are left out."""
+        wanted = sorted(set(numbers))
+        found: dict[int, Value] = {}
+        while wanted:
+            mark = max(place for place in self._marks if place < max(1, wanted[0]))
+            # One stretch: up to the last body before which there is no nearer mark.
+            stretch = [number for number in wanted if not any(mark < place < number for place in self._marks)]
+            self._read(mark, stretch[-1], set(stretch), found)
+            wanted = wanted[len(stretch) :]
+        return found
+
+    def _read(self, mark: int, last: int, wanted: set[int], found: dict[int, Value]) -> None:
+        table = _BODIES.c
+        span = sa.select(_BODIES).where(table.run == self._run, table.number > mark, table.number <= last)
+        rows: Sequence[Any] = self._store.database.read(
+            lambda connection: connection.execute(span.order_by(table.number)).all()
+        )
+        unpacker = Unpacker(self._marks[mark])
+        for row in rows:
+            body = Body(row.number, row.media, row.data)
+            if row.number in wanted:
+                found[row.number] = unpacker.value(body)
+            else:
+                unpacker.raw(body)
+            if row.number % _MARK_EACH == 0:
+                self._marks[row.number] = unpacker.before
+
+
+def _events(store: Store, query: sa.Select[Any]) -> dict[int, Event]:
+    rows = store.database.read(lambda connection: connection.execute(query).all())
+    return {row.seq: make_event(row.type, row.at, row.step, row.team, row.agent, row.data) for row in rows}

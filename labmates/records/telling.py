@@ -1,0 +1,72 @@
+"""What an event says, in one line of plain English: the terminal and the browser tell a run in the same words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from labmates.records.bodies import Value
+from labmates.records.events import DecisionEvent, Event, PayoffEvent
+
+
+def heading(event: Event) -> str:
+    """Return what an event is about, without whose it is and without the texts that it names."""
+    match event.type:
+        case "phase":
+            return f"phase {event.number + 1} ({event.reason}) {event.status}"
+        case "llm_call":
+            return f"reply ({_tokens(event.input_tokens, event.output_tokens, event.faults)})"
+        case "judge_call":
+            tokens = _tokens(event.input_tokens, event.output_tokens, event.faults)
+            return f"judge {event.judge} asked {event.model} ({tokens})"
+        case "tool_call":
+            went = "ok" if event.ok else "error"
+            return f"{event.tool} ({went if event.status in ('', went) else f'{went}, {event.status}'})"
+        case "decision":
+            return _decision(event)
+        case "payoff":
+            return _payoff(event)
+        case "message":
+            return f"to {event.to if event.to == event.team else f'the {event.to} team'}"
+        case "request":
+            return f"asks the {event.to} team ({event.kind})"
+        case "artifact":
+            return f"wrote {event.name}, version {event.version}"
+        case "score":
+            value = "unscored" if event.value is None else f"{event.value:.3f}"
+            return f"{event.judge} {event.version} scores {event.metric}: {value}"
+        case "label":
+            return f"{event.judge}: {'unlabelled' if event.labels is None else ', '.join(event.labels)}"
+        case "failed_reply":
+            return f"this reply could not be used: {event.reason}"
+        case "charge":
+            return f"charged for {event.input_tokens} + {event.output_tokens} tokens"
+        case "warning" | "error":
+            return f"{event.type}: {event.text}"
+
+
+def artifact_text(body: Value) -> str:
+    """Return what an artifact holds as text: most are text, a strategy written as code has parts with names."""
+    if isinstance(body, dict):
+        return "\n".join(f"{name}: {value}" for name, value in body.items())
+    return body if isinstance(body, str) else repr(body)
+
+
+def shown_values(values: dict[str, Any]) -> str:
+    """Return names and values in one line; numbers without needless digits."""
+    return ", ".join(f"{name} {f'{value:g}' if isinstance(value, float) else value}" for name, value in values.items())
+
+
+def _tokens(inputs: int, outputs: int, faults: list[str]) -> str:
+    return ", ".join([f"{inputs} + {outputs} tokens", *faults])
+
+
+def _decision(event: DecisionEvent) -> str:
+    where = [*([f"round {event.round}"] if event.round else []), *([event.match] if event.match else [])]
+    how = "no reply could be used; played for it" if event.failed else event.stage
+    return ": ".join([*([", ".join(where)] if where else []), how, shown_values(event.decision)])
+
+
+def _payoff(event: PayoffEvent) -> str:
+    what = f"round {event.round}" if event.round else "whole game"
+    more = f"; {shown_values(event.details)}" if event.details else ""
+    return f"payoffs, {f'{event.match}, ' if event.match else ''}{what}: {shown_values(event.payoffs)}{more}"

@@ -1,0 +1,185 @@
+"""The viewer as a web application: addresses, what they answer, and errors as pages. It reads the store and no more."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from importlib.resources import files
+from typing import Final
+from urllib.parse import quote
+
+from markupsafe import Markup
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from labmates.errors import LabmatesError, UsageError
+from labmates.records.database import StoreError
+from labmates.records.listing import Chosen, near_ids, run_page
+from labmates.records.store import Store
+from labmates.viewer.files import NoFileError, figure, file_of
+from labmates.viewer.links import Links
+from labmates.viewer.pages.compare import compare_page
+from labmates.viewer.pages.run import event_page, overview, story, story_since
+from labmates.viewer.pages.runs import runs_page, studies_page
+from labmates.viewer.reader import Readers, RunReader
+from labmates.viewer.rendering import render
+from labmates.viewer.security import Gate, hosts_of
+
+_log = logging.getLogger(__name__)
+
+ASSETS: Final = {
+    "viewer.css": "text/css; charset=utf-8",
+    "viewer.js": "text/javascript; charset=utf-8",
+    "theme.js": "text/javascript; charset=utf-8",
+    "icon.svg": "image/svg+xml",
+}
+"""The viewer's own files, with their types."""
+_LINKS = Links()
+
+
+class NoRunError(UsageError):
+    """There is no such run."""
+
+    def __init__(self, error: UsageError, run_id: str) -> None:
+        super().__init__(str(error))
+        self.run_id = run_id
+
+
+def make_app(store: Store, *, token: str, port: int, once: str = "") -> ASGIApp:
+    """Return the application.
+
+    Parameters
+    ----------
+    token
+        What has to be shown to see anything.
+    port
+        Where it will be served: it answers under that name alone.
+    once
+        One more token, good for the first request that shows it.
+    """
+    return Gate(_Viewer(store).application(), token, hosts_of(port), once=once)
+
+
+def asset(name: str) -> bytes:
+    """Return one of the viewer's own files."""
+    return files("labmates.viewer").joinpath("static", name).read_bytes()
+
+
+class _Viewer:
+    """What each address answers. All of it blocks, so Starlette puts it on threads."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._readers = Readers(store)
+
+    def application(self) -> Starlette:
+        """Return the application without its gate."""
+        pages: dict[str, Callable[[Request], Response]] = {
+            "/": self._runs,
+            "/studies": self._studies,
+            "/compare": self._compare,
+            "/runs/{run}": self._run,
+            "/runs/{run}/story": self._story,
+            "/runs/{run}/live": self._live,
+            "/runs/{run}/events/{event:int}": self._event,
+            "/runs/{run}/figures/{body:int}.png": self._figure,
+            "/runs/{run}/files/{event:int}/{place:int}": self._file,
+            "/static/{name}": self._asset,
+        }
+        return Starlette(
+            routes=[Route(path, page, methods=["GET"]) for path, page in pages.items()],
+            exception_handlers={
+                NoRunError: self._no_run,
+                UsageError: lambda _, error: _error(400, "That can't be shown", error),
+                StoreError: lambda _, error: _error(503, "The store can't be read", error),
+                NoFileError: lambda _, error: _error(404, "There is no such file", error),
+                HTTPException: lambda *_: _error(404, "There is no such page", "Its address is none of the viewer's."),
+                Exception: self._broken,
+            },
+        )
+
+    def _reader(self, request: Request) -> RunReader:
+        return self._open(request.path_params["run"])
+
+    def _open(self, run_id: str) -> RunReader:
+        try:
+            return self._readers.open(run_id)
+        except UsageError as error:
+            raise NoRunError(error, run_id) from error
+
+    def _runs(self, request: Request) -> Response:
+        return HTMLResponse(runs_page(self._store, request.query_params, _LINKS))
+
+    def _studies(self, request: Request) -> Response:
+        return HTMLResponse(studies_page(self._store, _LINKS))
+
+    def _run(self, request: Request) -> Response:
+        return HTMLResponse(overview(self._reader(request), _LINKS))
+
+    def _story(self, request: Request) -> Response:
+        return HTMLResponse(story(self._reader(request), request.query_params, _LINKS))
+
+    def _event(self, request: Request) -> Response:
+        reader = self._reader(request)
+        try:
+            return HTMLResponse(event_page(reader, request.path_params["event"], _LINKS))
+        except UsageError as error:
+            return _error(404, "There is no such event", error)
+
+    def _compare(self, request: Request) -> Response:
+        query = request.query_params
+        if marked := query.getlist("run"):
+            if len(marked) != 2:
+                raise UsageError(f"two runs can be compared; {len(marked)} were marked")
+            return RedirectResponse(_LINKS.compare(*marked), 303)
+        one, other = query.get("a", "").strip(), query.get("b", "").strip()
+        if one and other:
+            return HTMLResponse(compare_page(self._open(one), self._open(other), _LINKS))
+        kind = self._open(one).run.kind if one else ""
+        recent = run_page(self._store.database, Chosen(kind=kind)).rows
+        return HTMLResponse(render("compare.html", links=_LINKS, runs=[], one=one, recent=recent))
+
+    def _live(self, request: Request) -> Response:
+        """Answer what is new in a run since an event."""
+        reader = self._reader(request)
+        after = request.query_params.get("after", "-1").removeprefix("-1") or "-1"
+        if after != "-1" and not (after.isdecimal() and len(after) < 12):
+            raise UsageError(f"'{after[:40]}' is no number of an event")
+        html, last = Markup(""), reader.last
+        if request.query_params.get("mode") == "append":
+            html, last = story_since(reader, int(after), _LINKS)
+        more = last < reader.last
+        return JSONResponse({"html": html, "last": last, "more": more, "ended": reader.run.status != "running"})
+
+    def _figure(self, request: Request) -> Response:
+        return Response(figure(self._reader(request), request.path_params["body"]), media_type="image/png")
+
+    def _file(self, request: Request) -> Response:
+        found = file_of(self._reader(request), request.path_params["event"], request.path_params["place"])
+        headers = {"content-disposition": f"attachment; filename*=UTF-8''{quote(found.name, safe='')}"}
+        return Response(found.content, media_type=found.media, headers=headers)
+
+    def _asset(self, request: Request) -> Response:
+        name = request.path_params["name"]
+        if name not in ASSETS:
+            raise HTTPException(404)
+        return Response(asset(name), headers={"content-type": ASSETS[name]})
+
+    def _no_run(self, request: Request, error: Exception) -> Response:
+        assert isinstance(error, NoRunError)
+        return _error(404, "There is no such run", error, near_ids(self._store.database, error.run_id[:64]))
+
+    def _broken(self, request: Request, error: Exception) -> Response:
+        if isinstance(error, LabmatesError):
+            return _error(500, "That can't be shown", error)
+        _log.error("%s failed", request.url.path, exc_info=error)
+        return _error(500, "This page failed", "The reason stands in the log of labmates view.")
+
+
+def _error(status: int, title: str, said: object, near: list[str] | None = None) -> Response:
+    page = render("error.html", title=title, said=str(said), near=near or [], links=_LINKS)
+    return HTMLResponse(page, status)

@@ -1,0 +1,88 @@
+"""The budget burning down: what each team has taken from the pool, from its top down, and what is left below."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from labmates.budgets.money import parse_dollars
+from labmates.viewer.reader import RunReader
+from labmates.viewer.svg import Plot, thinned
+
+
+@dataclass(frozen=True)
+class Spending:
+    """What one team took from the pool; `amount` in micro-dollars."""
+
+    team: str
+    charges: int
+    input_tokens: int
+    output_tokens: int
+    amount: int
+
+
+@dataclass(frozen=True)
+class Burning:
+    """How a pool was spent.
+
+    Attributes
+    ----------
+    pool
+        In micro-dollars; None for a run without a budget.
+    teams
+        In the order in which they first took something, which is that of the colours.
+    """
+
+    pool: int | None
+    teams: tuple[Spending, ...]
+    drawing: Markup
+
+    @property
+    def spent(self) -> int:
+        """What all teams took together, in micro-dollars."""
+        return sum(team.amount for team in self.teams)
+
+
+def burning(reader: RunReader) -> Burning:
+    """Return how the pool of a run was spent, so far."""
+    charges = reader.all("charge")
+    teams = list(dict.fromkeys(event.team for event in charges))
+    sums = {team: [0, 0, 0, 0] for team in teams}
+    path: list[tuple[float, list[int]]] = []
+    start = charges[0].at if charges else 0.0
+    for event in charges:
+        row = sums[event.team]
+        for place, amount in enumerate((1, event.input_tokens, event.output_tokens, event.amount)):
+            row[place] += amount
+        path.append((event.at - start, [sums[team][3] for team in teams]))
+    found = tuple(Spending(team, *sums[team]) for team in teams)
+    pool = _pool(reader)
+    shown = Markup("") if pool is None or len(path) < 2 else _drawn(path, pool)
+    return Burning(pool, found, shown)
+
+
+def _pool(reader: RunReader) -> int | None:
+    """Return the pool in micro-dollars; of a run that goes on it stands in the condition alone."""
+    run = reader.run
+    said = run.budget["total"] if run.budget else run.condition.get("budget") if run.kind == "science" else None
+    try:
+        return None if said is None else parse_dollars(said)
+    except ValueError:
+        return None
+
+
+def _drawn(path: list[tuple[float, list[int]]], pool: int) -> Markup:
+    kept = [path[place] for place in thinned([at for at, _ in path])]
+    spent = sum(path[-1][1])
+    # A pool of which little was used would be a flat line at the top.
+    low = max(0.0, pool - max(2.0 * spent, 0.05 * pool))
+    plot = Plot((0.0, kept[-1][0]), (low / 1e6, pool / 1e6), height=220, left=64)
+    upper = [(at, pool / 1e6) for at, _ in kept]
+    areas = []
+    for place in range(len(kept[0][1])):
+        lower = [(at, (pool - sum(sums[: place + 1])) / 1e6) for at, sums in kept]
+        areas.append(plot.area(lower, upper, place))
+        upper = lower
+    title = f"The pool of ${pool / 1e6:.2f} burning down, by team"
+    return plot.drawn(title, *areas, plot.axes("seconds since the first charge", "left", y_format="${:g}"))

@@ -1,0 +1,173 @@
+"""The pages as files, which find each other wherever they lie and need no server."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from labmates.errors import UsageError
+from labmates.records.events import Event
+from labmates.records.listing import PAGE, Chosen, ListedRun, RunPage, facets, run_page
+from labmates.records.store import Store
+from labmates.records.studies import study_record
+from labmates.viewer.app import ASSETS, asset
+from labmates.viewer.files import figure, file_of
+from labmates.viewer.links import PER_PAGE, FileLinks, run_folder
+from labmates.viewer.pages.run import event_page, overview, story
+from labmates.viewer.pages.runs import Asked, listed, studies_page
+from labmates.viewer.reader import Readers, RunReader
+from labmates.viewer.telling import HIDDEN
+
+_MARK: Final = ".labmates-view"
+"""The file by which a folder is known as an export of ours, which may be written anew."""
+_OURS: Final = ("index.html", "studies.html", "runs", "static", _MARK)
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What was written."""
+
+    runs: int
+    files: int
+
+
+def export_pages(
+    store: Store,
+    folder: Path,
+    *,
+    run_ids: Sequence[str] = (),
+    study: str | None = None,
+    limit: int | None = None,
+    events: bool = True,
+    watch: Callable[[str], None] = lambda _: None,
+) -> Exported:
+    """Write the pages of runs to a folder; begin with its ``index.html``.
+
+    Parameters
+    ----------
+    folder
+        A new or empty one, or one that holds an earlier export, which is replaced.
+    run_ids, study
+        Which runs: these, or those of a study; by default all.
+    limit
+        The newest so many at most.
+    events
+        Also a page for each event, with the messages that the model got; that is most of the files.
+    watch
+        Told how far it has come.
+
+    Raises
+    ------
+    UsageError
+        If there are no such runs, or the folder holds something else or can't be written.
+    """
+    rows = _rows(store, run_ids, study, limit)
+    if not rows:
+        raise UsageError(f"there is no run to export in the store {store.shown_url}")
+    writer = _Writer(folder)
+    try:
+        writer.begin()
+        for name in ASSETS:
+            writer.write(f"static/{name}", asset(name))
+        known = frozenset(row.run.id for row in rows)
+        links = FileLinks(known=known, has_events=events)
+        _lists(store, rows, links, writer)
+        readers = Readers(store)
+        for place, row in enumerate(rows, start=1):
+            watch(f"run {place:,} of {len(rows):,}: {row.run.id}, {writer.files:,} files")
+            _run(readers.open(row.run.id), links, writer, events=events)
+    except OSError as error:
+        raise UsageError(f"can't write to '{folder}': {error.strerror or error}") from error
+    return Exported(len(rows), writer.files)
+
+
+class _Writer:
+    """Writes files into one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.files = 0
+
+    def begin(self) -> None:
+        """Make the folder ready.
+
+        Raises
+        ------
+        UsageError
+            If it holds something that is not ours.
+        """
+        folder = self._folder
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()) and not (folder / _MARK).is_file():
+            raise UsageError(f"the folder '{folder}' is not empty and holds no earlier export; name a new one")
+        for path in folder.iterdir():
+            if path.name in _OURS or (path.name.startswith("runs-") and path.suffix == ".html"):
+                shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+        (folder / _MARK).write_text("Pages written by labmates view --export; they are replaced by the next one.\n")
+
+    def write(self, name: str, content: str | bytes) -> None:
+        """Write one file; its name is made by us."""
+        path = self._folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8", "replace"))
+        self.files += 1
+
+
+def _rows(store: Store, run_ids: Sequence[str], study: str | None, limit: int | None) -> list[ListedRun]:
+    """Return the runs that are wanted, newest first."""
+    if study is not None:
+        study_record(store.database, study)
+    wanted, found, after = set(run_ids), list[ListedRun](), ""
+    for run_id in run_ids:
+        store.run(run_id)
+    while limit is None or len(found) < limit:
+        page = run_page(store.database, Chosen(study=study or ""), after=after, size=500)
+        found += [row for row in page.rows if not wanted or row.run.id in wanted]
+        after = page.after
+        if not after:
+            break
+    return found[:limit]
+
+
+def _lists(store: Store, rows: Sequence[ListedRun], links: FileLinks, writer: _Writer) -> None:
+    known = facets(store.database)
+    asked = Asked(Chosen(), "started", descending=True)
+    pages = -(-len(rows) // PAGE)
+    for page in range(1, pages + 1):
+        some = RunPage(tuple(rows[(page - 1) * PAGE : page * PAGE]))
+        html = listed(store, known, asked, some, links, static_page=page, static_pages=pages)
+        writer.write(links.runs(page=page), html)
+    writer.write("studies.html", studies_page(store, links))
+
+
+def _run(reader: RunReader, links: FileLinks, writer: _Writer, *, events: bool) -> None:
+    folder = run_folder(reader.run.id)
+    numbers = reader.numbers(without=HIDDEN)
+    here = replace(links, depth=2, told=tuple(numbers))
+    writer.write(f"{folder}/index.html", overview(reader, here))
+    for page in range(1, max(1, -(-len(numbers) // PER_PAGE)) + 1):
+        writer.write(f"{folder}/story-{page}.html", story(reader, {"page": str(page)}, here))
+    below = replace(here, depth=3)
+    for number in numbers if events else ():
+        writer.write(f"{folder}/events/{number}.html", event_page(reader, number, below))
+    written: set[str] = set()
+    for number, event in reader.events("artifact", "tool_call").items():
+        for name, content in _files(reader, number, event, replace(links, depth=0)):
+            if name not in written:
+                written.add(name)
+                writer.write(name, content)
+
+
+def _files(reader: RunReader, number: int, event: Event, links: FileLinks) -> Iterator[tuple[str, bytes]]:
+    """Return the pictures and files of an event, each with where it goes."""
+    run_id = reader.run.id
+    if event.type == "artifact":
+        yield links.file(run_id, number, 0), file_of(reader, number, 0).content
+    elif event.type == "tool_call":
+        for image in event.images:
+            yield links.figure(run_id, image), figure(reader, image)
+        for place in range(1, len(event.files) + 1):
+            yield links.file(run_id, number, place), file_of(reader, number, place).content

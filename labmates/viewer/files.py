@@ -1,0 +1,61 @@
+"""Files of a run that can be had: by the number of an event or a body, never by a name that a model chose."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from labmates.errors import LabmatesError
+from labmates.records.material import plain_name
+from labmates.records.telling import artifact_text
+from labmates.viewer.reader import RunReader
+
+_PNG = b"\x89PNG\r\n\x1a\n"
+
+
+class NoFileError(LabmatesError):
+    """There is no such file."""
+
+
+@dataclass(frozen=True)
+class KeptFile:
+    """A file, to be saved and never to be shown by a browser."""
+
+    name: str
+    media: str
+    content: bytes
+
+
+def figure(reader: RunReader, number: int) -> bytes:
+    """Return a picture.
+
+    Raises
+    ------
+    NoFileError
+        If this body is none.
+    """
+    found = reader.values([number]).get(number)
+    if not isinstance(found, bytes) or not found.startswith(_PNG):
+        raise NoFileError(f"the run '{reader.run.id}' has no picture {number}")
+    return found
+
+
+def file_of(reader: RunReader, number: int, place: int) -> KeptFile:
+    """Return the artifact of an event (place 0), or one of the files that its code wrote, from 1.
+
+    Raises
+    ------
+    NoFileError
+        If there is none.
+    """
+    event = reader.span(number, number).get(number)
+    if event is not None and event.type == "artifact" and place == 0:
+        text = artifact_text(reader.values([event.content]).get(event.content, ""))
+        name = f"{plain_name(event.name)}.v{event.version}.md"
+        return KeptFile(name, "text/plain; charset=utf-8", text.encode("utf-8", "replace"))
+    if event is not None and event.type == "tool_call" and 1 <= place <= len(event.files):
+        name, body = list(event.files.items())[place - 1]
+        content = reader.values([body]).get(body, b"")
+        kept = content if isinstance(content, bytes) else artifact_text(content).encode("utf-8", "replace")
+        return KeptFile(plain_name(PurePosixPath(name).name), "application/octet-stream", kept)
+    raise NoFileError(f"the event {number} of the run '{reader.run.id}' has no file {place}")

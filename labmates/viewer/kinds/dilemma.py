@@ -1,0 +1,116 @@
+"""A social dilemma: its payoffs, what models earned against each other, who would take over, and every match."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Final, cast
+
+import numpy as np
+from markupsafe import Markup
+
+from labmates.analysis.dilemma_records import Agreement, CrossPlay, Round, read_cross_play
+from labmates.analysis.ratings import Cell, rate
+from labmates.analysis.replicator import replicator_dynamics
+from labmates.errors import LabmatesError
+from labmates.studies.runs import condition_of
+from labmates.viewer.kinds import Section
+from labmates.viewer.links import Links
+from labmates.viewer.reader import RunReader
+from labmates.viewer.rendering import render
+from labmates.viewer.svg import stacked_plot, thinned
+from labmates.workflows.dilemma.condition import DilemmaCondition
+
+_MOST_MATCHES: Final = 120
+_MOST_RATED: Final = 12
+"""Models up to which ratings are computed for a page: they take long for many."""
+_HEATS: Final = 7
+
+
+@dataclass
+class Match:
+    """A match: who sat where, what they agreed on, and its rounds."""
+
+    name: str
+    seats: tuple[str, ...]
+    agreements: list[Agreement] = field(default_factory=list)
+    rounds: list[Round] = field(default_factory=list)
+
+
+def sections(reader: RunReader, links: Links) -> Iterator[Section]:
+    """Tell a cross-play of a social dilemma."""
+    names = cast(DilemmaCondition, condition_of(reader.run)).names()
+    events = reader.all("decision", "payoff", "label")
+    play = read_cross_play(reader.run.id, reader.run.condition, names, events)
+    yield Section("game", "The game", _game(play))
+    if play.rounds:
+        yield from _earned(play)
+        matches = _matches(play)
+        body = render("kinds/dilemma_matches.html", matches=matches[:_MOST_MATCHES], links=links, run=reader.run)
+        left = len(matches) - _MOST_MATCHES
+        yield Section("matches", "Matches", body, f"{left} more stand in the story" if left > 0 else "")
+
+
+def _game(play: CrossPlay) -> Markup:
+    """Return the payoffs of the game: a table for two players, a list for more."""
+    form = play.table.game()
+    profiles = [
+        (tuple(form.labels[seat][action] for seat, action in enumerate(one)), tuple(map(float, form.table[one])))
+        for one in product(*(range(len(own)) for own in form.labels))
+    ]
+    meanings = [
+        list(zip(labels, own, strict=True)) for labels, own in zip(form.labels, play.table.actions, strict=True)
+    ]
+    payoffs = dict(profiles)
+    return render("kinds/dilemma_game.html", table=play.table, labels=form.labels, payoffs=payoffs, meanings=meanings)
+
+
+def _earned(play: CrossPlay) -> Iterator[Section]:
+    try:
+        cell = play.cell()
+    except LabmatesError:  # not every seating was played
+        return
+    if not np.isfinite(cell.payoffs).all():
+        return
+    yield Section("earned", "What models earned", _payoffs(cell))
+    if cell.payoffs.ndim < 2 or len(cell.models) < 2:
+        return
+    path = replicator_dynamics(cell.payoffs).path
+    kept = thinned(list(range(len(path))))
+    shares = {model: [float(path[step, at]) for step in kept] for at, model in enumerate(cell.models)}
+    title = f"Shares of models over {len(path) - 1} steps of replicator dynamics"
+    drawn = stacked_plot(shares, kept, title, x_label="step")
+    body = render("kinds/plot.html", drawing=drawn, names=list(shares))
+    yield Section("population", "Who takes over", body)
+
+
+def _payoffs(cell: Cell) -> Markup:
+    """Return what each model earned: against each other one, and its ratings."""
+    matrix = cell.payoffs
+    while matrix.ndim > 2:  # with more players: the mean over all but the first co-player
+        matrix = matrix.mean(axis=-1)
+    low, high = (cell.scale.defect, cell.scale.cooperate) if cell.scale else (matrix.min(), matrix.max())
+    rows: Sequence[Sequence[tuple[float, int]]] = []
+    if matrix.ndim == 2:
+        rows = [[(float(value), _heat(float(value), float(low), float(high))) for value in row] for row in matrix]
+    rated = rate(cell) if len(cell.models) <= _MOST_RATED else None
+    return render("kinds/dilemma_payoffs.html", cell=cell, rows=rows, rated=rated, players=cell.payoffs.ndim)
+
+
+def _heat(value: float, low: float, high: float) -> int:
+    share = (value - low) / (high - low) if high > low else 0.5
+    return max(0, min(_HEATS - 1, int(share * _HEATS)))
+
+
+def _matches(play: CrossPlay) -> list[Match]:
+    agreements: defaultdict[str, list[Agreement]] = defaultdict(list)
+    for agreement in play.agreements:
+        agreements[agreement.match].append(agreement)
+    found: dict[str, Match] = {}
+    for one in play.rounds:
+        seats = tuple(play.models[entrant] for entrant in one.entrants)
+        match = found.setdefault(one.match, Match(one.match, seats, agreements[one.match]))
+        match.rounds.append(one)
+    return sorted(found.values(), key=lambda match: [int(p) if p.isdecimal() else 0 for p in match.name.split("-")])

@@ -1,0 +1,143 @@
+"""Addresses of pages and files: those of the server, or of an export whose files find each other wherever they lie."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import quote, urlencode
+
+PER_PAGE: Final = 100
+"""Events on a page of a run's story."""
+
+
+@dataclass(frozen=True)
+class Links:
+    """Addresses as a server has them.
+
+    Attributes
+    ----------
+    is_static
+        Whether these are files: then there is nothing that a server would do.
+    """
+
+    is_static: bool = False
+
+    def runs(self, **query: Any) -> str:
+        """Return the address of the list of runs; empty values are left out."""
+        return _with_query("/", query)
+
+    def studies(self) -> str:
+        """Return the address of the list of studies."""
+        return "/studies"
+
+    def run(self, run_id: str) -> str:
+        """Return the address of a run's first page."""
+        return f"/runs/{quote(run_id, safe='')}"
+
+    def story(self, run_id: str, page: int = 1, anchor: int | None = None, **query: Any) -> str:
+        """Return the address of a page of a run's events; `anchor` is the number of an event on it."""
+        kept = {**({"page": page} if page > 1 else {}), **query}
+        return _with_query(f"{self.run(run_id)}/story", kept) + (f"#e{anchor}" if anchor is not None else "")
+
+    def event(self, run_id: str, number: int) -> str:
+        """Return the address of a page of one event, with all that belongs to it."""
+        return f"{self.run(run_id)}/events/{number}"
+
+    def figure(self, run_id: str, body: int) -> str:
+        """Return the address of a picture."""
+        return f"{self.run(run_id)}/figures/{body}.png"
+
+    def file(self, run_id: str, event: int, place: int) -> str:
+        """Return the address of the artifact of an event (place 0), or of one of the files that its code wrote."""
+        return f"{self.run(run_id)}/files/{event}/{place}"
+
+    def live(self, run_id: str) -> str:
+        """Return the address of what is new in a run."""
+        return f"{self.run(run_id)}/live"
+
+    def compare(self, one: str = "", other: str = "") -> str:
+        """Return the address of two runs beside each other."""
+        return _with_query("/compare", {"a": one, "b": other})
+
+    def asset(self, name: str) -> str:
+        """Return the address of a file of the viewer itself."""
+        return f"/static/{name}"
+
+
+@dataclass(frozen=True)
+class FileLinks(Links):
+    """Addresses within an export, from a file that lies `depth` folders deep.
+
+    Attributes
+    ----------
+    known
+        The runs that are there.
+    told
+        The numbers of the events that the story of the run at hand tells.
+    has_events
+        Whether events have pages of their own; otherwise they are found in the story.
+    """
+
+    is_static: bool = True
+    depth: int = 0
+    known: frozenset[str] = frozenset()
+    told: tuple[int, ...] = ()
+    has_events: bool = True
+
+    def _to(self, path: str) -> str:
+        return "../" * self.depth + path
+
+    def runs(self, **query: Any) -> str:
+        """Return the address of a page of the list of runs."""
+        page = query.get("page", 1)
+        return self._to("index.html" if page == 1 else f"runs-{page}.html")
+
+    def studies(self) -> str:
+        """Return the address of the list of studies."""
+        return self._to("studies.html")
+
+    def run(self, run_id: str) -> str:
+        """Return the address of a run's first page; empty for a run that is not there."""
+        return self._to(f"{run_folder(run_id)}/index.html") if run_id in self.known else ""
+
+    def story(self, run_id: str, page: int = 1, anchor: int | None = None, **query: Any) -> str:
+        """Return the address of a page of a run's events."""
+        return self._to(f"{run_folder(run_id)}/story-{page}.html") + (f"#e{anchor}" if anchor is not None else "")
+
+    def event(self, run_id: str, number: int) -> str:
+        """Return the address of the page of one event, or of its place in the story."""
+        at = max(0, bisect_right(self.told, number) - 1)
+        if self.has_events and at < len(self.told) and self.told[at] == number:
+            return self._to(f"{run_folder(run_id)}/events/{number}.html")
+        return self.story(run_id, at // PER_PAGE + 1, self.told[at] if self.told else None)
+
+    def figure(self, run_id: str, body: int) -> str:
+        """Return the address of a picture."""
+        return self._to(f"{run_folder(run_id)}/figures/{body}.png")
+
+    def file(self, run_id: str, event: int, place: int) -> str:
+        """Return the address of a file that an agent or its code wrote; all are text or bytes that no browser runs."""
+        return self._to(f"{run_folder(run_id)}/files/{event}-{place}.{'txt' if place == 0 else 'bin'}")
+
+    def live(self, run_id: str) -> str:
+        """Return nothing: nothing comes anew."""
+        return ""
+
+    def compare(self, one: str = "", other: str = "") -> str:
+        """Return nothing: there is no page for it."""
+        return ""
+
+    def asset(self, name: str) -> str:
+        """Return the address of a file of the viewer itself."""
+        return self._to(f"static/{name}")
+
+
+def run_folder(run_id: str) -> str:
+    """Return the folder of a run within an export: its id, which is letters and digits, without anything else."""
+    return "runs/" + "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in run_id)
+
+
+def _with_query(path: str, query: dict[str, Any]) -> str:
+    kept = {name: value for name, value in query.items() if value not in ("", None)}
+    return f"{path}?{urlencode(kept, doseq=True)}" if kept else path

@@ -1,0 +1,193 @@
+"""The pages of one run: its first page, the story of its events, and one event with all that belongs to it."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any, Final
+
+from markupsafe import Markup
+
+from labmates.errors import UsageError, unknown_name
+from labmates.viewer.burning import burning
+from labmates.viewer.kinds import Section, kind_sections
+from labmates.viewer.links import PER_PAGE, Links
+from labmates.viewer.pages.runs import headline
+from labmates.viewer.reader import RunReader
+from labmates.viewer.rendering import render
+from labmates.viewer.telling import HIDDEN, Item, changes, items, message_texts
+from labmates.viewer.timeline import timeline
+
+LIVE_MOST: Final = 200
+"""New events that are told at once."""
+_MOST_WARNINGS: Final = 20
+
+
+def overview(reader: RunReader, links: Links) -> Markup:
+    """Return a run's first page."""
+    return render("run.html", sections=sections(reader, links), **head(reader, links, "overview"))
+
+
+def sections(reader: RunReader, links: Links) -> list[Section]:
+    """Return what a run's first page tells, in order: its course, what is special to its kind, and its numbers."""
+    found: list[Section] = []
+    warnings = {
+        number: event
+        for number, event in reader.events("warning", "error").items()
+        if event.type == "error" or event.text != reader.run.error
+    }
+    if warnings:
+        shown = dict(list(warnings.items())[:_MOST_WARNINGS])
+        body = render("warnings.html", warnings=shown, links=links, run=reader.run)
+        left = len(warnings) - len(shown)
+        found.append(Section("warnings", "Warnings and errors", body, f"{left} more in the story" if left else ""))
+    if drawn := timeline(reader, links):
+        phases = reader.events("phase")
+        types = {name for name, _ in reader.counts}
+        body = render("timeline.html", drawing=drawn, phases=phases, types=types, links=links, run=reader.run)
+        found.append(Section("timeline", "Time line", body))
+    if reader.events("score"):
+        found.append(Section("scores", "Scores", scores(reader, links)))
+    found += kind_sections(reader, links)
+    spent = burning(reader)
+    if spent.teams:
+        found.append(Section("budget", "Budget", render("budget.html", burning=spent)))
+    return [*found, Section("record", "Record", render("record.html", run=reader.run, attempts=_attempts(reader)))]
+
+
+def scores(reader: RunReader, links: Links) -> Markup:
+    """Return all scores with their reasons, and what judging has cost."""
+    from labmates.studies.judging import judging_usage
+
+    used = judging_usage(reader.all("judge_call"))
+    return render("scores.html", scores=reader.events("score"), used=used, links=links, run=reader.run)
+
+
+def head(reader: RunReader, links: Links, tab: str) -> dict[str, Any]:
+    """Return what stands above every page of a run."""
+    run = reader.run
+    return {
+        "run": run,
+        "usage": asdict(run.usage),
+        "links": links,
+        "tab": tab,
+        "headline": headline(run.kind) or tuple(run.metrics)[:5],
+        "events": sum(n for (name, _), n in reader.counts.items() if name not in HIDDEN),
+        "last": reader.last,
+    }
+
+
+def story(reader: RunReader, query: Mapping[str, str], links: Links) -> Markup:
+    """Return a page of the story of a run's events.
+
+    Raises
+    ------
+    UsageError
+        If the query asks for a page, a type or a team that there is not.
+    """
+    types = {name: 0 for name, _ in reader.counts if name not in HIDDEN}
+    teams = {team: 0 for _, team in reader.counts if team}
+    for (name, team), number in reader.counts.items():
+        if name in types:
+            types[name] += number
+            if team:
+                teams[team] += number
+    kind, team, agent = query.get("type", ""), query.get("team", ""), query.get("agent", "")
+    for what, name, known in (("type of event", kind, types), ("team", team, teams)):
+        if name and name not in known:
+            raise unknown_name(what, name, known)
+    numbers = reader.numbers(types=[kind] if kind else [], without=HIDDEN, team=team, agent=agent)
+    pages = max(1, -(-len(numbers) // PER_PAGE))
+    page = _page(query, pages, numbers)
+    wanted = numbers[(page - 1) * PER_PAGE : page * PER_PAGE]
+    chosen = {name: value for name, value in (("type", kind), ("team", team), ("agent", agent)) if value}
+    return render(
+        "story.html",
+        items=_told(reader, wanted, links),
+        page=page,
+        pages=pages,
+        total=len(numbers),
+        chosen=chosen,
+        types=types,
+        teams=teams,
+        is_end=page == pages and not chosen,
+        **head(reader, links, "story"),
+    )
+
+
+def _told(reader: RunReader, wanted: list[int], links: Links) -> list[Item]:
+    if not wanted:
+        return []
+    # One more: the charge for the last call comes right after it.
+    span = reader.span(wanted[0], wanted[-1] + 1)
+    kept = set(wanted)
+    events = {number: event for number, event in span.items() if number in kept or event.type in HIDDEN}
+    return items(reader, events, links, start=reader.run.started)
+
+
+def story_since(reader: RunReader, after: int, links: Links) -> tuple[Markup, int]:
+    """Return the events after one, as they stand in the story, and the number of the last that was told."""
+    events = reader.span(after + 1, after + LIVE_MOST)
+    told = items(reader, events, links, start=reader.run.started)
+    return render("items.html", items=told, links=links, run=reader.run), max(events, default=after)
+
+
+def event_page(reader: RunReader, number: int, links: Links) -> Markup:
+    """Return the page of one event: its texts whole, the messages that a model got, what an artifact was before.
+
+    Raises
+    ------
+    UsageError
+        If there is no such event.
+    """
+    found = reader.span(number, number + 1)
+    if number not in found:
+        raise UsageError(f"the run '{reader.run.id}' has no event {number}; its events are 0 to {reader.last}")
+    event = found[number]
+    shown = {n: e for n, e in found.items() if n == number or e.type in HIDDEN}
+    if event.type in HIDDEN:
+        shown = {number: event}
+    told = items(reader, shown, links, start=reader.run.started, whole=True)
+    messages: list[Any] = []
+    if event.type in ("llm_call", "judge_call"):
+        bodies = reader.values(event.messages)
+        messages = [(n, bodies.get(n), list(message_texts(bodies.get(n)))) for n in event.messages]
+    different: list[tuple[str, str]] = []
+    versions: dict[int, Any] = {}
+    if event.type == "artifact":
+        versions = {n: e for n, e in reader.events("artifact").items() if e.name == event.name}
+        earlier = [e.content for n, e in versions.items() if n < number]
+        bodies = reader.values([event.content, *earlier[-1:]])
+        different = changes(bodies.get(earlier[-1]) if earlier else None, bodies[event.content])
+    return render(
+        "event.html",
+        item=told[0] if told else None,
+        event=event,
+        number=number,
+        messages=messages,
+        different=different,
+        versions=versions,
+        data=event.model_dump(mode="json", exclude={"messages"}),
+        page=_page_of(reader.numbers(without=HIDDEN), number),
+        **head(reader, links, "story"),
+    )
+
+
+def _page_of(numbers: list[int], number: int) -> int:
+    """Return the page of the story on which an event stands."""
+    return bisect_left(numbers, number) // PER_PAGE + 1
+
+
+def _page(query: Mapping[str, str], pages: int, numbers: list[int]) -> int:
+    """Return the page that is asked for: by its number, or as the one on which an event stands."""
+    said = query.get("page", "1")
+    if (at := query.get("at", "")).isdecimal():
+        return min(pages, _page_of(numbers, int(at[:12])))
+    if not said.isdecimal() or not 1 <= int(said[:12]) <= pages:
+        raise UsageError(f"there is no page '{said[:40]}'; there are 1 to {pages}")
+    return int(said)
+
+
+def _attempts(reader: RunReader) -> list[tuple[int, str, str]]:
+    return reader.store.attempts(reader.run.id)

@@ -1,0 +1,93 @@
+"""What pages read of one run: its record, some of its events, some of its bodies, and nothing that they do not show."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final
+
+from labmates.records.bodies import Value
+from labmates.records.events import Event
+from labmates.records.reading import BodyReader, event_counts, event_numbers, event_span, events_of, last_event
+from labmates.records.run import RunRecord
+from labmates.records.store import Store
+
+_KEPT: Final = 16
+
+
+@dataclass
+class RunReader:
+    """Reads one run; for one page.
+
+    Attributes
+    ----------
+    run
+        Its record, as it was when the page was asked for.
+    """
+
+    store: Store
+    run: RunRecord
+    bodies: BodyReader
+    _events: dict[str, dict[int, Any]] = field(default_factory=dict)
+
+    def events(self, *types: str) -> dict[int, Any]:
+        """Return the events of these types by number, in order."""
+        if missing := [name for name in types if name not in self._events]:
+            read = events_of(self.store, self.run.id, *missing)
+            for name in missing:
+                self._events[name] = {number: event for number, event in read.items() if event.type == name}
+        return dict(sorted((item for name in types for item in self._events[name].items()), key=lambda one: one[0]))
+
+    def all(self, *types: str) -> list[Any]:
+        """Return the events of these types, in order."""
+        return list(self.events(*types).values())
+
+    def span(self, first: int, last: int) -> dict[int, Event]:
+        """Return the events from one number to another."""
+        return event_span(self.store, self.run.id, first, last)
+
+    def numbers(self, **wanted: Any) -> list[int]:
+        """Return the numbers of the events that are wanted; see `labmates.records.reading.event_numbers`."""
+        return event_numbers(self.store, self.run.id, **wanted)
+
+    def values(self, numbers: Iterable[int]) -> Mapping[int, Value]:
+        """Return bodies by number."""
+        return self.bodies.values(numbers)
+
+    @cached_property
+    def counts(self) -> dict[tuple[str, str], int]:
+        """How many events of each type each team has."""
+        return event_counts(self.store, self.run.id)
+
+    @cached_property
+    def last(self) -> int:
+        """The number of the newest event; -1 without any."""
+        return last_event(self.store, self.run.id)
+
+
+class Readers:
+    """Makes readers of runs; remembers where the bodies of the last ones can be read from."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._bodies: OrderedDict[str, BodyReader] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def open(self, run_id: str) -> RunReader:
+        """Return a reader of a run.
+
+        Raises
+        ------
+        UsageError
+            If there is no such run.
+        """
+        run = self.store.run(run_id)
+        with self._lock:
+            bodies = self._bodies.pop(run_id, None) or BodyReader(self.store, run_id)
+            self._bodies[run_id] = bodies
+            if len(self._bodies) > _KEPT:
+                self._bodies.popitem(last=False)
+        return RunReader(self.store, run, bodies)

@@ -1,0 +1,146 @@
+"""Who may see the pages, and what a page may do.
+
+The pages show what models wrote, which is hostile, on an address that every program and every web site on this machine
+can try. So nothing is served without the token that the viewer prints, nor under another name than its own (a foreign
+site may let its name point to 127.0.0.1), nor to a request that a foreign page sends; and the browser is told to load
+nothing but the viewer's own style sheet, scripts and pictures.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from collections.abc import Mapping
+from http.cookies import CookieError, SimpleCookie
+from urllib.parse import parse_qsl, urlencode
+
+from starlette.datastructures import Headers
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from labmates.viewer.rendering import render
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+"""The hosts that the viewer may listen on."""
+POLICY = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
+    "base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS: Mapping[str, str] = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+    "cache-control": "no-store",
+}
+"""What every answer says, whatever it is."""
+
+
+def new_token() -> str:
+    """Return a token that nobody can guess."""
+    return secrets.token_urlsafe(32)
+
+
+def hosts_of(port: int) -> frozenset[str]:
+    """Return the values of a Host header that name the viewer."""
+    return frozenset(f"{f'[{host}]' if ':' in host else host}:{port}" for host in LOOPBACK)
+
+
+class Gate:
+    """Lets through what may see the pages, and adds `HEADERS` to every answer.
+
+    Parameters
+    ----------
+    app
+        Serves what is let through.
+    token
+        What has to be shown: once as ``?token=``, which is then kept in a cookie, or as a bearer token.
+    hosts
+        The values of the Host header that are answered.
+    once
+        One more token, good for the first request that shows it: for a browser that is started with an address, which
+        every user of the machine can see.
+    """
+
+    def __init__(self, app: ASGIApp, token: str, hosts: frozenset[str], *, once: str = "") -> None:
+        self._app = app
+        self._token = token
+        self._hosts = hosts
+        self._once = once
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            return  # no WebSockets
+
+        async def guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                kept = [(name, value) for name, value in message["headers"] if name.decode().lower() not in HEADERS]
+                message["headers"] = [*kept, *((name.encode(), value.encode()) for name, value in HEADERS.items())]
+            await send(message)
+
+        answer = self._refusal(scope) or self._app
+        await answer(scope, receive, guarded)
+
+    def _refusal(self, scope: Scope) -> Response | None:
+        """Return what to answer to who is not let through; None for the others."""
+        headers = Headers(scope=scope)
+        host = headers.get("host", "").lower()
+        if host not in self._hosts:
+            return PlainTextResponse("This address is not the viewer's.\n", 421)
+        origin = headers.get("origin")
+        if origin is not None and origin.lower() != f"http://{host}":
+            return PlainTextResponse("Other sites may not ask the viewer for anything.\n", 403)
+        if scope["method"] not in ("GET", "HEAD"):
+            return PlainTextResponse("The viewer only shows.\n", 405, {"allow": "GET, HEAD"})
+        query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        shown = [value for name, value in query if name == "token"]
+        if shown and (self._is_right(shown[-1]) or self._is_first(shown[-1])):
+            return self._welcome(scope, [(name, value) for name, value in query if name != "token"], host)
+        if self._is_right(self._bearer(headers)) or self._is_right(self._cookie(headers, host)):
+            return None
+        again = scope["path"] + (f"?{urlencode(rest)}" if (rest := [one for one in query if one[0] != "token"]) else "")
+        # No path of this page may lead to another site.
+        page = render("refused.html", again="/" + again.lstrip("/\\"))
+        return Response(page, 401, {"www-authenticate": "Bearer"}, media_type="text/html; charset=utf-8")
+
+    def _welcome(self, scope: Scope, query: list[tuple[str, str]], host: str) -> Response:
+        """Keep the token in a cookie, and take it out of the address."""
+        path = "/" + scope["path"].lstrip("/\\")  # never to //another.site
+        response = RedirectResponse(path + (f"?{urlencode(query)}" if query else ""), 303)
+        response.set_cookie(_cookie_name(host), self._token, httponly=True, samesite="strict", path="/")
+        return response
+
+    def _is_first(self, token: str) -> bool:
+        if not self._once or not hmac.compare_digest(token.encode("utf-8", "replace"), self._once.encode()):
+            return False
+        self._once = ""
+        return True
+
+    def _is_right(self, token: str) -> bool:
+        return hmac.compare_digest(token.encode("utf-8", "replace"), self._token.encode())
+
+    @staticmethod
+    def _bearer(headers: Headers) -> str:
+        scheme, _, token = headers.get("authorization", "").partition(" ")
+        return token.strip() if scheme.lower() == "bearer" else ""
+
+    @staticmethod
+    def _cookie(headers: Headers, host: str) -> str:
+        try:
+            cookies = SimpleCookie(headers.get("cookie", ""))
+        except CookieError:
+            return ""
+        found = cookies.get(_cookie_name(host))
+        return found.value if found is not None else ""
+
+
+def _cookie_name(host: str) -> str:
+    """Return a name for each port: cookies do not tell ports apart, and several viewers may be open."""
+    return f"labmates-{host.rpartition(':')[2]}"

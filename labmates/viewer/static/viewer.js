@@ -1,0 +1,141 @@
+// Keys, the theme, the choice of two runs, and what is new in a run that goes on. Every page works without it.
+"use strict";
+
+const main = document.getElementById("main");
+const help = document.getElementById("help");
+
+// The theme.
+function flipTheme() {
+  const root = document.documentElement;
+  const system = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+  root.dataset.theme = (root.dataset.theme || system) === "dark" ? "light" : "dark";
+  try {
+    localStorage.setItem("labmates-theme", root.dataset.theme);
+  } catch {
+    // Then it holds for this page.
+  }
+}
+document.getElementById("theme").addEventListener("click", flipTheme);
+document.getElementById("keys").addEventListener("click", () => help.showModal());
+
+// Keys.
+let marked = null;
+
+function steps() {
+  return [...main.querySelectorAll("[data-step]")];
+}
+
+function move(by) {
+  const all = steps();
+  if (!all.length) return;
+  let at = all.indexOf(marked);
+  if (at < 0) {
+    const top = all.findIndex((one) => one.getBoundingClientRect().bottom > 60);
+    at = by > 0 ? top - 1 : top;
+  }
+  const next = all[Math.max(0, Math.min(all.length - 1, at + by))];
+  if (marked) marked.classList.remove("marked");
+  marked = next;
+  marked.classList.add("marked");
+  if (!marked.hasAttribute("tabindex")) marked.setAttribute("tabindex", "-1");
+  marked.focus({ preventScroll: true });
+  marked.scrollIntoView({ block: "nearest" });
+}
+
+function follow(selector) {
+  const link = document.querySelector(selector);
+  if (link) link.click();
+}
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || help.open) return;
+  const target = event.target;
+  if (target.closest("input, select, textarea, [contenteditable]")) {
+    if (event.key === "Escape") target.blur();
+    return;
+  }
+  const search = document.querySelector("[data-search]");
+  const actions = {
+    j: () => move(1),
+    k: () => move(-1),
+    n: () => follow("a[rel=next]"),
+    p: () => follow("a[rel=prev]"),
+    u: () => main.dataset.up && location.assign(main.dataset.up),
+    t: flipTheme,
+    "?": () => help.showModal(),
+    "/": () => search && search.focus(),
+    Enter: () => target === marked && marked.querySelector("a") && marked.querySelector("a").click(),
+  };
+  const action = Object.hasOwn(actions, event.key) ? actions[event.key] : null;
+  if (!action || (event.key === "Enter" && target !== marked)) return;
+  event.preventDefault();
+  action();
+});
+
+// An address with an event's number opens on that event.
+function markTarget() {
+  const target = location.hash && document.getElementById(location.hash.slice(1));
+  if (!target || !target.hasAttribute("data-step")) return;
+  if (marked) marked.classList.remove("marked");
+  marked = target;
+  marked.classList.add("marked");
+}
+addEventListener("hashchange", markTarget);
+markTarget();
+
+// Two runs to compare.
+const compare = document.getElementById("compare");
+if (compare) {
+  const boxes = [...document.querySelectorAll("[data-compare]")];
+  const update = () => {
+    compare.disabled = boxes.filter((one) => one.checked).length !== 2;
+  };
+  boxes.forEach((one) => one.addEventListener("change", update));
+  update();
+}
+
+// What is new in a run that goes on.
+const PAUSE = 2000;
+const LONGEST_PAUSE = 30000;
+
+async function watch() {
+  let last = Number(main.dataset.last);
+  let pause = PAUSE;
+  for (;;) {
+    await new Promise((done) => setTimeout(done, pause));
+    if (document.hidden) continue;
+    let news;
+    try {
+      const answer = await fetch(`${main.dataset.live}?after=${last}&mode=${main.dataset.mode}`);
+      if (!answer.ok) throw new Error(String(answer.status));
+      news = await answer.json();
+      pause = PAUSE;
+    } catch {
+      pause = Math.min(2 * pause, LONGEST_PAUSE);
+      continue;
+    }
+    const isNew = news.last > last;
+    last = news.last;
+    if (main.dataset.mode === "append" && isNew) {
+      document.getElementById("story").insertAdjacentHTML("beforeend", news.html);
+    }
+    if (news.ended || (main.dataset.mode === "reload" && isNew)) {
+      await refresh(news.ended);
+    }
+    if (news.ended && !news.more) return;
+  }
+}
+
+async function refresh(ended) {
+  const answer = await fetch(location.href);
+  if (!answer.ok) return;
+  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  const parts = main.dataset.mode === "append" ? [".heading", ".live"] : [".heading", ".page", ".live"];
+  for (const part of parts) {
+    const [old, fresh] = [main.querySelector(part), page.querySelector(`main ${part}`)];
+    if (old && fresh) old.replaceWith(fresh);
+    else if (old && ended) old.remove();
+  }
+}
+
+if (main.dataset.live) watch();

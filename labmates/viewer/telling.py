@@ -1,0 +1,264 @@
+"""Events as they stand in a page: who did what, with as much of the texts as a page of many events can bear."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from markupsafe import Markup
+
+from labmates.records.bodies import Value
+from labmates.records.events import ArtifactEvent, ChargeEvent, Event, JudgeCallEvent, LLMCallEvent, ToolCallEvent
+from labmates.records.telling import artifact_text, heading
+from labmates.viewer.links import Links
+from labmates.viewer.markdown import markdown
+from labmates.viewer.reader import RunReader
+from labmates.viewer.rendering import plain
+
+SHORT_CHARS: Final = 1_500
+"""What a list of events shows of one text; the event's own page shows all of it."""
+LONGEST_CHARS: Final = 1_000_000
+"""What a page shows of one text at most; a longer one can be had as a file."""
+HIDDEN: Final = ("charge",)
+"""Types that are told with the event that they belong to."""
+
+Look = Literal["prose", "code", "output", "plain"]
+
+
+@dataclass(frozen=True)
+class Text:
+    """A text of an event.
+
+    Attributes
+    ----------
+    look
+        ``prose`` is Markdown, the others are shown as they are.
+    left
+        How many characters are left out.
+    """
+
+    label: str
+    look: Look
+    body: str
+    left: int = 0
+
+    @property
+    def html(self) -> Markup:
+        """Markdown as safe HTML."""
+        return markdown(self.body)
+
+
+@dataclass(frozen=True)
+class FileLink:
+    """A file that can be had: its name as somebody chose it, and where it is."""
+
+    name: str
+    url: str
+
+
+@dataclass(frozen=True)
+class Item:
+    """An event as a page shows it.
+
+    Attributes
+    ----------
+    tone
+        ``bad`` for what went wrong, ``warn`` for what should be known, else empty.
+    cost
+        What it was charged, in micro-dollars; None if nothing.
+    seconds
+        Since the beginning of the run.
+    """
+
+    number: int
+    event: Event
+    title: str
+    tone: str
+    seconds: float
+    cost: int | None = None
+    texts: tuple[Text, ...] = ()
+    figures: tuple[str, ...] = ()
+    files: tuple[FileLink, ...] = ()
+    url: str = ""
+
+    @property
+    def who(self) -> str:
+        """The agent, or the team where no agent is named."""
+        return self.event.agent or self.event.team
+
+
+def items(
+    reader: RunReader, events: Mapping[int, Event], links: Links, *, start: float, whole: bool = False
+) -> list[Item]:
+    """Return events as a page shows them; charges are told with the calls that they pay.
+
+    Parameters
+    ----------
+    start
+        Unix time of the run's beginning.
+    whole
+        All of each text instead of its beginning, and what was said to tools, which otherwise stands with their calls.
+    """
+    wanted = {number for event in events.values() for number in _shown_bodies(event)}
+    bodies = reader.values(wanted)
+    costs = {event.step: event.amount for event in events.values() if isinstance(event, ChargeEvent)}
+    return [
+        _item(reader.run.id, number, event, bodies, links, start, costs, whole)
+        for number, event in events.items()
+        if event.type not in HIDDEN
+    ]
+
+
+def _item(
+    run_id: str,
+    number: int,
+    event: Event,
+    bodies: Mapping[int, Value],
+    links: Links,
+    start: float,
+    costs: Mapping[str, int],
+    whole: bool,
+) -> Item:
+    most = LONGEST_CHARS if whole else SHORT_CHARS
+    files: list[FileLink] = []
+    figures: tuple[str, ...] = ()
+    if isinstance(event, ToolCallEvent):
+        figures = tuple(links.figure(run_id, body) for body in event.images)
+        files = [FileLink(plain(name), links.file(run_id, number, at)) for at, name in enumerate(event.files, start=1)]
+    elif isinstance(event, ArtifactEvent):
+        files = [FileLink("as a file", links.file(run_id, number, 0))]
+    cost = costs.get(event.step) if isinstance(event, LLMCallEvent) else None
+    return Item(
+        number=number,
+        event=event,
+        title=plain(_title(event, bodies)),
+        tone=_tone(event),
+        seconds=max(0.0, event.at - start),
+        cost=event.cost if isinstance(event, JudgeCallEvent) else cost,
+        texts=tuple(_cut(text, most) for text in texts_of(event, bodies, whole=whole) if text.body.strip()),
+        figures=figures,
+        files=tuple(files),
+        url=links.event(run_id, number),
+    )
+
+
+def texts_of(event: Event, bodies: Mapping[int, Value], *, whole: bool = True) -> Iterator[Text]:
+    """Return the texts of an event, each in full; without `whole`, those that stand with other events are left out."""
+    match event.type:
+        case "llm_call":
+            if event.reasoning is not None:
+                yield Text("reasoning", "prose", as_text(bodies.get(event.reasoning)))
+            yield from message_texts(bodies.get(event.reply), with_calls=whole)
+        case "judge_call":
+            yield from message_texts(bodies.get(event.reply))
+        case "tool_call":
+            yield from _arguments(bodies.get(event.arguments))
+            yield Text("result", "output", as_text(bodies.get(event.result)))
+        case "message":
+            yield Text("", "prose", as_text(bodies.get(event.text)))
+        case "request":
+            yield Text("", "prose", event.request)
+            yield Text("because", "prose", event.justification)
+        case "artifact":
+            body = bodies.get(event.content)
+            if isinstance(body, dict):
+                for name, value in body.items():
+                    yield Text(str(name), "code" if name == "code" else "plain", as_text(value))
+            else:
+                yield Text(event.description, "prose", as_text(body))
+        case "score" | "label":
+            yield Text("", "plain", event.reason)
+        case _:
+            return
+
+
+def message_texts(message: object, *, with_calls: bool = True) -> Iterator[Text]:
+    """Return what a message of a transcript says: its text, and what it says to which tools."""
+    if not isinstance(message, dict):
+        yield Text("", "plain", as_text(message))
+        return
+    yield Text("", "prose" if message.get("role") == "assistant" else "plain", as_text(message.get("content", "")))
+    for call in _calls(message) if with_calls else ():
+        yield from _arguments(call.get("args"), f"{call.get('name')}: ")
+
+
+def _arguments(arguments: object, before: str = "") -> Iterator[Text]:
+    """Return what was said to a tool, a text for each of its arguments."""
+    for name, value in arguments.items() if isinstance(arguments, dict) else [("arguments", arguments)]:
+        look: Look = "code" if name == "code" else "prose" if name == "content" else "plain"
+        yield Text(f"{before}{name}", look, as_text(value))
+
+
+def _calls(message: object) -> list[dict[str, Any]]:
+    found = message.get("tool_calls") if isinstance(message, dict) else None
+    return [call for call in found or () if isinstance(call, dict)]
+
+
+def as_text(value: object) -> str:
+    """Return a body, or a part of one, as text."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return plain(value)
+    if isinstance(value, bytes):
+        return f"({len(value):,} bytes)"
+    return plain(json.dumps(value, ensure_ascii=False, indent=1, default=repr))
+
+
+def changes(before: Value | None, after: Value) -> list[tuple[str, str]]:
+    """Return the lines of a text and of the version before it, each with ``add``, ``del``, ``at`` or nothing."""
+    if before is None:
+        return []
+    old, new = (artifact_text(one).splitlines() for one in (before, after))
+    lines = list(difflib.unified_diff(old, new, n=2, lineterm=""))[2:]
+    return [({"+": "add", "-": "del", "@": "at"}.get(line[:1], ""), plain(line)) for line in lines]
+
+
+def _shown_bodies(event: Event) -> Iterable[int]:
+    match event.type:
+        case "llm_call":
+            return [event.reply, *([] if event.reasoning is None else [event.reasoning])]
+        case "judge_call":
+            return [event.reply]
+        case "tool_call":
+            return [event.arguments, event.result]
+        case "message":
+            return [event.text]
+        case "artifact":
+            return [event.content]
+        case _:
+            return []
+
+
+def _title(event: Event, bodies: Mapping[int, Value]) -> str:
+    """Return the heading of an event; what a page shows beside it is left out."""
+    if event.type == "llm_call":
+        calls = [str(call.get("name")) for call in _calls(bodies.get(event.reply))]
+        return ", ".join([f"{event.model} replied", *(f"calls {name}" for name in calls), *event.faults])
+    return heading(event)
+
+
+def _tone(event: Event) -> str:
+    match event.type:
+        case "error" | "failed_reply":
+            return "bad"
+        case "warning":
+            return "warn"
+        case "tool_call":
+            return "" if event.ok and event.status in ("", "ok") else "bad"
+        case "decision":
+            return "bad" if event.failed else ""
+        case "score":
+            return "warn" if event.value is None else ""
+        case "llm_call" | "judge_call":
+            return "warn" if event.faults else ""
+        case _:
+            return ""
+
+
+def _cut(text: Text, most: int) -> Text:
+    left = len(text.body) - most
+    return text if left <= 0 else Text(text.label, text.look, text.body[:most], left)

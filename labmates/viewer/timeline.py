@@ -1,0 +1,156 @@
+"""A run along its time: teams and agents one below the other, phases as bars, events as marks, handovers as arrows."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import sqlalchemy as sa
+from markupsafe import Markup
+
+from labmates.records import schema
+from labmates.viewer.links import Links
+from labmates.viewer.reader import RunReader
+from labmates.viewer.svg import COLOURS, drawing, tag, ticks
+
+_WIDTH, _LEFT, _ROW, _TOP, _BOTTOM = 960, 150, 22, 8, 30
+_MOST_ROWS: Final = 24
+_MOST_MARKS: Final = 150
+_MARKS: Final = {
+    "llm_call": "call",
+    "tool_call": "tool",
+    "message": "said",
+    "decision": "call",
+    "failed_reply": "failed",
+}
+"""How events of each type are drawn: the class of their ticks."""
+_EVENTS = schema.events
+
+
+@dataclass(frozen=True)
+class _Row:
+    team: str
+    agent: str
+    y: float
+
+
+def timeline(reader: RunReader, links: Links) -> Markup:
+    """Return the drawing of a run's time; empty if nothing has happened."""
+    marks = _happened(reader)
+    if not marks:
+        return Markup("")
+    start, end = float(marks[0].at), float(max(one.at for one in marks))
+    span = max(end - start, 1e-6)
+    rows = _rows((one.team, one.agent) for one in marks)
+    if not rows:
+        return Markup("")
+    height = _TOP + _ROW * len(rows) + _BOTTOM
+
+    def x(at: float) -> float:
+        return round(_LEFT + (at - start) / span * (_WIDTH - _LEFT - 12), 1)
+
+    teams = list(dict.fromkeys(row.team for row in rows.values()))
+    inside: list[Markup] = []
+    for value in ticks(0, span, about=6):
+        at = x(start + value)
+        inside.append(tag("path", d=f"M{at} {_TOP}V{height - _BOTTOM}", class_="grid"))
+        inside.append(tag("text", f"{value:g} s", x=at, y=height - 12, class_="tick middle"))
+    inside += _bars(reader, rows, teams, x, end)
+    for row in rows.values():
+        name = row.agent or row.team or "run"
+        shown = name if len(name) <= 20 else f"{name[:19]}…"
+        inside.append(tag("text", shown, x=_LEFT - 8, y=row.y + 15, class_="row end"))
+    inside += _ticks(marks, rows, x)
+    inside += _arrows(reader, links, rows, x)
+    return drawing(_WIDTH, height, "Time line of the run", *inside, class_="wide")
+
+
+def _happened(reader: RunReader) -> Sequence[Any]:
+    """Return when who did what of which type; of many events that is read quickly."""
+    query = sa.select(_EVENTS.c.at, _EVENTS.c.team, _EVENTS.c.agent, _EVENTS.c.type)
+    query = query.where(_EVENTS.c.run == reader.run.id, _EVENTS.c.type.not_in(["score", "label", "judge_call"]))
+    return reader.store.database.read(lambda connection: connection.execute(query.order_by(_EVENTS.c.seq)).all())
+
+
+def _rows(who: Iterable[tuple[str, str]]) -> dict[tuple[str, str], _Row]:
+    """Return a row for each agent, those of a team together; one for each team if agents are in several or too many."""
+    pairs = [pair for pair in dict.fromkeys(who) if any(pair)]
+    order = {team: place for place, team in enumerate(dict.fromkeys(team for team, _ in pairs))}
+    acting = sorted((pair for pair in pairs if pair[1]), key=lambda pair: order[pair[0]])
+    alone = [pair for pair in pairs if not pair[1] and pair[0] not in {team for team, _ in acting}]
+    if len(acting) > _MOST_ROWS or len({agent for _, agent in acting}) < len(acting):
+        acting, alone = [], [(team, "") for team in order if team][:_MOST_ROWS]
+    return {pair: _Row(*pair, _TOP + _ROW * place) for place, pair in enumerate([*acting, *alone])}
+
+
+def _row_of(rows: dict[tuple[str, str], _Row], team: str, agent: str) -> _Row | None:
+    return rows.get((team, agent)) or rows.get((team, "")) or next((r for r in rows.values() if r.team == team), None)
+
+
+def _bars(reader: RunReader, rows: dict[tuple[str, str], _Row], teams: list[str], x: Any, end: float) -> list[Markup]:
+    """Return the phases: bars behind the rows of their team."""
+    begun: dict[tuple[str, int], Any] = {}
+    found: list[Markup] = []
+
+    def bar(event: Any, until: float, status: str) -> None:
+        mine = [row for row in rows.values() if row.team == event.team]
+        if not mine:
+            return
+        high = mine[-1].y - mine[0].y + _ROW
+        title = f"{event.team} team, phase {event.number + 1} ({event.reason}), {status}"
+        colour = teams.index(event.team) % COLOURS
+        shape = {"x": x(event.at), "y": mine[0].y + 1, "width": max(2.0, x(until) - x(event.at)), "height": high - 2}
+        found.append(tag("rect", tag("title", title), rx=3, class_=f"phase c{colour}", **shape))
+
+    for event in reader.all("phase"):
+        key = (event.team, event.number)
+        if event.status == "started":
+            begun[key] = event
+        elif key in begun:
+            bar(begun.pop(key), event.at, event.status)
+    for event in begun.values():
+        bar(event, end, "going on" if reader.run.status == "running" else "not ended")
+    return found
+
+
+def _ticks(marks: Sequence[Any], rows: dict[tuple[str, str], _Row], x: Any) -> list[Markup]:
+    """Return one path for each row and type of event: a tick for each place where there is one."""
+    places: defaultdict[tuple[_Row, str], set[float]] = defaultdict(set)
+    for one in marks:
+        row = _row_of(rows, one.team, one.agent)
+        if row is not None and one.type in _MARKS:
+            places[row, one.type].add(x(one.at))
+    inset = {"call": 7, "tool": 4, "said": 10, "failed": 3}
+    found = []
+    for (row, kind), ats in places.items():
+        name = _MARKS[kind]
+        d = "".join(f"M{at} {row.y + inset[name]}v{_ROW - 2 * inset[name]}" for at in sorted(ats))
+        found.append(tag("path", d=d, class_=f"mark {name}"))
+    return found
+
+
+def _arrows(reader: RunReader, links: Links, rows: dict[tuple[str, str], _Row], x: Any) -> list[Markup]:
+    """Return artifacts as diamonds and what goes from team to team as arrows, each linked to its event."""
+    found: list[Markup] = []
+    for number, event in list(reader.events("artifact", "request", "message").items()):
+        if len(found) >= _MOST_MARKS:
+            break
+        here = _row_of(rows, event.team, event.agent)
+        if here is None:
+            continue
+        at, middle = x(event.at), here.y + _ROW / 2
+        if event.type == "artifact":
+            shape = tag("path", d=f"M{at} {middle - 7}l5.5 7l-5.5 7l-5.5-7z", class_="artifact")
+            title = f"{event.agent} wrote {event.name}, version {event.version}"
+        elif event.to != event.team and (there := _row_of(rows, event.to, "")) is not None:
+            to = there.y + _ROW / 2
+            turn = 5 if to > middle else -5
+            d = f"M{at} {middle}V{to - turn}m-3.5 {-turn}l3.5 {turn}l3.5 {-turn}"
+            shape = tag("path", d=d, class_=f"arrow {event.type}")
+            title = f"{event.agent or event.team} to the {event.to} team: {event.type}"
+        else:
+            continue
+        found.append(tag("a", tag("title", title), shape, href=links.event(reader.run.id, number)))
+    return found

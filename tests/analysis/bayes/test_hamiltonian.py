@@ -1,0 +1,70 @@
+"""NUTS agrees with the importance sampler, on the collapsed density and on that of the rows."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+
+from labmates.analysis.bayes.cells import collapse
+from labmates.analysis.bayes.fit import fit
+from labmates.analysis.bayes.hamiltonian import _collapsed, agree, check_numpyro, nuts, nuts_rows
+from labmates.analysis.bayes.mixed import PAPER, ROBUST, MixedModel
+from labmates.analysis.bayes.predictors import REFERENCE_GAME, with_predictors
+from labmates.analysis.bayes.simulate import CLUSTERED, simulated_cells, simulated_rows, true_names
+from labmates.errors import MissingExtraError
+from tests.analysis.bayes.studies import small_design
+
+
+@pytest.mark.parametrize("components", [PAPER, ROBUST])
+def test_the_density_that_nuts_samples_has_the_marginal_of_the_other(components: tuple[str, ...]) -> None:
+    """Given the deviations the coefficients are normal: the density at one point and its curvature tell the rest."""
+    jax = pytest.importorskip("jax")
+    cells = simulated_cells(small_design(5, 1500), CLUSTERED, seed=1)
+    model = MixedModel(cells, components)
+    points = np.array([[0.11, 0.07, 0.05, 0.04, 0.03, 0.2, 0.06], [0.1, 0.02, 0.1, 0.01, 0.08, 0.1, 0.03]])
+    points = points[:, : len(model.deviations)]
+    sd = np.r_[0.5, np.ones(model.width - 1)]
+    mean = np.r_[0.5, np.zeros(model.width - 1)]
+
+    with jax.enable_x64(True):
+        log_likelihood = _collapsed(model)
+        found = []
+        for point in points:
+            at = [float(log_likelihood(mean, point))]
+            slope = np.asarray(jax.grad(log_likelihood)(mean, point))
+            precision = np.diag(sd**-2) - np.asarray(jax.hessian(log_likelihood)(mean, point))
+            found.append(
+                at[0] + 0.5 * slope @ np.linalg.solve(precision, slope) - 0.5 * np.linalg.slogdet(precision)[1]
+            )
+    half_normal = -0.5 * ((points / 0.5) ** 2).sum(axis=1)
+
+    ours = model.log_density(points)
+
+    assert found[0] + half_normal[0] - found[1] - half_normal[1] == pytest.approx(ours[0] - ours[1], abs=1e-5)
+
+
+def test_nuts_on_cells_and_on_rows_agree_with_importance_sampling() -> None:
+    pytest.importorskip("numpyro")
+    design = small_design(6, 1200)
+    design = design[design["game"].isin(["collective-risk", "o-ring", "public-goods"])]
+    rows = with_predictors(simulated_rows(design, CLUSTERED, seed=4), REFERENCE_GAME)
+    names = [name for name in true_names(design) if name != "group_size"]
+    ours = fit(collapse(rows, "pareto_proximity", names), "paper", draws=20_000)
+
+    by_cells = nuts(ours, draws=1000, warm_up=400)
+    by_rows, gradients = nuts_rows(rows, "pareto_proximity", ours.model, draws=1000, warm_up=400)
+
+    for found in (by_cells, by_rows):
+        assert found.diagnostics.r_hat is not None
+        assert found.diagnostics.r_hat <= 1.01
+        assert found.diagnostics.divergences is not None
+        assert agree(ours.posterior, found)[0] <= 0.1
+    assert gradients > 4000
+
+
+def test_without_numpyro_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "numpyro", None)
+    with pytest.raises(MissingExtraError, match=r"labmates\[analysis\]"):
+        check_numpyro()

@@ -1,0 +1,192 @@
+"""``labmates analyze prediction`` and ``labmates screen``, as a user types them."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from labmates.analysis.bayes.prediction_simulation import PUBLISHED, simulate_prediction
+from labmates.models.roster import roster
+from labmates.records.events import ScoreEvent
+from labmates.records.store import Store
+from tests.cli.conftest import Labmates
+from tests.studies.ended import ended_run
+
+PLAYERS = [f"scripted:{name}" for name in ("cooperate", "defect", "random", "fair-share", "conditional")]
+GAMES = ("--game", "weakest-link", "--game", "o-ring")
+FEW = ("--draws", "500", "--spec", "robust")
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a simulated study as two files, ``games.csv`` and ``lab.csv``."""
+    folder = tmp_path_factory.mktemp("study")
+    known = roster()[:20]
+    controls = np.array([[m.ifeval, m.mmlu_pro, np.log10(m.size), m.thinking] for m in known], dtype=float)
+    studies = {
+        outcome: simulate_prediction(
+            np.random.default_rng(6), outcome, between=0.5, models=20, observations=300, benchmarks=controls
+        )
+        for outcome in PUBLISHED
+    }
+    data = studies["quality"].data
+    with (folder / "games.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["model", "game", "mean", "error", "simulations"])
+        for i, model in enumerate(known):
+            for j, game in enumerate(data.games):
+                writer.writerow([f"openai:{model.name}", game, 5 + data.levels[i, j], data.errors[i, j], 20])
+    with (folder / "lab.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["model", "task", "theory_of_mind", *PUBLISHED])
+        for at, place in enumerate(data.model_of):
+            task = ("anomaly", "biomarker", "ecology", "geospatial")[int(data.conditions[at, 1:4] @ [1, 2, 3])]
+            scores = [studies[outcome].data.outcome[at] for outcome in PUBLISHED]
+            writer.writerow([f"openai:{known[place].name}", task, bool(data.conditions[at, 7]), *scores])
+    return folder
+
+
+def of(files: Path) -> tuple[str, ...]:
+    return ("--games", str(files / "games.csv"), "--lab", str(files / "lab.csv"), "--unit", "run")
+
+
+def test_a_study_in_two_files_is_fitted_told_written_and_drawn(labmates: Labmates, files: Path) -> None:
+    asked = ("--outcome", "quality", "--out", "t.tex", "--out", "t.csv", "--plot", "f.png", "--draws", "500")
+    done = labmates("analyze", "prediction", *of(files), *asked)
+    assert done.code == 0, done.err
+    assert "Prediction of lab outcomes, the paper's form" in done.out
+    assert "robust: with a random intercept per model" in done.out
+    assert "300 observations of 20 models, scored by file; k-hat 0." in done.out
+    assert "The games predict quality" in done.out
+    assert "Only 20 models for 11 coefficients per model" in done.out
+    assert (labmates.folder / "f.png").read_bytes().startswith(b"\x89PNG")
+    assert "CPR+Sanction" in (labmates.folder / "t.tex").read_text("utf-8")
+    table = (labmates.folder / "t-prediction-robust.csv").read_text("utf-8")
+    rows = list(csv.DictReader(table.splitlines()))
+    effects = {row["predictor"]: float(row["quality"]) for row in rows}
+    assert effects["CPR"] == pytest.approx(0.827, abs=0.3)
+    assert effects["τ (residual SD)"] == pytest.approx(0.1, abs=0.02)
+
+
+def test_json_tells_fits_evidence_and_all_that_is_left_out(labmates: Labmates, files: Path) -> None:
+    rows = (files / "lab.csv").read_text("utf-8").splitlines()
+    named = [row for row in rows[1:] if "gemma-3-1b-it" not in row]
+    text = "\n".join([rows[0], *named, "openai:nobody,ecology,False,0.5,0.5,"])
+    (labmates.folder / "lab.csv").write_text(text, "utf-8")
+    done = labmates("analyze", "prediction", *of(files)[:2], "--lab", "lab.csv", *FEW, "--unit", "run", "--json")
+    assert done.code == 0, done.err
+    [found] = done.records
+    by_name = {one["outcome"]: one for one in found["outcomes"]}
+    assert list(by_name) == ["accuracy", "quality", "completeness"]
+    left = {one["what"]: one["reason"] for one in by_name["quality"]["left_out"]}
+    assert left["openai:gemma-3-1b-it"] == "it has a profile, but no scored lab runs"
+    assert left["openai:nobody"] == "it has 1 scored lab runs, but no profile"
+    assert by_name["completeness"]["left_out"][0]["reason"] == "completeness unscored by file: runs of openai:nobody"
+    robust = by_name["quality"]["fits"]["robust"]
+    assert robust["diagnostics"]["k_hat"] <= 0.7
+    assert {one["name"] for one in robust["parameters"]} >= {"common-pool", "IFEval", "tau", "omega"}
+    assert by_name["quality"]["evidence"]["permutation"]["permutations"] == 10_000
+
+
+def test_a_model_is_screened_by_a_file_left_out_of_the_study_and_told_to_be_far_outside(
+    labmates: Labmates, files: Path
+) -> None:
+    asked = (*of(files), "--outcome", "quality", "--spec", "robust")
+    known = labmates("screen", "openai:gemma-3-27b-it", *asked)
+    assert known.code == 0, known.err
+    assert "It is part of the study, and was left out of it for this." in known.out
+    assert "lies" in known.out
+    extreme = [f"openai:qwen3-32b-think,{game},25,0.1,20" for game in ("weakest-link", "collective-risk", "o-ring")]
+    extreme += [f"openai:qwen3-32b-think,{game},5,0.1,20" for game in ("common-pool", "common-pool-sanctions")]
+    text = (files / "games.csv").read_text("utf-8") + "\n".join(
+        [*extreme, "openai:qwen3-32b-think,public-goods,5,0.1,20"]
+    )
+    (labmates.folder / "games.csv").write_text(text, "utf-8")
+    asked = ("--games", "games.csv", *asked[2:])
+    done = labmates("screen", "openai:qwen3-32b-think", *asked, "--json")
+    assert done.code == 0, done.err
+    [found] = done.records
+    quality = found["outcomes"]["quality"]
+    assert quality["standing"]["where"] == "far outside"
+    assert quality["study"]["judge"] == "file"
+    assert len(quality["study"]["models"]) == 20
+    assert quality["low"] < quality["mean"] < quality["high"]
+    assert found["profile"]["levels"][0]["value"] == 25
+    said = labmates("screen", "openai:qwen3-32b-think", *asked).out
+    assert "far outside of the models that it was fitted on" in said
+    assert "an extrapolation: do not rely on it" in said
+
+
+def test_scripted_players_of_a_store_are_analysed_and_one_that_was_never_in_the_lab_is_screened(
+    labmates: Labmates,
+) -> None:
+    played = labmates("profile", *PLAYERS, *GAMES, "--simulations", "3", "--baselines", "0", "--json")
+    assert played.code == 0, played.err
+    store = Store(f"sqlite:///{labmates.folder}/labmates.db")
+    rng = np.random.default_rng(0)
+    for place, model in enumerate(PLAYERS[:4]):
+        for seed in range(6):
+            value = float(np.clip(0.3 + 0.1 * place + rng.normal(0, 0.05), 0, 1))
+            scores = [
+                ScoreEvent(judge=judge, version="1", metric=metric, value=value, reason="so")
+                for judge, metric in (
+                    *(("heuristic", metric) for metric in ("accuracy", "quality", "completeness")),
+                    ("verified", "accuracy"),
+                )
+            ]
+            ended_run(store, "paper", seed=seed, task=("anomaly", "ecology")[seed % 2], model=model, more=scores)
+    store.close()
+    told = labmates("analyze", "prediction", *GAMES[:2], "--no-benchmarks", *FEW)
+    assert told.code == 0, told.err
+    assert "24 observations of 4 models, scored by heuristic" in told.out or "8 observations of 4 models" in told.out
+    assert "scripted:conditional: it has a profile, but no scored lab runs" in told.out
+    assert "Only 4 models for 2 coefficients per model: 2 degrees of freedom" in told.out
+    screened = labmates("screen", "scripted:conditional", *GAMES[:2], "--no-benchmarks", "--simulations", "3")
+    assert screened.code == 0, screened.err
+    assert "scripted:conditional in the lab, predicted from how it plays" in screened.out
+    assert "Profile: 6 simulations" in screened.out
+    assert "heuristic" in screened.out
+    missing = labmates("screen", "scripted:conditional", *GAMES[:2])
+    assert missing.code == 2
+    assert "0 models have both a profile and scored lab runs; 4 are needed at the very least. Left out:" in missing.err
+    assert "scripted:defect: its size and benchmark scores are not known (--roster adds them" in missing.err
+    assert "ended" not in missing.err, "nothing is played for a study that can't predict"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--outcome", "beauty"), "unknown outcome 'beauty'"),
+        (("--judge", "beauty=x"), "unknown outcome 'beauty'"),
+        (("--judge", "x"), "the judge 'x' has not scored accuracy; these have: file (300 runs)"),
+        (("--judge", "x", "--judge", "y"), "--judge: two judges for all outcomes"),
+        (("--game", "chess"), "no model has simulations of chess"),
+        (("--variant", "temperature=1"), "--variant takes NAME=VALUE with one of framing"),
+        (("--plot", "f.gif"), "ends in .png, .svg, .pdf"),
+        (("--out", "f.doc"), "a table's file ends in .csv"),
+        (("--roster", "none.csv"), "does not exist"),
+        (("--spec", "wild"), "is not one of 'paper', 'robust', 'correlated'"),
+    ],
+)
+def test_a_wrong_prediction_exits_with_2_and_says_why(
+    labmates: Labmates, files: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    done = labmates("analyze", "prediction", *of(files), *arguments)
+    assert done.code == 2
+    assert said in done.err
+
+
+def test_what_is_not_there_is_said(labmates: Labmates, files: Path) -> None:
+    nothing = labmates("analyze", "prediction")
+    assert nothing.code == 2
+    assert "labmates.db" in nothing.err
+    unknown = labmates("screen", "openai:nobody", *of(files), "--stored")
+    assert unknown.code == 2
+    assert "there is no profile of openai:nobody" in unknown.err
+    (labmates.folder / "r.csv").write_text("name,size,thinking,mmlu_pro\nnobody,3,perhaps,40\n", "utf-8")
+    wrong = labmates("analyze", "prediction", *of(files), "--roster", "r.csv")
+    assert wrong.code == 2
+    assert "line 2 (nobody): thinking must be yes or no, not 'perhaps'" in wrong.err

@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from labmates.analysis.bayes.simulate import CLUSTERED, simulated_rows
+from tests.analysis.bayes.studies import SMALL, small_design
+from tests.cli.conftest import Labmates
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A simulated study of twelve models in a file that brings their traits along."""
+    path = tmp_path_factory.mktemp("data") / "study.csv"
+    simulated_rows(small_design(12, 2000), CLUSTERED, seed=1).to_csv(path, index=False)
+    return path
+
+
+def test_both_specifications_stand_side_by_side_and_a_verdict_follows(labmates: Labmates, data: Path) -> None:
+    done = labmates("analyze", "proximity", "--data", str(data), "--draws", "500")
+
+    assert done.code == 0
+    for part in ("Regression of pareto proximity", "log10(size)", "Game (ref: collective-risk)", "paper", "robust"):
+        assert part in done.out
+    assert "What it says" in done.out
+    assert "12 models are few" in done.out
+    assert "k-hat" in done.out
+
+
+def test_json_says_all_that_the_text_says(labmates: Labmates, data: Path) -> None:
+    done = labmates("analyze", "proximity", "--data", str(data), "--draws", "500", "--spec", "robust", "--json")
+
+    [found] = done.records
+    assert found["models"] == [one.name for one in sorted(SMALL, key=lambda one: one.name)]
+    [fit] = found["fits"]
+    assert fit["specification"] == "robust"
+    by_name = {one["name"]: one for one in fit["parameters"]}
+    assert by_name["tom"]["low"] < by_name["tom"]["mean"] < by_name["tom"]["high"]
+    assert fit["diagnostics"]["k_hat"] <= 0.7
+    assert found["checks"]["tests"]["size"]["units"] == 12
+    assert found["verdict"]
+    assert found["left_out"] == []
+
+
+def test_tables_and_figures_are_written(labmates: Labmates, data: Path, tmp_path: Path) -> None:
+    done = labmates(
+        *("analyze", "proximity", "--data", str(data), "--draws", "500", "--spec", "paper"),
+        *("--out", str(tmp_path / "t.csv"), "--out", str(tmp_path / "t.tex"), "--plot", str(tmp_path / "f.svg")),
+    )
+
+    assert done.code == 0
+    rows = list(csv.DictReader((tmp_path / "t-coefficients.csv").open()))
+    size = next(row for row in rows if row["parameter"] == "size")
+    assert float(size["paper_low"]) < float(size["paper"]) < float(size["paper_high"])
+    assert 0 <= float(size["paper_positive"]) <= 1
+    assert r"\toprule" in (tmp_path / "t.tex").read_text()
+    assert "Theory of mind" in (tmp_path / "f.svg").read_text() or (tmp_path / "f.svg").stat().st_size > 5000
+    assert "(--spec robust)" in done.out
+
+
+def test_runs_of_a_store_are_fitted_with_a_roster_of_ones_own(labmates: Labmates, tmp_path: Path) -> None:
+    players = {"scripted:random": ("A", 1), "scripted:defect": ("A", 8), "scripted:cooperate": ("B", 3)}
+    for model in players:
+        for game in ("public-goods", "common-pool"):
+            done = labmates("run", "game", "--game", game, "--model", model, "--replicates", "2", "--json")
+            assert done.code == 0
+    roster = tmp_path / "roster.csv"
+    lines = [f"{name},{family},{size},no" for name, (family, size) in players.items()]
+    roster.write_text("\n".join(["name,family,size,thinking", *lines]))
+
+    refused = labmates("analyze", "proximity")
+    done = labmates("analyze", "proximity", "--roster", str(roster), "--draws", "500", "--json")
+
+    assert refused.code == 2
+    assert "scripted:random" in refused.err
+    assert "--roster" in refused.err
+    [found] = done.records
+    assert sorted(found["models"]) == sorted(players)
+    assert found["games"] == ["common-pool", "public-goods"]
+    assert any("Thinking variant is the same" in note for note in found["notes"])
+    assert json.dumps(found["verdict"])
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--data", "none.csv"), "can't read 'none.csv'"),
+        (("pilot", "--data", "none.csv"), "--data takes the place of a store"),
+        (("--plot", "forest.txt", "--data", "none.csv"), "a figure's file ends in"),
+        (("--out", "table.doc", "--data", "none.csv"), "a table's file ends in"),
+        (("--spec", "other"), "'other' is not one of"),
+    ],
+)
+def test_wrong_input_is_said(labmates: Labmates, options: tuple[str, ...], said: str) -> None:
+    done = labmates("analyze", "proximity", *options)
+
+    assert done.code == 2
+    assert said in done.err

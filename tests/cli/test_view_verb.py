@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import http.client
+import importlib.util
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+import sqlalchemy as sa
+
+from labmates.records.store import Store
+from tests.cli.conftest import Labmates
+from tests.support.recorded import a_record, long_run
+
+
+@pytest.fixture
+def store(labmates: Labmates) -> Store:
+    made = Store(f"sqlite:///{labmates.folder}/labmates.db")
+    made.create(a_record(id="aaaa", study=None, started=1.0))
+    made.create(a_record(id="bbbb", key="other", started=2.0))
+    return made
+
+
+def test_pages_are_served_at_the_printed_address_until_ctrl_c(labmates: Labmates, store: Store) -> None:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("LABMATES")}
+    command = [sys.executable, "-m", "labmates.cli.main", "view", "labmates.db", "aaaa", "--no-browser", "--port", "0"]
+    with subprocess.Popen(
+        command, cwd=labmates.folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as viewer:
+        assert viewer.stdout is not None
+        address = urlsplit(viewer.stdout.readline().strip())
+        assert (address.hostname, address.path) == ("127.0.0.1", "/runs/aaaa")
+        connection = http.client.HTTPConnection("127.0.0.1", address.port, timeout=20)
+        connection.request("GET", f"{address.path}?{address.query}")
+        answer = connection.getresponse()
+        assert answer.status == 303
+        answer.read()
+        connection.close()
+        connection.request("GET", address.path)
+        assert connection.getresponse().status == 401
+        connection.close()
+        viewer.send_signal(signal.SIGINT)
+        out, err = viewer.communicate(timeout=20)
+    assert viewer.returncode == 0
+    assert out == ""
+    assert err == "Whoever has this address can see everything in the store. Stop with Ctrl-C.\n"
+
+
+def test_the_store_is_left_as_it_is(labmates: Labmates, store: Store) -> None:
+    before = store.run("aaaa")
+    assert labmates("view", "--export", "pages").code == 0
+    assert store.run("aaaa") == before
+
+
+def test_runs_are_exported_all_or_some(labmates: Labmates, store: Store) -> None:
+    done = labmates("view", "--export", "pages")
+    assert done.code == 0
+    assert done.out.startswith("2 runs, ")
+    assert sorted(path.name for path in (labmates.folder / "pages/runs").iterdir()) == ["aaaa", "bbbb"]
+    assert labmates("view", "labmates.db", "bbbb", "--export", "pages").out.startswith("1 runs, ")
+    assert [path.name for path in (labmates.folder / "pages/runs").iterdir()] == ["bbbb"]  # the earlier one is replaced
+    assert labmates("view", "--export", "newest", "--limit", "1").code == 0
+    assert [path.name for path in (labmates.folder / "newest/runs").iterdir()] == ["bbbb"]
+
+
+def test_an_export_without_events_leads_to_the_story_instead(labmates: Labmates, store: Store) -> None:
+    run = long_run(store, 120)
+    assert labmates("view", run, "--export", "pages", "--no-events").code == 0
+    folder = labmates.folder / "pages/runs" / run
+    assert not (folder / "events").exists()
+    assert 'href="../../runs/' in (folder / "index.html").read_text()
+    assert f'href="../../runs/{run}/story-1.html#e1"' in (folder / "story-1.html").read_text()
+
+
+def test_a_folder_of_something_else_is_not_touched(labmates: Labmates, store: Store) -> None:
+    folder = labmates.folder / "mine"
+    folder.mkdir()
+    (folder / "index.html").write_text("mine")
+    done = labmates("view", "--export", "mine")
+    assert done.code == 2
+    assert "the folder 'mine' is not empty and holds no earlier export" in done.err
+    assert [path.read_text() for path in folder.iterdir()] == ["mine"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("none.db",), "can't open the store 'sqlite:///none.db': unable to open database file"),
+        (("zzzz",), "there is no run 'zzzz'"),
+        (("labmates.db", "--store", "sqlite:///other.db"), "which store"),
+        (("aaaa", "bbbb"), "several go with --export"),
+        (("--study", "x"), "--study, --limit and --no-events go with --export"),
+        (("--host", "0.0.0.0"), "the viewer listens on this machine alone"),
+        (("--port", "70000"), "70000 is not in the range"),
+        (("mysql://x/y",), "'mysql'"),
+        (("--export", "out", "--study", "none"), "unknown study 'none'"),
+        (("--export", "labmates.db"), "labmates.db"),
+        (("text.db",), "file is not a database"),
+        (("empty.db",), "is no store: it holds no runs"),
+    ],
+)
+def test_wrong_input_exits_with_2(labmates: Labmates, store: Store, arguments: tuple[str, ...], said: str) -> None:
+    (labmates.folder / "text.db").write_text("a text, and not a short one either" * 100)
+    sa.create_engine(f"sqlite:///{labmates.folder}/empty.db").connect().exec_driver_sql("create table x (y)")
+    done = labmates("view", *arguments, "--no-browser")
+    assert done.code == 2
+    assert said in done.err
+    assert done.out == ""
+
+
+def test_a_port_that_is_taken_is_told(labmates: Labmates, store: Store) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = labmates("view", "--no-browser", "--port", str(port))
+    assert done.code == 2
+    assert f"can't listen on 127.0.0.1:{port}: Address already in use; give another --port" in done.err
+
+
+def test_a_store_of_a_newer_labmates_is_told(labmates: Labmates, store: Store) -> None:
+    with store.database.engine.begin() as connection:
+        connection.exec_driver_sql("update alembic_version set version_num = '9999'")
+    done = labmates("view", "--no-browser")
+    assert done.code == 2
+    assert "it was made by a newer labmates" in done.err
+
+
+def test_without_its_extra_the_viewer_says_how_to_get_it(
+    labmates: Labmates, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *_: None if name == "nh3" else there(name))
+    done = labmates("view", "--no-browser")
+    assert done.code == 2
+    assert "the viewer needs the extra 'viewer': pip install 'labmates[viewer]'" in done.err
+
+
+def test_all_that_the_pages_need_comes_with_the_package() -> None:
+    import labmates.viewer
+
+    folder = Path(labmates.viewer.__file__).parent
+    for name in ("templates/base.html", "templates/kinds/game.html", "static/viewer.css", "static/viewer.js"):
+        assert (folder / name).is_file()

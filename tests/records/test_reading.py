@@ -1,0 +1,77 @@
+"""Bodies and events that are read one by one are those that are read all together, and little is read for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import sqlalchemy as sa
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from labmates.records.bodies import Bodies
+from labmates.records.reading import BodyReader, event_counts, event_numbers, event_span, events_of, last_event
+from labmates.records.store import Store
+from tests.support.recorded import add, long_run
+
+NUMBER = 300
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    made = Store(f"sqlite:///{tmp_path_factory.mktemp('reading')}/runs.db")
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def run_id(store: Store) -> str:
+    bodies = Bodies()
+    for at in range(NUMBER):
+        match at % 4:
+            case 0:
+                bodies.keep({"content": f"number {at} " * (at % 50)})
+            case 1:
+                bodies.keep(b"\x89PNG\r\n\x1a\n" + bytes([at % 256, at // 256]))
+            case 2:
+                bodies.keep(b"\x00" + str(at).encode())
+            case _:
+                bodies.keep(f"text {at} " * 300)
+    return add(store, "science", [], bodies)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+@given(asked=st.lists(st.lists(st.integers(-2, NUMBER + 50), max_size=8), min_size=1, max_size=5))
+def test_any_bodies_in_any_order_are_the_right_ones(store: Store, run_id: str, asked: list[list[int]]) -> None:
+    whole, reader = Bodies(store.bodies(run_id)), BodyReader(store, run_id)
+    for numbers in asked:
+        found = reader.values(numbers)
+        assert found == {number: whole[number] for number in numbers if 1 <= number <= NUMBER}
+
+
+def test_a_second_look_reads_only_what_is_near(store: Store, run_id: str) -> None:
+    reader, asked = BodyReader(store, run_id), list[object]()
+    reader.values([NUMBER])
+    sa.event.listen(
+        store.database.engine, "before_cursor_execute", lambda _c, _k, _s, parameters, *_: asked.append(parameters)
+    )
+    reader.values([NUMBER - 5])
+    [bounds] = [one for one in asked if isinstance(one, tuple) and len(one) == 3]
+    assert bounds[2] - bounds[1] <= 64
+
+
+def test_events_are_read_by_number_type_team_and_page(store: Store) -> None:
+    run_id = long_run(store, 50)
+    whole = store.events(run_id)
+    assert event_span(store, run_id, 10, 19) == dict(list(enumerate(whole))[10:20])
+    assert events_of(store, run_id, "message", "charge") == {
+        at: event for at, event in enumerate(whole) if event.type in ("message", "charge")
+    }
+    assert event_numbers(store, run_id, without=["charge"]) == [
+        at for at, event in enumerate(whole) if event.type != "charge"
+    ]
+    assert event_numbers(store, run_id, types=["phase"], team="data", agent="") == [0]
+    assert event_numbers(store, run_id, team="nobody") == []
+    assert sum(event_counts(store, run_id).values()) == 50
+    assert last_event(store, run_id) == 49
+    assert last_event(store, "nothing") == -1

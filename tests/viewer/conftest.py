@@ -1,0 +1,34 @@
+"""A store with a real run of each kind, made once; the viewer on it; and a browser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser
+
+from tests.support.browser import chromium
+from tests.support.recorded import Recorded, every_kind
+from tests.support.site import Site, served
+
+
+@pytest.fixture(scope="session")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recorded]:
+    """A store with a run of each kind, open to read."""
+    found = every_kind(tmp_path_factory.mktemp("kinds"))
+    yield found
+    found.store.close()
+
+
+@pytest.fixture(scope="module")
+def site(recorded: Recorded) -> Iterator[Site]:
+    """The viewer of that store."""
+    with served(recorded.store, once="good-once") as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A browser for the tests of one module: while it is open, those of another could run no event loop."""
+    with chromium() as opened:
+        yield opened

@@ -1,0 +1,35 @@
+"""Axe finds nothing serious on any kind of page, light or dark, on a desk or a phone."""
+
+from __future__ import annotations
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser
+
+from tests.support.browser import page_of
+from tests.support.recorded import Recorded
+from tests.support.site import Site
+
+pytestmark = pytest.mark.needs("browser")
+
+SIZES = {"desk": {"width": 1280, "height": 900}, "phone": {"width": 390, "height": 800}}
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_no_page_has_a_serious_fault(browser: Browser, site: Site, recorded: Recorded, theme: str, size: str) -> None:
+    ids = recorded.ids
+    kinds = [f"/runs/{run}" for run in ids.values()]
+    lab = f"/runs/{ids['science']}"
+    lists = ["/", "/?kind=dilemma", "/?text=zzz", "/studies", "/compare", "/runs/unknown"]
+    paths = [*lists, *kinds, f"{lab}/story", f"{lab}/events/1", f"/compare?a={ids['contract']}&b={ids['repetition']}"]
+    found = {}
+    with page_of(browser, site.url, color_scheme=theme, viewport=SIZES[size]) as (page, _):
+        for path in paths:
+            page.goto(site.url + path)
+            page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true })")
+            results = Axe().run(page)
+            bad = [one for one in results.response["violations"] if one["impact"] in ("serious", "critical")]
+            if bad:
+                found[path] = [(one["id"], one["help"], one["nodes"][0]["html"][:200]) for one in bad]
+    assert not found

@@ -1,0 +1,95 @@
+"""A large run and a large store: what is read and sent for a page does not grow with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from labmates.records import schema
+from labmates.records.rows import run_row
+from labmates.records.store import Store
+from labmates.viewer.links import PER_PAGE
+from tests.support.recorded import a_record, long_run
+from tests.support.site import Site, served
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    made = Store(f"sqlite:///{tmp_path_factory.mktemp('large')}/runs.db")
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def site(store: Store) -> Iterator[Site]:
+    with served(store) as found:
+        yield found
+
+
+@contextmanager
+def statements(store: Store) -> Iterator[list[str]]:
+    """Collect the statements that are sent to the store."""
+    sent: list[str] = []
+
+    def note(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+        sent.append(statement)
+
+    sa.event.listen(store.database.engine, "before_cursor_execute", note)
+    yield sent
+    sa.event.remove(store.database.engine, "before_cursor_execute", note)
+
+
+@pytest.fixture(scope="module")
+def long(store: Store) -> str:
+    return long_run(store, 10_000)
+
+
+def test_a_page_of_a_long_story_is_as_small_as_one_of_a_short_story(store: Store, site: Site, long: str) -> None:
+    short = long_run(store, 300)
+    seen = {}
+    for run in (short, long):
+        with statements(store) as sent:
+            page = site.get(f"/runs/{run}/story?page=2")
+        assert page.text.count('<li class="event') == PER_PAGE
+        seen[run] = (len(sent), len(page.body))
+    assert seen[long][0] == seen[short][0]
+    assert seen[long][1] < 1.05 * seen[short][1]
+    last = -(-7_500 // PER_PAGE)
+    assert site.get(f"/runs/{long}/story?page={last}").text.count('<li class="event') > 0
+    assert f"page 2 of {last}" in site.get(f"/runs/{long}/story?page=2").text
+
+
+def test_the_first_page_of_a_long_run_stays_small(store: Store, site: Site, long: str) -> None:
+    page = site.get(f"/runs/{long}")
+    assert page.status == 200
+    assert len(page.body) < 100_000
+    with statements(store) as sent:
+        site.get(f"/runs/{long}")
+    assert not [one for one in sent if "FROM bodies" in one]
+
+
+def test_a_long_text_is_sent_only_where_it_is_asked_for(store: Store, site: Site) -> None:
+    run = long_run(store, 5, text=lambda _: "x" * 100_000)
+    assert len(site.get(f"/runs/{run}/story").body) < 20_000
+    assert len(site.get(f"/runs/{run}/events/3").body) > 100_000
+
+
+def test_the_list_of_many_runs_reads_a_page_of_them(tmp_path: Path) -> None:
+    seen = []
+    for number in (60, 3_000):
+        store = Store(f"sqlite:///{tmp_path}/{number}.db")
+        rows = [run_row(a_record(id=f"{at:010x}", key=str(at), started=float(at))) for at in range(number)]
+        with store.database.engine.begin() as connection:
+            connection.execute(sa.insert(schema.runs), rows)
+        with served(store) as site, statements(store) as sent:
+            page = site.get("/")
+            assert page.text.count("<tr data-step") == 50
+            assert f"{number:,} runs in" in page.text
+        seen.append((len(sent), len(page.body)))
+        store.close()
+    assert seen[0][0] == seen[1][0]
+    assert seen[1][1] == pytest.approx(seen[0][1], rel=0.05)

@@ -1,0 +1,89 @@
+"""Markdown by a model: what comes out holds nothing that runs, loads or leads elsewhere than the web."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from labmates.viewer.markdown import MOST_CHARS, markdown
+from labmates.viewer.rendering import plain
+
+ALLOWED = {"a": {"href", "title", "rel"}, "ol": {"start"}}
+_TAGS = "a blockquote br code del em h4 h5 h6 hr li ol p pre s strong table tbody td th thead tr ul"
+ATTACKS = (
+    "<script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "[a](javascript:alert(1))",
+    "[a](JaVaScRiPt:alert(1))",
+    "[a](data:text/html,<script>alert(1)</script>)",
+    "[a](vbscript:x)",
+    "[a](file:///etc/passwd)",
+    "[a](//evil.example)",
+    "<javascript:alert(1)>",
+    "![a](http://evil.example/x.png)",
+    "![a](data:image/svg+xml;base64,AAAA)",
+    "<svg onload=alert(1)>",
+    "<style>*{background:url(http://evil.example)}</style>",
+    "<iframe src=http://evil.example>",
+    '<a href="x" onclick="alert(1)">b</a>',
+    "[a]: javascript:alert(1)\n\n[a]",
+    "```html\n<script>alert(1)</script>\n```",
+    "`<script>`",
+    "<!-- --><meta http-equiv=refresh content=0>",
+    '[x](http://a.example "onmouseover=alert(1)")',
+)
+
+
+class _Seen(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+
+def check(html: str) -> None:
+    seen = _Seen()
+    seen.feed(html)
+    for tag, attributes in seen.tags:
+        assert tag in _TAGS.split(), html
+        assert attributes.keys() <= ALLOWED.get(tag, set()), html
+        if "href" in attributes:
+            assert str(attributes["href"]).lower().startswith(("http://", "https://")), html
+            assert "noopener" in str(attributes["rel"])
+
+
+@pytest.mark.parametrize("text", ATTACKS)
+def test_nothing_hostile_comes_through(text: str) -> None:
+    check(markdown(text))
+
+
+@given(
+    st.lists(
+        st.sampled_from([*ATTACKS, "\n", "\n\n", "# ", "- ", "> ", "|", "*", "_", "`", "<", ">", '"', "&"]) | st.text()
+    )
+)
+def test_no_text_at_all_gets_out(parts: list[str]) -> None:
+    check(markdown("".join(parts)))
+
+
+def test_what_reports_need_is_there() -> None:
+    html = markdown(
+        "# Results\n\n**Two** of *three*, see [it](https://a.example).\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n1. x"
+    )
+    for part in ("<h4>Results</h4>", "<strong>Two</strong>", "<em>three</em>", "<table>", "<td>2</td>", "<ol>"):
+        assert part in html
+    assert '<a href="https://a.example" rel="noopener noreferrer nofollow">it</a>' in html
+    assert "picture, not loaded: a plot" in markdown("![a plot](http://a.example/x.png)")
+
+
+def test_a_text_too_long_to_parse_is_shown_as_it_is() -> None:
+    assert markdown("<b>" * MOST_CHARS).startswith("<pre>&lt;b&gt;")
+
+
+def test_characters_that_turn_or_hide_text_are_shown_as_such() -> None:
+    assert plain("a\u202eb\u0000c\u200fd\r\ne\tf") == "a\ufffdb\ufffdc\ufffdd\ne\tf"

@@ -1,0 +1,235 @@
+"""What pages tell: of every kind of run, of what is not there, and of a store that is empty, away or hostile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from labmates.records.bodies import Bodies
+from labmates.records.events import ArtifactEvent, ErrorEvent, Event, PayoffEvent, PhaseEvent, ScoreEvent, WarningEvent
+from labmates.records.store import Store
+from tests.support.recorded import Recorded, a_record, add, long_run
+from tests.support.site import Site, served
+
+TOLD = {
+    "science": "Time line|Findings and truth|What is true|never found|Artifacts|Requests between teams|Figures|Budget|"
+    "There is <strong>nothing</strong>|burning down|verified|data_lead",
+    "game": "Rounds|Group A|What was said in round 1|sanction:|total|Mean decision of each group",
+    "contract": "Prisoner&#39;s dilemma|What models earned|Who takes over|Signs|scripted:equilibrium|Deviation",
+    "repetition": "Stag hunt|Round|Drawn|Expected",
+    "tournament": 'Standings|Matches|class="mC"|Payoffs of a round|Cooperates',
+    "selfplay": "Mixtures|share of selfish players|Welfare",
+    "evolution": "Generations|one/collective|Most frequent in the end|Cooperation",
+    "strategies": "Strategies|Strategy_COLLECTIVE_1|def __call__",
+    "plugin": "Time line|phase|Record",
+}
+"""What the page of each kind tells, apart by bars."""
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    made = Store(f"sqlite:///{tmp_path}/runs.db")
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_each_kind_is_told_as_its_own_and_every_link_leads_somewhere(site: Site, recorded: Recorded, name: str) -> None:
+    run = recorded.ids[name]
+    page = site.get(f"/runs/{run}")
+    assert page.status == 200
+    assert "What this version can" not in page.text
+    for part in TOLD[name].split("|"):
+        assert part in page.text, part
+    for link in sorted(set(_links(page.text)))[:12]:
+        assert site.get(link).status == 200, link
+
+
+def _links(text: str) -> list[str]:
+    found = [part.partition('"')[0].partition("#")[0] for part in text.split('href="')[1:]]
+    return [link.replace("&amp;", "&") for link in found if link.startswith("/runs/")]
+
+
+def test_every_event_of_a_run_of_the_lab_has_a_page_of_its_own(site: Site, recorded: Recorded) -> None:
+    run = recorded.ids["science"]
+    events = recorded.store.events(run)
+    for at, event in list(enumerate(events))[:: max(1, len(events) // 40)]:
+        page = site.get(f"/runs/{run}/events/{at}")
+        assert page.status == 200
+        assert f"Event {at}" in page.text
+        if event.type == "llm_call":
+            assert "What the model was sent" in page.text
+
+
+def test_versions_of_an_artifact_are_linked_and_compared(store: Store) -> None:
+    bodies = Bodies()
+    numbers = [bodies.keep("one\ntwo\n<three>"), bodies.keep("one\n2\n<three>")]
+    events = [ArtifactEvent(team="t", name="notes", version=at + 1, content=body) for at, body in enumerate(numbers)]
+    run = add(store, "science", events, bodies)
+    with served(store) as site:
+        page = site.get(f"/runs/{run}/events/1").text
+        assert '<span class="del">-two' in page
+        assert '<span class="add">+2' in page
+        assert f'href="/runs/{run}/events/0">version 1' in page
+        assert "&lt;three&gt;" in page
+        assert "What changed" not in site.get(f"/runs/{run}/events/0").text
+
+
+def test_the_list_is_filtered_sorted_and_shared_by_its_address(site: Site, recorded: Recorded) -> None:
+    page = site.get("/?kind=dilemma").text
+    for name, run in recorded.ids.items():
+        assert (run in page) == (name in ("contract", "repetition"))
+    assert ">normalised<" in page  # the metrics of the kind
+    assert 'aria-sort="ascending"' in site.get("/?sort=kind").text
+    assert "No run is like that" in site.get("/?text=zzzz").text
+    assert recorded.ids["tournament"] in site.get("/?model=random&kind=tournament").text
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("kind=gmae", "unknown kind &#39;gmae&#39;. Did you mean &#39;game&#39;?"),
+        ("status=done", "unknown status"),
+        ("study=none", "unknown study"),
+        ("sort=size", "unknown order"),
+        ("order=up", "unknown direction"),
+        ("after=zzz", "is no place in this list"),
+        ("kind=%3Cscript%3E", "&lt;script&gt;"),
+    ],
+)
+def test_a_list_that_can_not_be_is_told(site: Site, query: str, said: str) -> None:
+    page = site.get(f"/?{query}")
+    assert page.status == 400
+    assert said in page.text
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "said"),
+    [
+        ("/story?page=0", 400, "there is no page"),
+        ("/story?page=99", 400, "there are 1 to"),
+        ("/story?page=²", 400, "there is no page"),
+        ("/story?type=thought", 400, "unknown type of event"),
+        ("/story?team=none", 400, "unknown team"),
+        ("/events/99999", 404, "has no event 99999"),
+        ("/figures/1.png", 404, "has no picture 1"),
+        ("/files/0/0", 404, "has no file"),
+        ("/files/0/../../x", 404, "There is no such page"),
+        ("/live?after=x", 400, "no number of an event"),
+        ("/nothing", 404, "There is no such page"),
+    ],
+)
+def test_what_a_run_has_not_is_told(site: Site, recorded: Recorded, path: str, status: int, said: str) -> None:
+    page = site.get(f"/runs/{recorded.ids['science']}{path}".replace("²", "%C2%B2"))
+    assert page.status == status
+    assert said in page.text
+
+
+def test_an_unknown_run_is_told_with_those_that_are_near(site: Site, recorded: Recorded) -> None:
+    run = recorded.ids["game"]
+    page = site.get(f"/runs/{run[:6]}zzzz")
+    assert page.status == 404
+    assert f'href="/runs/{run}"' in page.text
+    assert site.get("/compare?a=zz&b=zz").status == 404
+    assert site.get("/compare?run=a").status == 400
+
+
+def test_two_runs_stand_beside_each_other(site: Site, recorded: Recorded) -> None:
+    one, other = recorded.ids["contract"], recorded.ids["repetition"]
+    page = site.get(f"/compare?a={one}&b={other}").text
+    for part in ("What differs in their conditions", "mechanism", "stag-hunt", 'id="a-earned"', 'id="b-earned"'):
+        assert part in page
+    assert one in site.get(f"/compare?a={other}").text  # to choose from
+    assert "Nothing: these are two runs of one condition" in site.get(f"/compare?a={one}&b={one}").text
+
+
+def test_files_are_for_saving_and_pictures_are_pictures(site: Site, recorded: Recorded) -> None:
+    run = recorded.ids["science"]
+    tools = [(at, event) for at, event in enumerate(recorded.store.events(run)) if event.type == "tool_call"]
+    at, event = next((at, event) for at, event in tools if event.images)
+    picture = site.get(f"/runs/{run}/figures/{event.images[0]}.png")
+    assert picture.headers["content-type"] == "image/png"
+    assert picture.body.startswith(b"\x89PNG")
+    kept = site.get(f"/runs/{run}/files/{at}/1")
+    assert kept.body == b"kept"
+    assert kept.headers["content-type"] == "application/octet-stream"
+    assert kept.headers["content-disposition"] == "attachment; filename*=UTF-8''notes.txt"
+    assert site.get(f"/runs/{run}/files/{at}/2").status == 404
+
+
+def test_an_empty_store_says_how_to_make_a_run(store: Store) -> None:
+    with served(store) as site:
+        page = site.get("/")
+        assert page.status == 200
+        assert "labmates demo" in page.text
+        assert "no study" in site.get("/studies").text
+
+
+def test_a_run_that_goes_on_tells_what_is_new_and_nothing_twice(store: Store) -> None:
+    bodies = Bodies()
+    begun: list[Event] = [PhaseEvent(step="0", team="data", status="started", number=0)]
+    run = a_record(status="running", attempt=1, worker="w")
+    store.create(run, lease=60, events=begun, bodies=bodies.take_new())
+    with served(store) as site:
+        page = site.get(f"/runs/{run.id}/story").text
+        assert f'data-live="/runs/{run.id}/live" data-last="0" data-mode="append"' in page
+        none = site.get(f"/runs/{run.id}/live?after=0&mode=append").data
+        assert none == {"html": "", "last": 0, "more": False, "ended": False}
+        store.append(run, [(1, WarningEvent(text="slow")), (2, WarningEvent(text="slower"))], [])
+        news = site.get(f"/runs/{run.id}/live?after=1&mode=append").data
+        assert news["last"] == 2
+        assert 'id="e2"' in news["html"]
+        assert 'id="e1"' not in news["html"]
+        assert site.get(f"/runs/{run.id}/live?after=0").data["html"] == ""
+
+
+def test_a_record_that_can_not_be_read_hides_nothing_else(store: Store) -> None:
+    broken: list[Event] = [
+        PayoffEvent(payoffs={"1": 1.0}, match="1-1", details={"nonsense": True}),
+        ErrorEvent(text="it broke"),
+    ]
+    run = add(store, "dilemma", broken, Bodies(), status="failed", error="it broke", condition={"game": "prisoners"})
+    with served(store) as site:
+        page = site.get(f"/runs/{run}")
+        assert page.status == 200
+        assert "What this version can" in page.text
+        assert "it broke" in page.text
+        assert site.get(f"/runs/{run}/story").status == 200
+
+
+def test_a_score_without_a_value_is_told_as_such(store: Store) -> None:
+    score = ScoreEvent(judge="verified", version="1", metric="accuracy", value=None, reason="no block")
+    run = add(store, "science", [score], Bodies())
+    with served(store) as site:
+        assert '<span class="warn">unscored</span>' in site.get(f"/runs/{run}").text
+
+
+def test_a_store_that_goes_away_is_told(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("labmates.records.database.PATIENCE_SECONDS", 0.1)
+    reader = Store(store.url, read_only=True)
+    with served(reader) as site:
+        assert site.get("/").status == 200
+        reader.close()
+        (tmp_path / "runs.db").rename(tmp_path / "gone.db")
+        page = site.get("/")
+        assert page.status == 503
+        assert "The store can&#39;t be read" in page.text
+
+
+def test_a_store_in_postgresql_is_shown_as_one_in_sqlite(store_url: str) -> None:
+    made = Store(store_url)
+    run = long_run(made, 120)
+    reader = Store(store_url, read_only=True)
+    with served(reader) as site:
+        for path in (
+            "/?text=anomaly&sort=spent",
+            f"/runs/{run}",
+            f"/runs/{run}/story?page=1&team=data",
+            f"/runs/{run}/events/3",
+        ):
+            assert site.get(path).status == 200
+        assert run in site.get("/").text
+    reader.close()
+    made.close()
