@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -12,7 +13,40 @@ from tests.docs.pages import SHELL, Block, blocks_of, name_of, pages
 from tests.docs.walk import Walk
 from tests.support.postgres import database
 
-NOT_RUN: dict[str, list[str]] = {}
+pytestmark = pytest.mark.xdist_group("pages")  # one process that commands are forked from is enough
+
+NOT_RUN: dict[str, list[str]] = {
+    "docs/howto/debugging.md": [
+        "needs a key of LangSmith",
+        "needs langgraph-cli[inmem], and a browser at LangChain's site",
+    ],
+    "docs/howto/documentation.md": ["tests/docs/test_site.py builds the site"],
+    "docs/howto/own-server.md": [
+        "needs a graphics card and the weights of a model",
+        "needs Ollama and the weights of a model",
+        "needs llama.cpp and the weights of a model",
+    ],
+    "docs/index.md": ["the README has the same command, with what it prints"],
+    "docs/plugins.md": ["the page on adding a task, which has the same commands, does it"],
+    "docs/reproduction/super-additive.md": ["the page on tournaments has the same commands"],
+    "docs/studies/clusters.md": [
+        "needs other machines",
+        "needs a Slurm cluster",
+        "Ray takes a minute; tests/studies/test_ray_executor.py runs studies on it",
+        "needs other machines",
+        "needs a Kubernetes cluster",
+    ],
+    "docs/statistics/prediction.md": [
+        "needs runs of several models; tests/cli/test_prediction_verb.py makes such a store",
+    ],
+    "docs/statistics/proximity.md": [
+        "needs runs of several models; tests/cli/test_proximity_verb.py makes such a store",
+        "as above",
+    ],
+    "docs/statistics/screening.md": [
+        "needs runs of several models; tests/cli/test_prediction_verb.py makes such a store",
+    ],
+}
 """By page, the reasons of all blocks that are not executed, in order: whoever adds one has to add it here too."""
 
 WALKED = [page for page in pages() if any(block.language in (*SHELL, "python") for block in blocks_of(page))]
@@ -42,6 +76,13 @@ def test_only_what_is_listed_here_is_not_executed() -> None:
             if block.not_run:
                 found.setdefault(block.page, []).append(block.not_run)
     assert found == NOT_RUN
+
+
+def test_no_command_hides_in_a_block_that_is_not_for_the_shell() -> None:
+    hidden = re.compile(r"^(?:\$ )?(?:\.venv/bin/)?labmates [a-z]", re.MULTILINE)
+    for page in pages():
+        for block in blocks_of(page):
+            assert block.language in SHELL or not hidden.search(block.text), str(block)
 
 
 def test_a_comment_that_replaces_what_is_not_there_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -122,7 +122,7 @@ class Walk:
             "LANGSMITH_TRACING": "false",
             "NO_PROXY": "127.0.0.1",
             "NO_COLOR": "1",
-            "COLUMNS": "140",
+            "COLUMNS": "200",
             "PYTEST_ADDOPTS": "-p no:cacheprovider -p no:xdist",
         }
 

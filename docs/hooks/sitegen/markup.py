@@ -18,7 +18,13 @@ def cell(text: str) -> str:
 
 def code(text: str) -> str:
     """Return a text as code that may stand in a cell of a table."""
-    escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace("|", "&#124;").replace("$", "&#36;")
+    escaped = (
+        text.replace("&", "&amp;")
+        .replace("<", "&lt;")
+        .replace("[", "&#91;")
+        .replace("|", "&#124;")
+        .replace("$", "&#36;")
+    )
     return f"<code>{escaped}</code>"
 
 
