@@ -46,6 +46,8 @@ NOT_RUN: dict[str, list[str]] = {
     "docs/statistics/screening.md": [
         "needs runs of several models; tests/cli/test_prediction_verb.py makes such a store",
     ],
+    "docs/statistics/teams.md": ["takes minutes; tests/cli/test_teams_verb.py has such runs"],
+    "docs/viewer/README.md": ["it serves until it is stopped; tests/cli/test_view_verb.py starts and stops it"],
 }
 """By page, the reasons of all blocks that are not executed, in order: whoever adds one has to add it here too."""
 

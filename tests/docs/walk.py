@@ -108,8 +108,8 @@ class Walk:
     def _environment(self, block: Block) -> Mapping[str, str]:
         ours = re.compile(r"(?:OPENAI|LANGSMITH|LANGCHAIN|LABMATES|VIRTUAL_ENV).*|.*_PROXY", re.IGNORECASE)
         clean = {name: value for name, value in os.environ.items() if not ours.fullmatch(name)}
-        # Containers take most of the time of a short run: only the README and what is about them has any.
-        engine = {} if block.page == "README.md" or "labmates sandbox" in block.text else {"DOCKER_HOST": NO_ENGINE}
+        # Containers take most of the time of a short run: only what is about them has any.
+        engine = {} if "labmates sandbox" in block.text else {"DOCKER_HOST": NO_ENGINE}
         bin_ = self.folder / ".venv" / "bin"
         return {
             **clean,

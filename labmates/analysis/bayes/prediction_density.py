@@ -141,7 +141,7 @@ class Collapsed:
         g, end = self.games, self.linear
         slope = hyper.effect[:, None, :] - seen.slope
         weighted = (slope * weight[:, :, None]).transpose(0, 2, 1)
-        matrix = np.empty((len(weight), end + 1, end + 1))
+        matrix = np.zeros((len(weight), end + 1, end + 1))  # the lower triangle is filled; what is above is not read
         matrix[:, :g, :g] = weighted @ slope + seen.precision
         matrix[:, g:end, :g] = (weighted @ self._fixed).transpose(0, 2, 1)
         matrix[:, g:end, g:end] = (weight @ self._products).reshape(-1, end - g, end - g)

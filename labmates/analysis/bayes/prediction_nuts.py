@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from labmates.analysis.bayes.hamiltonian import check_numpyro
 from labmates.analysis.bayes.posterior import Posterior, from_chains
 from labmates.analysis.bayes.prediction import BETWEEN, INTERCEPT, NOISE, names
 from labmates.analysis.bayes.prediction_data import PredictionData
 from labmates.analysis.bayes.prediction_density import CENTRE, COVARIATE, EFFECT, SPREAD, Collapsed, Form
 from labmates.analysis.bayes.prediction_density import INTERCEPT as INTERCEPT_PRIOR
 from labmates.analysis.bayes.prediction_density import NOISE as NOISE_PRIOR
-from labmates.errors import MissingExtraError
 
 CHAINS, WARMUP, DRAWS = 2, 1000, 2000
 
@@ -67,11 +67,10 @@ def fit_rows(
 def _run(
     model: Any, given: tuple[Any, ...], wanted: tuple[str, ...], *, chains: int, warmup: int, draws: int, seed: int
 ) -> Posterior:
-    try:
-        import jax
-        from numpyro.infer import MCMC, NUTS, init_to_value
-    except ImportError as error:
-        raise MissingExtraError("a check by NUTS", "analysis") from error
+    check_numpyro()
+    import jax
+    from numpyro.infer import MCMC, NUTS, init_to_value
+
     with jax.enable_x64(True):
         kernel = NUTS(
             model,
