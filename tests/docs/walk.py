@@ -19,7 +19,7 @@ from tests.docs.pages import SHELL, Block
 from tests.support.plugins import ROOT
 
 NO_ENGINE = "unix:///no/engine"
-LONGEST = 150
+LONGEST = 300
 """Seconds that a block may take on a busy machine; a page that needs as much is too slow anyway."""
 _MODEL_SERVER = re.compile(r"http://127\.0\.0\.1:(?:8000|8080|11434)/v1")
 _DATABASE = re.compile(r"postgresql://\w+@db\.example\.org/\w+")

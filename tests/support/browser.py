@@ -33,7 +33,7 @@ def chromium() -> Iterator[Browser]:
 def page_of(browser: Browser, url: str, *, token: str = TOKEN, **options: Any) -> Iterator[tuple[Page, Seen]]:
     """Open a page in a context of its own, let in by the token."""
     context = browser.new_context(**options)
-    context.set_default_timeout(10_000)
+    context.set_default_timeout(30_000)
     page, seen = context.new_page(), Seen()
     page.on("request", lambda request: seen.requests.append(request.url))
     page.on("pageerror", lambda error: seen.errors.append(str(error)))

@@ -10,7 +10,7 @@ from tests.support.browser import page_of
 from tests.support.recorded import Recorded
 from tests.support.site import Site
 
-pytestmark = [pytest.mark.needs("browser"), pytest.mark.xdist_group("viewer")]
+pytestmark = [pytest.mark.slow, pytest.mark.needs("browser"), pytest.mark.xdist_group("viewer")]
 
 SIZES = {"desk": {"width": 1280, "height": 900}, "phone": {"width": 390, "height": 800}}
 

@@ -16,7 +16,7 @@ from tests.support.browser import page_of
 from tests.support.recorded import Recorded, a_record, long_run
 from tests.support.site import TOKEN, Site, served
 
-pytestmark = [pytest.mark.needs("browser"), pytest.mark.xdist_group("viewer")]
+pytestmark = [pytest.mark.slow, pytest.mark.needs("browser"), pytest.mark.xdist_group("viewer")]
 
 
 def test_a_user_finds_a_run_reads_it_and_comes_back(browser: Browser, site: Site, recorded: Recorded) -> None:
@@ -124,11 +124,11 @@ def test_what_is_new_comes_by_itself_until_the_run_ends(browser: Browser, tmp_pa
         page.goto(f"{site.url}/runs/{run.id}/story")
         expect(page.get_by_text("This run goes on")).to_be_visible()
         store.append(run, [(1, WarningEvent(text="something is slow"))], [])
-        expect(page.get_by_text("something is slow")).to_be_visible(timeout=8_000)
+        expect(page.get_by_text("something is slow")).to_be_visible(timeout=30_000)
         asked = [url for url in seen.requests if "/live" in url]
         assert asked[0].endswith("after=0&mode=append")
         store.finish(a_record(id=run.id, attempt=1, status="completed"), [(2, WarningEvent(text="the end"))], [])
-        expect(page.get_by_text("the end")).to_be_visible(timeout=8_000)
+        expect(page.get_by_text("the end")).to_be_visible(timeout=30_000)
         expect(page.locator(".heading .status")).to_have_text("completed")
         expect(page.get_by_text("This run goes on")).to_be_hidden()
         assert page.locator("#e1").count() == 1

@@ -14,7 +14,7 @@ from labmates.viewer.server import open_socket
 from tests.support.recorded import Recorded
 from tests.support.site import TOKEN, Site
 
-pytestmark = pytest.mark.xdist_group("viewer")  # one worker makes the runs
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("viewer")]  # one worker makes the runs
 
 PATHS = ("/", "/studies", "/compare", "/static/viewer.css", "/static/viewer.js", "/runs/x/figures/1.png", "/nothing")
 

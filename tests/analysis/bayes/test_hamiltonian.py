@@ -45,7 +45,6 @@ def test_the_density_that_nuts_samples_has_the_marginal_of_the_other() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
 def test_nuts_on_cells_and_on_rows_agree_with_importance_sampling() -> None:
     pytest.importorskip("numpyro")
     design = small_design(8, 1200)
