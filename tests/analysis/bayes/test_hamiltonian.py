@@ -17,6 +17,7 @@ from labmates.errors import MissingExtraError
 from tests.analysis.bayes.studies import ROBUST, small_design
 
 
+@pytest.mark.soak
 def test_the_density_that_nuts_samples_has_the_marginal_of_the_other() -> None:
     """Given the deviations the coefficients are normal: the density at one point and its curvature tell the rest."""
     jax = pytest.importorskip("jax")
