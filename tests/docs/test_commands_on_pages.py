@@ -51,7 +51,13 @@ NOT_RUN: dict[str, list[str]] = {
 }
 """By page, the reasons of all blocks that are not executed, in order: whoever adds one has to add it here too."""
 
-WALKED = [page for page in pages() if any(block.language in (*SHELL, "python") for block in blocks_of(page))]
+LONG = ("docs/games/README.md", "docs/howto/debugging.md", "docs/reports/README.md", "docs/statistics/agreement.md")
+"""Pages whose commands take most of the time, and that are walked through on demand."""
+WALKED = [
+    pytest.param(page, marks=pytest.mark.soak if name_of(page) in LONG else ())
+    for page in pages()
+    if any(block.language in (*SHELL, "python") for block in blocks_of(page))
+]
 
 
 @pytest.mark.slow
