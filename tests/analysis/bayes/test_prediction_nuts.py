@@ -24,7 +24,7 @@ def test_nuts_on_the_collapsed_density_agrees_within_a_tenth_of_a_standard_devia
     assert theirs.diagnostics.r_hat <= 1.01
 
 
-@pytest.mark.soak
+@pytest.mark.slow
 def test_the_model_of_rows_agrees_within_a_tenth_of_a_standard_deviation() -> None:
     data = small(models=20, rows=120, games=2)
     ours = fit_prediction(data, "robust", draws=8000)
