@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -21,6 +22,7 @@ SANDBOX = "sandbox"
 CONNECT_SECONDS = 30.0
 """How long a cluster may take to answer."""
 _OBJECT_STORE_BYTES = 80 * 1024**2  # hardly anything passes through it; Ray wants 75 MB at least
+_ADDRESS = re.compile(r"[^:/\s]+:\d{1,5}|\[[0-9A-Fa-f:]+\]:\d{1,5}")
 _log = logging.getLogger(__name__)
 _TRY = "import sys, ray; ray.init(address=sys.argv[1], log_to_driver=False, logging_level='CRITICAL')"
 
@@ -141,7 +143,7 @@ async def _try_out(address: str) -> None:
     UsageError
         If that fails, or takes too long.
     """
-    if "://" in address:
+    if address != "auto" and not _ADDRESS.fullmatch(address):
         raise UsageError(
             f"'{address}' is no address of a Ray cluster for labmates: start it on a node of the cluster and give "
             "HOST:PORT of the head node, or auto"

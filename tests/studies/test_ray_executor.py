@@ -191,7 +191,8 @@ def unconnected(monkeypatch: pytest.MonkeyPatch) -> None:
     ("address", "said"),
     [
         ("127.0.0.1:1", "nothing answered within 3 s"),
-        ("nonsense", "Invalid address format: nonsense"),
+        ("nonsense", "HOST:PORT of the head node, or auto"),
+        ("127.0.0.1:port", "HOST:PORT of the head node, or auto"),
         ("ray://127.0.0.1:10001", "on a node of the cluster"),
     ],
 )
