@@ -15,7 +15,7 @@ from labmates.sandboxes.interpreter import FLAGS, this_interpreter
 from labmates.sandboxes.process import Folders, Limits, kernel_environment
 from labmates.sandboxes.warmup import Warmup, warm_up
 
-RUNNER = Path(__file__).with_name("runner.py")
+RUNNER = Path(__file__).with_name("runner")
 _COMPLAINT_CHARS = 1_500
 
 
@@ -129,8 +129,8 @@ def local_environment(home: Path, temporary: Path, warmup: Warmup) -> dict[str, 
 
 
 def kernel_command(runner: Path, settings: Path) -> list[str]:
-    """Return the command that becomes the kernel."""
-    return [str(this_interpreter().executable), *FLAGS, str(runner), str(settings)]
+    """Return the command that becomes the kernel; `runner` is the runner's folder."""
+    return [str(this_interpreter().executable), *FLAGS, str(runner / "__main__.py"), str(settings)]
 
 
 class PlainLauncher:

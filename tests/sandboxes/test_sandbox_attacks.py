@@ -164,7 +164,7 @@ print(*sorted({'/'.join(folder.split('/')[:3]) for folder in written}))
 @pytest.mark.parametrize(
     "code",
     ["open('/data/data.csv', 'a')", "import os; os.unlink('/data/data.csv')", "import os; os.chmod('/data', 0o777)",
-     "open('/run/labmates/settings.json', 'a')", "open('/opt/labmates/runner.py', 'a')",
+     "open('/run/labmates/settings.json', 'a')", "open('/opt/labmates/runner/nursery.py', 'a')",
      "open('/proc/sys/kernel/core_pattern', 'w')", "open('/proc/sysrq-trigger', 'w')",
      "import os; os.mknod('/tmp/disk', 0o60666, os.makedev(254, 0))",
      "import ctypes, os\nif ctypes.CDLL(None, use_errno=True).mount(b'none', b'/tmp', b'tmpfs', 0, 0): raise OSError",
@@ -230,7 +230,7 @@ async def test_code_does_not_run_as_root(isolated: KernelSandbox) -> None:
 async def test_processes_outside_are_not_visible(isolated: KernelSandbox, neighbour: KernelSandbox) -> None:
     code = "import os; [open(f'/proc/{name}/cmdline').read()[:40] for name in os.listdir('/proc') if name.isdigit()]"
     result = await isolated.run(code)
-    assert result.text.count("runner.py") + result.text.count("python") <= 4
+    assert result.text.count("runner/__main__.py") + result.text.count("python") <= 4
     assert str(os.getpid()) not in (await isolated.run("import os; os.listdir('/proc')")).text
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -85,7 +86,7 @@ def test_the_image_is_labelled_and_not_too_large(image: Image) -> None:
 def test_the_image_runs_the_runner_as_nobody(image: Image) -> None:
     config = image.attrs["Config"]
     assert config["User"] == "10001:10001"
-    assert config["Entrypoint"] == ["/opt/venv/bin/python", "-s", "-P", "/opt/labmates/runner.py"]
+    assert config["Entrypoint"] == ["/opt/venv/bin/python", "-s", "-P", "/opt/labmates/runner/__main__.py"]
     assert config["Cmd"] == ["/run/labmates/settings.json"]
 
 
@@ -114,7 +115,7 @@ print(json.dumps({
     }
     assert found["compiled"] > 0.99
     assert found["tests"] == []
-    assert found["ours"] == ["/opt/labmates/fonts", "/opt/labmates/runner.py"]
+    assert found["ours"] == ["/opt/labmates/fonts", "/opt/labmates/runner"]
     assert found["fonts"] == 1
 
 
@@ -136,14 +137,18 @@ def test_an_image_that_is_there_is_not_built_again(client: DockerClient, image: 
     assert lines == []
 
 
+def copied(runner: Path, where: Path) -> Path:
+    """Return a copy of the runner's folder, which a test may change."""
+    return Path(shutil.copytree(runner, where / runner.name, ignore=shutil.ignore_patterns("__pycache__")))
+
+
 @pytest.mark.needs("docker")
 def test_another_runner_is_only_a_new_layer(
     client: DockerClient, image: Image, lines: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    runner = tmp_path / "runner.py"
-    runner.write_bytes(names.RUNNER.read_bytes() + b"\n# changed\n")
+    runner = copied(names.RUNNER, tmp_path)
+    (runner / "nursery.py").write_bytes((names.RUNNER / "nursery.py").read_bytes() + b"\n# changed\n")
     monkeypatch.setattr(names, "RUNNER", runner)
-    monkeypatch.setattr(build, "RUNNER", runner)
     before = image_tag()
     made = build_image(client, None, lines.append)
     try:
@@ -151,7 +156,7 @@ def test_another_runner_is_only_a_new_layer(
         assert made != image
         assert made.attrs["RootFS"]["Layers"][:-1] == image.attrs["RootFS"]["Layers"][:-1]
         assert not any("RUN" in line or "download" in line for line in lines)
-        assert inside(client, made, "print(open('/opt/labmates/runner.py').readlines()[-1])") == "# changed"
+        assert inside(client, made, "print(open('/opt/labmates/runner/nursery.py').readlines()[-1])") == "# changed"
     finally:
         client.images.remove(made.id, force=True)
 
@@ -160,10 +165,9 @@ def test_another_runner_is_only_a_new_layer(
 def test_a_runner_that_can_not_be_imported_never_becomes_the_image(
     client: DockerClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    runner = tmp_path / "runner.py"
-    runner.write_text("import no_such_module\n")
+    runner = copied(names.RUNNER, tmp_path)
+    (runner / "kernel.py").write_text("import no_such_module\n")
     monkeypatch.setattr(names, "RUNNER", runner)
-    monkeypatch.setattr(build, "RUNNER", runner)
     with pytest.raises(SandboxError, match="no_such_module"):
         build_image(client)
     assert find_image(client) is None
@@ -201,18 +205,21 @@ def test_a_base_that_was_built_on_before_is_the_usual_one(fake: FakeEngine) -> N
 
 def test_the_name_changes_with_every_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = {(image_tag(), packages_tag())}
-    inputs = {"RUNNER": names.RUNNER, "REQUIREMENTS": names.REQUIREMENTS}
-    for name, path in inputs.items():
-        copy = tmp_path / path.name
-        copy.write_bytes(path.read_bytes() + b"\n")
-        monkeypatch.setattr(names, name, copy)
+    requirements = tmp_path / names.REQUIREMENTS.name
+    requirements.write_bytes(names.REQUIREMENTS.read_bytes() + b"\n")
+    monkeypatch.setattr(names, "REQUIREMENTS", requirements)
+    seen.add((image_tag(), packages_tag()))
+    runner = copied(names.RUNNER, tmp_path)
+    for path in sorted(runner.glob("*.py")):
+        path.write_bytes(path.read_bytes() + b"\n")
+        monkeypatch.setattr(names, "RUNNER", runner)
         seen.add((image_tag(), packages_tag()))
     for kind, path in list(names.RECIPES.items()):
         copy = tmp_path / path.name
         copy.write_bytes(path.read_bytes() + b"\n")
         monkeypatch.setitem(names.RECIPES, kind, copy)
         seen.add((image_tag(), packages_tag()))
-    assert len({image for image, _ in seen}) == 5
+    assert len({image for image, _ in seen}) == 4 + len(list(runner.glob("*.py")))
     assert len({packages for _, packages in seen}) == 3  # neither the runner nor its recipe
 
 

@@ -12,18 +12,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labmates.sandboxes import runner
+from labmates.sandboxes.runner.output import TextBudget, short_traceback
 
 
 def test_the_runner_imports_nothing_of_ours() -> None:
-    tree = ast.parse(Path(runner.__file__).read_text())
-    names = {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    names |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
-    assert not [name for name in names if name.startswith("labmates")]
+    for path in Path(runner.__file__).parent.glob("*.py"):
+        nodes = list(ast.walk(ast.parse(path.read_text())))
+        others = [node for node in nodes if isinstance(node, ast.ImportFrom) and node.level != 1]
+        names = {node.module or "" for node in others}
+        names |= {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+        assert not [name for name in names if name.startswith("labmates")], path
+        assert all(node.level <= 1 for node in nodes if isinstance(node, ast.ImportFrom)), path
 
 
 @given(st.lists(st.integers(0, 1_500_000), max_size=5))
 def test_a_budget_sends_or_counts_every_character_and_keeps_the_end(lengths: list[int]) -> None:
-    budget = runner.TextBudget()
+    budget = TextBudget()
     pieces = [chr(97 + number) * length for number, length in enumerate(lengths)]
     whole, sent = "".join(pieces), "".join(budget.take(piece) for piece in pieces)
     tail = budget.tail()
@@ -38,7 +42,7 @@ def raised_by(code: str, name: str = "<cell 1>") -> list[str]:
     try:
         exec(compile(code, name, "exec"), {})
     except Exception as error:
-        return runner.short_traceback(error, error.__traceback__)
+        return short_traceback(error, error.__traceback__)
     raise AssertionError("nothing was raised")
 
 

@@ -52,12 +52,14 @@ def _sources_read_once() -> Iterator[None]:
 
     While the library is imported, it asks for the source of 28 methods 12,000 times, which is two thirds of its import.
     """
-    read, remembered = inspect.getsource, cache(inspect.getsource)
-    inspect.getsource = lambda thing: remembered(getattr(thing, "__func__", thing))
+    module: Any = inspect
+    read = module.getsource
+    remembered = cache(read)
+    module.getsource = lambda thing: remembered(getattr(thing, "__func__", thing))
     try:
         yield
     finally:
-        inspect.getsource = read
+        module.getsource = read
 
 
 @cache

@@ -15,10 +15,10 @@ from labmates.sandboxes.image.containers import run_once
 from labmates.sandboxes.image.names import (
     BASE_LABEL,
     RECIPES,
-    RUNNER,
     find_image,
     image_tag,
     packages_tag,
+    runner_files,
 )
 from labmates.sandboxes.image.recipe import Recipe, make_image
 from labmates.sandboxes.image.wheels import download_wheels, pinned_packages
@@ -33,7 +33,7 @@ _TRY_PACKAGES = (
     f"{_UNPRIVILEGED}import ipykernel.kernelapp, matplotlib.pyplot, numpy, pandas, scipy.stats, seaborn, "
     "sklearn.ensemble, statsmodels.api"
 )
-_TRY_RUNNER = f"{_UNPRIVILEGED}import sys; sys.path.append('/opt/labmates'); import runner"
+_TRY_RUNNER = f"{_UNPRIVILEGED}import sys; sys.path.append('/opt/labmates'); import runner.nursery"
 
 
 def build_image(
@@ -116,7 +116,7 @@ def _build_sandbox(client: DockerClient, packages: Image, tell: Callable[[str], 
         tag=image_tag(),
         kind="sandbox",
         base=packages.labels.get(BASE_LABEL, ""),
-        files={"Dockerfile": RECIPES["sandbox"], "runner.py": RUNNER},
+        files={"Dockerfile": RECIPES["sandbox"], **runner_files()},
         arguments={"PACKAGES_IMAGE": packages_tag()},
         check=lambda built: _try(client, built, _TRY_RUNNER),
     )

@@ -34,8 +34,13 @@ REQUIREMENTS = FOLDER / "requirements.txt"
 """The packages in the image."""
 RECIPES = {"packages": FOLDER / "Dockerfile", "sandbox": FOLDER / "runner.Dockerfile"}
 """How the images are made, by the value of `KIND_LABEL`."""
-RUNNER = FOLDER.parent / "runner.py"
-"""What runs in the sandbox."""
+RUNNER = FOLDER.parent / "runner"
+"""The folder with what runs in the sandbox."""
+
+
+def runner_files() -> dict[str, Path]:
+    """Return its files, by their paths in the image's folder of ours."""
+    return {f"{RUNNER.name}/{path.name}": path for path in sorted(RUNNER.glob("*.py"))}
 
 
 def packages_tag() -> str:
@@ -45,7 +50,7 @@ def packages_tag() -> str:
 
 def image_tag() -> str:
     """Return the full name of the image that this version of labmates runs, ``labmates-sandbox:HASH``."""
-    return f"{IMAGE}:{_hash([RECIPES['packages'], REQUIREMENTS, RECIPES['sandbox'], RUNNER])}"
+    return f"{IMAGE}:{_hash([RECIPES['packages'], REQUIREMENTS, RECIPES['sandbox'], *runner_files().values()])}"
 
 
 def find_image(client: DockerClient, tag: str | None = None) -> Image | None:

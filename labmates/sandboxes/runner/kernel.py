@@ -1,0 +1,152 @@
+"""The Jupyter kernel that executes an agent's cells."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import zmq
+from ipykernel.compiler import XCachingCompiler
+from ipykernel.iostream import OutStream
+from ipykernel.ipkernel import IPythonKernel
+from ipykernel.kernelapp import IPKernelApp
+from ipykernel.zmqshell import ZMQInteractiveShell
+from IPython.core import page
+from jupyter_client.session import Session
+from traitlets.config import Config
+
+from .output import BUDGET, short_traceback, trim
+from .processes import give_headroom
+
+
+class TrimmedSession(Session):
+    """Sends no message that is larger than the other side takes."""
+
+    def serialize(self, msg: dict[str, Any], ident: Any = None) -> Any:
+        """Return the frames of `msg`, trimmed."""
+        return super().serialize({**msg, "content": trim(msg["header"]["msg_type"], msg["content"])}, ident)
+
+
+class CappedStream(OutStream):
+    """Standard output, or error, within the budget of the cell."""
+
+    _is_flushed = True
+
+    def write(self, string: str) -> int:
+        """Send as much of `string` as the budget allows."""
+        kept = BUDGET.take(string) if isinstance(string, str) else string
+        if kept != "":
+            super().write(kept)
+            self._is_flushed = False
+        return len(string)
+
+    def write_tail(self) -> None:
+        """Send the end of what was too much."""
+        if tail := BUDGET.tail():
+            super().write(tail)
+            self._is_flushed = False
+
+    def flush(self) -> None:
+        """Send what was written, if anything was: every cell flushes many times, and waits for another thread."""
+        if not self._is_flushed:
+            self._is_flushed = True  # before the flush: what another thread writes meanwhile needs one more
+            super().flush()  # type: ignore[no-untyped-call]
+
+
+class CellCompiler(XCachingCompiler):
+    """Names each cell by its number instead of a temporary file."""
+
+    def get_code_name(self, _raw: str, _code: str, number: int) -> str:
+        """Return the name that stands in tracebacks."""
+        return f"<cell {number}>"
+
+
+class Shell(ZMQInteractiveShell):
+    """Shows short tracebacks and survives a full memory."""
+
+    memory = 0
+
+    def showtraceback(self, exc_tuple: Any = None, *_args: Any, **_options: Any) -> None:
+        """Show the current exception."""
+        kind, error, trace = self._get_exc_info(exc_tuple)  # type: ignore[no-untyped-call]
+        if isinstance(error, MemoryError):
+            traceback.clear_frames(trace)
+            give_headroom(self.memory)
+        self._showtraceback(kind, error, short_traceback(error, trace))  # type: ignore[no-untyped-call]
+        error.__traceback__ = None  # or it would keep the values of its frames alive
+
+    def showsyntaxerror(self, *_args: Any, **_options: Any) -> None:
+        """Show the current exception, a syntax error."""
+        self.showtraceback()
+
+    # IPython keeps all text and tracebacks in its history, at which nobody looks: a cell that prints much would fill
+    # the memory with it, and the first traceback would take a second.
+
+    def _format_exception_for_storage(self, *_args: Any, **_options: Any) -> dict[str, Any]:
+        return {}
+
+    @contextlib.contextmanager
+    def _tee(self, channel: str) -> Iterator[None]:
+        yield
+
+
+class Kernel(IPythonKernel):
+    """A kernel with our compiler and our shell."""
+
+    shell_class = Shell
+    compiler_class = CellCompiler
+
+    def _send_interrupt_children(self) -> None:
+        os.killpg(0, signal.SIGINT)
+
+
+class App(IPKernelApp):
+    """A kernel's application that listens where it is told to, and asks nobody else."""
+
+    settings: ClassVar[dict[str, Any]] = {}
+
+    def _do_nothing(self, *_arguments: Any, **_options: Any) -> None:
+        """Do nothing: the settings say it all, and the end of the process is noticed without a heart that beats."""
+
+    parse_command_line = load_config_file = _do_nothing  # a parser takes long to make; files are of earlier kernels
+    init_connection_file = write_connection_file = init_heartbeat = _do_nothing
+
+    def _try_bind_socket(self, socket: Any, port: int) -> Any:
+        channel = next(name for name, number in self.settings["ports"].items() if number == port)
+        socket.setsockopt(zmq.USE_FD, self.settings["listeners"][channel])
+        return super()._try_bind_socket(socket, port)  # type: ignore[no-untyped-call]
+
+
+def make_app(settings: dict[str, Any]) -> Any:
+    """Return the kernel's application, ready to be started."""
+    memory = Shell.memory = settings["memory"]
+    App.settings = settings
+    app: Any = App.instance(
+        session=TrimmedSession(key=settings["key"].encode(), username="kernel"),
+        transport="ipc",
+        ip="/k",  # no such path: the sockets are handed down
+        kernel_class=Kernel,
+        outstream_class=f"{__name__}.CappedStream",
+        log_level=50,  # critical
+        config=Config({"HistoryManager": {"enabled": False}, "InteractiveShell": {"cache_size": 0}}),
+        **{f"{channel}_port": number for channel, number in settings["ports"].items()},
+    )
+    app.initialize()
+    stdout: Any = sys.stdout
+    shell = app.shell
+
+    def before(_info: Any) -> None:
+        BUDGET.reset()
+        shell.history_manager.outputs.clear()
+        give_headroom(memory)
+
+    shell.events.register("pre_run_cell", before)
+    shell.events.register("post_run_cell", lambda _result: stdout.write_tail())
+    show: Any = page.as_hook(page.display_page)  # type: ignore[no-untyped-call]
+    shell.set_hook("show_in_pager", show, 0)  # `name?` prints instead of paging
+    return app

@@ -1,0 +1,101 @@
+"""How much a cell may send: text, figures, tracebacks."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import traceback
+from types import TracebackType
+from typing import Any
+
+MESSAGE_CHARS = 4_000
+"""How long an exception's own text may be."""
+_TEXT_CHARS = 2_000_000  # text of one cell
+_TAIL_CHARS = 2_000  # the end of a longer text, which is kept too
+_FRAMES = 6  # frames of one traceback, from its beginning and from its end
+_IMAGES = 10  # figures of one cell
+_IMAGE_CHARS = 11_500_000  # one figure in base64: 8 MB and a little
+
+
+def encodable(text: str) -> str:
+    """Return `text` without lone surrogates, which would keep its message from being sent."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+class TextBudget:
+    """How much text the current cell may still send; of what is too much, the end is kept and the rest counted."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin a new cell."""
+        with self._lock:
+            self._room = _TEXT_CHARS
+            self._tail = ""
+            self.images = _IMAGES
+            self.dropped = 0
+
+    def take(self, text: str) -> str:
+        """Return the part of `text` that may be sent."""
+        with self._lock:
+            kept, rest = text[: self._room], text[self._room :]
+            self._room -= len(kept)
+            excess = len(self._tail) + len(rest)
+            self._tail = (self._tail + rest[-_TAIL_CHARS:])[-_TAIL_CHARS:]
+            self.dropped += excess - len(self._tail)
+            return encodable(kept)
+
+    def tail(self) -> str:
+        """Return the end of what was too much, once."""
+        with self._lock:
+            tail, self._tail = self._tail, ""
+            return encodable(tail)
+
+
+BUDGET = TextBudget()
+
+
+def short_traceback(error: BaseException, trace: TracebackType | None) -> list[str]:
+    """Return the lines of a traceback that show the agent's own code and where a library raised, and nothing else."""
+    frames = list(traceback.extract_tb(trace))
+    own = [frame for frame in frames if frame.filename.startswith("<cell")]
+    if own and frames[-1] is not own[-1]:
+        own.append(frames[-1])
+    for frame in own:
+        roots = [root for root in sys.path if root and frame.filename.startswith(f"{root}/")]
+        frame.filename = frame.filename.removeprefix(max(roots, key=len, default="")).lstrip("/")
+    lines = traceback.StackSummary.from_list(own[:_FRAMES]).format()
+    if own[_FRAMES:]:
+        last = own[max(_FRAMES, len(own) - _FRAMES) :]
+        left_out = len(own) - _FRAMES - len(last)
+        lines += [f"  [... {left_out} calls left out ...]"] * bool(left_out)
+        lines += traceback.StackSummary.from_list(last).format()
+    if own:
+        lines.insert(0, "Traceback (most recent call last):")
+    message = "".join(traceback.format_exception_only(type(error), error))
+    if len(message) > MESSAGE_CHARS:
+        message = f"{message[:MESSAGE_CHARS]} [... {len(message) - MESSAGE_CHARS:,} characters left out]"
+    return [encodable(line.rstrip("\n")) for line in (*lines, message)]
+
+
+def trim(kind: str, content: dict[str, Any]) -> dict[str, Any]:
+    """Return `content` of a message of `kind` with no more in it than the other side may be sent."""
+    if kind == "execute_input":
+        return {}
+    if kind in ("display_data", "update_display_data", "execute_result"):
+        data, image = content["data"], content["data"].get("image/png")
+        content["metadata"] = {}
+        if image is not None and BUDGET.images > 0 and len(image) <= _IMAGE_CHARS:
+            BUDGET.images -= 1
+            content["data"] = {"image/png": image}
+        elif image is not None:
+            content["data"] = {"labmates/left-out": ""}
+        else:
+            content["data"] = {"text/plain": BUDGET.take(str(data.get("text/plain", "")))}
+    if kind in ("error", "execute_reply"):
+        content.update({name: encodable(str(content[name])[:200]) for name in ("ename", "evalue") if name in content})
+    if kind == "execute_reply":
+        content.update(payload=[], traceback=[], labmates_dropped=BUDGET.dropped)
+    return content

@@ -1,0 +1,75 @@
+"""What the runner asks of the system: limits, and what it finds out about processes."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import resource
+import signal
+from pathlib import Path
+from typing import Any
+
+_HEADROOM = 64 << 20  # what a full kernel is still given, so that `del x` and a traceback work
+_OVERRUN = 512 << 20  # how far beyond the limit all headroom together may go
+_OOM_COUNTERS = ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control")
+
+
+def find_strays(spared: int) -> list[int]:
+    """Return the processes that live, but for the first one, this one and the `spared` one."""
+    pids = (int(path.name) for path in Path("/proc").glob("[0-9]*"))
+    return [pid for pid in pids if is_stray(pid, spared)]
+
+
+def is_stray(pid: int, spared: int) -> bool:
+    """Tell whether the process `pid` lives and is neither the first one, nor this one, nor the `spared` one."""
+    if pid in (1, os.getpid(), spared):
+        return False
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state not in "ZX"
+
+
+def oom_kills() -> int:
+    """Return how often the kernel of the machine has killed a process of this container for want of memory."""
+    for path in _OOM_COUNTERS:
+        with contextlib.suppress(OSError, ValueError):
+            counters = dict(line.split() for line in Path(path).read_text().splitlines())
+            return int(counters.get("oom_kill", 0))
+    return 0
+
+
+def set_dumpable(dumpable: bool) -> None:
+    """Let other processes of this user look into this one, or not."""
+    ctypes.CDLL(None).prctl(4, int(dumpable))  # PR_SET_DUMPABLE
+
+
+def die_with_parent() -> None:
+    """Have this process killed as soon as its parent ends, however that ends."""
+    parent = os.getppid()
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def limit_resources(settings: dict[str, Any]) -> None:
+    """Set the limits of this process and its children."""
+    limits = {resource.RLIMIT_CORE: 0, resource.RLIMIT_FSIZE: settings["file_bytes"]}
+    limits[resource.RLIMIT_NOFILE] = settings["open_files"]
+    if settings["processes"] is not None:
+        limits[resource.RLIMIT_NPROC] = settings["processes"]
+    for what, most in limits.items():
+        hard = resource.getrlimit(what)[1]
+        value = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(what, (value, value))
+    resource.setrlimit(resource.RLIMIT_DATA, (settings["memory"], settings["memory"] + _OVERRUN))
+
+
+def give_headroom(memory: int) -> None:
+    """Let a kernel that is full of data allocate a little more: a fixed limit would fail its every later cell."""
+    status = Path("/proc/self/status").read_bytes()
+    used = int(status.partition(b"VmData:")[2].split(None, 1)[0]) << 10
+    hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+    resource.setrlimit(resource.RLIMIT_DATA, (min(hard, max(memory, used + _HEADROOM)), hard))
