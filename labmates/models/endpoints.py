@@ -68,17 +68,24 @@ def endpoint_of(model: ModelName, options: ModelOptions, environment: Mapping[st
     Raises
     ------
     UsageError
-        If the base URL is not usable.
+        If the base URL or the key is not usable.
     """
     if model.provider != "openai":
         name = KEY_NAMES.get(model.provider, "")
-        return Endpoint(model.provider, hosted=True, key_name=name, key=environment.get(name, ""))
+        return Endpoint(model.provider, hosted=True, key_name=name, key=_key(environment, name))
     url = options.base_url or environment.get("OPENAI_API_BASE") or environment.get("OPENAI_BASE_URL") or OPENAI_URL
     check_base_url(url)
-    key = environment.get(options.api_key_env, "").strip()
+    key = _key(environment, options.api_key_env)
     return Endpoint(
         url.rstrip("/"), hosted=urlsplit(url).hostname == "api.openai.com", key_name=options.api_key_env, key=key
     )
+
+
+def _key(environment: Mapping[str, str], name: str) -> str:
+    key = environment.get(name, "").strip()
+    if not (key.isascii() and key.isprintable()):  # never shown, not even in part
+        raise UsageError(f"the key in {name} can't be sent: a key holds only letters, digits and signs of ASCII")
+    return key
 
 
 def check_base_url(url: str) -> None:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from importlib import import_module
+from pathlib import Path
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
@@ -83,7 +84,8 @@ class Database:
             )
         except DBAPIError as error:
             self.close()
-            raise UsageError(f"can't open the store '{self.shown_url}': {_reason(error)}") from error
+            why = self._missing_file(must_exist or read_only) or _reason(error)
+            raise UsageError(f"can't open the store '{self.shown_url}': {why}") from error
         except UsageError:
             self.close()
             raise
@@ -102,6 +104,13 @@ class Database:
     def is_sqlite(self) -> bool:
         """Whether this is SQLite: one machine, one writer at a time."""
         return self.engine.dialect.name == "sqlite"
+
+    def _missing_file(self, must_exist: bool) -> str:
+        """Return what to say if an SQLite file or its folder is not there, which SQLite itself does not tell apart."""
+        path = Path((self.is_sqlite and sa.make_url(self.url).database) or os.curdir)
+        if not path.parent.is_dir():
+            return f"there is no folder '{path.parent}'"
+        return "there is no such file" if must_exist and not path.exists() else ""
 
     def close(self) -> None:
         """Close all connections."""

@@ -91,7 +91,7 @@ def test_a_folder_of_something_else_is_not_touched(labmates: Labmates, store: St
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("none.db",), "can't open the store 'sqlite:///none.db': unable to open database file"),
+        (("none.db",), "can't open the store 'sqlite:///none.db': there is no such file"),
         (("zzzz",), "there is no run 'zzzz'"),
         (("labmates.db", "--store", "sqlite:///other.db"), "which store"),
         (("aaaa", "bbbb"), "several go with --export"),

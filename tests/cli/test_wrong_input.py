@@ -37,7 +37,7 @@ GOOD = ["--task", "anomaly", "--model", "scripted:silent"]
         ([*GOOD, "--seed", "-3"], "--seed"),
         ([*GOOD, "--sandbox", "prison"], "unknown sandbox 'prison'"),
         ([*GOOD, "--store", "nonsense"], "is no store"),
-        ([*GOOD, "--store", "sqlite:////proc/nowhere/runs.db"], "can't open the store"),
+        ([*GOOD, "--store", "sqlite:////proc/nowhere/runs.db"], "runs.db': there is no folder '/proc/nowhere'"),
         (["--task", "anomaly", "--model", "openai:m", "--base-url", "ftp://here"], "http"),
         ([*GOOD, "--budgte", "1"], "--budgte"),
         (["--resume", "nope"], "can't open the store"),

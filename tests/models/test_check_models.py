@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 
 import pytest
@@ -100,6 +101,14 @@ async def test_a_missing_key_of_a_hosted_service_names_the_variable(monkeypatch:
         await check_models(["openai:gpt-4o"], ModelOptions(api_key_env="TEAM_KEY"))
     with pytest.raises(UsageError, match="set the environment variable AZURE_OPENAI_API_KEY"):
         await check_models(["azure_openai:gpt-4o"], ModelOptions())
+
+
+@pytest.mark.parametrize("key", ["schlüssel-geheim", "geheim\x00", "first\ngeheim"])
+async def test_a_key_that_no_header_can_hold_is_told_and_not_shown(monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+    monkeypatch.setattr("os.environ", {**os.environ, "TEAM_KEY": key})
+    with pytest.raises(UsageError, match="the key in TEAM_KEY can't be sent") as caught:
+        await check_models(["openai:gpt-4o"], ModelOptions(api_key_env="TEAM_KEY"))
+    assert "geheim" not in str(caught.value)
 
 
 async def test_a_hosted_service_with_a_key_is_not_contacted() -> None:
