@@ -30,7 +30,9 @@ def test_the_mechanism_on_the_page_is_as_it_should_be() -> None:
     assert check_mechanism(mechanism, games) == []
 
     def hardens(question: Any) -> dict[str, int]:
-        return {"A0": 100, "A1": 0} if question.step.startswith("0/") or "/0/" in question.step else {"A0": 0, "A1": 100}
+        return (
+            {"A0": 100, "A1": 0} if question.step.startswith("0/") or "/0/" in question.step else {"A0": 0, "A1": 100}
+        )
 
     result, _, asked = play_with(mechanism, games["prisoners"], hardens)
     assert result.payoffs == (1.0, 1.0)
