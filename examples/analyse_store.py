@@ -13,7 +13,7 @@ PLAIN = "scripted:conditional"
 TABLE: dict[str, Any] = {"game": "public-goods", "rounds": 6, "model": PLAIN}
 for guest in ({}, {"A1": "scripted:defect"}, {"A1": "scripted:random"}):
     for size in (3, 5):
-        labmates.run("game", **TABLE, model_for=guest, group_size=size, replicates=4, store=STORE)
+        labmates.run("game", **TABLE, model_for=guest, group_size=size, replicates=2, store=STORE)
 
 runs = labmates.load_runs(STORE, kind="game")
 runs["player A1"] = runs["condition.model_for.A1"].fillna(PLAIN)

@@ -1,17 +1,23 @@
 """Compare two models in the science lab.
 
 Two scripted baselines stand in for models here, so that this runs offline; any `provider:name` will do. Each does the
-same tasks with the same seeds, which is what makes the differences of pairs meaningful.
+same tasks with the same seeds, which is what makes the differences of pairs meaningful. How many seeds can be given:
+`python compare_baselines.py 5`.
 """
+
+import sys
 
 import labmates
 from labmates.api import load_scores
 
 STORE = "sqlite:///compare.db"
+SEEDS = int(sys.argv[1]) if len(sys.argv) > 1 else 2
 MODELS = ["scripted:diligent", "scripted:hasty"]
 
 for model in MODELS:
-    labmates.run("science", task="anomaly", difficulty="easy", model=model, budget="0.50", replicates=2, store=STORE)
+    labmates.run(
+        "science", task="anomaly", difficulty="easy", model=model, budget="0.50", replicates=SEEDS, store=STORE
+    )
 
 runs = labmates.load_runs(STORE).set_index("id")
 scores = load_scores(STORE)

@@ -59,8 +59,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip a test whose part is missing; fail it where LABMATES_REQUIRE says that the part must be there."""
-    if item.get_closest_marker("soak") and not os.environ.get("LABMATES_SOAK"):
-        pytest.skip("takes minutes of a processor; set LABMATES_SOAK=1 to run it")
     required = os.environ.get("LABMATES_REQUIRE", "").split(",")
     for mark in item.iter_markers("needs"):
         part = mark.args[0]

@@ -38,8 +38,8 @@ class Judge(click.Command):
 
 @click.command(
     cls=Judge,
-    epilog="Example: labmates judge 3f9a2c41d7 --judge openai:gpt-5.4-mini --judge google_genai:gemini-3.1-flash   "
-    "How far a judge can be trusted: labmates judge calibrate --help",
+    epilog="Examples: labmates judge 3f9a2c41d7 --judge openai:gpt-5.4-mini --judge google_genai:gemini-3.1-flash; "
+    "labmates judge calibrate --judge openai:gpt-5.4-mini",
 )
 @run_choice
 @click.option(

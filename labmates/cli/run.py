@@ -45,7 +45,7 @@ class Kinds(click.Group):
         return _command(cmd_name) if cmd_name in KINDS else None
 
 
-@click.group(cls=Kinds)
+@click.group(cls=Kinds, epilog="Example: labmates run game --game o-ring --model scripted:random")
 def run() -> None:
     """Run one condition of an experiment, one or more times."""
 

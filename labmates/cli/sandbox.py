@@ -27,7 +27,7 @@ def sandbox() -> None:
     """Look after the sandboxes in which agents' code runs."""
 
 
-@sandbox.command(epilog="Examples: labmates sandbox build; without a registry: labmates sandbox build --base debian")
+@sandbox.command(epilog="Examples: labmates sandbox build; labmates sandbox build --base debian")
 @click.option(
     "--base",
     metavar="IMAGE",

@@ -70,7 +70,8 @@ class Verbs(click.Group):
 
 @click.group(
     cls=Verbs,
-    epilog="Example: labmates strategies play --game public-goods --players reference:cooperate reference:defect",
+    epilog="Example: labmates strategies play --game public-goods --players reference:cooperate reference:cc-2 "
+    "reference:defect",
 )
 def strategies() -> None:
     """Write, import, check and play strategies as code."""
@@ -181,7 +182,7 @@ def import_(path: Path, library: Path, game: str | None, as_json: bool) -> int:
     return 0
 
 
-@strategies.command("references")
+@strategies.command("references", epilog="Example: labmates strategies references --json")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per strategy.")
 def references(as_json: bool) -> int:
     """List the reference strategies; a player is named, for instance, reference:cc-2."""

@@ -38,6 +38,7 @@ import scipy.stats, seaborn, sklearn.cluster, sklearn.decomposition, sklearn.ens
 import sklearn.linear_model, sklearn.metrics, sklearn.model_selection, sklearn.pipeline, sklearn.preprocessing
 import statsmodels.api, statsmodels.formula.api
 """
+_FONTS = "import matplotlib.font_manager"
 _LOCK = threading.Lock()
 _LOGGER = logging.getLogger(__name__)
 
@@ -53,7 +54,8 @@ class Warmup:
 def warm_up() -> Warmup:
     """Return what was prepared for this interpreter and these versions of its packages, preparing it if need be.
 
-    The first call on a machine takes some seconds; this blocks, so call it in a thread.
+    The first call on a machine takes a second, or some where modules have to be compiled; this blocks, so call it in a
+    thread.
     """
     with _LOCK:  # sessions that are opened at the same time wait for one preparation
         return _prepared()
@@ -90,9 +92,11 @@ def _prepare(folder: Path) -> bool:
         "MPLCONFIGDIR": str(made / "matplotlib"),
         "PYTHONPATH": os.pathsep.join(map(str, this_interpreter().packages)),
     }
+    wanted = _FONTS
     if not _are_compiled():
+        wanted = _IMPORTS
         environment["PYTHONPYCACHEPREFIX"] = str(made / "bytecode")
-    command = [str(this_interpreter().executable), *FLAGS, "-c", _IMPORTS]
+    command = [str(this_interpreter().executable), *FLAGS, "-c", wanted]
     _LOGGER.info("preparing Python for sandboxes in %s, once; this takes some seconds", folder)
     done = subprocess.run(command, env=environment, cwd=made, capture_output=True, check=False)  # noqa: S603
     try:

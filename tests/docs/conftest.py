@@ -14,21 +14,25 @@ from tests.docs.everyone import everyone
 from tests.support.openai_server import OpenAIServer
 from tests.support.plugins import ROOT
 
+START_SECONDS = 400
+"""It imports the whole package, which takes seven seconds of a processor, and a busy machine gives few."""
+
 
 @pytest.fixture(scope="session")
 def forge() -> Iterator[Path]:
     """Return the address of the process that commands are forked from."""
     folder = Path(tempfile.mkdtemp(prefix="labmates-docs-"))  # not pytest's: the path of a socket must be short
     address = folder / "forge"
-    process = subprocess.Popen([sys.executable, "-m", "tests.docs.forge", str(address)], cwd=ROOT)
-    end = time.monotonic() + 120
-    while not address.exists():
-        assert process.poll() is None
-        assert time.monotonic() < end, "what commands are forked from did not start"
-        time.sleep(0.05)
-    yield address
-    process.terminate()
-    process.wait()
+    with subprocess.Popen([sys.executable, "-m", "tests.docs.forge", str(address)], cwd=ROOT) as process:
+        try:
+            end = time.monotonic() + START_SECONDS
+            while not address.exists():
+                assert process.poll() is None
+                assert time.monotonic() < end, "what commands are forked from did not start"
+                time.sleep(0.05)
+            yield address
+        finally:
+            process.terminate()
     shutil.rmtree(folder)
 
 

@@ -16,64 +16,62 @@ import gc
 import importlib
 import json
 import os
+import pkgutil
+import re
 import socket
 import sys
 import threading
 import traceback
 from pathlib import Path
 
-MODULES = [
-    "labmates.api",
-    "labmates.cli.summary",
-    "labmates.cli.progress",
-    "labmates.cli.analyze",
-    "labmates.cli.convergence",
-    "labmates.cli.ratings",
-    "labmates.cli.tournament",
-    "labmates.cli.populations",
-    "labmates.cli.reasons",
-    "labmates.cli.teamwork",
-    "labmates.cli.strategies",
-    "labmates.studies.study",
-    "labmates.studies.plan",
-    "labmates.studies.export",
-    "labmates.studies.judging",
-    "labmates.studies.calibration",
-    "labmates.workflows.science.run",
-    "labmates.workflows.game.run",
-    "labmates.workflows.dilemma.run",
-    "labmates.workflows.tournament.run",
-    "labmates.workflows.strategies.run",
-    "labmates.workflows.selfplay.run",
-    "labmates.workflows.evolution.run",
-    "labmates.models.openai_chat",
-    "labmates.models.scripted.diligent",
-    "labmates.models.scripted.hasty",
-    "labmates.agents.players",
-    "labmates.tasks.ecology",
-    "labmates.tasks.anomaly",
-    "labmates.analysis.figures",
-    "labmates.analysis.profile_figures",
-    "labmates.analysis.dilemma_figures",
-    "labmates.analysis.tournament_figures",
-    "labmates.analysis.population_figures",
-    "labmates.studies.sqlite_saver",
-    "langgraph.checkpoint.sqlite.aio",
-    "pandas",
-    "scipy.stats",
-    "scipy.optimize",
-    "highspy",
-    "matplotlib.figure",
-    "matplotlib.backends.backend_agg",
-    "alembic.command",
-    "sqlalchemy.dialects.sqlite",
+import labmates
+
+LIBRARIES = [
+    "PIL.BmpImagePlugin",
+    "PIL.GifImagePlugin",
+    "PIL.JpegImagePlugin",
+    "PIL.PngImagePlugin",
+    "PIL.PpmImagePlugin",
     "aiosqlite",
-    "openai.resources.chat",
+    "alembic.command",
+    "anyio._backends._asyncio",
+    "docker",
+    "highspy",
+    "httpcore2",
+    "jupyter_client.asynchronous",
+    "jupyter_client.manager",
+    "langchain_core.tracers.langchain",
     "langchain_openai",
+    "langgraph.checkpoint.postgres.aio",
+    "langgraph.checkpoint.sqlite.aio",
+    "markdown_it",
+    "matplotlib.backends.backend_agg",
+    "matplotlib.backends.backend_pdf",
+    "matplotlib.backends.backend_svg",
+    "matplotlib.figure",
+    "openai.lib.streaming",
+    "openai.resources.chat",
+    "pandas",
+    "psycopg",
+    "pyarrow.pandas_compat",
+    "rich._emoji_codes",
     "rich.live",
     "rich.progress",
+    "rich.status",
     "rich.table",
+    "scipy.optimize",
+    "scipy.stats",
+    "sqlalchemy.dialects.postgresql.psycopg",
+    "sqlalchemy.dialects.sqlite",
+    "truststore",
+    "uvicorn",
+    "zmq.asyncio",
 ]
+"""What our modules import where they use it."""
+NOT_HERE = re.compile(
+    r"labmates\.(models\.scripted\.analysis\.|records\.migrations\.|sandboxes\.runner$|tasks\.template\.)"
+)
+"""Modules of ours that are executed by others: in a sandbox, by Alembic, in a package of their own."""
 
 _CLIENT = """#!{python} -SEsB
 import array, json, os, socket, sys
@@ -96,9 +94,15 @@ def write_stand_ins(folder: Path, address: Path) -> None:
         script.chmod(0o755)
 
 
+def modules() -> list[str]:
+    """Return the names of all modules that commands may need."""
+    ours = (found.name for found in pkgutil.walk_packages(labmates.__path__, "labmates."))
+    return [*LIBRARIES, *(name for name in ours if not NOT_HERE.match(name))]
+
+
 def main(address: str) -> None:
     """Wait for callers for ever."""
-    for module in MODULES:
+    for module in modules():
         importlib.import_module(module)
     gc.freeze()
     with socket.socket(socket.AF_UNIX) as door:

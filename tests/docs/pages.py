@@ -71,6 +71,16 @@ class Block:
         return f"{self.page}:{self.line}"
 
     @property
+    def is_run(self) -> bool:
+        """Whether it is executed: it is no file, and no comment says otherwise."""
+        return not (self.file or self.not_run)
+
+    @property
+    def is_command(self) -> bool:
+        """Whether it is executed and is for the shell or for Python."""
+        return self.is_run and self.language in (*SHELL, "python")
+
+    @property
     def commands(self) -> list[tuple[str, list[str]]]:
         """Of a ``console`` block, each command with the lines of output that are shown for it."""
         found: list[tuple[str, list[str]]] = []

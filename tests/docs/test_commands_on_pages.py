@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 import shutil
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from tests.docs.pages import SHELL, Block, blocks_of, name_of, pages
-from tests.docs.walk import Walk
+from tests.docs.walk import Done, Walk, names_database
 from tests.support.postgres import database
 
 pytestmark = pytest.mark.xdist_group("pages")  # one process that commands are forked from is enough
@@ -51,13 +52,7 @@ NOT_RUN: dict[str, list[str]] = {
 }
 """By page, the reasons of all blocks that are not executed, in order: whoever adds one has to add it here too."""
 
-LONG = ("docs/games/README.md", "docs/howto/debugging.md", "docs/reports/README.md", "docs/statistics/agreement.md")
-"""Pages whose commands take most of the time, and that are walked through on demand."""
-WALKED = [
-    pytest.param(page, marks=pytest.mark.soak if name_of(page) in LONG else ())
-    for page in pages()
-    if any(block.language in (*SHELL, "python") for block in blocks_of(page))
-]
+WALKED = [page for page in pages() if any(block.is_command or block.first for block in blocks_of(page))]
 
 
 @pytest.mark.slow
@@ -66,14 +61,17 @@ WALKED = [
 @pytest.mark.needs("bubblewrap")
 @pytest.mark.parametrize("page", WALKED, ids=name_of)
 def test_what_a_page_shows_works(page: Path, forge: Path, models: str, tmp_path: Path) -> None:
-    with database() as url:
+    blocks = list(blocks_of(page))
+    executed = 0
+    with database() if names_database(blocks) else nullcontext("") as url:
         walk = Walk(tmp_path, forge, models, url)
         walk.prepare()
-        blocks = list(blocks_of(page))
-        walk.write_files(blocks)
-        for block in blocks:
-            walk.run(block)
-        walk.run_python(blocks)
+        for done in walk.through(blocks):
+            assert done.code == 0, str(done)
+            assert not done.crashed, str(done)
+            assert not done.missing, str(done)
+            executed += 1
+    assert executed
     shutil.rmtree(tmp_path)
 
 
@@ -102,18 +100,33 @@ def test_a_comment_that_replaces_what_is_not_there_is_an_error(tmp_path: Path, m
 
 
 def test_a_command_that_fails_and_output_that_is_not_printed_are_noticed(tmp_path: Path, forge: Path) -> None:
-    walk = Walk(tmp_path, forge, "http://127.0.0.1:9/v1", "")
+    walk = Walk(tmp_path, forge, "http://127.0.0.1:9/v1")
     walk.prepare()
-    for text, wrong in (("$ labmates tasks show no-such-task\n", "exit code 2"), ("$ echo two\nthree\n", "three")):
-        with pytest.raises(AssertionError, match=wrong):
-            walk.run(Block("page", 1, "console", text, text))
-    walk.run(Block("page", 1, "console", "", "$ printf '1 of 7\\nand 2\\n'\n8 of 9\n…\n"))
+
+    def only(text: str, language: str = "console") -> Done:
+        [done] = walk.through([Block("page.md", 4, language, text, text)])
+        return done
+
+    wrong = only("$ labmates tasks show no-such-task\n")
+    assert wrong.code == 2
+    assert str(wrong).startswith(
+        "page.md:4\nlabmates tasks show no-such-task\nended with exit code 2 and printed:\nlabmates: unknown task"
+    )
+    assert only("$ printf 'one\\ntwo'\ntwo\none\n").missing == ("one",)
+    assert "did not print: three" in str(only("$ echo two\nthree\n"))
+    assert only("$ printf '1 of 7\\nand 2\\n'\n8 of 9\n…\n").missing == ()
+    raised = only("1 / 0\n", "python")
+    assert raised.crashed
+    assert 'page.py", line 5, in' in raised.printed  # the line of the page
 
 
 def test_commands_of_pages_that_are_forked_print_what_a_new_process_prints(tmp_path: Path, forge: Path) -> None:
-    walk = Walk(tmp_path, forge, "http://127.0.0.1:9/v1", "")
+    walk = Walk(tmp_path, forge, "http://127.0.0.1:9/v1")
     walk.prepare()
-    script = "labmates games show o-ring > forked.txt; python -m labmates.cli.main games show o-ring > new.txt"
-    real = script.replace("python", sys.executable)
-    walk.run(Block("page", 1, "sh", real, real))
+    script = f"""
+        labmates games show o-ring > forked.txt
+        {sys.executable} -m labmates.cli.main games show o-ring > new.txt
+    """
+    [done] = walk.through([Block("page", 1, "sh", script, script)])
+    assert done.code == 0, str(done)
     assert (tmp_path / "forked.txt").read_text() == (tmp_path / "new.txt").read_text() != ""

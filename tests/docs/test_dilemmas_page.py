@@ -1,4 +1,4 @@
-"""What the page on social dilemmas shows works."""
+"""What the pages on social dilemmas and on adding a mechanism show works."""
 
 from __future__ import annotations
 
@@ -14,26 +14,29 @@ from labmates.mechanisms.registry import MECHANISMS
 from tests.support.plugins import ROOT
 
 PAGE = (ROOT / "docs" / "dilemmas" / "README.md").read_text(encoding="utf-8")
+NEW_MECHANISM = (ROOT / "docs" / "howto" / "new-mechanism.md").read_text(encoding="utf-8")
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+def blocks(language: str, page: str = PAGE) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
 
 
 def test_the_mechanism_on_the_page_is_as_it_should_be() -> None:
     names: dict[str, Any] = {"__name__": "page"}
-    code = next(block for block in blocks("python") if "class Rehearsal" in block)
+    code = next(block for block in blocks("python", NEW_MECHANISM) if "class Rehearsal" in block)
     exec(compile(code, "page", "exec"), names)
     mechanism = names["Rehearsal"]()
     games = {name: get_dilemma(name).game() for name in ("prisoners", "public-goods")}
     assert check_mechanism(mechanism, games) == []
 
     def hardens(question: Any) -> dict[str, int]:
-        return {"A0": 100, "A1": 0} if "first" in question.step else {"A0": 0, "A1": 100}
+        return (
+            {"A0": 100, "A1": 0} if question.step.startswith("0/") or "/0/" in question.step else {"A0": 0, "A1": 100}
+        )
 
     result, _, asked = play_with(mechanism, games["prisoners"], hardens)
     assert result.payoffs == (1.0, 1.0)
-    assert asked[-1].told == ("## The rehearsal\nA0, A0",)
+    assert asked[-1].told == ("## The rehearsal before\nA0, A0",)
 
 
 def test_the_ratings_on_the_page_are_what_it_says() -> None:

@@ -21,6 +21,7 @@ PRINTED = {
     "strategies_population": ["100% exploitative   1.01", "evolutions"],
 }
 """By script, what has to stand in its output."""
+ARGUMENTS = {"compare_baselines": "1"}  # one seed
 
 
 def test_every_example_is_executed() -> None:
@@ -30,9 +31,10 @@ def test_every_example_is_executed() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PRINTED)
 def test_an_example_runs_offline(name: str, forge: Path, tmp_path: Path) -> None:
-    walk = Walk(tmp_path, forge, "http://127.0.0.1:9/v1", "")
+    walk = Walk(tmp_path, forge, "http://127.0.0.1:9/v1")
     walk.prepare()
-    command = f"python examples/{name}.py"
-    printed = walk.shell(command, Block("examples", 1, "sh", command, command))
+    command = f"python examples/{name}.py {ARGUMENTS.get(name, '')}"
+    done = walk.shell(command, Block("examples", 1, "sh", command, command))
+    assert done.code == 0, str(done)
     for text in PRINTED[name]:
-        assert text in printed
+        assert text in done.printed

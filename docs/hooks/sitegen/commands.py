@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import click
@@ -19,6 +20,11 @@ def command_pages() -> Iterator[tuple[str, str]]:
             yield f"reference/commands/{verb}.md", "\n\n".join(_sections(command, root, verb, level=1))
 
 
+def examples_of(command: click.Command) -> list[str]:
+    """Return the examples at the end of a verb's help."""
+    return re.sub(r"^Examples?: ", "", command.epilog or "").split("; ") if command.epilog else []
+
+
 def _sections(command: click.Command, parent: click.Context, name: str, *, level: int) -> Iterator[str]:
     ctx = click.Context(command, info_name=name, parent=parent)
     # One title a page; all that is below a verb stands side by side, however deep.
@@ -26,7 +32,7 @@ def _sections(command: click.Command, parent: click.Context, name: str, *, level
     yield _prose(command.help or "")
     yield fence("text", " ".join([ctx.command_path, *command.collect_usage_pieces(ctx)]))
     if command.epilog:
-        yield fence("sh", command.epilog.removeprefix("Example: "))
+        yield fence("sh", "\n".join(examples_of(command)))
     options = [record for one in command.get_params(ctx) if (record := one.get_help_record(ctx)) is not None]
     yield table(["Option", "What it does"], [[code(flags), cell(said)] for flags, said in options])
     if isinstance(command, click.Group):

@@ -1,0 +1,149 @@
+"""The examples at the end of every verb's help can be parsed, and do what they are there for."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from labmates.cli.main import labmates
+from sitegen.commands import examples_of
+from tests.docs.pages import Block
+from tests.docs.walk import Walk
+
+FIRST = [
+    'labmates study show science-small | sed "s/scripted:diligent, scripted:hasty/openai:qwen3-8b/; s/, anomaly//; '
+    's/, hidden//; \\$a judges: [openai:gpt-5.4-mini]" > science-small.yaml',
+    "labmates study run science-small.yaml",
+    "labmates run science --task ecology --difficulty easy --model openai:qwen3-8b --judge openai:gpt-5.4-mini --solo",
+    "labmates strategies write --model scripted:author --game public-goods --attitude selfish -n 2 "
+    "--to downloads/strategies && cp downloads/strategies/public-goods/scripted-author.py mine.py",
+    "labmates strategies write --model scripted:author --game public-goods --attitude collective -n 4",
+    "labmates strategies write --model scripted:author --game public-goods --attitude exploitative -n 4",
+]
+"""What has to be there before examples are executed."""
+
+SMALLER = {
+    "3f9a2c41d7": "RUN",
+    "--at 120": "--at 40",
+    "labmates view labmates.db RUN": "labmates view --export run labmates.db RUN --no-events",
+    "--study small": "--study science-small --no-events",
+    "study run science-small": "study run science-small.yaml",
+    "analyze agreement --study pilot": "analyze agreement --study science-small",
+    "scripted:diligent --budget 0.50 --replicates 2": "scripted:silent --budget 0.50",
+    "--model scripted:diligent": "--model scripted:silent",
+    "--sandbox docker": "--sandbox auto",
+    "--replicates 50": "--replicates 3",
+    "--replicates 100": "--population 16 --elite 2 --generations 2",
+    "evolution --game collective-risk": "evolution --game public-goods",
+    "selfplay --game public-goods --strategies strategies --group-size 16": "selfplay --game public-goods "
+    "--strategies strategies --group-size 4 --samples 2",
+    "scripted:tit-for-tat --model-for B=scripted:defect": "scripted:tit-for-tat --model-for B=scripted:defect "
+    "--rounds 1 --team-size 2",
+    "profile openai:gpt-5.4-mini scripted:random": "profile openai:gpt-5.4-mini scripted:random --simulations 1 "
+    "--baselines 0 --group-size 2 --game public-goods",
+    "-n 512": "-n 2",
+    "invasion strategies --game public-goods": "invasion strategies --game public-goods --samples 20",
+    "convergence --game public-goods": "convergence --game weakest-link",
+    "google_genai:gemini-3.1-flash": "openai:qwen3-8b",
+    "calibrate --judge openai:gpt-5.4-mini": "calibrate --judge openai:gpt-5.4-mini --task ecology --seeds 1",
+    "--task ecology --seeds 3": "--task ecology --seeds 1",
+    "--study dilemmas --summary": "--summary",
+    "--study super-additive": "",
+    "scripted:equilibrium,scripted:defect": "scripted:equilibrium,openai:qwen3-8b",
+    "strategies/public-goods/gpt.py": "strategies/public-goods/scripted-author.py",
+    "Strategy_SELFISH_1": "Strategy_SELFISH_1 mine.py:Strategy_SELFISH_2",
+}
+"""Names that stand for the reader's own, and what makes an example cheap."""
+
+ONLY_PARSED = {
+    "labmates demo": "the README has it, with what it prints",
+    "labmates run strategies --model scripted:author --game public-goods --attitude collective": "as strategies write",
+    "labmates screen openai:qwen3-8b --base-url http://127.0.0.1:8000/v1 --judge heuristic": "needs many models' runs",
+    "labmates analyze prediction --study science-sample --judge heuristic": "needs many models' runs",
+    "labmates analyze proximity pilot --spec both --plot forest.pdf": "needs many models' runs",
+    "labmates analyze teams --study science-teams --metric accuracy": "needs 16 seatings of the lab",
+    "labmates worker postgresql://lab@db.example.org/runs --study sweep": "the page on studies has it",
+    "labmates view": "serves until it is stopped",
+    "labmates dilemmas show my-game.yaml": "the page on new games has it, with the file",
+    "labmates games check my-game": "needs a package of one's own; tests/cli/test_cli_plugins.py has one",
+    "labmates mechanisms check my-mechanism --game prisoners": "as above",
+    "labmates tasks check labmates_soil/task.py:SoilTask --seeds 5": "the page on new tasks has it",
+    "labmates sandbox build": "the README has it",
+    "labmates sandbox clean": "the README has it",
+    "labmates sandbox doctor": "the README has it",
+    "labmates sandbox build --base debian": "takes minutes; CI makes its image so",
+}
+
+
+def verbs(command: click.Command, ctx: click.Context) -> Iterator[tuple[str, click.Command]]:
+    """Yield every command below one, with its whole name."""
+    yield ctx.command_path, command
+    if isinstance(command, click.Group):
+        for name in command.list_commands(ctx):
+            below = command.get_command(ctx, name)
+            assert below is not None
+            yield from verbs(below, click.Context(below, info_name=name, parent=ctx))
+
+
+VERBS = dict(verbs(labmates, click.Context(labmates, info_name="labmates")))
+EXAMPLES = list(dict.fromkeys(example for command in VERBS.values() for example in examples_of(command)))
+
+
+def parsed(example: str) -> str:
+    """Parse a command line as the program does, without executing it, and return its verb's whole name."""
+    words = shlex.split(example.partition(" > ")[0])
+    assert words[0] == "labmates"
+    ctx = labmates.make_context("labmates", words[1:])
+    while isinstance(ctx.command, click.Group) and ctx._protected_args:
+        name, command, rest = ctx.command.resolve_command(ctx, [*ctx._protected_args, *ctx.args])
+        assert command is not None
+        ctx = command.make_context(name, rest, parent=ctx)
+    return ctx.command_path
+
+
+@pytest.mark.parametrize("path", VERBS)
+def test_every_verb_has_examples_of_itself_that_can_be_parsed(path: str) -> None:
+    examples = examples_of(VERBS[path])
+    assert examples
+    for example in examples:
+        assert f"{parsed(example)} ".startswith(f"{path} "), example
+
+
+@pytest.mark.parametrize("wrong", ["labmates study plan pilot --jsn", "labmates games shw o-ring", "labmates replay"])
+def test_an_example_that_does_not_fit_its_verb_is_noticed(wrong: str) -> None:
+    with pytest.raises(click.UsageError):
+        parsed(wrong)
+
+
+def test_what_makes_examples_smaller_and_what_is_only_parsed_is_about_examples_that_there_are() -> None:
+    assert set(ONLY_PARSED) <= set(EXAMPLES)
+    rest = "\n".join(_smaller(example) for example in EXAMPLES)
+    for old, new in SMALLER.items():
+        assert new in rest, old
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("pages")
+@pytest.mark.needs("docker")
+@pytest.mark.needs("bubblewrap")
+def test_examples_of_help_work(forge: Path, models: str, tmp_path: Path) -> None:
+    walk = Walk(tmp_path, forge, models)
+    walk.prepare()
+    wrong: list[str] = []
+    for command in [*FIRST, *(_smaller(example) for example in EXAMPLES if example not in ONLY_PARSED)]:
+        done = walk.shell(command, Block("help", 1, "sh", command, command))
+        if done.code or done.crashed:
+            wrong.append(str(done))
+    assert not wrong, "\n\n".join(wrong)
+    shutil.rmtree(tmp_path)
+
+
+def _smaller(example: str) -> str:
+    for old, new in SMALLER.items():
+        example = example.replace(old, new)
+    return example
