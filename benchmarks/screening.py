@@ -68,7 +68,8 @@ def study(seed: int, options: argparse.Namespace) -> list[dict[str, Any]]:
     models = colleagues(options.models, seed)
     games = [part for game in GAMES for part in ("--game", game)]
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+        folder = (options.folder or Path(name)) / str(seed)
+        folder.mkdir(parents=True, exist_ok=True)
         text = _STUDY.format(
             models=", ".join(models), task=options.task, turns=options.turns, runs=options.runs, sandbox=options.sandbox
         )
@@ -134,6 +135,7 @@ def main() -> None:
     parser.add_argument("--task", default="ecology")
     parser.add_argument("--sandbox", default="auto")
     parser.add_argument("--seed", type=int, default=0, help="of the first study")
+    parser.add_argument("--folder", type=Path, help="keep the stores here; what they hold already is not made again")
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     parser.add_argument("--json", type=Path, help="write all rows to this file")
     options = parser.parse_args()
