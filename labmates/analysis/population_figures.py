@@ -105,6 +105,7 @@ def evolution_figure(shares: Sequence[Mapping[str, float]], title: str) -> Figur
     axes.stackplot(range(len(shares)), rows, labels=drawn, colors=colours, linewidth=0.3, edgecolor="white")
     axes.set_xlim(0, max(1, len(shares) - 1))
     axes.set_ylim(0, 1)
+    axes.locator_params(axis="x", integer=True)
     axes.set_xlabel("generation")
     axes.set_ylabel("share of the population")
     axes.set_title(title, loc="left")

@@ -19,6 +19,7 @@ class Mixed:
     game: str
     model: str
     group_size: int
+    run: str
     points: tuple[tuple[float, float, float, float], ...]
 
 
@@ -45,15 +46,25 @@ class Evolved:
     cooperation: float
 
 
+def curves_of(found: Sequence[Mixed]) -> dict[str, Sequence[tuple[float, float, float, float]]]:
+    """Return the points of every self-play by a name of its own: whose it is, and the run where that is not enough."""
+    names = [f"{one.model}, groups of {one.group_size}" for one in found]
+    often = Counter(names)
+    return {
+        name if often[name] == 1 else f"{name} (run {one.run})": one.points
+        for name, one in zip(names, found, strict=True)
+    }
+
+
 def mixtures_table(found: Iterable[Mixed]) -> Table:
     """Return the welfare of every mixture, a row each."""
     rows = [
-        {"game": one.game, "model": one.model, "group_size": one.group_size, "selfish": share}
+        {"game": one.game, "model": one.model, "group_size": one.group_size, "run": one.run, "selfish": share}
         | {"welfare": welfare, "welfare_low": low, "welfare_high": high}
         for one in found
         for share, welfare, low, high in one.points
     ]
-    columns = [Column("game", once=True), Column("model", once=True), Column("group_size", once=True)]
+    columns = [Column(name, once=True) for name in ("game", "model", "group_size", "run")]
     columns += [Column("selfish", "share of selfish players", ".1%"), Column("welfare", shows="both")]
     return Table("selfplay", "Welfare by the share of selfish players", columns, rows)
 
@@ -87,7 +98,7 @@ def mixed(store: Store, run: RunRecord) -> Mixed:
         details = event.details
         model = str(details["model"])
         points.append((details["selfish"] / size, event.payoffs["welfare"], details["low"], details["high"]))
-    return Mixed(str(run.condition["game"]), model, size, tuple(sorted(points)))
+    return Mixed(str(run.condition["game"]), model, size, run.id, tuple(sorted(points)))
 
 
 def gene_shares(store: Store, run: RunRecord) -> list[dict[str, float]]:

@@ -10,6 +10,8 @@ from labmates.cli.console import out, print_json
 from labmates.cli.plugins import look_at_all
 from labmates.errors import unknown_name
 
+_FAMILIES = ("scripted:axelrod/", "scripted:colleague/")
+
 
 @click.group(invoke_without_command=True, epilog="Example: labmates models show scripted:diligent")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per model.")
@@ -22,6 +24,7 @@ def models(ctx: click.Context, as_json: bool) -> int:
     """
     if ctx.invoked_subcommand is not None:
         return 0
+    from labmates.agents.players.colleague import PARAMETERS
     from labmates.models.roster import roster
 
     baselines = _baselines()
@@ -37,6 +40,9 @@ def models(ctx: click.Context, as_json: bool) -> int:
     out().print(
         "  scripted:axelrod/NAME  Plays as a strategy of the library axelrod does (extra axelrod).", markup=False
     )
+    out().print(
+        "  scripted:colleague/NAME=VALUE/…  With other parameters: " + ", ".join(PARAMETERS) + ".", markup=False
+    )
     out().print("Models with published benchmark scores (cooperative-profiles paper, appendix I):", style="bold")
     for entry in roster():
         thinks = "thinks" if entry.thinking else ""
@@ -51,10 +57,14 @@ def models(ctx: click.Context, as_json: bool) -> int:
 @click.argument("name")
 def show(name: str) -> int:
     """Show what is known of a model."""
+    from labmates.models.names import is_own_baseline
     from labmates.models.roster import roster
+    from labmates.models.scripted import describe
 
     known = {entry.name: asdict(entry) for entry in roster()}
     known |= {n: {"name": n, "description": text} for n, text in _baselines().items()}
+    if name.startswith(_FAMILIES) and is_own_baseline(name):
+        known[name] = {"name": name, "description": describe(name.removeprefix("scripted:"))}
     if name not in known:
         raise unknown_name("model", name, known)
     for key, value in known[name].items():

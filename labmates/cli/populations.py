@@ -244,7 +244,7 @@ def selfplay(
     """Show how groups fare by their share of selfish players; by default in all runs of self-play of the store."""
     from labmates.analysis.figures import check_figure, save_figure
     from labmates.analysis.population_figures import selfplay_figure
-    from labmates.analysis.populations import mixed, mixtures_table
+    from labmates.analysis.populations import curves_of, mixed, mixtures_table
     from labmates.workflows.selfplay.condition import SelfplayCondition
 
     if plot is not None:
@@ -268,9 +268,10 @@ def selfplay(
         games = sorted({(one.game, str(run.condition["rules"])) for run, one in zip(runs, found, strict=True)})
         if len(games) > 1:
             raise UsageError("a figure shows one game; name the runs that are to be drawn")
-        curves = {f"{one.model}, groups of {one.group_size}": one.points for one in found}
         condition = SelfplayCondition.model_validate(runs[0].condition)
-        save_figure(selfplay_figure(curves, condition.make_game().bounds(), f"Self-play in {games[0][0]}"), plot)
+        save_figure(
+            selfplay_figure(curves_of(found), condition.make_game().bounds(), f"Self-play in {games[0][0]}"), plot
+        )
     return 0
 
 

@@ -14,6 +14,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from labmates.errors import UsageError, unknown_name
+from labmates.naming import short_names
 
 _TRUTHS = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
 
@@ -89,14 +90,13 @@ def read_roster(path: Path) -> tuple[KnownModel, ...]:
 def traits_of(names: Iterable[str], more: Iterable[KnownModel] = ()) -> dict[str, KnownModel]:
     """Return what is known of models by the names given; `more` models come before those of the study.
 
-    A name of `more` may be whole (``openai:Qwen/Qwen3-4B``) or short (``qwen3-4b``). Models that nobody knows are left
-    out.
+    A name of `more` may be whole (``openai:Qwen/Qwen3-4B``) or short (``Qwen/Qwen3-4B``, ``qwen3-4b``). Models that
+    nobody knows are left out.
     """
     known = {model.name: model for model in roster()} | {model.name.lower(): model for model in more}
     found = {}
     for name in names:
-        model = known.get(name.lower()) or known.get(_short(name))
-        if model is not None:
+        if model := next((known[short] for short in short_names(name) if short in known), None):
             found[name] = model
     return found
 
@@ -109,15 +109,9 @@ def find_known(name: str) -> KnownModel:
     UsageError
         If the study had no such model.
     """
-    known = {model.name: model for model in roster()}
-    short = _short(name)
-    if short not in known:
-        raise unknown_name("model of the roster", name, known)
-    return known[short]
-
-
-def _short(name: str) -> str:
-    return name.rpartition("/")[2].rpartition(":")[2].lower()
+    if (model := traits_of([name]).get(name)) is None:
+        raise unknown_name("model of the roster", name, [one.name for one in roster()])
+    return model
 
 
 def _known(row: Mapping[str, str]) -> KnownModel:

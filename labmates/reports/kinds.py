@@ -151,7 +151,7 @@ def _tournament(store: Store, runs: Sequence[RunRecord]) -> Part | None:
 
 def _selfplay(store: Store, runs: Sequence[RunRecord]) -> Part | None:
     from labmates.analysis.population_figures import selfplay_figure
-    from labmates.analysis.populations import mixed, mixtures_table
+    from labmates.analysis.populations import curves_of, mixed, mixtures_table
     from labmates.studies.runs import condition_of
 
     found = [mixed(store, run) for run in runs]
@@ -161,7 +161,7 @@ def _selfplay(store: Store, runs: Sequence[RunRecord]) -> Part | None:
             mine = [
                 i for i, run in enumerate(runs) if (run.condition["game"], str(run.condition["rules"])) == (game, rules)
             ]
-            curves = {f"{found[i].model}, groups of {found[i].group_size}": found[i].points for i in mine}
+            curves = curves_of([found[i] for i in mine])
             bounds = condition_of(runs[mine[0]]).make_game().bounds()  # type: ignore[attr-defined]
             alt = f"Welfare in {game} by the share of selfish players; the numbers are in the table."
             yield picture(selfplay_figure(curves, bounds, f"Self-play in {game}"), f"Self-play in {game}", alt)

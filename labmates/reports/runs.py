@@ -211,7 +211,7 @@ def _parameters(kind: str, runs: Sequence[RunRecord]) -> Table:
     ]
     per = Counter(run.key for run in runs).values()
     each = str(min(per)) if min(per) == max(per) else f"{min(per)} to {max(per)}"
-    notes = [f"{len(conditions)} conditions with {each} runs each."]
+    notes = [f"{len(conditions)} {_s('condition', len(conditions))} with {each} {_s('run', max(per))} each."]
     columns = [Column("parameter"), Column("compared"), Column("values")]
     return Table(f"{kind}-parameters", f"Parameters: {kind}", columns, rows, notes)
 
@@ -240,6 +240,10 @@ def _names(values: Iterable[str], most: int = 12) -> str:
 def _first_line(text: str) -> str:
     line = text.strip().splitlines()[0] if text.strip() else ""
     return line if len(line) <= 300 else f"{line[:297]}…"
+
+
+def _s(word: str, number: int) -> str:
+    return word if number == 1 else f"{word}s"
 
 
 def _more(number: int, most: int, what: str) -> list[str]:

@@ -33,7 +33,7 @@ from labmates.tasks.registry import get_task
 from labmates.tasks.schema import findings_schema_text
 
 TURNS = 8
-NAMES = ("diligent", "hasty", "wasteful", "silent", "garbage")
+NAMES = ("diligent", "hasty", "wasteful", "silent", "garbage", "colleague")
 
 
 class Lab:
@@ -482,7 +482,7 @@ ORDERS = (
 
 @settings(max_examples=60, deadline=None)
 @given(
-    st.sampled_from(["diligent", "wasteful", "hasty", "silent"]),
+    st.sampled_from(["diligent", "wasteful", "hasty", "silent", "colleague"]),
     st.sampled_from(ORDERS),
     st.floats(0, 1),
     st.floats(0, 1),

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import labmates
+from labmates.records.store import Store
+from labmates.reports.report import store_report, write_report
+from tests.reports.test_populations_report import populations
 from tests.reports.test_report import store as store
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
-
-    from labmates.records.store import Store
 
 pytestmark = pytest.mark.needs("browser")
 LOOKS: dict[str, dict[str, Any]] = {
@@ -39,10 +42,30 @@ def page_path(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return labmates.report("pilot", out=tmp_path_factory.mktemp("page") / "report.html", store=store.url)
 
 
+@pytest.fixture(scope="module")
+def populations_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the report of real runs of self-play and evolution."""
+    folder = tmp_path_factory.mktemp("populations")
+    with ThreadPoolExecutor(1) as pool:  # this thread's event loop may be the browser's
+        url = pool.submit(populations, folder).result()
+    with closing(Store(url, read_only=True)) as store:
+        write_report(store_report(store), folder / "report.html")
+    return folder / "report.html"
+
+
 @pytest.mark.parametrize("look", LOOKS)
 def test_a_report_opens_without_requests_errors_or_serious_findings(
     browser: Browser, page_path: Path, look: str
 ) -> None:
+    opens_well(browser, page_path, look, pictures=3)
+
+
+def test_a_report_of_self_play_and_evolution_opens_so_too(browser: Browser, populations_path: Path) -> None:
+    # Three metrics of self-play by model and condition, its curves, and the one condition of evolution.
+    opens_well(browser, populations_path, "phone", pictures=5)
+
+
+def opens_well(browser: Browser, page_path: Path, look: str, *, pictures: int) -> None:
     from axe_playwright_python.sync_playwright import Axe
 
     context = browser.new_context(**LOOKS[look])
@@ -57,7 +80,7 @@ def test_a_report_opens_without_requests_errors_or_serious_findings(
     assert said == []
     # Pictures are shown, and the page is as wide as the screen.
     assert page.evaluate("[...document.images].every(one => one.complete && one.naturalWidth > 100)")
-    assert page.evaluate("document.images.length") == 3
+    assert page.evaluate("document.images.length") == pictures
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
     assert page.evaluate("getComputedStyle(document.body).maxWidth") != "none"
     found = Axe().run(page).response["violations"]

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 
 from langchain_core.messages import BaseMessage
@@ -112,17 +113,17 @@ def _last_round(order: str, game: Game) -> dict[str, Decision]:
 
 def _cooperate(said: Situation, rng: random.Random) -> str:
     del rng
-    return _reply(said, _of_profile(said, references(said.game).optimum.profile))
+    return answer(said, of_profile(said, references(said.game).optimum.profile))
 
 
 def _defect(said: Situation, rng: random.Random) -> str:
     del rng
-    return _reply(said, _of_profile(said, references(said.game).nash.profile))
+    return answer(said, of_profile(said, references(said.game).nash.profile))
 
 
 def _random(said: Situation, rng: random.Random) -> str:
     if said.stage != "sanction":
-        return _reply(said, rng.choice(_all_decisions(said.game)))
+        return answer(said, rng.choice(_all_decisions(said.game)))
     left = rng.randint(0, said.game.sanction_limit)
     spent = dict.fromkeys(said.keys, 0)
     for _ in range(left):
@@ -132,16 +133,18 @@ def _random(said: Situation, rng: random.Random) -> str:
 
 def _fair_share(said: Situation, rng: random.Random) -> str:
     del rng
-    return _reply(said, fair_share(said.game, said.round))
+    return answer(said, fair_share(said.game, said.round))
 
 
 def _conditional(said: Situation, rng: random.Random) -> str:
     del rng
-    if not said.last:
-        return _reply(said, _of_profile(said, references(said.game).optimum.profile))
     if said.stage == "sanction":
-        return json.dumps(_punished(said))
-    return _reply(said, _mean(said.game, list(said.last.values())))
+        guilty = less_cooperative(said)
+        return json.dumps({name: int(name in guilty) for name in said.keys})
+    if not said.last:
+        return answer(said, of_profile(said, references(said.game).optimum.profile))
+    means = [Fraction(sum(one), len(said.last)) for one in zip(*said.last.values(), strict=True)]
+    return answer(said, nearest(said.game, means))
 
 
 def fair_share(game: Game, round_: int) -> Decision:
@@ -159,7 +162,8 @@ def fair_share(game: Game, round_: int) -> Decision:
     return tuple((quantity.low + quantity.high) // 2 for quantity in game.quantities)
 
 
-def _of_profile(said: Situation, profile: tuple[tuple[Decision, ...], ...]) -> Decision:
+def of_profile(said: Situation, profile: tuple[tuple[Decision, ...], ...]) -> Decision:
+    """Return what a player decides in this round who has its part in a profile of strategies."""
     return said.game.decision_in(profile[said.group][said.seat], said.round)
 
 
@@ -168,33 +172,34 @@ def _all_decisions(game: Game) -> list[Decision]:
     return list(game.decisions())
 
 
-def _mean(game: Game, decisions: Sequence[Decision]) -> Decision:
-    """Return the allowed decision that is nearest to the mean."""
-    sums = [sum(one) for one in zip(*decisions, strict=True)]
+def nearest(game: Game, wanted: Sequence[float | Fraction]) -> Decision:
+    """Return the allowed decision that is nearest to what is wanted of each quantity."""
     return min(
         _all_decisions(game),
-        key=lambda one: sum((len(decisions) * value - total) ** 2 for value, total in zip(one, sums, strict=True)),
+        key=lambda one: sum((value - want) ** 2 for value, want in zip(one, wanted, strict=True)),
     )
 
 
-def _punished(said: Situation) -> dict[str, int]:
-    """Return a token for each member who was less cooperative than the mean of the others of the group."""
+def less_cooperative(said: Situation) -> list[str]:
+    """Return who was less cooperative than the mean of the others of the group; as many as may be sanctioned."""
+    if not said.last:
+        return []
     place = [quantity.name for quantity in said.game.quantities].index(said.game.primary)
     plays = references(said.game)
     worse = 1 if plays.nash.level > plays.optimum.level else -1
     levels = {name: worse * decision[place] for name, decision in said.last.items()}
     mean = sum(levels.values()) / len(levels)
-    guilty = [name for name in said.keys if levels.get(name, mean) > mean][: said.game.sanction_limit]
-    return {name: int(name in guilty) for name in said.keys}
+    return [name for name in said.keys if levels.get(name, mean) > mean][: said.game.sanction_limit]
 
 
-def _reply(said: Situation, decision: Decision) -> str:
+def answer(said: Situation, decision: Decision) -> str:
+    """Return a decision as a reply."""
     if said.stage == "sanction":
         return json.dumps(dict.fromkeys(said.keys, 0))
-    answer = {quantity.name: value for quantity, value in zip(said.game.quantities, decision, strict=True)}
+    decided = {quantity.name: value for quantity, value in zip(said.game.quantities, decision, strict=True)}
     if said.stage == "deliberation":
-        return f"I am going to play {json.dumps(answer)}."
-    return json.dumps(answer)
+        return f"I am going to play {json.dumps(decided)}."
+    return json.dumps(decided)
 
 
 FAMILY = Family(

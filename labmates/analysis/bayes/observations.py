@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from labmates.analysis.bayes.predictors import Traits
 from labmates.errors import UsageError
+from labmates.naming import short_names
 from labmates.records.run import ENDED, RunRecord
 
 if TYPE_CHECKING:
@@ -67,13 +68,12 @@ class NamedModel:
 
 
 def find(name: str, known: Sequence[Traits]) -> Traits | None:
-    """Return what is known of a model: by its full name, or by what follows provider and organisation.
+    """Return what is known of a model: by its full name, or without provider and organisation.
 
     Of several with the same name the last one counts, so that a file of the user's stands before the roster.
     """
-    short = name.rpartition("/")[2].rpartition(":")[2].lower()
     by_name: dict[str, Traits] = {one.name.lower(): one for one in known}
-    return by_name.get(name.lower(), by_name.get(short))
+    return next((by_name[short] for short in short_names(name) if short in by_name), None)
 
 
 def observations_of_runs(runs: Iterable[RunRecord], known: Sequence[Traits]) -> Observations:

@@ -24,6 +24,8 @@ FAR = 5.0
 between models."""
 STARTS = 4
 _LEAST_NOISE = 1e-6
+_FARTHEST = 1e3
+"""No effect or standard deviation is looked for beyond; the priors have scales of 0.5 to 2."""
 _APART = 6.0
 """Modes are two where an effect differs by so many of its standard errors."""
 
@@ -182,8 +184,12 @@ def _climb(model: Collapsed, start: Array, scale: Array) -> tuple[Array, float]:
         values = -model.log_density(np.where(model.nonnegative, np.abs(points), points))
         return float(values[0]), (values[1 : d + 1] - values[d + 1 :]) / (2 * steps[1, 0])
 
-    bounds: list[tuple[float | None, float | None]] = [(None, None)] * d
-    bounds[2 * model.games] = (float(np.log(_LEAST_NOISE) / scale[2 * model.games]), None)
+    # A step along a line may be long: beyond these the priors leave nothing, and numbers overflow.
+    most = np.full(d, _FARTHEST)
+    most[2 * model.games] = np.log(_FARTHEST)
+    least = -most
+    least[2 * model.games] = np.log(_LEAST_NOISE)
+    bounds = list(zip(least / scale, most / scale, strict=True))
     options = {"maxiter": 300, "ftol": 1e-10}
     done = minimize(falling, start / scale, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     point = done.x * scale

@@ -11,6 +11,8 @@ and tools, and are named as baselines wherever they appear. None stands in for a
 - ``referee`` rates reports by rules on the prompt of a judge: a judge that can be calibrated offline.
 - ``gullible`` rates as ``referee`` does, unless the report orders a rating: what calibrating a judge has to find out.
 - ``author`` writes strategies as code, by plain rules: what the way from a description to a checked class needs.
+- ``colleague`` plays the behavioural games and works in the lab by one disposition: what a prediction of work from play
+  can be tried on. ``colleague/generosity=0.8/care=0.2`` and so on have one of their own.
 
 Players of games are named by their strategy (``cooperate``, ``defect``, ``random`` and so on); see
 `labmates.agents.players`. ``axelrod/TitForTat`` and so on are the strategies of the library axelrod.
@@ -40,6 +42,7 @@ BASELINES: Registry[Callable[[], BaseChatModel]] = Registry(
         "referee": "labmates.models.scripted.referee:Referee",
         "gullible": "labmates.models.scripted.referee:Gullible",
         "author": "labmates.agents.authors:Author",
+        "colleague": "labmates.agents.players.colleague:Colleague",
         "cooperate": "labmates.agents.players:Cooperate",
         "defect": "labmates.agents.players:Defect",
         "random": "labmates.agents.players:Random",
@@ -57,7 +60,10 @@ BASELINES: Registry[Callable[[], BaseChatModel]] = Registry(
         "joss": "labmates.agents.players:Joss",
         "extort-2": "labmates.agents.players:Extort2",
     },
-    {"axelrod/": "labmates.agents.players.library:library_player"},
+    {
+        "axelrod/": "labmates.agents.players.library:library_player",
+        "colleague/": "labmates.agents.players.colleague:colleague",
+    },
 )
 """Every baseline by name; an entry is called without arguments and returns the chat model."""
 
