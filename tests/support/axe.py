@@ -59,16 +59,21 @@ _FAULTS = """async (isWhole) => {
   const serious = found.filter((one) => ["serious", "critical"].includes(one.impact));
   return serious.map((one) => `${one.id}: ${one.help}: ${one.nodes[0].html.slice(0, 200)}`);
 }"""
-_TWICE = """() => {
+_OF_ALL = """() => {
   const ids = [...document.querySelectorAll("[id]")].map((one) => one.id);
-  return ids.filter((id, place) => ids.indexOf(id) !== place).map((id) => `the id ${id} is there twice`);
+  const twice = ids.filter((id, place) => ids.indexOf(id) !== place).map((id) => `the id ${id} is there twice`);
+  const [wide, place] = [document.documentElement.scrollWidth, document.documentElement.clientWidth];
+  return wide > place ? [...twice, `${wide} pixels wide on a phone of ${place}`] : twice;
 }"""
+NARROW: Final[ViewportSize] = {"width": 360, "height": 740}
 
 
 def faults(page: Page) -> dict[str, list[str]]:
-    """Return what is serious or critical on an open page, by theme and size; nothing for those without a fault."""
-    page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true })")
-    found: dict[str, Any] = {"whole": page.evaluate(_TWICE)}
+    """Return what is serious or critical on an open page, by theme and size; nothing for those without a fault.
+
+    Under ``whole``: ids that are there twice, and a page that is wider than a narrow phone.
+    """
+    found: dict[str, Any] = {"whole": whole_faults(page)}
     page.evaluate(_THIN)
     page.evaluate(_axe())
     for size, viewport in SIZES.items():
@@ -78,6 +83,14 @@ def faults(page: Page) -> dict[str, list[str]]:
         page.emulate_media(color_scheme="dark")
         found[f"dark, {size}"] = page.evaluate(_FAULTS, False)
     return {where: said for where, said in found.items() if said}
+
+
+def whole_faults(page: Page) -> list[str]:
+    """Return what is wrong with an open page as a whole, all of it unfolded, on a narrow phone."""
+    page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true })")
+    page.set_viewport_size(NARROW)
+    said: list[str] = page.evaluate(_OF_ALL)
+    return said
 
 
 @cache

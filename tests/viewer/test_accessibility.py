@@ -1,4 +1,4 @@
-"""Axe finds nothing serious on any kind of page, light or dark, on a desk or a phone, served or exported."""
+"""Axe finds nothing serious on any kind of page, light or dark, on a desk or a phone; all of it fits a phone."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from labmates.viewer.export import export_pages
-from tests.support.axe import SIZES, faults
+from tests.support.axe import SIZES, faults, whole_faults
 from tests.support.browser import page_of
 from tests.support.recorded import Recorded
 from tests.support.site import Site
@@ -31,6 +31,17 @@ def test_no_page_has_a_serious_fault(browser: Browser, site: Site, recorded: Rec
     assert not found
 
 
+def test_no_other_page_is_wider_than_a_phone(browser: Browser, site: Site, recorded: Recorded) -> None:
+    found = {}
+    with page_of(browser, site.url) as (page, _):
+        for name in ("game", "contract", "tournament", "evolution", "strategies"):
+            run = recorded.ids[name]
+            for path in (f"/runs/{run}/story", f"/runs/{run}/events/1", f"/compare?a={run}&b={run}"):
+                page.goto(site.url + path)
+                found[name, path] = whole_faults(page)
+    assert not any(found.values()), found
+
+
 def test_no_exported_page_has_a_serious_fault(browser: Browser, recorded: Recorded, tmp_path: Path) -> None:
     run = recorded.ids["game"]
     export_pages(recorded.store, tmp_path / "pages", run_ids=[run], events=False)
@@ -48,6 +59,7 @@ def test_a_fault_would_be_found_in_each_theme_and_size(browser: Browser) -> None
         "<p class=pale>row</p>" * 9: (["light, desk", "light, phone"], "color-contrast"),
         "<ul><li><a href='#'>one</a><li><a href='#'>two</a><li><a href='#'></a></ul>": (pairs[::2], "link-name"),
         "<p id=a>one</p><p id=a>two</p>": (["whole"], "is there twice"),
+        "<p style='width: 380px'>wide</p>": (["whole"], "pixels wide on a phone"),
     }
     with page_of(browser, "", token="") as (page, _):
         for markup, (where, said) in known.items():
