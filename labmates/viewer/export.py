@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -14,7 +15,7 @@ from labmates.records.listing import PAGE, Chosen, ListedRun, RunPage, facets, r
 from labmates.records.store import Store
 from labmates.records.studies import study_record
 from labmates.viewer.app import ASSETS, asset
-from labmates.viewer.files import figure, file_of
+from labmates.viewer.files import NoFileError, figure, file_of
 from labmates.viewer.links import PER_PAGE, FileLinks, run_folder
 from labmates.viewer.pages.run import event_page, overview, story
 from labmates.viewer.pages.runs import Asked, listed, studies_page
@@ -168,6 +169,7 @@ def _files(reader: RunReader, number: int, event: Event, links: FileLinks) -> It
         yield links.file(run_id, number, 0), file_of(reader, number, 0).content
     elif event.type == "tool_call":
         for image in event.images:
-            yield links.figure(run_id, image), figure(reader, image)
+            with suppress(NoFileError):  # one that is none stands in the page by its name, as it does on the server
+                yield links.figure(run_id, image), figure(reader, image)
         for place in range(1, len(event.files) + 1):
             yield links.file(run_id, number, place), file_of(reader, number, place).content

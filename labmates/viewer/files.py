@@ -11,6 +11,8 @@ from labmates.records.telling import artifact_text
 from labmates.viewer.reader import RunReader
 
 _PNG = b"\x89PNG\r\n\x1a\n"
+MOST_PIXELS = 50_000_000
+"""A browser keeps four bytes of each, however few the file has."""
 
 
 class NoFileError(LabmatesError):
@@ -32,11 +34,14 @@ def figure(reader: RunReader, number: int) -> bytes:
     Raises
     ------
     NoFileError
-        If this body is none.
+        If this body is none, or one that no browser could show.
     """
     found = reader.values([number]).get(number)
     if not isinstance(found, bytes) or not found.startswith(_PNG):
         raise NoFileError(f"the run '{reader.run.id}' has no picture {number}")
+    width, height = (int.from_bytes(found[place : place + 4], "big") for place in (16, 20))  # the first chunk says it
+    if width * height > MOST_PIXELS:
+        raise NoFileError(f"the picture {number} is too large to be shown: {width:,} by {height:,} pixels")
     return found
 
 

@@ -15,10 +15,29 @@ from labmates.budgets.money import parse_dollars, show_dollars
 
 _INVISIBLE = {
     code: "\N{REPLACEMENT CHARACTER}"
-    for span in ((0x00, 0x09), (0x0B, 0x20), (0x7F, 0xA0), (0x200E, 0x2010), (0x202A, 0x202F), (0x2066, 0x206A))
+    for span in (
+        (0x00, 0x09),
+        (0x0B, 0x20),
+        (0x7F, 0xA0),
+        (0xAD, 0xAE),
+        (0x061C, 0x061D),
+        (0x115F, 0x1161),
+        (0x180E, 0x180F),
+        (0x200B, 0x200C),
+        (0x200E, 0x2010),
+        (0x2028, 0x202F),
+        (0x2060, 0x2070),
+        (0x3164, 0x3165),
+        (0xD800, 0xE000),
+        (0xFEFF, 0xFF00),
+        (0xFFA0, 0xFFA1),
+        (0xFFF9, 0xFFFC),
+        (0xE0000, 0xE0080),
+    )
     for code in range(*span)
 }
-"""Control characters, and those that turn the direction of text: what is read must be what is there."""
+"""Characters that can't be seen or that turn the direction of text, and halves of pairs: what is read must be what is
+there. Joiners stay, which scripts and signs are made with."""
 
 
 def render(template: str, **values: Any) -> Markup:
@@ -32,6 +51,7 @@ def environment() -> Environment:
     made = Environment(
         loader=PackageLoader("labmates.viewer"),
         autoescape=True,
+        finalize=_seen,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -40,10 +60,10 @@ def environment() -> Environment:
         "brief": brief,
         "compact": compact,
         "count": count,
+        "cut": cut,
         "dollars": dollars,
         "duration": duration,
         "number": number,
-        "plain": plain,
         "moment": moment,
         "iso": iso,
         "pretty": pretty,
@@ -51,6 +71,11 @@ def environment() -> Environment:
     }
     made.globals |= {"version": __version__}
     return made
+
+
+def _seen(value: object) -> object:
+    """Return what a template writes: every text of others as `plain` has it, so that none is forgotten."""
+    return plain(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
 
 
 def plain(text: object) -> str:
@@ -75,6 +100,11 @@ def number(value: object) -> str:
 def brief(value: object) -> str:
     """Return a number with as few digits as it takes; a text for what is none."""
     return f"{value:g}" if isinstance(value, float) else number(value)
+
+
+def cut(text: str, most: int) -> str:
+    """Return a text's beginning, with a sign where it is not all."""
+    return text if len(text) <= most else f"{text[:most]} …"
 
 
 def compact(value: object) -> str:

@@ -7,14 +7,18 @@ from typing import Final
 
 from markupsafe import Markup, escape
 
+from labmates.viewer.rendering import plain
+
 COLOURS: Final = 7
 """How many colours the style sheet has: classes ``c0`` and so on."""
 
 
 def tag(name: str, *inside: object, **attributes: object) -> Markup:
     """Return an element; an underscore at the end of an attribute's name is left out, others become hyphens."""
-    said = [f' {key.rstrip("_").replace("_", "-")}="{escape(_short(value))}"' for key, value in attributes.items()]
-    body = Markup("").join(escape(one) for one in inside)
+    said = [
+        f' {key.rstrip("_").replace("_", "-")}="{escape(plain(_short(value)))}"' for key, value in attributes.items()
+    ]
+    body = Markup("").join(escape(one if hasattr(one, "__html__") else plain(one)) for one in inside)
     return Markup(f"<{name}{''.join(said)}>") + body + Markup(f"</{name}>")  # noqa: S704 - escaped just now
 
 
@@ -40,14 +44,15 @@ def drawing(width: float, height: float, title: str, *inside: object, class_: st
     )
 
 
-def ticks(low: float, high: float, about: int = 5) -> list[float]:
-    """Return round numbers from `low` to `high`, about so many."""
+def ticks(low: float, high: float, about: int = 5, *, whole: bool = False) -> list[float]:
+    """Return round numbers from `low` to `high`, about so many; with `whole`, whole numbers alone."""
     span = high - low
     if span <= 0:
         return [low]
     raw = span / about
     power = 10.0 ** int(f"{raw:e}".partition("e")[2])
     step = next((one * power for one in (1, 2, 2.5, 5, 10) if one * power >= raw), 10 * power)
+    step = max(1.0, float(int(step))) if whole else step
     first = int(low / step) * step
     found = [first + step * place for place in range(int(span / step) + 3)]
     return [round(one, 12) for one in found if low - 1e-9 * span <= one <= high + 1e-9 * span]
@@ -88,11 +93,13 @@ class Plot:
         low, high = self._y
         return self._bottom - (value - low) / (high - low) * (self._bottom - self._top)
 
-    def axes(self, x_label: str, y_label: str, *, x_format: str = "{:g}", y_format: str = "{:g}") -> Markup:
-        """Return axes with grid lines and labels."""
+    def axes(
+        self, x_label: str, y_label: str, *, x_format: str = "{:g}", y_format: str = "{:g}", counts: bool = False
+    ) -> Markup:
+        """Return axes with grid lines and labels; with `counts`, what lies across is whole numbers."""
         left, right = _short(self._left), _short(self._right)
         up = [(value, self.y(value)) for value in ticks(*self._y, about=4)]
-        across = [(value, self.x(value)) for value in ticks(*self._x, about=6)]
+        across = [(value, self.x(value)) for value in ticks(*self._x, about=6, whole=counts)]
         low = self._bottom + 15
         parts = [
             *(tag("path", d=f"M{left} {_short(at)}H{right}", class_="grid") for _, at in up),
@@ -127,13 +134,13 @@ def line_plot(
     x_label: str,
     y_range: tuple[float, float] | None = None,
 ) -> Markup:
-    """Return lines over a common axis."""
+    """Return lines over a common axis of counts, such as rounds."""
     points = [point for line in series.values() for point in line] or [(0.0, 0.0)]
     xs, ys = [x for x, _ in points], [y for _, y in points]
     low, high = y_range or (min(ys), max(ys))
     plot = Plot((min(xs), max(xs)), (low, high))
     lines = [plot.line(line, place) for place, line in enumerate(series.values())]
-    return plot.drawn(title, plot.axes(x_label, ""), *lines)
+    return plot.drawn(title, plot.axes(x_label, "", counts=True), *lines)
 
 
 def stacked_plot(shares: Mapping[str, Sequence[float]], steps: Sequence[float], title: str, *, x_label: str) -> Markup:
@@ -145,7 +152,7 @@ def stacked_plot(shares: Mapping[str, Sequence[float]], steps: Sequence[float], 
         top = [below + value for below, value in zip(base, values, strict=True)]
         areas.append(plot.area(list(zip(steps, base, strict=True)), list(zip(steps, top, strict=True)), place))
         base = top
-    return plot.drawn(title, *areas, plot.axes(x_label, "", y_format="{:.0%}"))
+    return plot.drawn(title, *areas, plot.axes(x_label, "", y_format="{:.0%}", counts=True))
 
 
 def thinned(values: Sequence[object], most: int = 240) -> list[int]:

@@ -16,7 +16,7 @@ from labmates.records.telling import artifact_text, heading
 from labmates.viewer.links import Links
 from labmates.viewer.markdown import markdown
 from labmates.viewer.reader import RunReader
-from labmates.viewer.rendering import plain
+from labmates.viewer.rendering import cut, plain
 
 SHORT_CHARS: Final = 1_500
 """What a list of events shows of one text; the event's own page shows all of it."""
@@ -129,7 +129,7 @@ def _item(
     return Item(
         number=number,
         event=event,
-        title=plain(_title(event, bodies)),
+        title=plain(cut(_title(event, bodies), most)),
         tone=_tone(event),
         seconds=max(0.0, event.at - start),
         cost=event.cost if isinstance(event, JudgeCallEvent) else cost,

@@ -8,11 +8,12 @@ there are for looking at: they are not kept in the store. Settings of the model 
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
+from langgraph.graph import END, START, StateGraph
 from pydantic import ValidationError
 from typing_extensions import TypedDict  # pydantic makes the schemas that Studio asks for of these alone
 
@@ -46,6 +47,13 @@ class PlayState(StudioInput, PlayOutput):
     """Both."""
 
 
+class StudioNode(Protocol):
+    """What the one node of an exported graph does."""
+
+    async def __call__(self, state: StudioInput) -> Any:
+        """Execute one run."""
+
+
 def read_condition(model: type[C], state: StudioInput) -> C:
     """Return the condition that Studio was given, checked.
 
@@ -68,16 +76,42 @@ def studio_hub() -> ModelHub:
 
 
 @asynccontextmanager
-async def studio_services(condition: Condition, seed: int) -> AsyncIterator[Services]:
-    """Give the services of a kind whose agents run no code."""
+async def playing(model: type[C], state: StudioInput) -> AsyncIterator[tuple[C, Services]]:
+    """Give the condition that Studio was given, and the services of a kind whose agents run no code.
+
+    Raises
+    ------
+    UsageError
+        If something is wrong with the condition.
+    """
+    condition = read_condition(model, state)
+    seed = state.get("seed", 0)
     async with studio_hub() as hub:
-        yield Services(new_run_id(), condition.key, seed, hub, Recorder(None, None), None, None, Path.cwd)
+        yield condition, Services(new_run_id(), condition.key, seed, hub, Recorder(None, None), None, None, Path.cwd)
 
 
-def decisions_of(services: Services) -> list[dict[str, Any]]:
-    """Return what players decided, in order."""
-    return [
+def play_output(metrics: Mapping[str, float], services: Services) -> PlayOutput:
+    """Return what Studio shows at the end of a game: its metrics, and what players decided, in order."""
+    decisions = [
         {"step": one.step, "player": one.agent, "decision": one.decision, "failed": one.failed}
         for one in services.recorder.events
         if isinstance(one, DecisionEvent)
     ]
+    return PlayOutput(metrics=dict(metrics), decisions=decisions)
+
+
+def exported(kind: str, node: str, run: StudioNode, state: Any, output: Any) -> Any:
+    """Return the graph that is exported for a kind: one node, inside which Studio draws the kind's own graph.
+
+    Parameters
+    ----------
+    run
+        The node; it names the kind's graph as a global of its module, which is where Studio looks for it.
+    state, output
+        The types of what it keeps and of what it shows at the end.
+    """
+    builder = StateGraph(state, input_schema=StudioInput, output_schema=output)
+    builder.add_node(node, run)
+    builder.add_edge(START, node)
+    builder.add_edge(node, END)
+    return builder.compile(name=kind)

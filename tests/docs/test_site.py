@@ -91,12 +91,10 @@ def test_a_page_that_stands_nowhere_in_the_navigation_is_an_error(tmp_path: Path
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """Return Debian's Chromium."""
-    from playwright.sync_api import sync_playwright
+    from tests.support.browser import chromium
 
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
-        yield chromium
-        chromium.close()
+    with chromium() as opened:
+        yield opened
 
 
 def opened(browser: Browser, site: Path, page: str, **options: Any) -> tuple[Page, list[str]]:
@@ -123,22 +121,12 @@ def test_search_works_from_files_and_asks_nobody(browser: Browser, site: Path) -
 
 
 @pytest.mark.needs("browser")
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_pages_have_no_serious_fault_of_accessibility(browser: Browser, site: Path, scheme: str) -> None:
-    from axe_playwright_python.sync_playwright import Axe
+def test_pages_have_no_serious_fault_of_accessibility_and_fit_a_phone(browser: Browser, site: Path) -> None:
+    from tests.support.axe import faults
 
+    found = {}
     for page in LOOKED_AT:
-        tab, _ = opened(browser, site, page, color_scheme=scheme, reduced_motion="reduce")
-        found = Axe().run(tab).response["violations"]
-        serious = [one for one in found if one["impact"] in ("serious", "critical")]
-        told = [(one["id"], [node["html"] for node in one["nodes"]][:3]) for one in serious]
-        assert told == [], f"{page}, {scheme}"
+        tab, _ = opened(browser, site, page, reduced_motion="reduce")
+        found[page] = faults(tab)
         tab.context.close()
-
-
-@pytest.mark.needs("browser")
-def test_nothing_is_wider_than_a_phone(browser: Browser, site: Path) -> None:
-    for page in LOOKED_AT:
-        tab, _ = opened(browser, site, page, viewport={"width": 375, "height": 800})
-        assert tab.evaluate("document.documentElement.scrollWidth") <= 375, page
-        tab.context.close()
+    assert not any(found.values()), found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -48,9 +49,15 @@ HOSTILE = "\n\n".join(
         "{{ 7 * 7 }}{% raw %}",
         "<form action='http://127.0.0.1:9'><button id=stolen>go</button></form>",
         "</script><script>window.canary = 8</script>",
+        "<math><mtext><table><mglyph><style><!--</style><img title='--&gt;&lt;img src=1 onerror=window.canary=13&gt;'>",
+        '[click](http://a.example/" onmouseover=window.canary=14 x=")',
+        "\x1b[31mred\x1b]0;title\x07 \u202eright to left\u202c \u200bhidden\U000e0041\ufeff",
+        "&#x202e;&#8203;&Tab;&NewLine;",
+        "[\u202emoc.elpmaxe](http://a.example/\u202e&#x2066;)",
     ]
 )
-NAME = "../../<script>window.canary=9</script>\"'/x"
+UNSEEN = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]|[\U000e0000-\U000e007f]"
+NAME = "../../<script>window.canary=9</script>\"'/\u202e\x1b[2Jx"
 PNG = b"\x89PNG\r\n\x1a\n" + b"<script>window.canary = 10</script>"
 
 
@@ -119,6 +126,7 @@ def check(page: Any, seen: Any, own: str) -> None:
     """Check that nothing ran, nothing was asked of anybody else, and that no trap was set up in the page."""
     assert page.evaluate("window.canary === undefined")
     assert [url for url in seen.requests if not url.startswith(own)] == []
+    assert re.findall(UNSEEN, page.content()) == []
     counts = page.evaluate(
         "[...document.querySelectorAll('iframe, object, embed, base, style, [style], main script, [id=stolen]')]"
         ".map(one => one.outerHTML.slice(0, 200))"
@@ -169,10 +177,12 @@ def test_what_is_new_in_a_hostile_run_runs_nothing_either(browser: Browser, site
 
 
 def test_pages_of_an_export_run_and_load_nothing_from_elsewhere(browser: Browser, store: Store, tmp_path: Path) -> None:
-    export_pages(store, tmp_path / "pages", limit=2)
-    written = [path for path in (tmp_path / "pages").rglob("*") if path.is_file()]
-    assert all(path.resolve().is_relative_to(tmp_path / "pages") for path in written)
-    assert not (tmp_path / "etc").exists()
+    whole, brief = tmp_path / "whole", tmp_path / "brief"
+    export_pages(store, whole, limit=1)
+    export_pages(store, brief, run_ids=[run.id for run in store.runs()][1:], events=False)
+    written = [path for folder in (whole, brief) for path in folder.rglob("*") if path.is_file()]
+    assert all(path.resolve().is_relative_to(tmp_path) for path in written)
+    assert {path.name for path in tmp_path.iterdir()} == {"whole", "brief"}
     assert {path.suffix for path in written} <= {".html", ".css", ".js", ".svg", ".png", ".txt", ".bin", ""}
     with page_of(browser, "", token="") as (page, seen):
         for path in sorted(written):
@@ -193,6 +203,37 @@ def test_a_file_of_a_hostile_name_is_saved_under_a_plain_one(site: Site, store: 
     artifact = site.get(f"/runs/{run.id}/files/5/0")
     assert artifact.headers["content-type"] == "text/plain; charset=utf-8"
     assert artifact.headers["content-disposition"].startswith("attachment;")
+
+
+def test_a_picture_of_few_bytes_and_many_pixels_is_kept_from_the_browser(tmp_path: Path) -> None:
+    size = (60_000).to_bytes(4, "big")
+    bodies = Bodies()
+    pictures = [bodies.keep(PNG[:8] + b"\0\0\0\rIHDR" + wide + size) for wide in (size, (8).to_bytes(4, "big"))]
+    code = bodies.keep({"code": "draw()"})
+    call = ToolCallEvent(tool="run_code", arguments=code, result=code, images=[*pictures, code], ok=True, status="ok")
+    store = Store(f"sqlite:///{tmp_path}/runs.db")
+    run = add(store, "science", [call], bodies)
+    with served(store) as site:
+        answer = site.get(f"/runs/{run}/figures/{pictures[0]}.png")
+        assert answer.status == 404
+        assert "60,000 by 60,000 pixels" in answer.text
+        assert site.get(f"/runs/{run}/figures/{pictures[1]}.png").status == 200
+    export_pages(store, tmp_path / "pages")
+    assert len(list((tmp_path / "pages").rglob("*.png"))) == 1
+    store.close()
+
+
+def test_who_follows_a_link_tells_nobody_where_it_stood(browser: Browser, site: Site, store: Store) -> None:
+    [run, *_] = store.runs()
+    there = {"body": "<title>there</title>", "content_type": "text/html"}
+    with page_of(browser, site.url) as (page, _):
+        page.context.route("http://a.example/**", lambda route: route.fulfill(**there))
+        page.goto(f"{site.url}/runs/{run.id}/events/3?token={TOKEN}")
+        assert "token" not in page.url
+        page.locator("a[href^='http://a.example']").first.click()
+        page.wait_for_url("http://a.example/**")
+        assert page.title() == "there"
+        assert page.evaluate("document.referrer") == ""
 
 
 @pytest.mark.parametrize("how", ["fetch", "image", "script", "frame"])

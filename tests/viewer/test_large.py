@@ -10,10 +10,20 @@ import pytest
 import sqlalchemy as sa
 
 from labmates.records import schema
+from labmates.records.bodies import Bodies
+from labmates.records.events import (
+    ErrorEvent,
+    Event,
+    FailedReplyEvent,
+    RequestEvent,
+    ScoreEvent,
+    ToolCallEvent,
+    WarningEvent,
+)
 from labmates.records.rows import run_row
 from labmates.records.store import Store
 from labmates.viewer.links import PER_PAGE
-from tests.support.recorded import a_record, long_run
+from tests.support.recorded import a_record, add, long_run
 from tests.support.site import Site, served
 
 
@@ -76,6 +86,25 @@ def test_a_long_text_is_sent_only_where_it_is_asked_for(store: Store, site: Site
     run = long_run(store, 5, text=lambda _: "x" * 100_000)
     assert len(site.get(f"/runs/{run}/story").body) < 20_000
     assert len(site.get(f"/runs/{run}/events/3").body) > 100_000
+
+
+def test_words_without_end_in_every_place_are_cut_or_kept_to_the_page_of_their_event(store: Store, site: Site) -> None:
+    endless = "x" * 300_000
+    bodies = Bodies()
+    text = bodies.keep({"role": "assistant", "content": endless, "tool_calls": [{"name": endless, "args": {}}]})
+    who = {"team": "data", "agent": "data_lead"}
+    told: list[Event] = [
+        ToolCallEvent(**who, tool=endless, arguments=text, result=text, ok=False, status="error"),
+        FailedReplyEvent(**who, reason=endless),
+        RequestEvent(**who, to="model", kind="redo", request=endless, justification=endless),
+        ScoreEvent(judge="verified", version="1", metric="accuracy", value=0.5, reason=endless),
+        WarningEvent(text=endless),
+        ErrorEvent(text=endless),
+    ]
+    run = add(store, "science", told, bodies, error=endless, status="failed")
+    for path in ("/", f"/runs/{run}", f"/runs/{run}/story", f"/compare?a={run}&b={run}"):
+        assert len(site.get(path).body) < 100_000, path
+    assert endless in site.get(f"/runs/{run}/events/3").text
 
 
 def test_the_list_of_many_runs_reads_a_page_of_them(tmp_path: Path) -> None:

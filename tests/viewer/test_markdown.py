@@ -87,3 +87,22 @@ def test_a_text_too_long_to_parse_is_shown_as_it_is() -> None:
 
 def test_characters_that_turn_or_hide_text_are_shown_as_such() -> None:
     assert plain("a\u202eb\u0000c\u200fd\r\ne\tf") == "a\ufffdb\ufffdc\ufffdd\ne\tf"
+    assert plain("\u200bx\u2060\ufeff\U000e0041\u00ad\ud800") == "\ufffdx" + "\ufffd" * 5
+    assert plain("می\u200cخواهم 👩\u200d🔬") == "می\u200cخواهم 👩\u200d🔬"
+    assert "\u202e" not in markdown("a &#x202e; [b](http://a.example/&#8238;)")
+
+
+def test_what_the_parser_would_leave_out_is_shown_as_it_is() -> None:
+    for mark in ("> ", "- ", "1. "):
+        assert "far below" in markdown(mark * 100 + "far below")
+        assert markdown(mark * 10 + "near").count("<pre>") == 0
+
+
+@pytest.mark.parametrize("short", ["x\n", "|\n", "a|b|c\n-|-|-\n"])
+def test_a_wide_table_of_short_rows_is_no_table(short: str) -> None:
+    wide = "|" + "a|" * 1_000 + "\n|" + "-|" * 1_000 + "\n"
+    assert markdown(wide).count("<th>") == 1_000
+    sparse = markdown(wide + short * 5_000)
+    assert "<td>" not in sparse
+    assert len(sparse) < 200_000
+    assert markdown("a | b\n--|--\n1 | 2\n3\n4").count("<td>") == 6

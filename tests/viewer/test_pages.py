@@ -19,7 +19,8 @@ TOLD = {
     "science": "Time line|Findings and truth|What is true|never found|Artifacts|Requests between teams|Figures|Budget|"
     "There is <strong>nothing</strong>|burning down|verified|data_lead",
     "game": "Rounds|Group A|What was said in round 1|sanction:|total|Mean decision of each group",
-    "contract": "Prisoner&#39;s dilemma|What models earned|Who takes over|Signs|scripted:equilibrium|Deviation",
+    "contract": "Prisoner&#39;s dilemma|What models earned|Who takes over|of 1000 steps: then nothing|Signs|"
+    "scripted:equilibrium|Deviation",
     "repetition": "Stag hunt|Round|Drawn|Expected",
     "tournament": 'Standings|Matches|class="mC"|Payoffs of a round|Cooperates',
     "selfplay": "Mixtures|share of selfish players|Welfare",

@@ -20,6 +20,13 @@ def test_ticks_lie_within_and_are_few(low: float, span: float) -> None:
     assert all(low - slack <= one <= low + span + slack for one in found)
 
 
+@given(st.integers(0, 1_000), st.integers(1, 100_000))
+def test_ticks_of_counts_are_whole(low: int, span: int) -> None:
+    found = ticks(low, low + span, whole=True)
+    assert all(one == int(one) for one in found)
+    assert 1 <= len(found) <= 12
+
+
 @given(st.integers(0, 5_000), st.integers(2, 300))
 def test_thinned_places_keep_both_ends(number: int, most: int) -> None:
     places = thinned(range(number), most)

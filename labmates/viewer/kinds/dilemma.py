@@ -10,6 +10,7 @@ from typing import Final, cast
 
 import numpy as np
 from markupsafe import Markup
+from numpy.typing import NDArray
 
 from labmates.analysis.dilemma_records import Agreement, CrossPlay, Round, read_cross_play
 from labmates.analysis.ratings import Cell, rate
@@ -27,6 +28,8 @@ _MOST_MATCHES: Final = 120
 _MOST_RATED: Final = 12
 """Models up to which ratings are computed for a page: they take long for many."""
 _HEATS: Final = 7
+_STILL: Final = 0.005
+_LEAST_STEPS: Final = 10
 
 
 @dataclass
@@ -78,12 +81,20 @@ def _earned(play: CrossPlay) -> Iterator[Section]:
     if cell.payoffs.ndim < 2 or len(cell.models) < 2:
         return
     path = replicator_dynamics(cell.payoffs).path
-    kept = thinned(list(range(len(path))))
+    steps = len(path) - 1
+    kept = thinned(list(range(_eventful(path))))
     shares = {model: [float(path[step, at]) for step in kept] for at, model in enumerate(cell.models)}
-    title = f"Shares of models over {len(path) - 1} steps of replicator dynamics"
+    title = f"Shares of models over {steps} steps of replicator dynamics"
     drawn = stacked_plot(shares, kept, title, x_label="step")
     body = render("kinds/plot.html", drawing=drawn, names=list(shares))
-    yield Section("population", "Who takes over", body)
+    note = f"The first {kept[-1]} of {steps} steps: then nothing changes" if kept[-1] < steps else ""
+    yield Section("population", "Who takes over", body, note)
+
+
+def _eventful(path: NDArray[np.float64]) -> int:
+    """Return how many points of a path are worth drawing: until the shares stay as they are, and a fifth more."""
+    moving = np.flatnonzero(np.abs(path - path[-1]).max(axis=1) > _STILL)
+    return min(len(path), max(_LEAST_STEPS, int(1.2 * (moving[-1] + 1 if len(moving) else 0))) + 1)
 
 
 def _payoffs(cell: Cell) -> Markup:

@@ -6,7 +6,6 @@ import asyncio
 import tempfile
 from pathlib import Path
 
-from langgraph.graph import END, START, StateGraph
 from typing_extensions import TypedDict
 
 from labmates.models.names import is_own_baseline
@@ -18,11 +17,10 @@ from labmates.workflows.science.lab import lab_graph
 from labmates.workflows.science.run import newest_artifacts, opened, scored
 from labmates.workflows.science.state import first_state
 from labmates.workflows.services import Services
-from labmates.workflows.studio import StudioInput, read_condition, studio_hub
+from labmates.workflows.studio import StudioInput, exported, read_condition, studio_hub
 from labmates.workflows.workshop import Workshop, default_sandboxes
 
 LAB = lab_graph()
-"""The lab's own graph; a global, so that Studio finds and draws it inside the node that runs it."""
 
 
 class StudioOutput(TypedDict):
@@ -59,9 +57,5 @@ async def run_lab(state: StudioInput) -> StudioOutput:
     return StudioOutput(status=outcome.status, metrics=dict(outcome.metrics), artifacts=newest_artifacts(recorder))
 
 
-_builder = StateGraph(StudioState, input_schema=StudioInput, output_schema=StudioOutput)
-_builder.add_node("lab", run_lab)
-_builder.add_edge(START, "lab")
-_builder.add_edge("lab", END)
-graph = _builder.compile(name="science")
+graph = exported("science", "lab", run_lab, StudioState, StudioOutput)
 """The exported graph."""
