@@ -6,6 +6,7 @@ import json
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -37,7 +38,7 @@ Use Markdown with these sections:
 WORK = "# Step: work\nYour task: clean the table.\nYou have at most 8 replies."
 
 
-def situation(name: str, **more: object) -> Situation:
+def situation(name: str, **more: Any) -> Situation:
     game = make_game(name)
     keys = tuple(quantity.name for quantity in game.quantities)
     return replace(Situation(game, "decide", round=0, group=0, seat=0, keys=keys, last={}), **more)

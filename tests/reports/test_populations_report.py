@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,13 +26,16 @@ ONE = RunSettings(processes=1)
 def populations(folder: Path) -> str:
     """Make two runs each of both kinds, for two models, and return the store's URL."""
     url = f"sqlite:///{folder}/runs.db"
-    more = {"strategies": str(library(folder / "strategies", "public-goods", **MODELS)), "game": "public-goods"}
+    more: dict[str, Any] = {
+        "strategies": str(library(folder / "strategies", "public-goods", **MODELS)),
+        "game": "public-goods",
+    }
     done = [
         one
         for model in MODELS
         for one in run("selfplay", store=url, settings=ONE, replicates=2, model=model, rounds=3, samples=4, **more)
     ]
-    evolution = {"rounds": 3, "population": 16, "elite": 4, "generations": 4}
+    evolution: dict[str, Any] = {"rounds": 3, "population": 16, "elite": 4, "generations": 4}
     done += run("evolution", store=url, settings=ONE, replicates=2, **evolution, **more)
     assert [one.status for one in done] == ["completed"] * 6, [one.error for one in done]
     return url

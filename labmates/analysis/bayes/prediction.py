@@ -173,6 +173,18 @@ def _starts(model: Collapsed) -> list[Array]:
     return [np.concatenate([one, spread, [np.log(noise)], tail]) for one in usual]
 
 
+def search_box(model: Collapsed) -> tuple[Array, Array]:
+    """Return the least and the largest of each coordinate of the density between which modes are looked for.
+
+    A step along a line may be long. Beyond this box the priors leave nothing, and numbers overflow.
+    """
+    most = np.full(model.size, _FARTHEST)
+    most[2 * model.games] = np.log(_FARTHEST)
+    least = -most
+    least[2 * model.games] = np.log(_LEAST_NOISE)
+    return least, most
+
+
 def _climb(model: Collapsed, start: Array, scale: Array) -> tuple[Array, float]:
     from scipy.optimize import minimize
 
@@ -184,11 +196,7 @@ def _climb(model: Collapsed, start: Array, scale: Array) -> tuple[Array, float]:
         values = -model.log_density(np.where(model.nonnegative, np.abs(points), points))
         return float(values[0]), (values[1 : d + 1] - values[d + 1 :]) / (2 * steps[1, 0])
 
-    # A step along a line may be long: beyond these the priors leave nothing, and numbers overflow.
-    most = np.full(d, _FARTHEST)
-    most[2 * model.games] = np.log(_FARTHEST)
-    least = -most
-    least[2 * model.games] = np.log(_LEAST_NOISE)
+    least, most = search_box(model)
     bounds = list(zip(least / scale, most / scale, strict=True))
     options = {"maxiter": 300, "ftol": 1e-10}
     done = minimize(falling, start / scale, jac=True, method="L-BFGS-B", bounds=bounds, options=options)

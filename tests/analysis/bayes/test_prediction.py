@@ -9,7 +9,7 @@ from scipy import stats
 from labmates.analysis.bayes import prediction
 from labmates.analysis.bayes.dispositions import correlations
 from labmates.analysis.bayes.evidence import PermutationTest
-from labmates.analysis.bayes.prediction import find_modes, fit_prediction, reach
+from labmates.analysis.bayes.prediction import find_modes, fit_prediction, reach, search_box
 from labmates.analysis.bayes.prediction_data import PredictionData, standardised, summarise
 from labmates.analysis.bayes.prediction_density import CENTRE, COVARIATE, FORMS, INTERCEPT, Collapsed, Form
 from labmates.analysis.bayes.prediction_evidence import evidence, verdict
@@ -174,3 +174,12 @@ def test_a_verdict_says_when_the_data_cannot_tell_and_what_the_papers_form_alone
     assert sure[0].startswith("The games predict quality")
     assert "common-pool +0." in sure[1]
     assert sum(evidence(real).leverage.values()) == pytest.approx(11)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_wherever_a_search_for_modes_may_step_to_the_density_is_a_number(form: Form) -> None:
+    model = Collapsed(small(), form)
+    least, most = search_box(model)
+    shares = np.random.default_rng(0).choice([0, 1, 0.5, 0.51, 0.8], size=(400, model.size))
+    points = least + shares * (most - least)
+    assert np.isfinite(model.log_density(np.where(model.nonnegative, np.abs(points), points))).all()
