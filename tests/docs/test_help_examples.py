@@ -47,6 +47,7 @@ SMALLER = {
     "profile openai:gpt-5.4-mini scripted:random": "profile openai:gpt-5.4-mini scripted:random --simulations 1 "
     "--baselines 0 --group-size 2 --game public-goods",
     "-n 512": "-n 2",
+    "downloads/strategies --to strategies": "downloads/strategies --to imported",
     "invasion strategies --game public-goods": "invasion strategies --game public-goods --samples 20",
     "convergence --game public-goods": "convergence --game weakest-link",
     "google_genai:gemini-3.1-flash": "openai:qwen3-8b",
