@@ -38,7 +38,7 @@ def build(config: Path, folder: Path) -> subprocess.CompletedProcess[str]:
     mkdocs = Path(sys.executable).with_name("mkdocs")
     command = [str(mkdocs), "build", "--strict", "--config-file", str(config), "--site-dir", str(folder)]
     quiet = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
-    return subprocess.run(command, cwd=ROOT, env=quiet, capture_output=True, text=True, timeout=170, check=False)
+    return subprocess.run(command, cwd=ROOT, env=quiet, capture_output=True, text=True, timeout=550, check=False)
 
 
 def test_the_reference_has_every_verb_kind_and_key(site: Path) -> None:
