@@ -147,11 +147,10 @@ def _print_rest(results: Sequence[OutcomeResult], left_out: Sequence[LeftOut]) -
 
 
 def _agreement(result: OutcomeResult, form: Any, check: Any) -> str:
-    from labmates.analysis.bayes.posterior import difference
+    from labmates.analysis.bayes.posterior import furthest
 
-    apart = difference(result.fits[form].posterior, check)
-    name = max(apart, key=lambda one: apart[one])
+    most, name = furthest(result.fits[form].posterior, check)
     return (
-        f"{form} by NUTS: means differ by at most {apart[name]:.2f} posterior standard deviations ({name}); "
+        f"{form} by NUTS: means differ by at most {most:.2f} posterior standard deviations ({name}); "
         f"R-hat {check.diagnostics.r_hat:.3f}."
     )
