@@ -29,7 +29,7 @@ FORMS = ("paper", "robust", "correlated")
     "forms",
     multiple=True,
     type=click.Choice(FORMS),
-    help="Form of the model; repeatable. Default: paper and robust.",
+    help="Form of the model; repeatable. Default: all three.",
 )
 @click.option(
     "--variant",
@@ -81,7 +81,7 @@ def prediction(
         check_figure(plot)
     wanted, choice = outcomes_of(outcomes), choice_of(judges, game_names, no_benchmarks, unit)
     material = read_material(games_file, lab_file, study, rosters, store, variants_of(variants))
-    chosen = tuple(dict.fromkeys(forms)) or FORMS[:2]
+    chosen = tuple(dict.fromkeys(forms)) or FORMS
     results = predict_outcomes(
         material.levels,
         material.observations,

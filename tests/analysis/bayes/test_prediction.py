@@ -174,3 +174,14 @@ def test_a_verdict_says_when_the_data_cannot_tell_and_what_the_papers_form_alone
     assert sure[0].startswith("The games predict quality")
     assert "common-pool +0." in sure[1]
     assert sum(evidence(real).leverage.values()) == pytest.approx(11)
+
+
+def test_the_robust_form_says_where_dispositions_go_too_much_together_for_it() -> None:
+    def said(correlation: float, *forms: Form) -> str:
+        data = simulate_prediction(np.random.default_rng(1), between=0.5, correlation=correlation).data
+        fits = {form: fit_prediction(data, form, draws=500, starts=1) for form in forms}
+        return " ".join(verdict("quality", fits, evidence(data)))
+
+    assert "Dispositions go together: common-pool-sanctions and common-pool (+0.9" in said(0.95, "robust")
+    assert "Dispositions go together" not in said(0.95, "robust", "correlated")
+    assert "Dispositions go together" not in said(0.5, "robust")
