@@ -42,7 +42,7 @@ def fit_nuts(data: PredictionData, form: Form = "robust", **how: Any) -> Posteri
         **_given(data),
         **{name: getattr(model.summary, name) for name in ("counts", "condition_means", "outcome_means", "triangle")},
         "within": float(model.summary.observations - len(data.models)),
-        "correlation": np.eye(len(data.games)) if model.correlation is None else model.correlation,
+        **({} if model.correlation is None else {"correlation": model.correlation}),
     }
     return sample_model(_COLLAPSED[form == "paper"], given, names(model), _SITES, start=_start(data), **how)[0]
 
@@ -89,7 +89,7 @@ def _priors(given: dict[str, Any], columns: int, *, paper: bool) -> dict[str, An
 
 
 def _collapsed(given: dict[str, Any], *, paper: bool) -> None:
-    """θ and u integrated out; all else sampled. Independent dispositions are those with the identity as correlation."""
+    """θ and u integrated out; all else sampled."""
     import jax.numpy as jnp
     import numpyro
     from jax.scipy.linalg import solve_triangular
@@ -97,15 +97,24 @@ def _collapsed(given: dict[str, Any], *, paper: bool) -> None:
 
     levels = given["levels"]
     one = _priors(given, given["condition_means"].shape[1], paper=paper)
-    covariance = one["spread"][:, None] * given["correlation"] * one["spread"]
-    factor = jnp.linalg.cholesky(covariance + given["errors"][:, :, None] ** 2 * np.eye(levels.shape[1]))
-    common = covariance @ one["effect"]
-    both = jnp.stack([levels - one["mu"], jnp.broadcast_to(common, levels.shape)], axis=-1)
-    white = solve_triangular(factor, both, lower=True)
-    away, told = white[..., 0], white[..., 1]
-    numpyro.factor("levels", -0.5 * (away**2).sum() - jnp.log(jnp.diagonal(factor, axis1=1, axis2=2)).sum())
-    left = one["effect"] @ common - (told**2).sum(axis=1)
-    expected = one["effect"] @ one["mu"] + (away * told).sum(axis=1) + one["intercept"]
+    if "correlation" in given:
+        covariance = one["spread"][:, None] * given["correlation"] * one["spread"]
+        factor = jnp.linalg.cholesky(covariance + given["errors"][:, :, None] ** 2 * np.eye(levels.shape[1]))
+        common = covariance @ one["effect"]
+        both = jnp.stack([levels - one["mu"], jnp.broadcast_to(common, levels.shape)], axis=-1)
+        white = solve_triangular(factor, both, lower=True)
+        away, told = white[..., 0], white[..., 1]
+        numpyro.factor("levels", -0.5 * (away**2).sum() - jnp.log(jnp.diagonal(factor, axis1=1, axis2=2)).sum())
+        left = one["effect"] @ common - (told**2).sum(axis=1)
+        known = (away * told).sum(axis=1)
+    else:
+        own = one["spread"] ** 2
+        variance = own + given["errors"] ** 2
+        numpyro.sample("levels", dist.Normal(one["mu"], jnp.sqrt(variance)), obs=levels)
+        slope = one["effect"] * own / variance
+        left = (one["effect"] * slope * given["errors"] ** 2).sum(axis=1)
+        known = ((levels - one["mu"]) * slope).sum(axis=1)
+    expected = one["effect"] @ one["mu"] + known + one["intercept"]
     expected += given["condition_means"] @ one["columns"] + given["benchmarks"] @ one["controls"]
     deviation = jnp.sqrt(left + one["between"] ** 2 + one["noise"] ** 2 / given["counts"])
     numpyro.sample("means", dist.Normal(expected, deviation), obs=given["outcome_means"])
