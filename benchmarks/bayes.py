@@ -20,13 +20,12 @@ from typing import Any
 
 import numpy as np
 
+from labmates.analysis.bayes import prediction_nuts, proximity_nuts
 from labmates.analysis.bayes.cells import collapse
 from labmates.analysis.bayes.fit import SPECIFICATIONS, Fit, fit
-from labmates.analysis.bayes.hamiltonian import agree, nuts, nuts_rows, plain
-from labmates.analysis.bayes.posterior import difference
+from labmates.analysis.bayes.posterior import furthest
 from labmates.analysis.bayes.prediction import fit_prediction
 from labmates.analysis.bayes.prediction_density import FORMS
-from labmates.analysis.bayes.prediction_nuts import fit_nuts, fit_rows
 from labmates.analysis.bayes.prediction_simulation import simulate_prediction
 from labmates.analysis.bayes.predictors import REFERENCE_GAME, with_predictors
 from labmates.analysis.bayes.simulate import CLUSTERED, ROWS, proximity_design, simulated_rows, true_names
@@ -51,8 +50,8 @@ def proximity(*, with_nuts: bool, share: float, specifications: tuple[str, ...])
         ours, seconds_of_ours = _timed(partial(fit, cells, specification))
         _line(specification, "importance sampling", seconds_of_ours, ours.posterior.diagnostics)
         if with_nuts:
-            theirs, seconds = _timed(partial(nuts, ours))
-            most, name = agree(ours.posterior, theirs)
+            theirs, seconds = _timed(partial(proximity_nuts.fit_cells, ours))
+            most, name = furthest(ours.posterior, theirs)
             said = f"means within {most:.3f} sd ({name})"
             _line(specification, "NUTS on cells", seconds, theirs.diagnostics, said)
         if share > 0:
@@ -64,7 +63,7 @@ def _on_rows(rows: Any, ours: Fit, share: float, seconds_of_ours: float) -> None
     some = rows.groupby(["model", "game", "condition"]).sample(frac=share, random_state=0)
     draws = 200
     (found, gradients), seconds = _timed(
-        lambda: nuts_rows(some, OUTCOME, ours.model, draws=draws, warm_up=draws, chains=1)
+        lambda: proximity_nuts.fit_rows(some, OUTCOME, ours.model, draws=draws, warm_up=draws, chains=1)
     )
     _line(
         ours.specification,
@@ -87,8 +86,8 @@ def _gradient_seconds(rows: Any, ours: Fit) -> float:
     from numpyro.infer.util import initialize_model
 
     with jax.enable_x64(True):
-        model = plain(rows, OUTCOME, ours.model)
-        start = initialize_model(jax.random.PRNGKey(0), model)
+        model, given = proximity_nuts.plain(rows, OUTCOME, ours.model)
+        start = initialize_model(jax.random.PRNGKey(0), model, model_args=(given,))
         gradient = jax.jit(jax.value_and_grad(start.potential_fn))
         np.asarray(gradient(start.param_info.z)[0])  # compiled here
         _, seconds = _timed(lambda: [np.asarray(gradient(start.param_info.z)[0]) for _ in range(30)])
@@ -106,16 +105,16 @@ def prediction(*, with_nuts: bool, share: float, specifications: tuple[str, ...]
         ours, seconds = _timed(partial(fit_prediction, study.data, form))
         _line(form, "importance sampling", seconds, ours.posterior.diagnostics)
         if with_nuts:
-            theirs, taken = _timed(partial(fit_nuts, study.data, form))
-            apart = difference(ours.posterior, theirs)
-            name = max(apart, key=lambda one: apart[one])
-            _line(form, "NUTS, collapsed", taken, theirs.diagnostics, f"means within {apart[name]:.3f} sd ({name})")
+            theirs, taken = _timed(partial(prediction_nuts.fit_nuts, study.data, form))
+            most, name = furthest(ours.posterior, theirs)
+            _line(form, "NUTS, collapsed", taken, theirs.diagnostics, f"means within {most:.3f} sd ({name})")
         if share > 0 and form != "correlated":
             draws = max(20, round(2000 * share))
-            rows, taken = _timed(partial(fit_rows, study.data, form, chains=1, warmup=draws, draws=draws))
+            on_rows = partial(prediction_nuts.fit_rows, study.data, form, chains=1)
+            rows, taken = _timed(partial(on_rows, warm_up=draws, draws=draws))
             _line(form, f"NUTS on rows, {draws}+{draws}", taken, rows.diagnostics, "1 chain")
             half = draws // 2
-            _, shorter = _timed(partial(fit_rows, study.data, form, chains=1, warmup=half, draws=half))
+            _, shorter = _timed(partial(on_rows, warm_up=half, draws=half))
             # Both runs compile, so that their difference is that of draws alone.
             whole = max(0.0, taken - shorter) / (draws - half) * 2 * 2000
             print(

@@ -29,7 +29,7 @@ FORMS = ("paper", "robust", "correlated")
     "forms",
     multiple=True,
     type=click.Choice(FORMS),
-    help="Form of the model; repeatable. Default: paper and robust.",
+    help="Form of the model; repeatable. Default: all three.",
 )
 @click.option(
     "--variant",
@@ -81,7 +81,7 @@ def prediction(
         check_figure(plot)
     wanted, choice = outcomes_of(outcomes), choice_of(judges, game_names, no_benchmarks, unit)
     material = read_material(games_file, lab_file, study, rosters, store, variants_of(variants))
-    chosen = tuple(dict.fromkeys(forms)) or FORMS[:2]
+    chosen = tuple(dict.fromkeys(forms)) or FORMS
     results = predict_outcomes(
         material.levels,
         material.observations,
@@ -147,11 +147,10 @@ def _print_rest(results: Sequence[OutcomeResult], left_out: Sequence[LeftOut]) -
 
 
 def _agreement(result: OutcomeResult, form: Any, check: Any) -> str:
-    from labmates.analysis.bayes.posterior import difference
+    from labmates.analysis.bayes.posterior import furthest
 
-    apart = difference(result.fits[form].posterior, check)
-    name = max(apart, key=lambda one: apart[one])
+    most, name = furthest(result.fits[form].posterior, check)
     return (
-        f"{form} by NUTS: means differ by at most {apart[name]:.2f} posterior standard deviations ({name}); "
+        f"{form} by NUTS: means differ by at most {most:.2f} posterior standard deviations ({name}); "
         f"R-hat {check.diagnostics.r_hat:.3f}."
     )

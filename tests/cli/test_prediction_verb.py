@@ -59,6 +59,7 @@ def test_a_study_in_two_files_is_fitted_told_written_and_drawn(labmates: Labmate
     assert done.code == 0, done.err
     assert "Prediction of lab outcomes, the paper's form" in done.out
     assert "robust: with a random intercept per model" in done.out
+    assert "robust and with correlated dispositions" in done.out
     assert "300 observations of 20 models, scored by file; k-hat 0." in done.out
     assert "The games predict quality" in done.out
     assert "Only 20 models for 11 coefficients per model" in done.out

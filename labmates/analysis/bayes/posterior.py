@@ -187,3 +187,10 @@ def difference(ours: Posterior, theirs: Posterior) -> dict[str, float]:
         for name in ours.names
         if name in theirs.names
     }
+
+
+def furthest(ours: Posterior, theirs: Posterior) -> tuple[float, str]:
+    """Return by how many posterior standard deviations means differ at most, and for which parameter."""
+    found = difference(ours, theirs)
+    name = max(found, key=found.__getitem__)
+    return found[name], name

@@ -8,7 +8,7 @@ from labmates.analysis.bayes.importance import DRAWS
 from labmates.analysis.bayes.posterior import Posterior
 from labmates.analysis.bayes.prediction import PredictionFit, fit_prediction
 from labmates.analysis.bayes.prediction_assembly import Assembled, Benchmarked, Choice, assemble
-from labmates.analysis.bayes.prediction_density import Form
+from labmates.analysis.bayes.prediction_density import FORMS, Form
 from labmates.analysis.bayes.prediction_evidence import evidence, verdict
 from labmates.analysis.bayes.prediction_nuts import fit_nuts
 from labmates.analysis.bayes.prediction_sources import Level, Observation
@@ -21,7 +21,7 @@ def predict_outcomes(
     traits: Mapping[str, Benchmarked],
     outcomes: Sequence[str],
     *,
-    forms: Sequence[Form] = ("paper", "robust"),
+    forms: Sequence[Form] = FORMS,
     choice: Choice | None = None,
     draws: int = DRAWS,
     seed: int = 0,

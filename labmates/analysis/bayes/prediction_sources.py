@@ -252,7 +252,9 @@ def _plain(name: str) -> str:
 
 
 def _number(path: Path, row: Mapping[str, str], name: str) -> float:
-    text = row.get(name, "")
+    if name not in row:
+        raise UsageError(f"'{path}' has no column {name}; it has {', '.join(row)}")
+    text = row[name]
     try:
         return float(text)
     except ValueError as error:

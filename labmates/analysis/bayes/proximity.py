@@ -22,7 +22,7 @@ from labmates.analysis.bayes.fit import (
 from labmates.analysis.bayes.importance import DRAWS
 from labmates.analysis.bayes.mixed import CELL, FAMILY, GAME, MODEL, RESIDUAL
 from labmates.analysis.bayes.observations import OUTCOMES, Observations
-from labmates.analysis.bayes.posterior import Posterior
+from labmates.analysis.bayes.posterior import Posterior, furthest
 from labmates.analysis.bayes.predictors import (
     COT,
     GROUP_SIZE,
@@ -136,7 +136,7 @@ def proximity_report(
         If the data do not allow it (see `prepare`), or NumPyro is not installed for `nuts_draws`.
     """
     if nuts_draws is not None:
-        from labmates.analysis.bayes.hamiltonian import check_numpyro
+        from labmates.analysis.bayes.nuts import check_numpyro
 
         check_numpyro()
     prepared = prepare(observations, outcome=outcome, question=question)
@@ -147,10 +147,10 @@ def proximity_report(
 
 
 def _crossed(one: Fit, draws: int, seed: int) -> CrossCheck:
-    from labmates.analysis.bayes.hamiltonian import agree, nuts
+    from labmates.analysis.bayes.proximity_nuts import fit_cells
 
-    found = nuts(one, draws=draws, seed=seed)
-    return CrossCheck(one.specification, found, *agree(one.posterior, found))
+    found = fit_cells(one, draws=draws, seed=seed)
+    return CrossCheck(one.specification, found, *furthest(one.posterior, found))
 
 
 def proximity_tables(report: ProximityReport) -> list[Table]:

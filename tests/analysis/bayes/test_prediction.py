@@ -183,3 +183,14 @@ def test_wherever_a_search_for_modes_may_step_to_the_density_is_a_number(form: F
     shares = np.random.default_rng(0).choice([0, 1, 0.5, 0.51, 0.8], size=(400, model.size))
     points = least + shares * (most - least)
     assert np.isfinite(model.log_density(np.where(model.nonnegative, np.abs(points), points))).all()
+
+
+def test_the_robust_form_says_where_dispositions_go_too_much_together_for_it() -> None:
+    def said(correlation: float, *forms: Form) -> str:
+        data = simulate_prediction(np.random.default_rng(1), between=0.5, correlation=correlation).data
+        fits = {form: fit_prediction(data, form, draws=500, starts=1) for form in forms}
+        return " ".join(verdict("quality", fits, evidence(data)))
+
+    assert "Dispositions go together: common-pool-sanctions and common-pool (+0.9" in said(0.95, "robust")
+    assert "Dispositions go together" not in said(0.95, "robust", "correlated")
+    assert "Dispositions go together" not in said(0.5, "robust")

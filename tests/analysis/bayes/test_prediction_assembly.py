@@ -184,6 +184,7 @@ def test_files_are_read_in_both_forms_and_in_that_of_an_export(tmp_path: Path) -
         ("model,mean\na,1\n", "no column game; it has model, mean"),
         ("model,game\na,b\n", "needs a column level"),
         ("model,game,level\na,b,much\n", "level must be a number, not 'much'"),
+        ("model,game,mean\na,b,1\n", "no column error; it has model, game, mean"),
     ):
         file.write_text(text, "utf-8")
         with pytest.raises(UsageError, match=said):

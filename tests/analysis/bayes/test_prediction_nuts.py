@@ -9,16 +9,18 @@ import pytest
 
 from labmates.analysis.bayes.posterior import difference
 from labmates.analysis.bayes.prediction import fit_prediction
+from labmates.analysis.bayes.prediction_density import Form
 from labmates.analysis.bayes.prediction_nuts import fit_nuts, fit_rows
 from labmates.errors import MissingExtraError
 from tests.analysis.bayes.test_prediction import small
 
 
 @pytest.mark.slow
-def test_nuts_on_the_collapsed_density_agrees_within_a_tenth_of_a_standard_deviation() -> None:
+@pytest.mark.parametrize("form", ["robust", "correlated"])
+def test_nuts_on_the_collapsed_density_agrees_within_a_tenth_of_a_standard_deviation(form: Form) -> None:
     data = small(models=20, rows=120, games=2)
-    ours = fit_prediction(data, "correlated", draws=8000)
-    theirs = fit_nuts(data, "correlated", warmup=300, draws=2500, chains=1)
+    ours = fit_prediction(data, form, draws=8000)
+    theirs = fit_nuts(data, form, warm_up=300, draws=1250, chains=2)
     assert max(difference(ours.posterior, theirs).values()) < 0.1
     assert theirs.diagnostics.r_hat is not None
     assert theirs.diagnostics.r_hat <= 1.01
@@ -28,7 +30,7 @@ def test_nuts_on_the_collapsed_density_agrees_within_a_tenth_of_a_standard_devia
 def test_the_model_of_rows_agrees_within_a_tenth_of_a_standard_deviation() -> None:
     data = small(models=20, rows=120, games=2)
     ours = fit_prediction(data, "robust", draws=8000)
-    theirs = fit_rows(data, "robust", warmup=400, draws=3000, chains=1)
+    theirs = fit_rows(data, "robust", warm_up=400, draws=1500, chains=2)
     assert max(difference(ours.posterior, theirs).values()) < 0.1
 
 

@@ -15,37 +15,28 @@ import numpy as np
 from labmates.analysis.bayes.cells import Cells
 from labmates.analysis.bayes.fit import DEVIATION, Fit
 from labmates.analysis.bayes.mixed import CELL, FAMILY, GAME, MODEL, RESIDUAL, SLOPES, MixedModel
-from labmates.analysis.bayes.posterior import Posterior, from_chains
+from labmates.analysis.bayes.nuts import check_numpyro, sample_model
+from labmates.analysis.bayes.posterior import Posterior
 from labmates.analysis.bayes.predictors import INTERCEPT
-from labmates.errors import MissingExtraError
 from labmates.games.base import Array
 
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-CHAINS, DRAWS, WARM_UP = 4, 1000, 600
+_SITES = ("coefficients", "deviations")
 
 
-def check_numpyro() -> None:
-    """Check that NumPyro is installed.
-
-    Raises
-    ------
-    MissingExtraError
-        If it is not.
-    """
-    try:
-        import numpyro  # noqa: F401
-    except ImportError as error:
-        raise MissingExtraError("the cross-check by NUTS", "analysis") from error
-
-
-def nuts(fit: Fit, *, draws: int = DRAWS, warm_up: int = WARM_UP, chains: int = CHAINS, seed: int = 0) -> Posterior:
+def fit_cells(fit: Fit, **how: Any) -> Posterior:
     """Return coefficients and standard deviations by NUTS on the collapsed density.
 
     It moves in the coordinates of the importance sampler's posterior, so that steps are of about the same size in each;
     where the chains end up does not depend on that.
+
+    Parameters
+    ----------
+    how
+        ``chains``, ``draws``, ``warm_up`` and ``seed``, see `labmates.analysis.bayes.nuts.sample_model`.
 
     Raises
     ------
@@ -53,48 +44,28 @@ def nuts(fit: Fit, *, draws: int = DRAWS, warm_up: int = WARM_UP, chains: int = 
         If NumPyro is not installed.
     """
     check_numpyro()
-    import jax.numpy as jnp
-
-    model = fit.model
-    width = model.width
+    width, many = fit.model.width, len(fit.model.deviations)
     ours = fit.posterior.draws[:, :width]
-    centre, factor = ours.mean(axis=0), np.linalg.cholesky(np.cov(ours.T) + 1e-14 * np.eye(width))
-    log_likelihood = _collapsed(model)
-    priors = model.priors
+    given = {"centre": ours.mean(axis=0), "factor": np.linalg.cholesky(np.cov(ours.T) + 1e-14 * np.eye(width))}
+    log_likelihood, priors = _collapsed(fit.model), fit.model.priors
 
-    def density() -> None:
+    def density(given: dict[str, Any]) -> None:
         import numpyro
         from numpyro import distributions as dist
 
         # A flat coordinate; the prior is put on the coefficients themselves.
         unit = numpyro.sample("unit", dist.ImproperUniform(dist.constraints.real_vector, (), (width,)))
-        coefficients = numpyro.deterministic("coefficients", jnp.asarray(centre) + jnp.asarray(factor) @ unit)
+        coefficients = numpyro.deterministic("coefficients", given["centre"] + given["factor"] @ unit)
         numpyro.factor("intercept", dist.Normal(priors.intercept_mean, priors.intercept_sd).log_prob(coefficients[0]))
         numpyro.factor("slopes", dist.Normal(0.0, priors.coefficient_sd).log_prob(coefficients[1:]).sum())
-        shape = [len(model.deviations)]
-        deviations = numpyro.sample("deviations", dist.HalfNormal(priors.component_sd).expand(shape).to_event(1))
+        deviations = numpyro.sample("deviations", dist.HalfNormal(priors.component_sd).expand([many]).to_event(1))
         numpyro.factor("likelihood", log_likelihood(coefficients, deviations))
 
-    start = np.quantile(fit.posterior.draws[:, -1 - len(model.deviations) : -1], 0.7, axis=0)
-    found, divergences, _ = run_nuts(
-        density, draws=draws, warm_up=warm_up, chains=chains, seed=seed, start={"deviations": start}
-    )
-    names = (INTERCEPT, *model.cells.names, *(DEVIATION + name for name in model.deviations))
-    return from_chains(
-        names, np.concatenate([found["coefficients"], found["deviations"]], axis=-1), divergences=divergences
-    )
+    start = {"deviations": np.quantile(fit.posterior.draws[:, -1 - many : -1], 0.7, axis=0)}
+    return sample_model(density, given, _names(fit.model), _SITES, start=start, **how)[0]
 
 
-def nuts_rows(
-    frame: pd.DataFrame,
-    outcome: str,
-    model: MixedModel,
-    *,
-    draws: int = DRAWS,
-    warm_up: int = WARM_UP,
-    chains: int = CHAINS,
-    seed: int = 0,
-) -> tuple[Posterior, int]:
+def fit_rows(frame: pd.DataFrame, outcome: str, model: MixedModel, **how: Any) -> tuple[Posterior, int]:
     """Return the posterior by NUTS on the plain form, which knows nothing of cells, and the number of gradients.
 
     It is there for comparison: each gradient takes all rows.
@@ -103,24 +74,23 @@ def nuts_rows(
     ----------
     frame
         One row per simulation, with the predictors (`labmates.analysis.bayes.prepare.Prepared.frame`).
+    how
+        As in `fit_cells`, and ``dense``: whether the mass matrix knows correlations, which is dear with many terms.
     """
     check_numpyro()
-    found, divergences, steps = run_nuts(
-        plain(frame, outcome, model), draws=draws, warm_up=warm_up, chains=chains, seed=seed, dense=False
-    )
-    names = (INTERCEPT, *model.cells.names, *(DEVIATION + name for name in model.deviations))
-    return from_chains(
-        names, np.concatenate([found["coefficients"], found["deviations"]], axis=-1), divergences=divergences
-    ), steps
+    density, given = plain(frame, outcome, model)
+    return sample_model(density, given, _names(model), _SITES, **{"dense": False, **how})
 
 
-def plain(frame: pd.DataFrame, outcome: str, model: MixedModel) -> Callable[[], None]:
-    """Return the model of rows in NumPyro, every random term a parameter of its own."""
+def _names(model: MixedModel) -> tuple[str, ...]:
+    return (INTERCEPT, *model.cells.names, *(DEVIATION + name for name in model.deviations))
+
+
+def plain(frame: pd.DataFrame, outcome: str, model: MixedModel) -> tuple[Callable[[Any], None], dict[str, Any]]:
+    """Return the model of rows in NumPyro, every random term a parameter of its own, and its data."""
     import jax.numpy as jnp
 
     cells, priors = model.cells, model.priors
-    design = jnp.asarray(np.column_stack([np.ones(len(frame)), frame[list(cells.names)]]))
-    values = jnp.asarray(frame[outcome].to_numpy(dtype=float))
     columns = {
         FAMILY: ["family"],
         GAME: ["model", "game"],
@@ -129,8 +99,14 @@ def plain(frame: pd.DataFrame, outcome: str, model: MixedModel) -> Callable[[], 
     groups = {
         name: frame.groupby(columns.get(name, ["model"]), sort=True).ngroup().to_numpy() for name in model.components
     }
+    given = {
+        "design": np.column_stack([np.ones(len(frame)), frame[list(cells.names)]]),
+        "values": frame[outcome].to_numpy(dtype=float),
+        "groups": groups,
+    }
+    sizes = {name: int(group.max()) + 1 for name, group in groups.items()}
 
-    def density() -> None:
+    def density(given: dict[str, Any]) -> None:
         import numpyro
         from numpyro import distributions as dist
 
@@ -139,45 +115,14 @@ def plain(frame: pd.DataFrame, outcome: str, model: MixedModel) -> Callable[[], 
         coefficients = numpyro.sample("coefficients", dist.Normal(mean, sd).to_event(1))
         shape = [len(model.deviations)]
         deviations = numpyro.sample("deviations", dist.HalfNormal(priors.component_sd).expand(shape).to_event(1))
-        fitted = design @ coefficients
-        for at, (name, group) in enumerate(groups.items(), 1):
-            unit = numpyro.sample(f"unit {name}", dist.Normal(0, 1).expand([int(group.max()) + 1]).to_event(1))
-            by = design[:, 1 + cells.names.index(name)] if name in SLOPES else 1.0
-            fitted = fitted + deviations[at] * unit[group] * by
-        numpyro.sample("rows", dist.Normal(fitted, deviations[0]), obs=values)
+        fitted = given["design"] @ coefficients
+        for at, (name, size) in enumerate(sizes.items(), 1):
+            unit = numpyro.sample(f"unit {name}", dist.Normal(0, 1).expand([size]).to_event(1))
+            by = given["design"][:, 1 + cells.names.index(name)] if name in SLOPES else 1.0
+            fitted = fitted + deviations[at] * unit[given["groups"][name]] * by
+        numpyro.sample("rows", dist.Normal(fitted, deviations[0]), obs=given["values"])
 
-    return density
-
-
-def run_nuts(
-    density: Callable[[], None],
-    *,
-    draws: int,
-    warm_up: int,
-    chains: int,
-    seed: int,
-    start: dict[str, Array] | None = None,
-    dense: bool = True,
-) -> tuple[dict[str, Array], int, int]:
-    """Return draws by name, shape ``(chains, draws, ...)``, the number of divergences, and that of gradients."""
-    import jax
-    from numpyro.infer import MCMC, NUTS, init_to_uniform, init_to_value
-
-    with jax.enable_x64(True):
-        strategy: Any = init_to_uniform(radius=1.0) if start is None else init_to_value(values=start)
-        kernel = NUTS(density, dense_mass=dense, target_accept_prob=0.9, init_strategy=strategy)
-        chain = MCMC(
-            kernel,
-            num_warmup=warm_up,
-            num_samples=draws,
-            num_chains=chains,
-            chain_method="vectorized",
-            progress_bar=False,
-        )
-        chain.run(jax.random.PRNGKey(seed), extra_fields=("diverging", "num_steps"))
-        found = {name: np.asarray(value) for name, value in chain.get_samples(group_by_chain=True).items()}
-        extra = chain.get_extra_fields()
-        return found, int(np.asarray(extra["diverging"]).sum()), int(np.asarray(extra["num_steps"]).sum())
+    return density, given
 
 
 def _collapsed(model: MixedModel) -> Callable[[Any, Any], Any]:
@@ -266,12 +211,3 @@ def _padded(cells: Cells) -> tuple[NDArray[np.intp], Array]:
     place = np.where(there, firsts[:, None] + at, 0)
     shape = (len(cells.models), len(cells.games), int(sizes.max()))
     return place.reshape(shape), there.reshape(shape).astype(float)
-
-
-def agree(ours: Posterior, theirs: Posterior) -> tuple[float, str]:
-    """Return by how many posterior standard deviations means differ at most, and for which parameter."""
-    from labmates.analysis.bayes.posterior import difference
-
-    found = difference(ours, theirs)
-    name = max(found, key=found.__getitem__)
-    return found[name], name

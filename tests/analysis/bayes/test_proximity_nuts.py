@@ -10,9 +10,11 @@ import pytest
 
 from labmates.analysis.bayes.cells import collapse
 from labmates.analysis.bayes.fit import fit
-from labmates.analysis.bayes.hamiltonian import _collapsed, agree, check_numpyro, nuts, nuts_rows
 from labmates.analysis.bayes.mixed import PAPER, MixedModel
+from labmates.analysis.bayes.nuts import check_numpyro
+from labmates.analysis.bayes.posterior import furthest
 from labmates.analysis.bayes.predictors import REFERENCE_GAME, with_predictors
+from labmates.analysis.bayes.proximity_nuts import _collapsed, fit_cells, fit_rows
 from labmates.analysis.bayes.simulate import CLUSTERED, simulated_cells, simulated_rows
 from labmates.errors import MissingExtraError
 from labmates.games.base import Array
@@ -58,14 +60,14 @@ def test_nuts_on_cells_and_on_rows_agree_with_importance_sampling() -> None:
     rows = with_predictors(simulated_rows(design, CLUSTERED, seed=4), REFERENCE_GAME)
     ours = fit(collapse(rows, "pareto_proximity", ["cot", "tom"]), "paper", draws=20_000)
 
-    by_cells = nuts(ours, draws=800, warm_up=300)
-    by_rows, gradients = nuts_rows(rows, "pareto_proximity", ours.model, draws=800, warm_up=300)
+    by_cells = fit_cells(ours, draws=1500, warm_up=500)
+    by_rows, gradients = fit_rows(rows, "pareto_proximity", ours.model, dense=True, draws=1500, warm_up=500)
 
     for found in (by_cells, by_rows):
         assert found.diagnostics.r_hat is not None
         assert found.diagnostics.r_hat <= 1.01
-        assert agree(ours.posterior, found)[0] <= 0.1
-    assert gradients > 3200
+        assert furthest(ours.posterior, found)[0] <= 0.1
+    assert gradients > 6000
 
 
 def test_without_numpyro_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
