@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,12 +19,34 @@ if TYPE_CHECKING:
     from labmates.analysis.bayes.prediction_sources import LeftOut, Level, Observation
     from labmates.models.roster import KnownModel
 
-F = TypeVar("F", bound=Callable[..., Any])
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
-def material_options(function: F) -> F:
-    """Add the options of `Material`, which the verb gets by their names."""
+@dataclass(frozen=True)
+class Asked:
+    """What was asked for with the options of `material_options`."""
+
+    games_file: Path | None
+    lab_file: Path | None
+    study: str | None
+    outcomes: tuple[str, ...]
+    judges: tuple[str, ...]
+    game_names: tuple[str, ...]
+    rosters: tuple[Path, ...]
+    no_benchmarks: bool
+    unit: Any
+    draws_seed: int
+    store: str | None
+
+
+def material_options(function: Callable[..., int]) -> Callable[..., int]:
+    """Add the options that say what to predict from, which the verb gets as `asked`, an `Asked`."""
+
+    @wraps(function)
+    def gathered(**values: Any) -> int:
+        asked = Asked(**{field.name: values.pop(field.name) for field in fields(Asked)})
+        return function(asked=asked, **values)
+
     parts = (
         click.option(
             "--games",
@@ -87,8 +110,8 @@ def material_options(function: F) -> F:
         store_option,
     )
     for part in reversed(parts):
-        function = part(function)
-    return function
+        gathered = part(gathered)
+    return gathered
 
 
 @dataclass(frozen=True)
@@ -117,20 +140,13 @@ class Material:
         return traits_of(dict.fromkeys(names), self.known)
 
 
-def read_material(
-    games_file: Path | None,
-    lab_file: Path | None,
-    study: str | None,
-    rosters: Sequence[Path],
-    store: str | None,
-    variant: Mapping[str, str],
-) -> Material:
+def read_material(asked: Asked, variant: Mapping[str, str]) -> Material:
     """Read profiles and lab runs from files, or where none is given from the store.
 
     Raises
     ------
     UsageError
-        If something is wrong with a file, or the store is not there.
+        If something is wrong with a file, or the store or the study is not there.
     """
     from labmates.analysis.bayes.prediction_sources import (
         levels_of_runs,
@@ -141,20 +157,24 @@ def read_material(
     from labmates.models.roster import read_roster
     from labmates.records.database import store_url
     from labmates.records.store import Store
+    from labmates.records.studies import study_record
 
-    known = tuple(model for path in rosters for model in read_roster(path))
+    games_file, lab_file, study = asked.games_file, asked.lab_file, asked.study
+    known = tuple(model for path in asked.rosters for model in read_roster(path))
     levels = read_levels(games_file) if games_file else []
     observations = read_observations(lab_file) if lab_file else []
     told = [f"profiles of {games_file}"] if games_file else []
     told += [f"lab runs of {lab_file}"] if lab_file else []
     left: list[LeftOut] = []
     if not (games_file and lab_file):
-        database = Store(store_url(store), must_exist=True)
+        database = Store(store_url(asked.store), must_exist=True)
         try:
             if not games_file:
                 levels, left = levels_of_runs(database.runs(kind="game"), variant)
                 told.insert(0, f"profiles of {database.shown_url}")
             if not lab_file:
+                if study is not None:
+                    study_record(database.database, study)
                 runs = database.runs(kind="science", study=study)
                 observations, more = observations_of_runs(database, runs)
                 left += more
@@ -170,7 +190,7 @@ def read_material(
     return Material(levels, observations, left, known, "; ".join(told))
 
 
-def outcomes_of(asked: Sequence[str]) -> tuple[str, ...]:
+def outcomes_of(asked: Asked) -> tuple[str, ...]:
     """Return the outcomes that are asked for, or all.
 
     Raises
@@ -180,13 +200,13 @@ def outcomes_of(asked: Sequence[str]) -> tuple[str, ...]:
     """
     from labmates.analysis.bayes.prediction_sources import OUTCOMES
 
-    for name in asked:
+    for name in asked.outcomes:
         if name not in OUTCOMES:
             raise unknown_name("outcome", name, OUTCOMES)
-    return tuple(dict.fromkeys(asked)) or OUTCOMES
+    return tuple(dict.fromkeys(asked.outcomes)) or OUTCOMES
 
 
-def choice_of(judges: Sequence[str], game_names: Sequence[str], no_benchmarks: bool, unit: Any) -> Choice:
+def choice_of(asked: Asked) -> Choice:
     """Return what of the material is to be analysed.
 
     Raises
@@ -198,7 +218,7 @@ def choice_of(judges: Sequence[str], game_names: Sequence[str], no_benchmarks: b
     from labmates.analysis.bayes.prediction_sources import OUTCOMES
 
     chosen: dict[str, str] = {}
-    for text in judges:
+    for text in asked.judges:
         outcome, equals, name = text.partition("=")
         if not equals:
             outcome, name = "", text
@@ -208,7 +228,7 @@ def choice_of(judges: Sequence[str], game_names: Sequence[str], no_benchmarks: b
         if outcome in chosen:
             raise UsageError(f"--judge: two judges for {outcome or 'all outcomes'}; scores are not mixed, choose one")
         chosen[outcome] = name
-    return Choice(chosen, tuple(dict.fromkeys(game_names)), not no_benchmarks, unit)
+    return Choice(chosen, tuple(dict.fromkeys(asked.game_names)), not asked.no_benchmarks, asked.unit)
 
 
 def print_left_out(left: Sequence[LeftOut]) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from labmates.cli.console import err, out, print_json
-from labmates.cli.predicting import choice_of, material_options, outcomes_of, print_left_out, read_material
+from labmates.cli.predicting import Asked, choice_of, material_options, outcomes_of, print_left_out, read_material
 from labmates.cli.tables import out_option, print_tables, write_files
 from labmates.errors import UsageError
 
@@ -46,17 +46,7 @@ FORMS = ("paper", "robust", "correlated")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 @out_option
 def prediction(
-    games_file: Path | None,
-    lab_file: Path | None,
-    study: str | None,
-    outcomes: tuple[str, ...],
-    judges: tuple[str, ...],
-    game_names: tuple[str, ...],
-    rosters: tuple[Path, ...],
-    no_benchmarks: bool,
-    unit: str | None,
-    draws_seed: int,
-    store: str | None,
+    asked: Asked,
     forms: tuple[Any, ...],
     variants: tuple[str, ...],
     draws: int,
@@ -79,8 +69,8 @@ def prediction(
 
     if plot is not None:
         check_figure(plot)
-    wanted, choice = outcomes_of(outcomes), choice_of(judges, game_names, no_benchmarks, unit)
-    material = read_material(games_file, lab_file, study, rosters, store, variants_of(variants))
+    wanted, choice = outcomes_of(asked), choice_of(asked)
+    material = read_material(asked, variants_of(variants))
     chosen = tuple(dict.fromkeys(forms)) or FORMS
     results = predict_outcomes(
         material.levels,
@@ -90,7 +80,7 @@ def prediction(
         forms=chosen,
         choice=choice,
         draws=draws,
-        seed=draws_seed,
+        seed=asked.draws_seed,
         check=check_nuts,
         watch=_watch if check_nuts and not as_json else None,
     )

@@ -14,6 +14,7 @@ from labmates.cli.common import store_option, verbose_option
 from labmates.cli.console import err, out, print_json
 from labmates.cli.options import flags_of, given, options_of
 from labmates.cli.run import execute, settings_of
+from labmates.cli.tables import out_option, write_files
 from labmates.errors import UsageError, explain
 from labmates.models.options import ModelOptions
 from labmates.workflows.game.condition import GameCondition
@@ -42,6 +43,7 @@ _FIXED = ("game", "model", "model_for", "rounds", "rules")
 )
 @click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), help="Draw it to a file: png, svg or pdf.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per model and nothing else.")
+@out_option
 @store_option
 @verbose_option
 def profile(
@@ -52,6 +54,7 @@ def profile(
     baselines: int,
     plot: Path | None,
     as_json: bool,
+    files: tuple[Path, ...],
     store: str | None,
     **values: Any,
 ) -> int:
@@ -63,6 +66,7 @@ def profile(
     """
     from labmates.analysis.figures import check_figure, save_figure
     from labmates.analysis.profile_figures import profile_figure
+    from labmates.analysis.profiles import profiles_table
     from labmates.records.database import store_url
     from labmates.records.store import Store
     from labmates.studies.profiling import BASELINES
@@ -90,6 +94,8 @@ def profile(
             _print_one(one, player.games)
         if beside:
             _print_beside([*found, *beside])
+    if found:
+        write_files([profiles_table(found)], files)
     if plot is not None and found:
         plays = {name: _references(game) for name, game in player.games.items()}
         save_figure(profile_figure(found, beside, plays), plot)

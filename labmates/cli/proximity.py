@@ -103,7 +103,7 @@ def proximity(
         _print(report)
     write_files(tables, files)
     if plot is not None:
-        from labmates.analysis.bayes.forest import forest_figure
+        from labmates.analysis.bayes.proximity_figures import forest_figure
 
         save_figure(forest_figure(report), plot)
         err().print(f"Drawn to {plot}", markup=False)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,9 +11,18 @@ import click
 from labmates.cli.common import verbose_option
 from labmates.cli.console import out, print_json
 from labmates.cli.options import options_of
-from labmates.cli.predicting import Material, choice_of, material_options, outcomes_of, print_left_out, read_material
+from labmates.cli.predicting import (
+    Asked,
+    Material,
+    choice_of,
+    material_options,
+    outcomes_of,
+    print_left_out,
+    read_material,
+)
 from labmates.cli.profile import Player
 from labmates.errors import UsageError
+from labmates.models.names import parse_model
 from labmates.models.options import ModelOptions
 from labmates.workflows.game.condition import GameCondition
 
@@ -49,17 +57,7 @@ def screen(
     stored: bool,
     form: Any,
     as_json: bool,
-    games_file: Path | None,
-    lab_file: Path | None,
-    study: str | None,
-    outcomes: tuple[str, ...],
-    judges: tuple[str, ...],
-    game_names: tuple[str, ...],
-    rosters: tuple[Path, ...],
-    no_benchmarks: bool,
-    unit: str | None,
-    draws_seed: int,
-    store: str | None,
+    asked: Asked,
     **values: Any,
 ) -> int:
     """Predict how models would do in the lab from how they play the behavioural games.
@@ -71,12 +69,15 @@ def screen(
     """
     from labmates.analysis.bayes.prediction_sources import USUAL
 
-    wanted, choice = outcomes_of(outcomes), choice_of(judges, game_names, no_benchmarks, unit)
+    if asked.games_file is None and not stored:
+        for model in models:
+            parse_model(model)
+    wanted, choice = outcomes_of(asked), choice_of(asked)
     variant = {name: str(values[name]) for name in USUAL if values.get(name) is not None}
-    material = read_material(games_file, lab_file, study, rosters, store, variant)
-    screening = _Screening(material, wanted, choice, form, draws_seed)
+    material = read_material(asked, variant)
+    screening = _Screening(material, wanted, choice, form, asked.draws_seed)
     screening.check()
-    profiles = _Profiles(material, games_file is not None, stored, screening.games(), seed, simulations, store, values)
+    profiles = _Profiles(material, asked, stored, screening.games(), seed, simulations, values)
     worst = 0
     for model in dict.fromkeys(models):
         code, levels, cost = profiles.of(model)
@@ -215,18 +216,16 @@ class _Profiles:
     def __init__(
         self,
         material: Material,
-        from_file: bool,
+        asked: Asked,
         stored: bool,
         games: Sequence[str],
         seed: int,
         simulations: int,
-        store: str | None,
         values: dict[str, Any],
     ) -> None:
         self._material = material
-        self._from_file = from_file
+        self._asked = asked
         self._stored = stored
-        self._store = store
         self._simulations = simulations
         self._player: Callable[[], Player] = lambda: Player(games, seed, values)
 
@@ -239,7 +238,7 @@ class _Profiles:
             If nothing is to be played, and there is no profile.
         """
         mine = [level for level in self._material.levels if level.model == model]
-        if self._stored or (self._from_file and mine):
+        if self._stored or (self._asked.games_file and mine):
             if not mine:
                 raise UsageError(
                     f"there is no profile of {model} ({self._material.told}); without --stored it is taken"
@@ -253,7 +252,7 @@ class _Profiles:
         from labmates.records.database import store_url
         from labmates.records.store import Store
 
-        database = Store(store_url(self._store))
+        database = Store(store_url(self._asked.store))
         try:
             code, found = self._player().play(database, [model], self._simulations)
         finally:

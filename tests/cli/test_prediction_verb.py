@@ -158,6 +158,12 @@ def test_scripted_players_of_a_store_are_analysed_and_one_that_was_never_in_the_
     assert "0 models have both a profile and scored lab runs; 4 are needed at the very least. Left out:" in missing.err
     assert "scripted:defect: its size and benchmark scores are not known (--roster adds them" in missing.err
     assert "ended" not in missing.err, "nothing is played for a study that can't predict"
+    nowhere = labmates("analyze", "prediction", *GAMES, "--study", "pilot")
+    assert nowhere.code == 2
+    assert "unknown study 'pilot'" in nowhere.err
+    nobody = labmates("screen", "scripted:nobody", *GAMES)
+    assert nobody.code == 2
+    assert "unknown scripted baseline 'nobody'" in nobody.err
 
 
 @pytest.mark.parametrize(

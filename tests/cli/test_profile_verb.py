@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from labmates.analysis.bayes.prediction_sources import read_levels
 from labmates.models.scripted.base import Draft, Heard
 from labmates.records.store import Store
 from tests.cli.conftest import Labmates
@@ -62,8 +63,11 @@ def test_a_profile_is_taken_reused_and_topped_up(labmates: Labmates) -> None:
     assert "4 → " not in first.out.replace("0 → 4", "")
     assert (Path(labmates.folder) / "plots" / "p.svg").read_bytes().startswith(b"<?xml")
     assert "4 of 4" in first.err or first.err.count("completed") == 4
-    again = labmates("profile", "scripted:random", *QUICK, "--simulations", "2", "--json")
-    assert again.err == ""
+    again = labmates("profile", "scripted:random", *QUICK, "--simulations", "2", "--json", "--out", "profile.csv")
+    assert again.err == "Written to profile.csv\n"
+    levels = [game["level"] for game in again.records[0]["games"]]
+    read = [(one.mean, one.error, one.simulations) for one in read_levels(labmates.folder / "profile.csv")]
+    assert read == [(one["value"], one["error"], 2) for one in levels]
     more = labmates("profile", "scripted:random", *QUICK, "--simulations", "3", "--json")
     assert more.err.count("completed") == 2
     [before], [after] = again.records, more.records

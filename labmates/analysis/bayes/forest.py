@@ -1,61 +1,44 @@
-"""The figure of a regression of proximity: coefficients with their intervals, specifications beside each other."""
+"""Rows of a forest plot: posterior means with their 95 % intervals, fits of the same thing beside each other."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from labmates.analysis.bayes.posterior import Summary
-from labmates.analysis.bayes.predictors import GAME_PREFIX, label
-from labmates.analysis.bayes.proximity import ProximityReport
-from labmates.analysis.figures import COLOURS, GREY, MARKERS, new_figure
+from labmates.analysis.figures import COLOURS, MARKERS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+
+_SPREAD = 0.4
+"""How much of a row's height the fits in it may take."""
 
 
-def forest_figure(report: ProximityReport) -> Figure:
-    """Draw posterior means and 95 % intervals of coefficients, games in a part of their own with a wider scale."""
-    names = report.prepared.cells.names
-    others = [name for name in names if not name.startswith(GAME_PREFIX)]
-    games = [name for name in names if name.startswith(GAME_PREFIX)]
-    parts = [
-        (part, title)
-        for part, title in (
-            (others, "Models, prompts and groups"),
-            (games, f"Games, compared with {report.prepared.reference}"),
-        )
-        if part
-    ]
-    heights = [len(part) + 0.8 for part, _ in parts]
-    figure, axes = new_figure(6.8, 1.5 + 0.42 * sum(heights), rows=max(len(parts), 1), height_ratios=heights or None)
-    for one, (part, title) in zip(axes, parts, strict=False):
-        _part(one, report, part, title)
-    side = report.prepared.outcome
-    axes[-1].set_xlabel(f"effect on {side} proximity\n← nearer to the optimum      nearer to the equilibrium →")
-    handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper right", ncols=len(labels), frameon=False, fontsize=8)
-    return figure
+def draw_estimates(
+    axes: Axes, rows: Sequence[float], found: Sequence[Summary], number: int, many: int, label: str
+) -> None:
+    """Draw one fit's estimates, each in its row.
 
-
-def _part(axes: Axes, report: ProximityReport, names: list[str], title: str) -> None:
-    many = len(report.fits)
-    axes.axvline(0, color=GREY, linewidth=0.9)
-    for place, one in enumerate(report.fits):
-        offset = 0.0 if many == 1 else 0.3 * (place / (many - 1) - 0.5)
-        found: list[Summary] = [one.posterior.summaries[name] for name in names]
-        axes.errorbar(
-            [each.mean for each in found],
-            [at + offset for at in range(len(names))],
-            xerr=[[each.mean - each.low for each in found], [each.high - each.mean for each in found]],
-            fmt=MARKERS[place],
-            color=COLOURS[place],
-            markerfacecolor=COLOURS[place] if place else "white",
-            label=f"{one.specification} (95 % interval)",
-            markersize=5.5,
-            capsize=2.5,
-            linewidth=1.3,
-        )
-    axes.set_yticks(range(len(names)), [label(name) for name in names])
-    axes.set_ylim(len(names) - 0.5, -0.5)
-    axes.set_title(title, loc="left", fontsize=9)
+    Parameters
+    ----------
+    rows
+        Their places on the vertical axis, which grows downwards.
+    number, many
+        Which of how many fits this is.
+    """
+    shift = 0.0 if many == 1 else _SPREAD * (number / (many - 1) - 0.5)
+    axes.errorbar(
+        [one.mean for one in found],
+        np.asarray(rows, float) + shift,
+        xerr=[[one.mean - one.low for one in found], [one.high - one.mean for one in found]],
+        fmt=MARKERS[number],
+        color=COLOURS[number],
+        markerfacecolor=COLOURS[number] if number else "white",
+        label=label,
+        markersize=5,
+        capsize=2.5,
+        linewidth=1.2,
+    )

@@ -169,7 +169,7 @@ def read_levels(path: Path) -> list[Level]:
     """Read how models play: columns ``model``, ``game`` and ``level``, a row per simulation.
 
     Or a row per model and game: ``model``, ``game``, ``mean``, ``error`` (the standard error), and ``simulations``.
-    Columns as the verb ``labmates study export`` names them will do.
+    What the verbs ``labmates study export`` and ``labmates profile --out`` write will do.
 
     Raises
     ------
@@ -177,13 +177,14 @@ def read_levels(path: Path) -> list[Level]:
         If the file can't be read, or lacks a column or a number.
     """
     rows = _read(path, ("model", "game"))
-    if "mean" in rows[0]:
+    mean_name, error_name = ("level", "level_error") if "level_error" in rows[0] else ("mean", "error")
+    if mean_name in rows[0]:
         return [
             Level(
                 row["model"],
                 row["game"],
-                _number(path, row, "mean"),
-                _number(path, row, "error"),
+                _number(path, row, mean_name),
+                None if row.get(error_name) == "" else _number(path, row, error_name),
                 int(_number(path, row, "simulations")) if row.get("simulations") else 0,
             )
             for row in rows
