@@ -20,15 +20,15 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recorded]:
     found.store.close()
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def site(recorded: Recorded) -> Iterator[Site]:
     """The viewer of that store."""
     with served(recorded.store, once="good-once") as found:
         yield found
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """A browser for the tests of this folder: while it is open, those of another could run no event loop."""
+    """A browser for the tests of a module: while it is open, no others could run an event loop."""
     with chromium() as opened:
         yield opened
