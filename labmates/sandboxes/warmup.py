@@ -99,11 +99,12 @@ def _prepare(folder: Path) -> bool:
     command = [str(this_interpreter().executable), *FLAGS, "-c", wanted]
     _LOGGER.info("preparing Python for sandboxes in %s, once; this takes some seconds", folder)
     done = subprocess.run(command, env=environment, cwd=made, capture_output=True, check=False)  # noqa: S603
-    try:
-        if done.returncode == 0:
+    if done.returncode == 0:
+        try:
             made.rename(folder)
-    except OSError:
-        pass  # another process was faster
+        except OSError as error:
+            if not folder.is_dir():  # else another process was faster
+                _LOGGER.warning("what was prepared for sandboxes can't be kept: %s", error)
     remove_folder(made)
     return folder.is_dir()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,12 +30,10 @@ LOOKS: dict[str, dict[str, Any]] = {
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    from playwright.sync_api import sync_playwright
+    from tests.support.browser import chromium
 
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
-        yield browser
-        browser.close()
+    with chromium() as opened:
+        yield opened
 
 
 @pytest.fixture(scope="module")
@@ -57,15 +56,29 @@ def populations_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_report_opens_without_requests_errors_or_serious_findings(
     browser: Browser, page_path: Path, look: str
 ) -> None:
-    opens_well(browser, page_path, look, pictures=3)
+    assert seen(browser, page_path, look) == Seen(pictures=3)
 
 
 def test_a_report_of_self_play_and_evolution_opens_so_too(browser: Browser, populations_path: Path) -> None:
     # Three metrics of self-play by model and condition, its curves, and the one condition of evolution.
-    opens_well(browser, populations_path, "phone", pictures=5)
+    assert seen(browser, populations_path, "phone") == Seen(pictures=5)
 
 
-def opens_well(browser: Browser, page_path: Path, look: str, *, pictures: int) -> None:
+@dataclass(frozen=True)
+class Seen:
+    """What a page is like; without a fault, but for the number of its pictures."""
+
+    pictures: int
+    asked: tuple[str, ...] = ()
+    said: tuple[str, ...] = ()
+    shown: bool = True
+    fits: bool = True
+    styled: bool = True
+    serious: tuple[tuple[str, str], ...] = ()
+
+
+def seen(browser: Browser, page_path: Path, look: str) -> Seen:
+    """Open a page, and tell what it asks for beside itself, what it complains of, and what axe finds."""
     from axe_playwright_python.sync_playwright import Axe
 
     context = browser.new_context(**LOOKS[look])
@@ -76,16 +89,18 @@ def opens_well(browser: Browser, page_path: Path, look: str, *, pictures: int) -
     page.on("console", lambda message: said.append(message.text))
     page.on("pageerror", lambda error: said.append(str(error)))
     page.goto(page_path.as_uri())
-    assert [url for url in asked if not url.startswith("data:")] == [page_path.as_uri()]
-    assert said == []
-    # Pictures are shown, and the page is as wide as the screen.
-    assert page.evaluate("[...document.images].every(one => one.complete && one.naturalWidth > 100)")
-    assert page.evaluate("document.images.length") == pictures
-    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
-    assert page.evaluate("getComputedStyle(document.body).maxWidth") != "none"
     found = Axe().run(page).response["violations"]
-    assert [(one["id"], one["impact"]) for one in found if one["impact"] in ("serious", "critical")] == []
+    told = Seen(
+        pictures=page.evaluate("document.images.length"),
+        asked=tuple(url for url in asked if url != page_path.as_uri() and not url.startswith("data:")),
+        said=tuple(said),
+        shown=page.evaluate("[...document.images].every(one => one.complete && one.naturalWidth > 100)"),
+        fits=page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"),
+        styled=page.evaluate("getComputedStyle(document.body).maxWidth") != "none",
+        serious=tuple((one["id"], one["impact"]) for one in found if one["impact"] in ("serious", "critical")),
+    )
     context.close()
+    return told
 
 
 def test_a_report_can_be_printed_and_read_by_its_structure(browser: Browser, page_path: Path) -> None:

@@ -25,12 +25,7 @@ _SITES = (INTERCEPT, "effect", "controls", "columns", NOISE, BETWEEN, "mu", "spr
 
 
 def fit_nuts(data: PredictionData, form: Form = "robust", **how: Any) -> Posterior:
-    """Sample the collapsed density by NUTS; parameters as those of `fit_prediction`.
-
-    Parameters
-    ----------
-    how
-        ``chains``, ``draws``, ``warm_up`` and ``seed``, see `labmates.analysis.bayes.nuts.sample_model`.
+    """Sample the collapsed density by NUTS; parameters as those of `fit_prediction` and of `nuts.sample_model`.
 
     Raises
     ------

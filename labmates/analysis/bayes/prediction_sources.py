@@ -168,7 +168,8 @@ def observations_of_runs(store: Store, runs: Iterable[RunRecord]) -> tuple[list[
 def read_levels(path: Path) -> list[Level]:
     """Read how models play: columns ``model``, ``game`` and ``level``, a row per simulation.
 
-    Or a row per model and game: ``model``, ``game``, ``mean``, ``error`` (the standard error), and ``simulations``.
+    Or a row per model and game: ``model``, ``game``, ``mean``, ``error`` (the standard error), ``simulations``, and
+    optionally ``failed_rate``.
     What the verbs ``labmates study export`` and ``labmates profile --out`` write will do.
 
     Raises
@@ -186,6 +187,7 @@ def read_levels(path: Path) -> list[Level]:
                 _number(path, row, mean_name),
                 None if row.get(error_name) == "" else _number(path, row, error_name),
                 int(_number(path, row, "simulations")) if row.get("simulations") else 0,
+                _number(path, row, "failed_rate") if row.get("failed_rate") else 0.0,
             )
             for row in rows
         ]

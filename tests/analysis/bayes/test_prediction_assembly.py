@@ -174,8 +174,8 @@ def test_files_are_read_in_both_forms_and_in_that_of_an_export(tmp_path: Path) -
     assert (one.value, one.error, one.simulations) == (2.0, 1.0, 2)
     file.write_text("model,game,mean,error,simulations\na,o-ring,2,0.5,20\n", "utf-8")
     assert read_levels(file) == [Level("a", "o-ring", 2.0, 0.5, 20)]
-    file.write_text("model,game,level,level_error,simulations\na,o-ring,2,0.5,20\na,common-pool,3,,1\n", "utf-8")
-    assert read_levels(file) == [Level("a", "o-ring", 2.0, 0.5, 20), Level("a", "common-pool", 3.0, None, 1)]
+    file.write_text("model,game,level,level_error,simulations,failed_rate\na,b,2,0.5,20,0.3\na,c,3,,1,\n", "utf-8")
+    assert read_levels(file) == [Level("a", "b", 2.0, 0.5, 20, 0.3), Level("a", "c", 3.0, None, 1)]
     lab_file = tmp_path / "l.csv"
     lab_file.write_text("model,condition.task,scores.rubric:openai:j.accuracy,accuracy\na,ecology,0.5,\n", "utf-8")
     [run] = read_observations(lab_file)
