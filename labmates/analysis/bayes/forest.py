@@ -13,8 +13,8 @@ from labmates.analysis.figures import COLOURS, MARKERS
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_SPREAD = 0.4
-"""How much of a row's height the fits in it may take."""
+_STEP = 0.24
+"""How far apart fits stand, of a row's height."""
 
 
 def draw_estimates(
@@ -29,10 +29,9 @@ def draw_estimates(
     number, many
         Which of how many fits this is.
     """
-    shift = 0.0 if many == 1 else _SPREAD * (number / (many - 1) - 0.5)
     axes.errorbar(
         [one.mean for one in found],
-        np.asarray(rows, float) + shift,
+        np.asarray(rows, float) + _STEP * (number - (many - 1) / 2),
         xerr=[[one.mean - one.low for one in found], [one.high - one.mean for one in found]],
         fmt=MARKERS[number],
         color=COLOURS[number],
