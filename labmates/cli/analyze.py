@@ -64,16 +64,12 @@ def agreement(
     """
     from labmates.analysis.agreement import agreement as compute
     from labmates.analysis.agreement import agreement_table, ratings_frame
-    from labmates.records.database import store_url
     from labmates.records.store import Store
     from labmates.studies.select import select_runs
 
-    database = Store(store_url(store), must_exist=True)
-    try:
+    with Store(store, must_exist=True) as database:
         runs = select_runs(database, run_ids, study=study, kind=kind, task=task)
         found = compute(ratings_frame(database, runs))
-    finally:
-        database.close()
     if not found:
         raise UsageError(f"no metric of these {len(runs)} runs has scores of two judges; add some with labmates judge")
     table = agreement_table(found)

@@ -59,21 +59,17 @@ def convergence(
     from labmates.analysis.convergence import convergence as compute
     from labmates.analysis.figures import check_figure, save_figure
     from labmates.analysis.profile_figures import convergence_figure
-    from labmates.records.database import store_url
     from labmates.records.store import Store
     from labmates.studies.select import select_runs
 
     if plot is not None:
         check_figure(plot)
-    database = Store(store_url(store), must_exist=True)
-    try:
+    with Store(store, must_exist=True) as database:
         runs = [
             run
             for run in select_runs(database, kind="game", study=study)
             if (not games or run.condition["game"] in games) and (not models or set(run.models) <= set(models))
         ]
-    finally:
-        database.close()
     found = compute(
         runs,
         metrics=tuple(dict.fromkeys(metrics)) or METRICS,

@@ -66,7 +66,6 @@ def dilemmas(
     """
     from labmates.analysis import dilemma_frames
     from labmates.analysis.tables import Table
-    from labmates.records.database import store_url
     from labmates.records.store import Store
     from labmates.studies.cross_plays import cross_plays
 
@@ -74,11 +73,8 @@ def dilemmas(
         from labmates.analysis.figures import check_figure
 
         check_figure(plots / f"figure.{format_}")
-    database = Store(store_url(store), must_exist=True)
-    try:
+    with Store(store, must_exist=True) as database:
         plays = cross_plays(database, run_ids, study=study)
-    finally:
-        database.close()
     frames: dict[str, pd.DataFrame] = {}
     for name in tables or TABLES:
         frame: Callable[[Sequence[CrossPlay]], pd.DataFrame] = getattr(dilemma_frames, f"{name}_frame")

@@ -245,15 +245,14 @@ def selfplay(
     from labmates.analysis.figures import check_figure, save_figure
     from labmates.analysis.population_figures import selfplay_figure
     from labmates.analysis.populations import curves_of, mixed, mixtures_table
+    from labmates.records.store import Store
     from labmates.workflows.selfplay.condition import SelfplayCondition
 
     if plot is not None:
         check_figure(plot)
-    database, runs = _runs(store, run_ids, "selfplay")
-    try:
+    with Store(store, must_exist=True) as database:
+        runs = _completed(database, run_ids, "selfplay")
         found = [mixed(database, run) for run in runs]
-    finally:
-        database.close()
     write_files([mixtures_table(found)], files)
     for run, one in zip(runs, found, strict=True):
         if as_json:
@@ -290,15 +289,14 @@ def evolution(
     from labmates.analysis.figures import check_figure, save_figure
     from labmates.analysis.population_figures import evolution_figure
     from labmates.analysis.populations import evolved, gene_shares, winners_table
+    from labmates.records.store import Store
 
     if plot is not None:
         check_figure(plot)
-    database, runs = _runs(store, run_ids, "evolution")
-    try:
+    with Store(store, must_exist=True) as database:
+        runs = _completed(database, run_ids, "evolution")
         found = evolved(database, runs)
         shares = gene_shares(database, runs[0]) if plot is not None else []
-    finally:
-        database.close()
     write_files([winners_table(found)], files)
     for one in found:
         if as_json:
@@ -321,22 +319,15 @@ def evolution(
     return 0
 
 
-def _runs(store: str | None, run_ids: tuple[str, ...], kind: str) -> tuple[Store, list[RunRecord]]:
+def _completed(store: Store, run_ids: tuple[str, ...], kind: str) -> list[RunRecord]:
     """Return the completed runs of a kind: the named ones, or all."""
-    from labmates.records.database import store_url
-    from labmates.records.store import Store
     from labmates.studies.select import select_runs
 
-    database = Store(store_url(store), must_exist=True)
-    try:
-        found = select_runs(database, run_ids, study=None, kind=kind, task=None)
-        other = next((run for run in found if run.kind != kind), None)
-        if other is not None:
-            raise UsageError(f"the run '{other.id}' is of the kind {other.kind}, not {kind}")
-        ended = [run for run in found if run.status == "completed"]
-        if not ended:
-            raise UsageError(f"the store has no completed run of the kind {kind}; make some with: labmates run {kind}")
-    except BaseException:
-        database.close()
-        raise
-    return database, ended
+    found = select_runs(store, run_ids, study=None, kind=kind, task=None)
+    other = next((run for run in found if run.kind != kind), None)
+    if other is not None:
+        raise UsageError(f"the run '{other.id}' is of the kind {other.kind}, not {kind}")
+    ended = [run for run in found if run.status == "completed"]
+    if not ended:
+        raise UsageError(f"the store has no completed run of the kind {kind}; make some with: labmates run {kind}")
+    return ended

@@ -155,7 +155,6 @@ def read_material(asked: Asked, variant: Mapping[str, str]) -> Material:
         read_observations,
     )
     from labmates.models.roster import read_roster
-    from labmates.records.database import store_url
     from labmates.records.store import Store
     from labmates.records.studies import study_record
 
@@ -167,8 +166,7 @@ def read_material(asked: Asked, variant: Mapping[str, str]) -> Material:
     told += [f"lab runs of {lab_file}"] if lab_file else []
     left: list[LeftOut] = []
     if not (games_file and lab_file):
-        database = Store(store_url(asked.store), must_exist=True)
-        try:
+        with Store(asked.store, must_exist=True) as database:
             if not games_file:
                 levels, left = levels_of_runs(database.runs(kind="game"), variant)
                 told.insert(0, f"profiles of {database.shown_url}")
@@ -185,8 +183,6 @@ def read_material(asked: Asked, variant: Mapping[str, str]) -> Material:
                         + (f" in the study '{study}'" if study else "")
                         + "; make some with labmates run science or labmates study run"
                     )
-        finally:
-            database.close()
     return Material(levels, observations, left, known, "; ".join(told))
 
 

@@ -67,7 +67,6 @@ def profile(
     from labmates.analysis.figures import check_figure, save_figure
     from labmates.analysis.profile_figures import profile_figure
     from labmates.analysis.profiles import profiles_table
-    from labmates.records.database import store_url
     from labmates.records.store import Store
     from labmates.studies.profiling import BASELINES
 
@@ -75,15 +74,12 @@ def profile(
         check_figure(plot)
     player = Player(games, seed, values)
     others = [name for one in BASELINES if (name := f"scripted:{one}") not in models]
-    database = Store(store_url(store))
-    try:
+    with Store(store) as database:
         code, found = player.play(database, list(dict.fromkeys(models)), simulations)
         beside: list[Profile] = []
         if code != 130 and baselines and (plot is not None or not as_json):
             other_code, beside = player.play(database, others, baselines)
             code = max(code, other_code)
-    finally:
-        database.close()
     if code == 130:
         return code
     if as_json:

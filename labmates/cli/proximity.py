@@ -113,18 +113,14 @@ def proximity(
 def _observations(study: str | None, data: Path | None, roster_file: Path | None, store: str | None) -> Observations:
     from labmates.analysis.bayes.observations import observations_of_csv, observations_of_runs, read_roster
     from labmates.models.roster import roster
-    from labmates.records.database import store_url
     from labmates.records.store import Store
     from labmates.studies.select import select_runs
 
     known = [*roster(), *(read_roster(roster_file) if roster_file else ())]
     if data is not None:
         return observations_of_csv(data, known)
-    database = Store(store_url(store), must_exist=True)
-    try:
+    with Store(store, must_exist=True) as database:
         return observations_of_runs(select_runs(database, kind="game", study=study), known)
-    finally:
-        database.close()
 
 
 def _print(report: ProximityReport) -> None:

@@ -83,13 +83,9 @@ def _cells(
         if run_ids or study:
             raise UsageError("rate a file of payoffs or runs, not both")
         return read_cells(payoffs)
-    from labmates.records.database import store_url
     from labmates.records.store import Store
     from labmates.studies.cross_plays import cross_plays
 
-    database = Store(store_url(store), must_exist=True)
-    try:
+    with Store(store, must_exist=True) as database:
         plays = cross_plays(database, run_ids, study=study)
-    finally:
-        database.close()
     return [play.cell("sampled" if use == "sampled" else "expected") for play in plays]

@@ -40,7 +40,6 @@ def reasons(
     analyze dilemmas --table reasons
     """
     from labmates.models.names import parse_model
-    from labmates.records.database import store_url
     from labmates.records.store import Store
     from labmates.studies.cross_plays import ended_cross_plays
     from labmates.studies.reasons import label_reasons
@@ -54,12 +53,9 @@ def reasons(
     def watch(run: RunRecord, done: int, whole: int) -> None:
         notify(f"run {run.id}: {done} of {whole} choices")
 
-    database = Store(store_url(store), must_exist=True)
-    try:
+    with Store(store, must_exist=True) as database:
         runs = ended_cross_plays(database, run_ids, study=study)
         added = run_until_stopped(label_reasons(database, runs, model, options, most=most, watch=watch, notify=notify))
-    finally:
-        database.close()
     if added is None:
         notify("Interrupted. What is labelled is kept; the same command goes on with the rest.")
         return 130

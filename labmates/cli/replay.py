@@ -35,18 +35,14 @@ def replay(run_id: str, sandbox: str | None, as_json: bool, store: str | None) -
     no model score again. Left out are scores of models and those that were added later. The exit code is 0 if all is
     the same, else 1.
     """
-    from labmates.records.database import store_url
     from labmates.records.store import Store
     from labmates.studies.replay import replay as execute
 
     def notify(text: str) -> None:
         err().print(clean(text), markup=False)
 
-    database = Store(store_url(store), must_exist=True)
-    try:
+    with Store(store, must_exist=True) as database:
         found = run_until_stopped(execute(database, database.run(run_id), sandbox=sandbox, notify=notify))
-    finally:
-        database.close()
     if found is None:
         return 130
     if as_json:

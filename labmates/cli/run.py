@@ -69,7 +69,6 @@ def _command(kind: str) -> click.Command:
         store: str | None, replicates: int, seed: int, resume: str | None, as_json: bool, **values: Any
     ) -> int:
         from labmates.api import make_condition
-        from labmates.records.database import store_url
         from labmates.records.store import Store
         from labmates.studies.runs import new_runs, stopped_run
 
@@ -83,16 +82,13 @@ def _command(kind: str) -> click.Command:
             wanted = make_condition(kind, asked, flags_of(condition))
             wanted.check()
             settings = settings_of(values, {})
-        database = Store(store_url(store), must_exist=resume is not None)
-        try:
+        with Store(store, must_exist=resume is not None) as database:
             if resume is None:
                 runs = new_runs(wanted, seed=seed, replicates=replicates, settings=settings)
                 return execute(database, runs, settings, as_json=as_json)
             stopped = stopped_run(database, resume)
             _same(stopped, kind, condition, asked)
             return execute(database, [stopped], settings_of(values, stopped.settings), as_json=as_json)
-        finally:
-            database.close()
 
     command = click.command(name=kind, help=condition.__doc__, epilog=EXAMPLES.get(kind))(callback)
     own = [*options_of(condition), *options_of(ModelOptions), *options_of(RunSettings, leave_out=useless(kind))]

@@ -249,14 +249,10 @@ class _Profiles:
     def _played(self, model: str) -> tuple[int, list[Level], dict[str, Any]]:
         from labmates.analysis.bayes.prediction_sources import Level
         from labmates.budgets.money import format_dollars
-        from labmates.records.database import store_url
         from labmates.records.store import Store
 
-        database = Store(store_url(self._asked.store))
-        try:
+        with Store(self._asked.store) as database:
             code, found = self._player().play(database, [model], self._simulations)
-        finally:
-            database.close()
         games = [game for profile in found for game in profile.games]
         levels = [
             Level(model, one.game, one.level.value, one.level.error, one.level.simulations, one.failed_rate)

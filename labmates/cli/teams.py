@@ -54,19 +54,15 @@ def teams(
     together. Every seating must have been played; --plan prints a study for that.
     """
     from labmates.analysis.teams import rate_teams, teams_table
-    from labmates.records.database import store_url
     from labmates.records.store import Store
     from labmates.studies.seatings import seat_games
     from labmates.studies.select import select_runs
 
     if plan:
         return _print_plan(models, task)
-    database = Store(store_url(store), must_exist=True)
-    try:
+    with Store(store, must_exist=True) as database:
         runs = select_runs(database, run_ids, study=study, kind=None if run_ids else "science", task=task)
         games = seat_games(database, runs, metric=metric, judge=judge, models=models)
-    finally:
-        database.close()
     whole = [game for game in games if len(game.models) > 1 and not game.missing()]
     if not whole:
         raise UsageError(_missing(games))

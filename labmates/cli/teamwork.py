@@ -49,16 +49,12 @@ def teamwork(
     """
     from labmates.analysis.teamwork import judged_runs, teamwork_table
     from labmates.analysis.teamwork import teamwork as compute
-    from labmates.records.database import store_url
     from labmates.records.store import Store
     from labmates.studies.select import select_runs
 
-    database = Store(store_url(store), must_exist=True)
-    try:
+    with Store(store, must_exist=True) as database:
         runs = _with_twins(select_runs(database, run_ids, study=study, kind=kind, task=task))
         found = compute(judged_runs(database, runs))
-    finally:
-        database.close()
     missing = list(_missing(found, runs, store))
     if found.contrasts:
         write_files([teamwork_table(found)], files)

@@ -57,18 +57,14 @@ def tournament(
     from labmates.analysis.tournament_report import report
     from labmates.analysis.tournament_tables import hypotheses_table, rates_table
     from labmates.analysis.tournaments import tournaments
-    from labmates.records.database import store_url
     from labmates.records.store import Store
     from labmates.studies.select import select_runs
 
     if figures is not None:
         check_figure(figures / f"cooperation.{format_}")
-    database = Store(store_url(store), must_exist=True)
-    try:
+    with Store(store, must_exist=True) as database:
         runs = select_runs(database, run_ids, study=study, kind=None if run_ids else "tournament")
         found = report(tournaments(database, runs))
-    finally:
-        database.close()
     if not found.groups:
         raise UsageError(f"none of these {len(runs)} runs is a tournament that has ended")
     tables = [rates_table(found.groups), hypotheses_table(found.hypotheses)]

@@ -48,7 +48,6 @@ def write(library: Path, seed: int, resume: str | None, as_json: bool, store: st
     from labmates.api import make_condition
     from labmates.populations.authoring import add_to_library
     from labmates.records.bodies import Bodies
-    from labmates.records.database import store_url
     from labmates.studies.runs import condition_of, new_runs
     from labmates.workflows.strategies.run import written_in
 
@@ -65,8 +64,7 @@ def write(library: Path, seed: int, resume: str | None, as_json: bool, store: st
         wanted.check()
     elif asked:
         raise UsageError("writing goes on with its own condition; leave out the options that say what is written")
-    database = Store(store_url(store), must_exist=resume is not None)
-    try:
+    with Store(store, must_exist=resume is not None) as database:
         if resume is None:
             settings = settings_of(values, {})
             runs = new_runs(wanted, seed=seed, replicates=1, settings=settings)
@@ -79,8 +77,6 @@ def write(library: Path, seed: int, resume: str | None, as_json: bool, store: st
         run = database.run(runs[0].id)
         condition = StrategiesCondition.model_validate(condition_of(run).model_dump())
         found = written_in(condition, run.id, database.events(run.id), Bodies(database.bodies(run.id)))
-    finally:
-        database.close()
     file, added = add_to_library(library, condition.game, condition.model, found)
     if not as_json:
         out().print(clean(f"{added} strategies were added to {file.path}"), markup=False)
