@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from labmates.cli.calibrate import calibrate
-from labmates.cli.common import store_option, verbose_option
+from labmates.cli.common import json_option, store_option, verbose_option
 from labmates.cli.console import clean, complain, err, out, print_json
 from labmates.cli.interrupt import run_until_stopped
 from labmates.cli.options import model_options, options_of
@@ -58,7 +58,7 @@ class Judge(click.Command):
 )
 @click.option("--again", is_flag=True, help="Let judges that have scored a run already score it once more.")
 @click.option("--prices", metavar="PRICES", help="What judging costs; by default by the price list of each run.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per run and nothing else.")
+@json_option("per run")
 @store_option
 @verbose_option
 def judge(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from labmates.cli.common import store_option, verbose_option
+from labmates.cli.common import json_option, store_option, verbose_option
 from labmates.cli.console import clean, err, out, print_json
 from labmates.cli.interrupt import run_until_stopped
 from labmates.studies.settings import RunSettings
@@ -25,7 +25,7 @@ MOST_SHOWN = 5
     metavar="TEXT",
     help=f"{RunSettings.model_fields['sandbox'].description} By default as in the run's settings.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+@json_option()
 @store_option
 @verbose_option
 def replay(run_id: str, sandbox: str | None, as_json: bool, store: str | None) -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from pydantic import ValidationError
 
-from labmates.cli.common import store_option, verbose_option
+from labmates.cli.common import json_option, store_option, verbose_option
 from labmates.cli.console import complain, err
 from labmates.cli.interrupt import run_until_stopped
 from labmates.cli.options import flag, flags_of, given, options_of
@@ -64,7 +64,7 @@ def _command(kind: str) -> click.Command:
         help="Seed of the first run; the next has one more.",
     )
     @click.option("--resume", metavar="ID", help="Go on with a run that did not end, with its own condition.")
-    @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per run and nothing else.")
+    @json_option("per run")
     def callback(
         store: str | None, replicates: int, seed: int, resume: str | None, as_json: bool, **values: Any
     ) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from labmates.cli.common import verbose_option
+from labmates.cli.common import json_option, verbose_option
 from labmates.cli.console import out, print_json
 from labmates.cli.options import options_of
 from labmates.cli.predicting import (
@@ -47,7 +47,7 @@ _FIXED = ("game", "model", "model_for", "rounds", "rules")
     show_default=True,
     help="Form of the model; the paper's own has too narrow intervals for models that it has not seen.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per model and nothing else.")
+@json_option("per model")
 @material_options
 @verbose_option
 def screen(

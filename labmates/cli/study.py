@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from labmates.cli.common import store_option, verbose_option
+from labmates.cli.common import json_option, store_option, verbose_option
 from labmates.cli.console import complain, err, out, print_json
 from labmates.errors import LabmatesError, UsageError
 
@@ -25,7 +25,6 @@ FORMATS = ("parquet", "csv", "jsonl")
 ROWS = ("runs", "scores", "players", "decisions", "payoffs", "events")
 _SHOWN_REASONS = 5
 _study = click.argument("study", metavar="STUDY")
-_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 
 
 @click.group(epilog="Example: labmates study run science-small")
@@ -62,7 +61,7 @@ def show(study: str) -> None:
 @study.command(epilog="Example: labmates study plan science-sample --json")
 @_study
 @store_option
-@_json
+@json_option()
 def plan(study: str, store: str | None, as_json: bool) -> None:
     """Tell what a study will take, before anything is spent.
 
@@ -100,7 +99,7 @@ def plan(study: str, store: str | None, as_json: bool) -> None:
     help="Where workers run: on this machine, or on a Ray cluster.",
 )
 @click.option("--ray-address", metavar="ADDRESS", help="Of a Ray cluster; by default a local one is started.")
-@_json
+@json_option()
 def run(
     study: str, store: str | None, workers: int | None, executor: str, ray_address: str | None, as_json: bool
 ) -> int:
@@ -133,7 +132,7 @@ def run(
 @study.command(epilog="Example: labmates study status science-small")
 @click.argument("study", metavar="[STUDY]", required=False)
 @store_option
-@_json
+@json_option()
 def status(study: str | None, store: str | None, as_json: bool) -> None:
     """Tell how far a study has come, also while it goes on; by default the only one in the store."""
     from labmates.records.database import Database

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal
 
 import click
 
+from labmates.cli.common import F
 from labmates.cli.console import err, out
 
 if TYPE_CHECKING:
     from labmates.analysis.tables import Table
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 def out_option(function: F) -> F:

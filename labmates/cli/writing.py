@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from labmates.cli.common import store_option, verbose_option
+from labmates.cli.common import json_option, store_option, verbose_option
 from labmates.cli.console import clean, out
 from labmates.cli.options import flags_of, given, options_of
 from labmates.cli.run import execute, settings_of, useless
@@ -36,7 +36,7 @@ from labmates.workflows.strategies.condition import StrategiesCondition
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the run.")
 @click.option("--resume", metavar="ID", help="Go on with writing that did not end, or add what it wrote.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, that of the run, and nothing else.")
+@json_option("of the run")
 @store_option
 @verbose_option
 def write(library: Path, seed: int, resume: str | None, as_json: bool, store: str | None, **values: Any) -> int:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from labmates.cli.common import json_option
 from labmates.cli.console import err, out, print_json
+from labmates.cli.figures import draw, plot_option
 from labmates.cli.predicting import Asked, choice_of, material_options, outcomes_of, print_left_out, read_material
 from labmates.cli.tables import out_option, print_tables, write_files
 from labmates.errors import UsageError
@@ -42,8 +44,8 @@ FORMS = ("paper", "robust", "correlated")
     "--draws", type=click.IntRange(500, 100_000), default=4000, show_default=True, help="From each posterior."
 )
 @click.option("--check-nuts", is_flag=True, help="Fit all once more by NUTS, which takes minutes (extra 'analysis').")
-@click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), help="Draw a forest plot: png, svg or pdf.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+@plot_option("a forest plot")
+@json_option()
 @out_option
 def prediction(
     asked: Asked,
@@ -65,10 +67,7 @@ def prediction(
     from labmates.analysis.bayes.prediction_figures import forest_figure
     from labmates.analysis.bayes.prediction_report import predict_outcomes
     from labmates.analysis.bayes.prediction_tables import checks_table, effects_table, predictors_table
-    from labmates.analysis.figures import check_figure, save_figure
 
-    if plot is not None:
-        check_figure(plot)
     wanted, choice = outcomes_of(asked), choice_of(asked)
     material = read_material(asked, variants_of(variants))
     chosen = tuple(dict.fromkeys(forms)) or FORMS
@@ -93,8 +92,7 @@ def prediction(
         _print_rest(results, material.left_out)
     write_files(tables, files)
     if plot is not None:
-        save_figure(forest_figure(results), plot)
-        err().print(f"Drawn to {plot}", markup=False)
+        draw(forest_figure(results), plot)
     return 0
 
 

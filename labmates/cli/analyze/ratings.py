@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from labmates.cli.common import store_option
+from labmates.cli.common import json_option, store_option
 from labmates.cli.console import print_json
 from labmates.cli.tables import out_option, print_tables, write_files
 from labmates.errors import UsageError
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Means over runs with 95 % intervals instead of ratings of each run; also with --json.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per cell and nothing else.")
+@json_option("per cell")
 @out_option
 @store_option
 def ratings(

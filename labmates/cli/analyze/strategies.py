@@ -1,4 +1,4 @@
-"""``labmates analyze diversity|invasion|selfplay|evolution``: strategies written as code, and how populations fare."""
+"""``labmates analyze diversity|invasion``: sets of strategies written as code, and which can take over from which."""
 
 from __future__ import annotations
 
@@ -7,24 +7,25 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from labmates.cli.common import store_option
+from labmates.cli.common import json_option
 from labmates.cli.console import clean, err, out, print_json
+from labmates.cli.figures import draw, plot_option
 from labmates.cli.strategies import GAMES, make_workers, processes_option, rules_options, sandbox_option
-from labmates.cli.tables import out_option, write_files
 from labmates.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy as np
+    from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
+    from labmates.populations.behaviour import Behaviour
     from labmates.populations.library import Gene
-    from labmates.records.run import RunRecord
-    from labmates.records.store import Store
 
 REFERENCES = ("cooperate", "defect", "random-0.5", "cc-1", "cc-2", "cc-3", "cd-1", "cd-2", "cd-3")
 """What strategies are shown beside on the map (paper, figure 1)."""
 
-_plot = click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), help="Draw it: png, svg or pdf.")
 _game = click.option("--game", type=click.Choice(GAMES), required=True, help="The game.")
 _models = click.option("--model", "models", multiple=True, metavar="NAME", help="Take this model's; repeatable.")
 _attitudes = click.option(
@@ -50,10 +51,10 @@ _attitudes = click.option(
 @click.option(
     "--rollouts", type=click.IntRange(1, 10_000), default=50, show_default=True, help="Games through each history."
 )
-@_plot
+@plot_option()
 @processes_option
 @sandbox_option
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per model and attitude and nothing else.")
+@json_option("per model and attitude")
 def diversity(
     path: Path,
     game: str,
@@ -77,14 +78,11 @@ def diversity(
     """
     import numpy as np
 
-    from labmates.analysis.figures import check_figure
     from labmates.games.repeated import make_repeated
     from labmates.populations.behaviour import behaviours, situations
     from labmates.populations.library import load_population
     from labmates.populations.reference import reference_source
 
-    if plot is not None:
-        check_figure(plot)
     made = make_repeated(game, group_size, rounds, rules)
     situations(made, features)
     with make_workers(processes, sandbox) as workers, err().status("") as status:
@@ -105,14 +103,7 @@ def diversity(
     vectors = np.array([one.rates for one in found])
     rows = {index: row for row, index in enumerate(indices)}
     sets = {gene: [rows[index] for index in chosen] for gene, chosen in population.genes.items()}
-    told = [
-        {
-            **_set_as_json(gene, sets, vectors),
-            "deterministic": sum(found[row].deterministic for row in sets[gene]),
-            "errors": sum(found[row].errors for row in sets[gene]),
-        }
-        for gene in sets
-    ]
+    told = [_set_as_json(gene, sets, found, vectors) for gene in sets]
     if as_json:
         for one in told:
             print_json({"game": game, "features": features, "situations": vectors.shape[1], **one})
@@ -121,18 +112,24 @@ def diversity(
         for name, problems in population.refused.items():
             out().print(clean(f"{name} is left out: {problems[0]}"), style="dim", markup=False)
     if plot is not None:
-        from labmates.analysis.diversity import principal_components
-        from labmates.analysis.figures import save_figure
-        from labmates.analysis.population_figures import diversity_figure
-
-        references = {name: vectors[len(members) + place] for place, name in enumerate(REFERENCES)}
-        drawn = {str(gene): chosen for gene, chosen in sets.items()}
-        title = f"Strategies for {game}"
-        save_figure(diversity_figure(principal_components(vectors[: len(members)]), drawn, references, title), plot)
+        draw(_map(game, sets, vectors), plot)
     return 0
 
 
-def _set_as_json(gene: Gene, sets: dict[Gene, list[int]], vectors: NDArray[np.float64]) -> dict[str, Any]:
+def _map(game: str, sets: dict[Gene, list[int]], vectors: NDArray[np.float64]) -> Figure:
+    """Return the figure of all strategies, beside the reference strategies, whose vectors are the last."""
+    from labmates.analysis.diversity import principal_components
+    from labmates.analysis.population_figures import diversity_figure
+
+    own, others = vectors[: -len(REFERENCES)], vectors[-len(REFERENCES) :]
+    named = {str(gene): rows for gene, rows in sets.items()}
+    references = dict(zip(REFERENCES, others, strict=True))
+    return diversity_figure(principal_components(own), named, references, f"Strategies for {game}")
+
+
+def _set_as_json(
+    gene: Gene, sets: dict[Gene, list[int]], found: Sequence[Behaviour], vectors: NDArray[np.float64]
+) -> dict[str, Any]:
     from labmates.analysis.diversity import cohens_d, mean_pairwise_distance, participation_ratio
     from labmates.populations.attitudes import falls_back_to_cooperation
 
@@ -150,6 +147,8 @@ def _set_as_json(gene: Gene, sets: dict[Gene, list[int]], vectors: NDArray[np.fl
             for other in sets
             if other.model == gene.model and falls_back_to_cooperation(other.attitude) != kind
         },
+        "deterministic": sum(found[row].deterministic for row in sets[gene]),
+        "errors": sum(found[row].errors for row in sets[gene]),
     }
 
 
@@ -188,7 +187,7 @@ def _number(value: float | None) -> str:
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of all random numbers.")
 @processes_option
 @sandbox_option
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per pair and nothing else.")
+@json_option("per pair")
 def invasion(
     path: Path,
     game: str,
@@ -230,104 +229,3 @@ def invasion(
                 payoffs = f"{found.invader_payoff:.3f} against {found.resident_payoff:.3f} per round"
                 out().print(clean(f"{invader} {verb} {resident}: {payoffs}"), markup=False)
     return 0
-
-
-@click.command("selfplay", epilog="Example: labmates analyze selfplay --plot welfare.png")
-@click.argument("run_ids", nargs=-1, metavar="[RUN]...")
-@_plot
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per run and nothing else.")
-@out_option
-@store_option
-def selfplay(
-    run_ids: tuple[str, ...], plot: Path | None, as_json: bool, files: tuple[Path, ...], store: str | None
-) -> int:
-    """Show how groups fare by their share of selfish players; by default in all runs of self-play of the store."""
-    from labmates.analysis.figures import check_figure, save_figure
-    from labmates.analysis.population_figures import selfplay_figure
-    from labmates.analysis.populations import curves_of, mixed, mixtures_table
-    from labmates.records.store import Store
-    from labmates.workflows.selfplay.condition import SelfplayCondition
-
-    if plot is not None:
-        check_figure(plot)
-    with Store(store, must_exist=True) as database:
-        runs = _completed(database, run_ids, "selfplay")
-        found = [mixed(database, run) for run in runs]
-    write_files([mixtures_table(found)], files)
-    for run, one in zip(runs, found, strict=True):
-        if as_json:
-            points = [dict(zip(("selfish", "welfare", "low", "high"), point, strict=True)) for point in one.points]
-            told = {"run": run.id, "game": one.game, "model": one.model, "group_size": one.group_size}
-            print_json({**told, "mixtures": points})
-            continue
-        out().print(clean(f"\n{one.game}, {one.model}, groups of {one.group_size} (run {run.id})"), style="bold")
-        for share, welfare, low, high in one.points[:: max(1, len(one.points) // 16)]:
-            out().print(f"  {100 * share:5.1f} % selfish: {welfare:.3f} [{low:.3f}, {high:.3f}]", markup=False)
-    if plot is not None:
-        games = sorted({(one.game, str(run.condition["rules"])) for run, one in zip(runs, found, strict=True)})
-        if len(games) > 1:
-            raise UsageError("a figure shows one game; name the runs that are to be drawn")
-        condition = SelfplayCondition.model_validate(runs[0].condition)
-        save_figure(
-            selfplay_figure(curves_of(found), condition.make_game().bounds(), f"Self-play in {games[0][0]}"), plot
-        )
-    return 0
-
-
-@click.command("evolution", epilog="Example: labmates analyze evolution --plot evolution.png")
-@click.argument("run_ids", nargs=-1, metavar="[RUN]...")
-@click.option(
-    "--plot", type=click.Path(dir_okay=False, path_type=Path), help="Draw the first of the runs: png, svg or pdf."
-)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per condition and nothing else.")
-@out_option
-@store_option
-def evolution(
-    run_ids: tuple[str, ...], plot: Path | None, as_json: bool, files: tuple[Path, ...], store: str | None
-) -> int:
-    """Show which genes win, by condition; by default in all evolutions of the store."""
-    from labmates.analysis.figures import check_figure, save_figure
-    from labmates.analysis.population_figures import evolution_figure
-    from labmates.analysis.populations import evolved, gene_shares, winners_table
-    from labmates.records.store import Store
-
-    if plot is not None:
-        check_figure(plot)
-    with Store(store, must_exist=True) as database:
-        runs = _completed(database, run_ids, "evolution")
-        found = evolved(database, runs)
-        shares = gene_shares(database, runs[0]) if plot is not None else []
-    write_files([winners_table(found)], files)
-    for one in found:
-        if as_json:
-            told = {"generations": one.generations, "welfare_efficiency": one.efficiency}
-            told |= {"threshold_reached": one.reached, "cooperation": one.cooperation}
-            print_json({"condition": dict(one.condition), "runs": one.runs, **told, "winners": dict(one.winners)})
-            continue
-        condition = one.condition
-        where = f"{condition['game']}, groups of {condition['group_size']}, {condition['protocol']}"
-        out().print(clean(f"\n{where}: {one.runs} runs"), style="bold", markup=False)
-        for gene, wins in one.winners:
-            out().print(clean(f"  {wins:4d} won by {gene}"), markup=False)
-        out().print(
-            f"  threshold reached in {one.reached}; {one.generations:.0f} generations, welfare efficiency "
-            f"{100 * one.efficiency:.0f} %, cooperation {100 * one.cooperation:.0f} % on average",
-            markup=False,
-        )
-    if plot is not None:
-        save_figure(evolution_figure(shares, f"Evolution in {runs[0].condition['game']} (run {runs[0].id})"), plot)
-    return 0
-
-
-def _completed(store: Store, run_ids: tuple[str, ...], kind: str) -> list[RunRecord]:
-    """Return the completed runs of a kind: the named ones, or all."""
-    from labmates.studies.select import select_runs
-
-    found = select_runs(store, run_ids, study=None, kind=kind, task=None)
-    other = next((run for run in found if run.kind != kind), None)
-    if other is not None:
-        raise UsageError(f"the run '{other.id}' is of the kind {other.kind}, not {kind}")
-    ended = [run for run in found if run.status == "completed"]
-    if not ended:
-        raise UsageError(f"the store has no completed run of the kind {kind}; make some with: labmates run {kind}")
-    return ended

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from labmates.cli.common import store_option
-from labmates.cli.console import clean, err, out, print_json
+from labmates.cli.common import json_option, store_option
+from labmates.cli.console import clean, out, print_json
+from labmates.cli.figures import Plots, plots_options
 from labmates.cli.tables import out_option, print_tables, write_files
 from labmates.errors import UsageError
 
@@ -19,27 +20,18 @@ if TYPE_CHECKING:
     from labmates.analysis.tournament_report import Group
 
 
-@click.command("tournament", epilog="Example: labmates analyze tournament --study super-additive --figures figures")
+@click.command("tournament", epilog="Example: labmates analyze tournament --study super-additive --plots figures")
 @click.argument("run_ids", nargs=-1, metavar="[RUN]...")
 @click.option("--study", metavar="NAME", help="The tournaments of this study.")
-@click.option("--figures", type=click.Path(file_okay=False, path_type=Path), help="Draw figures into this folder.")
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(["png", "svg", "pdf"]),
-    default="png",
-    show_default=True,
-    help="Of figures.",
-)
+@plots_options
 @click.option("--profiles", is_flag=True, help="Print the behaviour of every single player too.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+@json_option()
 @out_option
 @store_option
 def tournament(
     run_ids: tuple[str, ...],
     study: str | None,
-    figures: Path | None,
-    format_: str,
+    plots: Plots | None,
     profiles: bool,
     as_json: bool,
     files: tuple[Path, ...],
@@ -53,15 +45,12 @@ def tournament(
     tournaments, whose rounds are not independent; right answers by question; behaviour; and both hypotheses: more
     cooperation (H1) and more one-shot cooperation (H2) in super-additive tournaments than in either of the others.
     """
-    from labmates.analysis.figures import check_figure
     from labmates.analysis.tournament_report import report
     from labmates.analysis.tournament_tables import hypotheses_table, rates_table
     from labmates.analysis.tournaments import tournaments
     from labmates.records.store import Store
     from labmates.studies.select import select_runs
 
-    if figures is not None:
-        check_figure(figures / f"cooperation.{format_}")
     with Store(store, must_exist=True) as database:
         runs = select_runs(database, run_ids, study=study, kind=None if run_ids else "tournament")
         found = report(tournaments(database, runs))
@@ -75,14 +64,13 @@ def tournament(
         _print_behaviour(found.groups, profiles=profiles)
         print_tables(tables[1:])
     write_files(tables, files)
-    if figures is not None:
-        _draw(found.groups, figures, format_)
+    if plots is not None:
+        _draw(found.groups, plots)
     return 0
 
 
-def _draw(groups: Sequence[Group], folder: Path, format_: str) -> None:
+def _draw(groups: Sequence[Group], plots: Plots) -> None:
     from labmates.analysis import tournament_figures as figures
-    from labmates.analysis.figures import save_figure
 
     for name, draw in (
         ("cooperation", figures.cooperation_figure),
@@ -91,9 +79,7 @@ def _draw(groups: Sequence[Group], folder: Path, format_: str) -> None:
         ("comprehension", figures.comprehension_figure),
     ):
         if (figure := draw(groups)) is not None:
-            path = folder / f"{name}.{format_}"
-            save_figure(figure, path)
-            err().print(f"Drawn to {path}", markup=False)
+            plots.draw(name, figure)
 
 
 def _print_behaviour(groups: Sequence[Group], *, profiles: bool) -> None:

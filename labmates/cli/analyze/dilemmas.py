@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from labmates.cli.common import store_option
-from labmates.cli.console import err, print_json
+from labmates.cli.common import json_option, store_option
+from labmates.cli.console import print_json
+from labmates.cli.figures import Plots, plots_options
 from labmates.cli.tables import out_option, print_tables, write_files
 
 if TYPE_CHECKING:
@@ -34,26 +35,15 @@ TABLES = {
 @click.option(
     "--table", "tables", multiple=True, type=click.Choice(list(TABLES)), help="This table alone; can be repeated."
 )
-@click.option("--plots", type=click.Path(file_okay=False, path_type=Path), help="Draw figures into this folder.")
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(["png", "svg", "pdf"]),
-    default="png",
-    show_default=True,
-    help="Of figures.",
-)
-@click.option(
-    "--json", "as_json", is_flag=True, help="Print one JSON object per row, with its table, and nothing else."
-)
+@plots_options
+@json_option("per row with its table")
 @out_option
 @store_option
 def dilemmas(
     run_ids: tuple[str, ...],
     study: str | None,
     tables: tuple[str, ...],
-    plots: Path | None,
-    format_: str,
+    plots: Plots | None,
     as_json: bool,
     files: tuple[Path, ...],
     store: str | None,
@@ -69,10 +59,6 @@ def dilemmas(
     from labmates.records.store import Store
     from labmates.studies.cross_plays import cross_plays
 
-    if plots is not None:
-        from labmates.analysis.figures import check_figure
-
-        check_figure(plots / f"figure.{format_}")
     with Store(store, must_exist=True) as database:
         plays = cross_plays(database, run_ids, study=study)
     frames: dict[str, pd.DataFrame] = {}
@@ -88,11 +74,8 @@ def dilemmas(
         print_tables(made)
     write_files(made, files)
     if plots is not None:
-        from labmates.analysis.figures import save_figure
-
         for name, figure in _figures(plays, frames):
-            save_figure(figure, plots / f"{name}.{format_}")
-            err().print(f"Drawn to {plots / name}.{format_}", markup=False)
+            plots.draw(name, figure)
     return 0
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from labmates.cli.common import store_option
+from labmates.cli.common import json_option, store_option
 from labmates.cli.console import clean, out, print_json
 from labmates.cli.runs import run_choice
 from labmates.cli.tables import out_option, write_files
@@ -27,7 +27,7 @@ SHOWN = {"task": "", "difficulty": "", "model": "", "budget": "budget $", "visib
 
 @click.command("teamwork", epilog="Example: labmates analyze teamwork --task ecology")
 @run_choice
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+@json_option()
 @out_option
 @store_option
 def teamwork(

@@ -1,4 +1,4 @@
-"""``labmates analyze``: what the runs of a store mean."""
+"""``labmates analyze agreement``: how well judges agree on the same runs."""
 
 from __future__ import annotations
 
@@ -7,44 +7,16 @@ from pathlib import Path
 
 import click
 
-from labmates.cli.common import store_option
+from labmates.cli.common import json_option, store_option
 from labmates.cli.console import print_json
-from labmates.cli.convergence import convergence
-from labmates.cli.dilemma_tables import dilemmas
-from labmates.cli.populations import diversity, evolution, invasion, selfplay
-from labmates.cli.prediction import prediction
-from labmates.cli.proximity import proximity
-from labmates.cli.ratings import ratings
-from labmates.cli.reasons import reasons
 from labmates.cli.runs import run_choice
 from labmates.cli.tables import out_option, print_tables, write_files
-from labmates.cli.teams import teams
-from labmates.cli.teamwork import teamwork
-from labmates.cli.tournament import tournament
 from labmates.errors import UsageError
 
 
-@click.group(epilog="Example: labmates analyze agreement --study pilot")
-def analyze() -> None:
-    """Compute what the runs of a store mean."""
-
-
-analyze.add_command(teamwork)
-analyze.add_command(teams)
-for command in (diversity, invasion, selfplay, evolution):
-    analyze.add_command(command)
-analyze.add_command(convergence)
-analyze.add_command(proximity)
-analyze.add_command(ratings)
-analyze.add_command(dilemmas)
-analyze.add_command(prediction)
-analyze.add_command(reasons)
-analyze.add_command(tournament)
-
-
-@analyze.command("agreement", epilog="Example: labmates analyze agreement --kind science --task ecology")
+@click.command("agreement", epilog="Example: labmates analyze agreement --kind science --task ecology")
 @run_choice
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per metric and task and nothing else.")
+@json_option("per metric and task")
 @out_option
 @store_option
 def agreement(

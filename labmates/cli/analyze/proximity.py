@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from labmates.cli.common import store_option
-from labmates.cli.console import clean, err, out, print_json
+from labmates.cli.common import json_option, store_option
+from labmates.cli.console import clean, out, print_json
+from labmates.cli.figures import draw, plot_option
 from labmates.cli.tables import out_option, print_tables, write_files
 from labmates.errors import UsageError
 
@@ -56,8 +57,8 @@ _BOTH = ("paper", "robust")
 @click.option(
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of draws and permutations."
 )
-@click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), help="Draw coefficients: png, svg or pdf.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+@plot_option("coefficients")
+@json_option()
 @out_option
 @store_option
 def proximity(
@@ -82,13 +83,10 @@ def proximity(
     plain words.
     """
     from labmates.analysis.bayes.proximity import proximity_json, proximity_report, proximity_tables
-    from labmates.analysis.figures import check_figure, save_figure
 
     named = click.get_current_context().get_parameter_source("store") == ParameterSource.COMMANDLINE
     if data is not None and (study is not None or named):
         raise UsageError("--data takes the place of a store: give a file, or a study and --store, not both")
-    if plot is not None:
-        check_figure(plot)
     report = proximity_report(
         _observations(study, data, roster_file, store),
         specifications=_BOTH if spec == "both" else (spec,),  # type: ignore[arg-type]
@@ -105,8 +103,7 @@ def proximity(
     if plot is not None:
         from labmates.analysis.bayes.proximity_figures import forest_figure
 
-        save_figure(forest_figure(report), plot)
-        err().print(f"Drawn to {plot}", markup=False)
+        draw(forest_figure(report), plot)
     return 0
 
 

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import click
 
-from labmates.cli.common import store_option
-from labmates.cli.console import err, print_json
+from labmates.cli.common import json_option, store_option
+from labmates.cli.console import print_json
+from labmates.cli.figures import draw, plot_option
 from labmates.cli.tables import out_option, print_tables, write_files
 from labmates.errors import UsageError
 
@@ -31,8 +32,8 @@ from labmates.errors import UsageError
     "--resamples", type=click.IntRange(10, 100_000), default=200, show_default=True, help="Bootstrap samples."
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the bootstrap.")
-@click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), help="Draw it to a file: png, svg or pdf.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per game and nothing else.")
+@plot_option()
+@json_option("per game")
 @out_option
 @store_option
 def convergence(
@@ -57,13 +58,10 @@ def convergence(
     """
     from labmates.analysis.convergence import METRICS, SIZES, convergence_table
     from labmates.analysis.convergence import convergence as compute
-    from labmates.analysis.figures import check_figure, save_figure
     from labmates.analysis.profile_figures import convergence_figure
     from labmates.records.store import Store
     from labmates.studies.select import select_runs
 
-    if plot is not None:
-        check_figure(plot)
     with Store(store, must_exist=True) as database:
         runs = [
             run
@@ -91,6 +89,5 @@ def convergence(
         print_tables([table])
     write_files([table], files)
     if plot is not None:
-        save_figure(convergence_figure(found), plot)
-        err().print(f"Drawn to {plot}", markup=False)
+        draw(convergence_figure(found), plot)
     return 0

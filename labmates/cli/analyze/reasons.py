@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from labmates.cli.common import store_option, verbose_option
+from labmates.cli.common import json_option, store_option, verbose_option
 from labmates.cli.console import clean, err, out, print_json
 from labmates.cli.interrupt import run_until_stopped
 from labmates.cli.options import model_options, options_of
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.option("--study", metavar="NAME", help="Runs of this study.")
 @click.option("--judge", required=True, metavar="MODEL", help="The model that labels, provider:name.")
 @click.option("--most", type=click.IntRange(min=1), help="Label so many choices of each run at most, drawn at random.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+@json_option()
 @store_option
 @verbose_option
 def reasons(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from labmates.cli.common import store_option
+from labmates.cli.common import json_option, store_option
 from labmates.cli.console import print_json
 from labmates.cli.tables import out_option, print_tables, write_files
 from labmates.errors import UsageError
@@ -29,7 +29,7 @@ _SHOWN = 5
 @click.option("--resamples", type=click.IntRange(10, 10_000), default=200, show_default=True, help="Of the bootstrap.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the bootstrap.")
 @click.option("--plan", is_flag=True, help="Print a study that plays every seating of the models given, and stop.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per row and nothing else.")
+@json_option("per row")
 @out_option
 @store_option
 def teams(
