@@ -15,8 +15,8 @@ from labmates.cli.console import out
 from labmates.errors import UsageError, unknown_name
 
 if TYPE_CHECKING:
-    from labmates.analysis.bayes.prediction_assembly import Choice
-    from labmates.analysis.bayes.prediction_sources import LeftOut, Level, Observation
+    from labmates.analysis.bayes.prediction.assembly import Choice
+    from labmates.analysis.bayes.prediction.sources import LeftOut, Level, Observation
     from labmates.models.roster import KnownModel
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -148,7 +148,7 @@ def read_material(asked: Asked, variant: Mapping[str, str]) -> Material:
     UsageError
         If something is wrong with a file, or the store or the study is not there.
     """
-    from labmates.analysis.bayes.prediction_sources import (
+    from labmates.analysis.bayes.prediction.sources import (
         levels_of_runs,
         observations_of_runs,
         read_levels,
@@ -194,7 +194,7 @@ def outcomes_of(asked: Asked) -> tuple[str, ...]:
     UsageError
         If one is unknown.
     """
-    from labmates.analysis.bayes.prediction_sources import OUTCOMES
+    from labmates.analysis.bayes.prediction.sources import OUTCOMES
 
     for name in asked.outcomes:
         if name not in OUTCOMES:
@@ -210,8 +210,8 @@ def choice_of(asked: Asked) -> Choice:
     UsageError
         If a judge is given for what is no outcome, or two for one.
     """
-    from labmates.analysis.bayes.prediction_assembly import Choice
-    from labmates.analysis.bayes.prediction_sources import OUTCOMES
+    from labmates.analysis.bayes.prediction.assembly import Choice
+    from labmates.analysis.bayes.prediction.sources import OUTCOMES
 
     chosen: dict[str, str] = {}
     for text in asked.judges:

@@ -27,9 +27,9 @@ from labmates.models.options import ModelOptions
 from labmates.workflows.game.condition import GameCondition
 
 if TYPE_CHECKING:
-    from labmates.analysis.bayes.prediction_assembly import Assembled, Choice
-    from labmates.analysis.bayes.prediction_sources import Level
-    from labmates.analysis.bayes.screening import Forecast, Standing
+    from labmates.analysis.bayes.prediction.assembly import Assembled, Choice
+    from labmates.analysis.bayes.prediction.screening import Forecast, Standing
+    from labmates.analysis.bayes.prediction.sources import Level
 
 _FIXED = ("game", "model", "model_for", "rounds", "rules")
 
@@ -67,7 +67,7 @@ def screen(
     kept, as by labmates profile. A model that is part of the study is left out of it first. Shown are predicted scores
     with 95 % intervals, and how far outside the study the model lies.
     """
-    from labmates.analysis.bayes.prediction_sources import USUAL
+    from labmates.analysis.bayes.prediction.sources import USUAL
 
     if asked.games_file is None and not stored:
         for model in models:
@@ -166,7 +166,7 @@ class _Screening:
 
     def of(self, model: str, levels: Sequence[Level]) -> _Found:
         """Predict the outcomes of a model."""
-        from labmates.analysis.bayes.screening import candidate, forecast, standing
+        from labmates.analysis.bayes.prediction.screening import candidate, forecast, standing
         from labmates.analysis.profiles import MOST_FAILED
 
         known = self._material.traits([model]).get(model)
@@ -191,7 +191,7 @@ class _Screening:
         return _Found(model, self._form, self._material.told, studies, forecasts, standings, observed, tuple(doubts))
 
     def _assembled(self, outcome: str, without: str) -> Assembled:
-        from labmates.analysis.bayes.prediction_assembly import assemble
+        from labmates.analysis.bayes.prediction.assembly import assemble
 
         key = (outcome, f"study without {without}")
         if key not in self._fitted:
@@ -202,7 +202,7 @@ class _Screening:
         return found
 
     def _fit(self, outcome: str, without: str, study: Assembled) -> Any:
-        from labmates.analysis.bayes.prediction import fit_prediction
+        from labmates.analysis.bayes.prediction.fit import fit_prediction
 
         key = (outcome, f"fit without {without}")
         if key not in self._fitted:
@@ -247,7 +247,7 @@ class _Profiles:
         return self._played(model)
 
     def _played(self, model: str) -> tuple[int, list[Level], dict[str, Any]]:
-        from labmates.analysis.bayes.prediction_sources import Level
+        from labmates.analysis.bayes.prediction.sources import Level
         from labmates.budgets.money import format_dollars
         from labmates.records.store import Store
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from labmates.analysis.bayes.observations import find
+from labmates.analysis.bayes.proximity.observations import find
 from labmates.errors import UsageError
 from labmates.models.roster import KnownModel, find_known, roster, traits_of
 

@@ -18,8 +18,8 @@ from labmates.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from labmates.analysis.bayes.prediction_sources import LeftOut
-    from labmates.analysis.bayes.prediction_tables import OutcomeResult
+    from labmates.analysis.bayes.prediction.sources import LeftOut
+    from labmates.analysis.bayes.prediction.tables import OutcomeResult
 
 FORMS = ("paper", "robust", "correlated")
 
@@ -64,9 +64,9 @@ def prediction(
     Profiles are those of labmates profile (usual rules, no prompt to reason), lab runs those of labmates run science;
     models that lack one of them are left out, and listed.
     """
-    from labmates.analysis.bayes.prediction_figures import forest_figure
-    from labmates.analysis.bayes.prediction_report import predict_outcomes
-    from labmates.analysis.bayes.prediction_tables import checks_table, effects_table, predictors_table
+    from labmates.analysis.bayes.prediction.figures import forest_figure
+    from labmates.analysis.bayes.prediction.report import predict_outcomes
+    from labmates.analysis.bayes.prediction.tables import checks_table, effects_table, predictors_table
 
     wanted, choice = outcomes_of(asked), choice_of(asked)
     material = read_material(asked, variants_of(variants))
@@ -104,7 +104,7 @@ def variants_of(texts: Sequence[str]) -> dict[str, str]:
     UsageError
         If one is not of the form NAME=VALUE, or there is no such part of a condition.
     """
-    from labmates.analysis.bayes.prediction_sources import USUAL
+    from labmates.analysis.bayes.prediction.sources import USUAL
 
     found = {}
     for text in texts:

@@ -15,8 +15,8 @@ from labmates.cli.tables import out_option, print_tables, write_files
 from labmates.errors import UsageError
 
 if TYPE_CHECKING:
-    from labmates.analysis.bayes.observations import Observations
-    from labmates.analysis.bayes.proximity import ProximityReport
+    from labmates.analysis.bayes.proximity.observations import Observations
+    from labmates.analysis.bayes.proximity.report import ProximityReport
 
 _BOTH = ("paper", "robust")
 
@@ -82,7 +82,7 @@ def proximity(
     and a robust one, in which models also differ by themselves; rest conclusions on the latter. Ends with a verdict in
     plain words.
     """
-    from labmates.analysis.bayes.proximity import proximity_json, proximity_report, proximity_tables
+    from labmates.analysis.bayes.proximity.report import proximity_json, proximity_report, proximity_tables
 
     named = click.get_current_context().get_parameter_source("store") == ParameterSource.COMMANDLINE
     if data is not None and (study is not None or named):
@@ -101,14 +101,14 @@ def proximity(
         _print(report)
     write_files(tables, files)
     if plot is not None:
-        from labmates.analysis.bayes.proximity_figures import forest_figure
+        from labmates.analysis.bayes.proximity.figures import forest_figure
 
         draw(forest_figure(report), plot)
     return 0
 
 
 def _observations(study: str | None, data: Path | None, roster_file: Path | None, store: str | None) -> Observations:
-    from labmates.analysis.bayes.observations import observations_of_csv, observations_of_runs, read_roster
+    from labmates.analysis.bayes.proximity.observations import observations_of_csv, observations_of_runs, read_roster
     from labmates.models.roster import roster
     from labmates.records.store import Store
     from labmates.studies.select import select_runs

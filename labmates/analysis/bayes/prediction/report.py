@@ -1,0 +1,67 @@
+"""From profiles and lab runs to all that is said of the outcomes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from labmates.analysis.bayes.importance import DRAWS
+from labmates.analysis.bayes.posterior import Posterior
+from labmates.analysis.bayes.prediction.assembly import Assembled, Benchmarked, Choice, assemble
+from labmates.analysis.bayes.prediction.density import FORMS, Form
+from labmates.analysis.bayes.prediction.evidence import evidence, verdict
+from labmates.analysis.bayes.prediction.fit import PredictionFit, fit_prediction
+from labmates.analysis.bayes.prediction.nuts import fit_nuts
+from labmates.analysis.bayes.prediction.sources import Level, Observation
+from labmates.analysis.bayes.prediction.tables import OutcomeResult
+
+
+def predict_outcomes(
+    levels: Sequence[Level],
+    observations: Sequence[Observation],
+    traits: Mapping[str, Benchmarked],
+    outcomes: Sequence[str],
+    *,
+    forms: Sequence[Form] = FORMS,
+    choice: Choice | None = None,
+    draws: int = DRAWS,
+    seed: int = 0,
+    check: bool = False,
+    watch: Callable[[str], None] | None = None,
+) -> list[OutcomeResult]:
+    """Fit the model to each outcome (cooperative-profiles paper, section 4.1.2).
+
+    Parameters
+    ----------
+    levels, observations
+        See `labmates.analysis.bayes.prediction.sources`.
+    traits
+        Benchmark scores, size and thinking by model; `labmates.models.roster.traits_of` gives them.
+    check
+        Fit each once more by NUTS.
+    watch
+        Told what is being done.
+
+    Raises
+    ------
+    UsageError
+        If an outcome's data are not enough.
+    MissingExtraError
+        If a check is asked for without the extra `analysis`.
+    """
+    ready = [assemble(outcome, levels, observations, traits, choice) for outcome in outcomes]
+    return [_result(one, forms, draws, seed, check, watch or (lambda _: None)) for one in ready]
+
+
+def _result(
+    one: Assembled, forms: Sequence[Form], draws: int, seed: int, check: bool, watch: Callable[[str], None]
+) -> OutcomeResult:
+    fits: dict[Form, PredictionFit] = {}
+    checks: dict[Form, Posterior] = {}
+    for form in forms:
+        watch(f"{one.outcome}: the form {form}")
+        fits[form] = fit_prediction(one.data, form, draws=draws, seed=seed)
+        if check:
+            watch(f"{one.outcome}: the form {form} by NUTS")
+            checks[form] = fit_nuts(one.data, form, seed=seed)
+    found = evidence(one.data, seed=seed)
+    return OutcomeResult(one, fits, checks, found, tuple(verdict(one.outcome, fits, found)))
