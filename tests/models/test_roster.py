@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from labmates.analysis.bayes.proximity.observations import find
-from labmates.models.roster import KnownModel, roster, traits_of
+from labmates.errors import UsageError
+from labmates.models.roster import KnownModel, read_roster, roster, traits_of
 
 
 def test_the_roster_has_the_study_s_35_models_of_ten_families() -> None:
@@ -54,3 +56,27 @@ def test_a_model_of_the_user_s_is_found_whatever_part_of_its_name_is_listed(list
     assert traits_of(["openai:Org/Tiny-1B", "openai:Org/Tiny-2B"], [mine]) == {"openai:Org/Tiny-1B": mine}
     assert find("openai:Org/Tiny-1B", [mine]) == mine
     assert find("openai:Org/Tiny-2B", [mine]) is None
+
+
+def test_a_roster_file_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "roster.csv"
+    path.write_text("name,family,size,thinking,mmlu_pro\nnew,New,7.5,no,\n")
+    assert read_roster(path) == (KnownModel("new", "New", 7.5, False, None, None, ""),)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "has no models"),
+        ("name,family,size\nnew,New,7.5\n", "has no column thinking"),
+        ("name,size,thinking\nnew,big,no\n", "line 2 .new.: size must be a number, not 'big'"),
+        ("name,size,thinking\nnew,0,no\n", "size must be a positive number"),
+        ("name,size,thinking\nnew,1,perhaps\n", "thinking must be yes or no"),
+        ("name,size,thinking\n,1,no\n", "a model needs a name"),
+    ],
+)
+def test_what_is_wrong_with_a_roster_file_is_said(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "roster.csv"
+    path.write_text(text)
+    with pytest.raises(UsageError, match=said):
+        read_roster(path)

@@ -15,6 +15,8 @@ from labmates.cli.tables import out_option, print_tables, write_files
 from labmates.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from labmates.analysis.bayes.proximity.observations import Observations
     from labmates.analysis.bayes.proximity.report import ProximityReport
 
@@ -30,9 +32,11 @@ _BOTH = ("paper", "robust")
 )
 @click.option(
     "--roster",
-    "roster_file",
+    "rosters",
+    multiple=True,
     type=click.Path(dir_okay=False, path_type=Path),
-    help="A CSV file of further models: name, family, size (billions), thinking (yes or no).",
+    metavar="FILE",
+    help="A CSV file of further models: name, family, size (billions), thinking (yes or no); repeatable.",
 )
 @click.option("--spec", type=click.Choice([*_BOTH, "both"]), default="both", show_default=True, help="What is fitted.")
 @click.option(
@@ -64,7 +68,7 @@ _BOTH = ("paper", "robust")
 def proximity(
     study: str | None,
     data: Path | None,
-    roster_file: Path | None,
+    rosters: tuple[Path, ...],
     spec: str,
     plot: Path | None,
     as_json: bool,
@@ -88,7 +92,7 @@ def proximity(
     if data is not None and (study is not None or named):
         raise UsageError("--data takes the place of a store: give a file, or a study and --store, not both")
     report = proximity_report(
-        _observations(study, data, roster_file, store),
+        _observations(study, data, rosters, store),
         specifications=_BOTH if spec == "both" else (spec,),  # type: ignore[arg-type]
         nuts_draws=nuts_draws if check_nuts else None,
         **settings,
@@ -107,13 +111,13 @@ def proximity(
     return 0
 
 
-def _observations(study: str | None, data: Path | None, roster_file: Path | None, store: str | None) -> Observations:
-    from labmates.analysis.bayes.proximity.observations import observations_of_csv, observations_of_runs, read_roster
-    from labmates.models.roster import roster
+def _observations(study: str | None, data: Path | None, rosters: Sequence[Path], store: str | None) -> Observations:
+    from labmates.analysis.bayes.proximity.observations import observations_of_csv, observations_of_runs
+    from labmates.models.roster import read_roster, roster
     from labmates.records.store import Store
     from labmates.studies.select import select_runs
 
-    known = [*roster(), *(read_roster(roster_file) if roster_file else ())]
+    known = [*roster(), *(model for path in rosters for model in read_roster(path))]
     if data is not None:
         return observations_of_csv(data, known)
     with Store(store, must_exist=True) as database:

@@ -70,9 +70,10 @@ class NamedModel:
 def find(name: str, known: Sequence[Traits]) -> Traits | None:
     """Return what is known of a model: by its full name, or without provider and organisation.
 
-    Of several with the same name the last one counts, so that a file of the user's stands before the roster.
+    Of several with the same name the last one counts, so that a file of the user's stands before the roster; one
+    without a family does not.
     """
-    by_name: dict[str, Traits] = {one.name.lower(): one for one in known}
+    by_name: dict[str, Traits] = {one.name.lower(): one for one in known if one.family}
     return next((by_name[short] for short in short_names(name) if short in by_name), None)
 
 
@@ -119,7 +120,7 @@ def observations_of_csv(path: Path, known: Sequence[Traits]) -> Observations:
         if not set(names) & lines[0].keys():
             raise UsageError(f"{path}: no column {' or '.join(names)}; it has {', '.join(lines[0])}")
     own = {
-        line["model"]: _named(line, "model", f"{path}, line {at}")
+        line["model"]: _named(line, f"{path}, line {at}")
         for at, line in enumerate(lines, 2)
         if all(line.get(name) for name in _TRAITS)
     }
@@ -134,21 +135,6 @@ def observations_of_csv(path: Path, known: Sequence[Traits]) -> Observations:
                 _row_of_line({**_DEFAULTS, **{k: v for k, v in line.items() if v}}, traits, f"{path}, line {at}")
             )
     return _observations(rows, left)
-
-
-def read_roster(path: Path) -> list[NamedModel]:
-    """Return the models of a CSV file: columns ``name``, ``family``, ``size`` (billions) and ``thinking`` (yes or no).
-
-    Raises
-    ------
-    UsageError
-        If the file can't be read, or a column or value is missing or none that is allowed.
-    """
-    lines = _csv(path)
-    for name in ("name", *_TRAITS):
-        if name not in lines[0]:
-            raise UsageError(f"{path}: no column {name}; a roster has name, family, size (in billions) and thinking")
-    return [_named(line, "name", f"{path}, line {at}") for at, line in enumerate(lines, 2)]
 
 
 def _observations(rows: Sequence[Mapping[str, Any]], left: Counter[tuple[str, str]]) -> Observations:
@@ -188,15 +174,15 @@ def _row_of_line(line: Mapping[str, str], traits: Traits, where: str) -> dict[st
     }
 
 
-def _named(line: Mapping[str, str], name: str, where: str) -> NamedModel:
+def _named(line: Mapping[str, str], where: str) -> NamedModel:
     size = _number(line["size"], "size", where)
     if size <= 0:
         raise UsageError(f"{where}: a size is above 0, in billions of parameters, not '{line['size']}'")
     if line["thinking"].lower() not in _TRUTH:
         raise UsageError(f"{where}: thinking is yes or no, not '{line['thinking']}'")
-    if not line[name] or not line["family"]:
-        raise UsageError(f"{where}: {name} and family can't be empty")
-    return NamedModel(line[name], line["family"], size, _TRUTH[line["thinking"].lower()])
+    if not line["model"]:
+        raise UsageError(f"{where}: a model can't be empty")
+    return NamedModel(line["model"], line["family"], size, _TRUTH[line["thinking"].lower()])
 
 
 def _number(text: str, name: str, where: str, *, missing: bool = False) -> float:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from labmates.analysis.bayes.proximity.observations import find, observations_of_csv, observations_of_runs, read_roster
+from labmates.analysis.bayes.proximity.observations import find, observations_of_csv, observations_of_runs
 from labmates.analysis.bayes.proximity.prepare import prepare
 from labmates.errors import UsageError
 from labmates.records.run import RunRecord
@@ -92,6 +92,7 @@ def test_a_model_is_found_whatever_stands_before_its_name(name: str) -> None:
 def test_a_file_of_the_users_stands_before_the_roster() -> None:
     mine = Known("model-3", "mine", 7.0, True)
     assert find("openai:model-3", [*SMALL, mine]) == mine
+    assert find("openai:model-3", [*SMALL, Known("model-3", "", 7.0, True)]) == SMALL[3]
 
 
 def test_a_csv_file_needs_model_game_and_outcome_alone(tmp_path: Path) -> None:
@@ -137,15 +138,6 @@ def test_what_is_wrong_with_a_csv_file_is_said(tmp_path: Path, text: str, said: 
 def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="can't read"):
         observations_of_csv(tmp_path / "none.csv", SMALL)
-
-
-def test_a_roster_file_is_read_and_checked(tmp_path: Path) -> None:
-    [one] = read_roster(_csv(tmp_path, "name,family,size,thinking\nnew,New,7.5,no\n"))
-    assert (one.name, one.family, one.size, one.thinking) == ("new", "New", 7.5, False)
-    with pytest.raises(UsageError, match="no column thinking"):
-        read_roster(_csv(tmp_path, "name,family,size\nnew,New,7.5\n"))
-    with pytest.raises(UsageError, match="size is a number"):
-        read_roster(_csv(tmp_path, "name,family,size,thinking\nnew,New,big,no\n"))
 
 
 def _many(models: int = 4, games: tuple[str, ...] = ("collective-risk", "o-ring"), **columns: str) -> str:
