@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,24 +26,10 @@ from labmates.studies.runs import new_runs
 from labmates.studies.select import select_runs
 from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
-from labmates.workflows.kinds import KINDS, Condition
+from labmates.workflows.kinds import KINDS, make_condition
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-def make_condition(kind: str, values: Mapping[str, Any], names: Callable[[str], str] = str) -> Condition:
-    """Return the condition of a kind of experiment; `names` is how fields are called in an error.
-
-    Raises
-    ------
-    UsageError
-        If the kind is unknown, or a value is missing, unknown or out of bounds.
-    """
-    try:
-        return KINDS.get(kind).condition.model_validate(dict(values))
-    except ValidationError as error:
-        raise UsageError(explain(error, names)) from error
 
 
 def run(

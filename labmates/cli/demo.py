@@ -32,12 +32,12 @@ def demo(store: str | None, task: str, seed: int, reports: Path) -> int:
     report; two judges score it. No model is called and no key is needed: the agents are the baseline
     scripted:diligent.
     """
-    from labmates.api import make_condition
     from labmates.cli.run import execute
     from labmates.cli.show import report_of
     from labmates.records.store import Store
     from labmates.studies.runs import new_runs
     from labmates.studies.settings import RunSettings
+    from labmates.workflows.kinds import make_condition
 
     condition = make_condition("science", {"task": task, "model": "scripted:diligent"})
     condition.check()

@@ -68,9 +68,9 @@ def _command(kind: str) -> click.Command:
     def callback(
         store: str | None, replicates: int, seed: int, resume: str | None, as_json: bool, **values: Any
     ) -> int:
-        from labmates.api import make_condition
         from labmates.records.store import Store
         from labmates.studies.runs import new_runs, stopped_run
+        from labmates.workflows.kinds import make_condition
 
         asked = given(values, condition)
         if isinstance(asked.get("prices"), str):

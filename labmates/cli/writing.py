@@ -45,10 +45,10 @@ def write(library: Path, seed: int, resume: str | None, as_json: bool, store: st
     Each is described in words first, then implemented from the description; an implementation that fails the checks is
     thrown away and written anew. All calls are kept in the store, so that writing that was interrupted goes on.
     """
-    from labmates.api import make_condition
     from labmates.populations.authoring import add_to_library
     from labmates.records.bodies import Bodies
     from labmates.studies.runs import condition_of, new_runs
+    from labmates.workflows.kinds import make_condition
     from labmates.workflows.strategies.run import written_in
 
     asked = given(values, StrategiesCondition)
