@@ -111,8 +111,8 @@ def proximity(
 
 
 def _observations(study: str | None, data: Path | None, roster_file: Path | None, store: str | None) -> Observations:
-    from labmates.analysis.bayes.observations import observations_of_csv, observations_of_runs, read_roster
-    from labmates.models.roster import roster
+    from labmates.analysis.bayes.observations import observations_of_csv, observations_of_runs
+    from labmates.models.roster import read_roster, roster
     from labmates.records.database import store_url
     from labmates.records.store import Store
     from labmates.studies.select import select_runs

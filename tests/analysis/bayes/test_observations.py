@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from labmates.analysis.bayes.observations import find, observations_of_csv, observations_of_runs, read_roster
+from labmates.analysis.bayes.observations import find, observations_of_csv, observations_of_runs
 from labmates.analysis.bayes.prepare import prepare
 from labmates.errors import UsageError
 from labmates.records.run import RunRecord
@@ -139,13 +139,8 @@ def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
         observations_of_csv(tmp_path / "none.csv", SMALL)
 
 
-def test_a_roster_file_is_read_and_checked(tmp_path: Path) -> None:
-    [one] = read_roster(_csv(tmp_path, "name,family,size,thinking\nnew,New,7.5,no\n"))
-    assert (one.name, one.family, one.size, one.thinking) == ("new", "New", 7.5, False)
-    with pytest.raises(UsageError, match="no column thinking"):
-        read_roster(_csv(tmp_path, "name,family,size\nnew,New,7.5\n"))
-    with pytest.raises(UsageError, match="size is a number"):
-        read_roster(_csv(tmp_path, "name,family,size,thinking\nnew,New,big,no\n"))
+def test_a_model_without_a_family_is_not_known() -> None:
+    assert find("model-3", [Known("model-3", "", 7.0, True)]) is None
 
 
 def _many(models: int = 4, games: tuple[str, ...] = ("collective-risk", "o-ring"), **columns: str) -> str:
