@@ -33,7 +33,7 @@ NOT_RUN: dict[str, list[str]] = {
     "docs/studies/clusters.md": [
         "needs other machines",
         "needs a Slurm cluster",
-        "Ray takes a minute; tests/studies/test_ray_executor.py runs studies on it",
+        "Ray is slow to start; tests/studies/test_ray_executor.py starts one and executes the command for a cluster",
         "needs other machines",
         "needs a Kubernetes cluster",
     ],
