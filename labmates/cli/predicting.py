@@ -15,7 +15,7 @@ from labmates.cli.console import out
 from labmates.errors import UsageError, unknown_name
 
 if TYPE_CHECKING:
-    from labmates.analysis.bayes.prediction.assembly import Choice
+    from labmates.analysis.bayes.prediction.assembly import Assembled, Choice
     from labmates.analysis.bayes.prediction.sources import LeftOut, Level, Observation
     from labmates.models.roster import KnownModel
 
@@ -70,7 +70,7 @@ def material_options(function: Callable[..., int]) -> Callable[..., int]:
             "outcomes",
             multiple=True,
             metavar="NAME",
-            help="accuracy, quality or completeness; repeatable.",
+            help="accuracy, quality or completeness; repeatable. By default all that the runs tell something of.",
         ),
         click.option(
             "--judge",
@@ -160,22 +160,20 @@ def read_material(asked: Asked, variant: Mapping[str, str]) -> Material:
 
     games_file, lab_file, study = asked.games_file, asked.lab_file, asked.study
     known = tuple(model for path in asked.rosters for model in read_roster(path))
-    levels = read_levels(games_file) if games_file else []
-    observations = read_observations(lab_file) if lab_file else []
+    levels, levels_left = read_levels(games_file, variant) if games_file else ([], [])
+    observations, observations_left = read_observations(lab_file) if lab_file else ([], [])
     told = [f"profiles of {games_file}"] if games_file else []
     told += [f"lab runs of {lab_file}"] if lab_file else []
-    left: list[LeftOut] = []
     if not (games_file and lab_file):
         with Store(asked.store, must_exist=True) as database:
             if not games_file:
-                levels, left = levels_of_runs(database.runs(kind="game"), variant)
+                levels, levels_left = levels_of_runs(database.runs(kind="game"), variant)
                 told.insert(0, f"profiles of {database.shown_url}")
             if not lab_file:
                 if study is not None:
                     study_record(database.database, study)
                 runs = database.runs(kind="science", study=study)
-                observations, more = observations_of_runs(database, runs)
-                left += more
+                observations, observations_left = observations_of_runs(database, runs)
                 told.append(f"lab runs of {database.shown_url}" + (f", study {study}" if study else ""))
                 if not observations:
                     raise UsageError(
@@ -183,23 +181,38 @@ def read_material(asked: Asked, variant: Mapping[str, str]) -> Material:
                         + (f" in the study '{study}'" if study else "")
                         + "; make some with labmates run science or labmates study run"
                     )
-    return Material(levels, observations, left, known, "; ".join(told))
+    return Material(levels, observations, [*levels_left, *observations_left], known, "; ".join(told))
 
 
-def outcomes_of(asked: Asked) -> tuple[str, ...]:
-    """Return the outcomes that are asked for, or all.
+def check_outcomes(asked: Asked) -> None:
+    """Make sure that outcomes which are asked for are known.
 
     Raises
     ------
     UsageError
-        If one is unknown.
+        If one is not.
     """
     from labmates.analysis.bayes.prediction.sources import OUTCOMES
 
     for name in asked.outcomes:
         if name not in OUTCOMES:
             raise unknown_name("outcome", name, OUTCOMES)
-    return tuple(dict.fromkeys(asked.outcomes)) or OUTCOMES
+
+
+def assemble_outcomes(asked: Asked, assembled: Callable[[str], Assembled]) -> tuple[list[Assembled], list[LeftOut]]:
+    """Return the data of the outcomes that are asked for, or of all that lab runs tell something of.
+
+    Raises
+    ------
+    UsageError
+        If the data of an outcome that is asked for are not enough, or those of none are.
+    """
+    from labmates.analysis.bayes.prediction.assembly import informative
+    from labmates.analysis.bayes.prediction.sources import OUTCOMES
+
+    if asked.outcomes:
+        return [assembled(outcome) for outcome in dict.fromkeys(asked.outcomes)], []
+    return informative(OUTCOMES, assembled)
 
 
 def choice_of(asked: Asked) -> Choice:

@@ -14,9 +14,10 @@ from labmates.cli.options import options_of
 from labmates.cli.predicting import (
     Asked,
     Material,
+    assemble_outcomes,
+    check_outcomes,
     choice_of,
     material_options,
-    outcomes_of,
     print_left_out,
     read_material,
 )
@@ -29,7 +30,7 @@ from labmates.workflows.game.condition import GameCondition
 if TYPE_CHECKING:
     from labmates.analysis.bayes.prediction.assembly import Assembled, Choice
     from labmates.analysis.bayes.prediction.screening import Forecast, Standing
-    from labmates.analysis.bayes.prediction.sources import Level
+    from labmates.analysis.bayes.prediction.sources import LeftOut, Level
 
 _FIXED = ("game", "model", "model_for", "rounds", "rules")
 
@@ -72,11 +73,11 @@ def screen(
     if asked.games_file is None and not stored:
         for model in models:
             parse_model(model)
-    wanted, choice = outcomes_of(asked), choice_of(asked)
+    check_outcomes(asked)
+    choice = choice_of(asked)
     variant = {name: str(values[name]) for name in USUAL if values.get(name) is not None}
     material = read_material(asked, variant)
-    screening = _Screening(material, wanted, choice, form, asked.draws_seed)
-    screening.check()
+    screening = _Screening(material, choice, form, asked)
     profiles = _Profiles(material, asked, stored, screening.games(), seed, simulations, values)
     worst = 0
     for model in dict.fromkeys(models):
@@ -112,6 +113,7 @@ class _Found:
     forecasts: Mapping[str, Forecast]
     standings: Mapping[str, Standing]
     observed: Mapping[str, float]
+    left_out: tuple[LeftOut, ...]
     doubts: tuple[str, ...]
 
     def json(self) -> dict[str, Any]:
@@ -120,6 +122,7 @@ class _Found:
             "model": self.model,
             "form": self.form,
             "source": self.source,
+            "left_out": [asdict(left) for left in self.left_out],
             "outcomes": {
                 outcome: {
                     **asdict(self.forecasts[outcome]),
@@ -146,18 +149,22 @@ class _Found:
 class _Screening:
     """Fits the study, once for all models that are not part of it."""
 
-    def __init__(self, material: Material, outcomes: Sequence[str], choice: Choice, form: Any, seed: int) -> None:
+    def __init__(self, material: Material, choice: Choice, form: Any, asked: Asked) -> None:
+        """Find out whether the study is good for a prediction, before a game is played.
+
+        Raises
+        ------
+        UsageError
+            If it is not.
+        """
         self._material = material
-        self._outcomes = outcomes
         self._choice = choice
         self._form = form
-        self._seed = seed
+        self._seed = asked.draws_seed
         self._fitted: dict[tuple[str, str], Any] = {}
-
-    def check(self) -> None:
-        """Find out whether the study is good for a prediction, before a game is played."""
-        for outcome in self._outcomes:
-            self._assembled(outcome, "")
+        whole, without = assemble_outcomes(asked, lambda outcome: self._assembled(outcome, ""))
+        self._outcomes = [one.outcome for one in whole]
+        self._left_out = (*without, *material.left_out)
 
     def games(self) -> list[str]:
         """Return the games that a profile needs."""
@@ -188,7 +195,17 @@ class _Screening:
             forecasts[outcome] = forecast(fit, new, outcome, seed=self._seed)
             standings[outcome] = standing(study.data, new)
             doubts += [f"{outcome}: {text}" for text in fit.warnings]
-        return _Found(model, self._form, self._material.told, studies, forecasts, standings, observed, tuple(doubts))
+        return _Found(
+            model,
+            self._form,
+            self._material.told,
+            studies,
+            forecasts,
+            standings,
+            observed,
+            self._left_out,
+            tuple(doubts),
+        )
 
     def _assembled(self, outcome: str, without: str) -> Assembled:
         from labmates.analysis.bayes.prediction.assembly import assemble
@@ -308,7 +325,8 @@ def _print(found: _Found, levels: Sequence[Level], cost: Mapping[str, Any]) -> N
         out().print(note, style="dim", markup=False)
     for doubt in found.doubts:
         out().print(f"Warning: {doubt}", style="yellow", markup=False)
-    print_left_out(list(dict.fromkeys(left for one in found.studies.values() for left in one.left_out)))
+    of_studies = (left for one in found.studies.values() for left in one.left_out)
+    print_left_out(list(dict.fromkeys([*found.left_out, *of_studies])))
 
 
 def _print_standings(found: _Found) -> None:

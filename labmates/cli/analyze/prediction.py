@@ -11,7 +11,15 @@ import click
 from labmates.cli.common import json_option
 from labmates.cli.console import err, out, print_json
 from labmates.cli.figures import draw, plot_option
-from labmates.cli.predicting import Asked, choice_of, material_options, outcomes_of, print_left_out, read_material
+from labmates.cli.predicting import (
+    Asked,
+    assemble_outcomes,
+    check_outcomes,
+    choice_of,
+    material_options,
+    print_left_out,
+    read_material,
+)
 from labmates.cli.tables import out_option, print_tables, write_files
 from labmates.errors import UsageError
 
@@ -64,20 +72,23 @@ def prediction(
     Profiles are those of labmates profile (usual rules, no prompt to reason), lab runs those of labmates run science;
     models that lack one of them are left out, and listed.
     """
+    from labmates.analysis.bayes.prediction.assembly import assemble
     from labmates.analysis.bayes.prediction.figures import forest_figure
     from labmates.analysis.bayes.prediction.report import predict_outcomes
     from labmates.analysis.bayes.prediction.tables import checks_table, effects_table, predictors_table
 
-    wanted, choice = outcomes_of(asked), choice_of(asked)
+    check_outcomes(asked)
+    choice = choice_of(asked)
     material = read_material(asked, variants_of(variants))
+    traits = material.traits()
+    outcomes, without = assemble_outcomes(
+        asked, lambda outcome: assemble(outcome, material.levels, material.observations, traits, choice)
+    )
+    left_out = [*without, *material.left_out]
     chosen = tuple(dict.fromkeys(forms)) or FORMS
     results = predict_outcomes(
-        material.levels,
-        material.observations,
-        material.traits(),
-        wanted,
+        outcomes,
         forms=chosen,
-        choice=choice,
         draws=draws,
         seed=asked.draws_seed,
         check=check_nuts,
@@ -85,11 +96,11 @@ def prediction(
     )
     tables = [effects_table(form, results) for form in chosen] + [checks_table(results), predictors_table(results)]
     if as_json:
-        left = [asdict(one) for one in material.left_out]
+        left = [asdict(one) for one in left_out]
         print_json({"source": material.told, "left_out": left, "outcomes": [result.json() for result in results]})
     else:
         print_tables(tables)
-        _print_rest(results, material.left_out)
+        _print_rest(results, left_out)
     write_files(tables, files)
     if plot is not None:
         draw(forest_figure(results), plot)

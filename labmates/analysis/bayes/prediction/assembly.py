@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol
 
@@ -78,6 +78,10 @@ class Choice:
     unit: Unit | None = None
 
 
+class UninformativeError(UsageError):
+    """Lab runs tell nothing of an outcome: it is not scored, or does not vary within any model."""
+
+
 @dataclass(frozen=True)
 class Assembled:
     """The data of one outcome.
@@ -125,8 +129,10 @@ def assemble(
 
     Raises
     ------
+    UninformativeError
+        If there is no score, or scores do not vary within any model.
     UsageError
-        If there is no score, if it is not clear whose scores are meant, or if too few models are left.
+        If it is not clear whose scores are meant, or too few models are left.
     """
     choice = choice or Choice()
     notes: list[str] = []
@@ -167,6 +173,28 @@ def assemble(
     return Assembled(outcome, judge, unit, len(mine), data, level_scale, control_scale, tuple(left), tuple(notes))
 
 
+def informative(
+    outcomes: Sequence[str], assembled: Callable[[str], Assembled]
+) -> tuple[list[Assembled], list[LeftOut]]:
+    """Assemble those of several outcomes that lab runs tell something of, and say of the others why they don't.
+
+    Raises
+    ------
+    UsageError
+        If that is none of them, or something else is wrong with one.
+    """
+    found: list[Assembled] = []
+    left: list[LeftOut] = []
+    for outcome in outcomes:
+        try:
+            found.append(assembled(outcome))
+        except UninformativeError as error:
+            left.append(LeftOut(outcome, 1, str(error)))
+    if not found:
+        raise UsageError("\n".join(one.reason for one in left))
+    return found, left
+
+
 def control_values(known: Benchmarked) -> list[float]:
     """Return the controls of a model in the order of `CONTROLS`; NaN where a score is missing."""
     scores = [math.nan if score is None else float(score) for score in (known.ifeval, known.mmlu_pro)]
@@ -193,7 +221,7 @@ def choose_judge(outcome: str, observations: Iterable[Observation], asked: Mappi
     able = {judge: count for judge, count in counts.items() if count}
     said = ", ".join(f"{judge} ({count} runs)" for judge, count in sorted(able.items()))
     if not able:
-        raise UsageError(f"no lab run has a score of {outcome}; add some with labmates judge")
+        raise UninformativeError(f"no lab run has a score of {outcome}; add some with labmates judge")
     wanted = asked.get(outcome, asked.get("", ""))
     if wanted:
         if wanted not in able:
@@ -354,7 +382,7 @@ def _rows(scored: Sequence[Scored], unit: Unit | None, notes: list[str]) -> tupl
 def _varies(outcome: str, data: PredictionData) -> None:
     spread = float(np.sqrt(np.mean([data.outcome[data.model_of == at].var() for at in range(len(data.models))])))
     if spread < 1e-9:
-        raise UsageError(
+        raise UninformativeError(
             f"{outcome} does not vary within any model: there is no noise to measure effects by. More runs per model "
             "with other seeds or conditions are needed"
         )

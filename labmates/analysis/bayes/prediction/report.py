@@ -1,28 +1,23 @@
-"""From profiles and lab runs to all that is said of the outcomes."""
+"""From the data of outcomes to all that is said of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from labmates.analysis.bayes.importance import DRAWS
 from labmates.analysis.bayes.posterior import Posterior
-from labmates.analysis.bayes.prediction.assembly import Assembled, Benchmarked, Choice, assemble
+from labmates.analysis.bayes.prediction.assembly import Assembled
 from labmates.analysis.bayes.prediction.density import FORMS, Form
 from labmates.analysis.bayes.prediction.evidence import evidence, verdict
 from labmates.analysis.bayes.prediction.fit import PredictionFit, fit_prediction
 from labmates.analysis.bayes.prediction.nuts import fit_nuts
-from labmates.analysis.bayes.prediction.sources import Level, Observation
 from labmates.analysis.bayes.prediction.tables import OutcomeResult
 
 
 def predict_outcomes(
-    levels: Sequence[Level],
-    observations: Sequence[Observation],
-    traits: Mapping[str, Benchmarked],
-    outcomes: Sequence[str],
+    outcomes: Sequence[Assembled],
     *,
     forms: Sequence[Form] = FORMS,
-    choice: Choice | None = None,
     draws: int = DRAWS,
     seed: int = 0,
     check: bool = False,
@@ -32,10 +27,8 @@ def predict_outcomes(
 
     Parameters
     ----------
-    levels, observations
-        See `labmates.analysis.bayes.prediction.sources`.
-    traits
-        Benchmark scores, size and thinking by model; `labmates.models.roster.traits_of` gives them.
+    outcomes
+        Their data; see `labmates.analysis.bayes.prediction.assembly`.
     check
         Fit each once more by NUTS.
     watch
@@ -43,13 +36,10 @@ def predict_outcomes(
 
     Raises
     ------
-    UsageError
-        If an outcome's data are not enough.
     MissingExtraError
         If a check is asked for without the extra `analysis`.
     """
-    ready = [assemble(outcome, levels, observations, traits, choice) for outcome in outcomes]
-    return [_result(one, forms, draws, seed, check, watch or (lambda _: None)) for one in ready]
+    return [_result(one, forms, draws, seed, check, watch or (lambda _: None)) for one in outcomes]
 
 
 def _result(

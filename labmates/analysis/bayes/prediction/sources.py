@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from labmates.analysis.profiles import mean_of
+from labmates.csv_rows import read_rows
 from labmates.errors import LabmatesError, UsageError
+from labmates.records.exported import exported_runs, is_export
 from labmates.records.run import ENDED, RunRecord
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ USUAL: Final[Mapping[str, object]] = {
 _SIZES: Final = ("group_size", "groups")
 FILE_JUDGE: Final = "file"
 """Who gave the scores of a file that does not say it."""
+Scores = Mapping[tuple[str, str], float | None]
+"""By judge and metric; None is unscored."""
 _CONDITION, _SCORES, _METRICS = "condition.", "scores.", "metrics."
 
 
@@ -56,11 +59,11 @@ class Level:
 
 @dataclass(frozen=True)
 class Observation:
-    """One lab run: its condition, and scores by judge and metric (None: unscored)."""
+    """One lab run: its condition, and its scores with the versions of the judges."""
 
     model: str
     condition: Mapping[str, Any]
-    scores: Mapping[tuple[str, str], float | None]
+    scores: Scores
     versions: Mapping[str, str]
 
 
@@ -134,7 +137,7 @@ def _other_rules(condition: Mapping[str, Any]) -> bool:
     from labmates.games.registry import make_game
 
     try:
-        usual = make_game(condition["game"], {name: condition[name] for name in _SIZES})
+        usual = make_game(condition["game"], {name: condition[name] for name in _SIZES if name in condition})
     except LabmatesError:  # a game of a package that is not here: nothing is known of it
         return False
     rules = {**condition.get("rules", {}), "rounds": condition.get("rounds")}
@@ -144,40 +147,62 @@ def _other_rules(condition: Mapping[str, Any]) -> bool:
 
 def observations_of_runs(store: Store, runs: Iterable[RunRecord]) -> tuple[list[Observation], list[LeftOut]]:
     """Return the lab runs of teams of one model that have ended, with their newest scores."""
+
+    def scored() -> Iterator[tuple[RunRecord, Scores, Mapping[str, str]]]:
+        for run in runs:
+            events = store.scores(run.id)
+            scores = {(score.judge, score.metric): score.value for score in events}
+            yield run, scores, {score.judge: score.version.partition("+")[0] for score in events}
+
+    return _of_teams(scored())
+
+
+def _of_teams(
+    scored: Iterable[tuple[RunRecord, Scores, Mapping[str, str]]],
+) -> tuple[list[Observation], list[LeftOut]]:
     found, left = [], Counter[str]()
-    for run in runs:
-        if run.status not in ENDED:
+    for run, scores, versions in scored:
+        if run.kind != "science":
+            left["no run of the science lab"] += 1
+        elif run.status not in ENDED:
             left["they have not ended"] += 1
         elif run.condition.get("solo"):
             left["one agent alone, no team"] += 1
         elif len(run.models) != 1:
             left["teams of several models"] += 1
         else:
-            scores = store.scores(run.id)
-            found.append(
-                Observation(
-                    run.models[0],
-                    {name: value for name, value in run.condition.items() if name not in ("model", "model_for")},
-                    {(score.judge, score.metric): score.value for score in scores},
-                    {score.judge: score.version.partition("+")[0] for score in scores},
-                )
-            )
+            condition = {name: value for name, value in run.condition.items() if name not in ("model", "model_for")}
+            found.append(Observation(run.models[0], condition, scores, versions))
     return found, [LeftOut("runs", count, reason) for reason, count in left.items()]
 
 
-def read_levels(path: Path) -> list[Level]:
+def read_levels(path: Path, variant: Mapping[str, str] | None = None) -> tuple[list[Level], list[LeftOut]]:
     """Read how models play: columns ``model``, ``game`` and ``level``, a row per simulation.
 
     Or a row per model and game: ``model``, ``game``, ``mean``, ``error`` (the standard error), ``simulations``, and
     optionally ``failed_rate``.
-    What the verbs ``labmates study export`` and ``labmates profile --out`` write will do.
+    What the verbs ``labmates study export`` and ``labmates profile --out`` write will do; runs of an export are
+    chosen as those of a store are.
+
+    Parameters
+    ----------
+    variant
+        See `levels_of_runs`.
 
     Raises
     ------
     UsageError
         If the file can't be read, or lacks a column or a number.
     """
-    rows = _read(path, ("model", "game"))
+    rows = read_rows(path)
+    if is_export(list(rows[0])):
+        runs = [one.record for one in exported_runs(rows, path)]
+        return levels_of_runs([run for run in runs if run.kind == "game"], variant)
+    return _levels(path, [{_plain(name): text for name, text in row.items()} for row in rows]), []
+
+
+def _levels(path: Path, rows: Sequence[Mapping[str, str]]) -> list[Level]:
+    _has(path, rows[0], ("model", "game"))
     mean_name, error_name = ("level", "level_error") if "level_error" in rows[0] else ("mean", "error")
     if mean_name in rows[0]:
         return [
@@ -205,48 +230,43 @@ def read_levels(path: Path) -> list[Level]:
     return levels
 
 
-def read_observations(path: Path) -> list[Observation]:
+def read_observations(path: Path) -> tuple[list[Observation], list[LeftOut]]:
     """Read lab runs, one a row: ``model``, outcomes (``accuracy``, …), and what is known of the condition.
 
     A column ``judge`` tells whose scores they are; a run that several judges scored has a row for each, or columns
     ``scores.JUDGE.METRIC``. All other columns are taken for the condition. An empty outcome is unscored.
+    What ``labmates study export`` writes will do; its runs are chosen as those of a store are.
 
     Raises
     ------
     UsageError
         If the file can't be read, or lacks a column or a number.
     """
-    found = []
-    for row in _read(path, ("model",)):
-        judge = row.pop("judge", "") or FILE_JUDGE
-        scores: dict[tuple[str, str], float | None] = {}
-        condition: dict[str, Any] = {}
-        for name, text in row.items():
-            if name in OUTCOMES or name.startswith(_SCORES):
-                by, _, metric = name.removeprefix(_SCORES).rpartition(".")
-                scores[by or judge, metric] = _number(path, row, name) if text else None
-            elif name != "model":
-                condition[name] = text
-        if not scores:
-            raise UsageError(f"'{path}' has no column of an outcome: {', '.join(OUTCOMES)}")
-        found.append(Observation(row["model"], condition, scores, {}))
-    return found
+    rows = read_rows(path)
+    if is_export(list(rows[0])):
+        return _of_teams((one.record, one.scores, {}) for one in exported_runs(rows, path))
+    return [_observation(path, {_plain(name): text for name, text in row.items()}) for row in rows], []
 
 
-def _read(path: Path, needed: Sequence[str]) -> list[dict[str, str]]:
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = [
-                {_plain(name): (text or "").strip() for name, text in row.items() if name}
-                for row in csv.DictReader(file)
-            ]
-    except (OSError, UnicodeError, csv.Error) as error:
-        raise UsageError(f"can't read '{path}': {error}") from error
-    if not rows:
-        raise UsageError(f"'{path}' has no rows")
-    if missing := [name for name in needed if name not in rows[0]]:
-        raise UsageError(f"'{path}' has no column {', '.join(missing)}; it has {', '.join(rows[0])}")
-    return rows
+def _observation(path: Path, row: dict[str, str]) -> Observation:
+    _has(path, row, ("model",))
+    judge = row.pop("judge", "") or FILE_JUDGE
+    scores: dict[tuple[str, str], float | None] = {}
+    condition: dict[str, Any] = {}
+    for name, text in row.items():
+        if name in OUTCOMES or name.startswith(_SCORES):
+            by, _, metric = name.removeprefix(_SCORES).rpartition(".")
+            scores[by or judge, metric] = _number(path, row, name) if text else None
+        elif name != "model":
+            condition[name] = text
+    if not scores:
+        raise UsageError(f"'{path}' has no column of an outcome: {', '.join(OUTCOMES)}")
+    return Observation(row["model"], condition, scores, {})
+
+
+def _has(path: Path, row: Mapping[str, str], needed: Sequence[str]) -> None:
+    if missing := [name for name in needed if name not in row]:
+        raise UsageError(f"'{path}' has no column {', '.join(missing)}; it has {', '.join(row)}")
 
 
 def _plain(name: str) -> str:

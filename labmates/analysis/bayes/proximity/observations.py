@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import json
 import math
@@ -13,8 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from labmates.analysis.bayes.proximity.predictors import Traits
+from labmates.csv_rows import read_rows
 from labmates.errors import UsageError
 from labmates.naming import short_names
+from labmates.records.exported import exported_runs, is_export
 from labmates.records.run import ENDED, RunRecord
 
 if TYPE_CHECKING:
@@ -70,8 +71,8 @@ class NamedModel:
 def find(name: str, known: Sequence[Traits]) -> Traits | None:
     """Return what is known of a model: by its full name, or without provider and organisation.
 
-    Of several with the same name the last one counts, so that a file of the user's stands before the roster; one
-    without a family does not.
+    Of several with the same name the last one counts, so that a file of the user's stands before the roster. A model
+    without a family is not known.
     """
     by_name: dict[str, Traits] = {one.name.lower(): one for one in known if one.family}
     return next((by_name[short] for short in short_names(name) if short in by_name), None)
@@ -108,14 +109,17 @@ def observations_of_csv(path: Path, known: Sequence[Traits]) -> Observations:
 
     Columns: ``model``, ``game`` and ``pareto_proximity`` or ``welfare_proximity`` or both; ``reasoning``,
     ``group_size``, ``framing``, ``condition`` and ``failed_decision_rate`` where they vary; ``family``, ``size`` and
-    ``thinking`` for models that are not known.
+    ``thinking`` for models that are not known. What ``labmates study export`` writes will do; its runs are chosen as
+    those of a store are.
 
     Raises
     ------
     UsageError
         If the file can't be read, a column is missing, or a value is none that its column can have.
     """
-    lines = _csv(path)
+    lines = read_rows(path)
+    if is_export(list(lines[0])):
+        return observations_of_runs([one.record for one in exported_runs(lines, path)], known)
     for names in (("model",), ("game",), tuple(OUTCOMES.values())):
         if not set(names) & lines[0].keys():
             raise UsageError(f"{path}: no column {' or '.join(names)}; it has {', '.join(lines[0])}")
@@ -193,21 +197,3 @@ def _number(text: str, name: str, where: str, *, missing: bool = False) -> float
     if math.isinf(value) or (math.isnan(value) and not missing):
         raise UsageError(f"{where}: {name} is a finite number, not '{text}'")
     return value
-
-
-def _csv(path: Path) -> list[dict[str, str]]:
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            lines = [
-                {
-                    (key or "").strip(): (value or "").strip()
-                    for key, value in line.items()
-                    if isinstance(value, str | None)
-                }
-                for line in csv.DictReader(file)
-            ]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise UsageError(f"can't read '{path}': {getattr(error, 'strerror', None) or error}") from error
-    if not lines:
-        raise UsageError(f"'{path}' has no rows")
-    return lines

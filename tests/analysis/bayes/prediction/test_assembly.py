@@ -170,15 +170,15 @@ def test_runs_of_a_condition_are_averaged_but_where_there_is_only_one_condition(
 def test_files_are_read_in_both_forms_and_in_that_of_an_export(tmp_path: Path) -> None:
     file = tmp_path / "g.csv"
     file.write_text("model,condition.game,metrics.level\na,o-ring,1\na,o-ring,3\n", "utf-8")
-    [one] = read_levels(file)
+    [[one], _] = read_levels(file)
     assert (one.value, one.error, one.simulations) == (2.0, 1.0, 2)
     file.write_text("model,game,mean,error,simulations\na,o-ring,2,0.5,20\n", "utf-8")
-    assert read_levels(file) == [Level("a", "o-ring", 2.0, 0.5, 20)]
+    assert read_levels(file) == ([Level("a", "o-ring", 2.0, 0.5, 20)], [])
     file.write_text("model,game,level,level_error,simulations,failed_rate\na,b,2,0.5,20,0.3\na,c,3,,1,\n", "utf-8")
-    assert read_levels(file) == [Level("a", "b", 2.0, 0.5, 20, 0.3), Level("a", "c", 3.0, None, 1)]
+    assert read_levels(file) == ([Level("a", "b", 2.0, 0.5, 20, 0.3), Level("a", "c", 3.0, None, 1)], [])
     lab_file = tmp_path / "l.csv"
     lab_file.write_text("model,condition.task,scores.rubric:openai:j.accuracy,accuracy\na,ecology,0.5,\n", "utf-8")
-    [run] = read_observations(lab_file)
+    [[run], _] = read_observations(lab_file)
     assert run.scores == {("rubric:openai:j", "accuracy"): 0.5, ("file", "accuracy"): None}
     assert run.condition == {"task": "ecology"}
     for text, said in (
