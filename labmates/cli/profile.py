@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from labmates.games.references import References
     from labmates.records.store import Store
 
-_FIXED = ("game", "model", "model_for", "rounds", "rules")
+FIXED = ("game", "model", "model_for", "rounds", "rules")
 """What a profile says by itself."""
 
 
@@ -98,7 +98,7 @@ def profile(
 
 profile.params = [
     *profile.params,
-    *options_of(GameCondition, leave_out=_FIXED),
+    *options_of(GameCondition, leave_out=FIXED),
     *options_of(ModelOptions),
 ]
 
@@ -127,7 +127,7 @@ class Player:
         self._names = list(dict.fromkeys(games)) or profile_games()
         self._seed = seed
         self._settings = settings_of(values, {}).model_copy(update={"max_concurrent_runs": AT_ONCE})
-        self._options = given({name: value for name, value in values.items() if name not in _FIXED}, GameCondition)
+        self._options = given({name: value for name, value in values.items() if name not in FIXED}, GameCondition)
         if isinstance(self._options.get("prices"), str):
             from labmates.budgets.prices import read_prices
 
