@@ -1,6 +1,6 @@
 """Errors that a user can act on.
 
-Every error that labmates raises on purpose derives from :class:`LabmatesError`; its text says what was wrong and what
+Every error that labmates raises on purpose derives from `LabmatesError`; its text says what was wrong and what
 is allowed. The command line prints that text without a traceback.
 """
 

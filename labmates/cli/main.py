@@ -32,7 +32,7 @@ VERBS = {
     "replay": ("labmates.cli.replay:replay", "Execute a recorded run again without models, and compare."),
     "fork": ("labmates.cli.fork:fork", "Go on from a point within a run with something changed."),
     "judge": ("labmates.cli.judge:judge", "Judge runs that have ended, or find out how far a judge can be trusted."),
-    "analyze": ("labmates.cli.analyze:analyze", "Compute what the runs of a store mean."),
+    "analyze": ("labmates.cli.analyze.group:analyze", "Compute what the runs of a store mean."),
     "report": ("labmates.cli.report:report", "Write what a study has brought as one HTML page."),
     "tasks": ("labmates.cli.tasks:tasks", "List the science tasks, or show, check or begin one."),
     "games": ("labmates.cli.games:games", "List the behavioural games, or show or check one."),

@@ -15,8 +15,8 @@ from labmates.cli.console import out
 from labmates.errors import UsageError, unknown_name
 
 if TYPE_CHECKING:
-    from labmates.analysis.bayes.prediction_assembly import Assembled, Choice
-    from labmates.analysis.bayes.prediction_sources import LeftOut, Level, Observation
+    from labmates.analysis.bayes.prediction.assembly import Assembled, Choice
+    from labmates.analysis.bayes.prediction.sources import LeftOut, Level, Observation
     from labmates.models.roster import KnownModel
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -148,14 +148,13 @@ def read_material(asked: Asked, variant: Mapping[str, str]) -> Material:
     UsageError
         If something is wrong with a file, or the store or the study is not there.
     """
-    from labmates.analysis.bayes.prediction_sources import (
+    from labmates.analysis.bayes.prediction.sources import (
         levels_of_runs,
         observations_of_runs,
         read_levels,
         read_observations,
     )
     from labmates.models.roster import read_roster
-    from labmates.records.database import store_url
     from labmates.records.store import Store
     from labmates.records.studies import study_record
 
@@ -166,8 +165,7 @@ def read_material(asked: Asked, variant: Mapping[str, str]) -> Material:
     told = [f"profiles of {games_file}"] if games_file else []
     told += [f"lab runs of {lab_file}"] if lab_file else []
     if not (games_file and lab_file):
-        database = Store(store_url(asked.store), must_exist=True)
-        try:
+        with Store(asked.store, must_exist=True) as database:
             if not games_file:
                 levels, levels_left = levels_of_runs(database.runs(kind="game"), variant)
                 told.insert(0, f"profiles of {database.shown_url}")
@@ -183,8 +181,6 @@ def read_material(asked: Asked, variant: Mapping[str, str]) -> Material:
                         + (f" in the study '{study}'" if study else "")
                         + "; make some with labmates run science or labmates study run"
                     )
-        finally:
-            database.close()
     return Material(levels, observations, [*levels_left, *observations_left], known, "; ".join(told))
 
 
@@ -196,7 +192,7 @@ def check_outcomes(asked: Asked) -> None:
     UsageError
         If one is not.
     """
-    from labmates.analysis.bayes.prediction_sources import OUTCOMES
+    from labmates.analysis.bayes.prediction.sources import OUTCOMES
 
     for name in asked.outcomes:
         if name not in OUTCOMES:
@@ -211,8 +207,8 @@ def assemble_outcomes(asked: Asked, assembled: Callable[[str], Assembled]) -> tu
     UsageError
         If the data of an outcome that is asked for are not enough, or those of none are.
     """
-    from labmates.analysis.bayes.prediction_assembly import informative
-    from labmates.analysis.bayes.prediction_sources import OUTCOMES
+    from labmates.analysis.bayes.prediction.assembly import informative
+    from labmates.analysis.bayes.prediction.sources import OUTCOMES
 
     if asked.outcomes:
         return [assembled(outcome) for outcome in dict.fromkeys(asked.outcomes)], []
@@ -227,8 +223,8 @@ def choice_of(asked: Asked) -> Choice:
     UsageError
         If a judge is given for what is no outcome, or two for one.
     """
-    from labmates.analysis.bayes.prediction_assembly import Choice
-    from labmates.analysis.bayes.prediction_sources import OUTCOMES
+    from labmates.analysis.bayes.prediction.assembly import Choice
+    from labmates.analysis.bayes.prediction.sources import OUTCOMES
 
     chosen: dict[str, str] = {}
     for text in asked.judges:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 from pydantic import ValidationError
 
-from labmates.cli.common import store_option, verbose_option
-from labmates.cli.console import err, out, print_json
+from labmates.cli.common import json_option, store_option, verbose_option
+from labmates.cli.console import out, print_json
+from labmates.cli.figures import draw, plot_option
 from labmates.cli.options import flags_of, given, options_of
 from labmates.cli.run import execute, settings_of
 from labmates.cli.tables import out_option, write_files
@@ -41,8 +42,8 @@ _FIXED = ("game", "model", "model_for", "rounds", "rules")
     show_default=True,
     help="Simulations of each game by each scripted baseline that the profile is shown beside; 0 for none.",
 )
-@click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), help="Draw it to a file: png, svg or pdf.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per model and nothing else.")
+@plot_option()
+@json_option("per model")
 @out_option
 @store_option
 @verbose_option
@@ -64,26 +65,19 @@ def profile(
     each game's primary metric with its standard error, how near it is to the play that is best for all (0) or to the
     equilibrium (1), and the decisions that failed; a model of which more than 20 % failed is marked as excluded.
     """
-    from labmates.analysis.figures import check_figure, save_figure
     from labmates.analysis.profile_figures import profile_figure
     from labmates.analysis.profiles import profiles_table
-    from labmates.records.database import store_url
     from labmates.records.store import Store
     from labmates.studies.profiling import BASELINES
 
-    if plot is not None:
-        check_figure(plot)
     player = Player(games, seed, values)
     others = [name for one in BASELINES if (name := f"scripted:{one}") not in models]
-    database = Store(store_url(store))
-    try:
+    with Store(store) as database:
         code, found = player.play(database, list(dict.fromkeys(models)), simulations)
         beside: list[Profile] = []
         if code != 130 and baselines and (plot is not None or not as_json):
             other_code, beside = player.play(database, others, baselines)
             code = max(code, other_code)
-    finally:
-        database.close()
     if code == 130:
         return code
     if as_json:
@@ -98,8 +92,7 @@ def profile(
         write_files([profiles_table(found)], files)
     if plot is not None and found:
         plays = {name: _references(game) for name, game in player.games.items()}
-        save_figure(profile_figure(found, beside, plays), plot)
-        err().print(f"Drawn to {plot}", markup=False)
+        draw(profile_figure(found, beside, plays), plot)
     return code
 
 

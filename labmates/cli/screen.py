@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from labmates.cli.common import verbose_option
+from labmates.cli.common import json_option, verbose_option
 from labmates.cli.console import out, print_json
 from labmates.cli.options import options_of
 from labmates.cli.predicting import (
@@ -28,9 +28,9 @@ from labmates.models.options import ModelOptions
 from labmates.workflows.game.condition import GameCondition
 
 if TYPE_CHECKING:
-    from labmates.analysis.bayes.prediction_assembly import Assembled, Choice
-    from labmates.analysis.bayes.prediction_sources import LeftOut, Level
-    from labmates.analysis.bayes.screening import Forecast, Standing
+    from labmates.analysis.bayes.prediction.assembly import Assembled, Choice
+    from labmates.analysis.bayes.prediction.screening import Forecast, Standing
+    from labmates.analysis.bayes.prediction.sources import LeftOut, Level
 
 _FIXED = ("game", "model", "model_for", "rounds", "rules")
 
@@ -48,7 +48,7 @@ _FIXED = ("game", "model", "model_for", "rounds", "rules")
     show_default=True,
     help="Form of the model; the paper's own has too narrow intervals for models that it has not seen.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per model and nothing else.")
+@json_option("per model")
 @material_options
 @verbose_option
 def screen(
@@ -68,7 +68,7 @@ def screen(
     kept, as by labmates profile. A model that is part of the study is left out of it first. Shown are predicted scores
     with 95 % intervals, and how far outside the study the model lies.
     """
-    from labmates.analysis.bayes.prediction_sources import USUAL
+    from labmates.analysis.bayes.prediction.sources import USUAL
 
     if asked.games_file is None and not stored:
         for model in models:
@@ -173,7 +173,7 @@ class _Screening:
 
     def of(self, model: str, levels: Sequence[Level]) -> _Found:
         """Predict the outcomes of a model."""
-        from labmates.analysis.bayes.screening import candidate, forecast, standing
+        from labmates.analysis.bayes.prediction.screening import candidate, forecast, standing
         from labmates.analysis.profiles import MOST_FAILED
 
         known = self._material.traits([model]).get(model)
@@ -208,7 +208,7 @@ class _Screening:
         )
 
     def _assembled(self, outcome: str, without: str) -> Assembled:
-        from labmates.analysis.bayes.prediction_assembly import assemble
+        from labmates.analysis.bayes.prediction.assembly import assemble
 
         key = (outcome, f"study without {without}")
         if key not in self._fitted:
@@ -219,7 +219,7 @@ class _Screening:
         return found
 
     def _fit(self, outcome: str, without: str, study: Assembled) -> Any:
-        from labmates.analysis.bayes.prediction import fit_prediction
+        from labmates.analysis.bayes.prediction.fit import fit_prediction
 
         key = (outcome, f"fit without {without}")
         if key not in self._fitted:
@@ -264,16 +264,12 @@ class _Profiles:
         return self._played(model)
 
     def _played(self, model: str) -> tuple[int, list[Level], dict[str, Any]]:
-        from labmates.analysis.bayes.prediction_sources import Level
+        from labmates.analysis.bayes.prediction.sources import Level
         from labmates.budgets.money import format_dollars
-        from labmates.records.database import store_url
         from labmates.records.store import Store
 
-        database = Store(store_url(self._asked.store))
-        try:
+        with Store(self._asked.store) as database:
             code, found = self._player().play(database, [model], self._simulations)
-        finally:
-            database.close()
         games = [game for profile in found for game in profile.games]
         levels = [
             Level(model, one.game, one.level.value, one.level.error, one.level.simulations, one.failed_rate)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal
 
 import click
 
+from labmates.cli.common import F
 from labmates.cli.console import err, out
 
 if TYPE_CHECKING:
     from labmates.analysis.tables import Table
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 def out_option(function: F) -> F:
@@ -21,7 +20,7 @@ def out_option(function: F) -> F:
 
     def check(_ctx: click.Context, _param: click.Parameter, values: tuple[Path, ...]) -> tuple[Path, ...]:
         if values:
-            from labmates.analysis.tables import check_table
+            from labmates.analysis.table_files import check_table
 
             for path in values:
                 check_table(path)
@@ -70,7 +69,7 @@ def print_tables(tables: Sequence[Table]) -> None:
 
 def write_files(tables: Sequence[Table], files: Sequence[Path]) -> None:
     """Write tables to each of the files that `out_option` took."""
-    from labmates.analysis.tables import write_tables
+    from labmates.analysis.table_files import write_tables
 
     for path in files:
         for written in write_tables(tables, path):

@@ -14,7 +14,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from labmates.csv_rows import read_rows
-from labmates.errors import UsageError, unknown_name
+from labmates.errors import UsageError
 from labmates.naming import short_names
 
 _TRUTHS = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
@@ -91,19 +91,6 @@ def traits_of(names: Iterable[str], more: Iterable[KnownModel] = ()) -> dict[str
         if model := next((known[short] for short in short_names(name) if short in known), None):
             found[name] = model
     return found
-
-
-def find_known(name: str) -> KnownModel:
-    """Return the model called `name`, whatever provider and organisation stand before (``openai:Qwen/Qwen3-4B``).
-
-    Raises
-    ------
-    UsageError
-        If the study had no such model.
-    """
-    if (model := traits_of([name]).get(name)) is None:
-        raise unknown_name("model of the roster", name, [one.name for one in roster()])
-    return model
 
 
 def _known(row: Mapping[str, str]) -> KnownModel:

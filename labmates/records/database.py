@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
@@ -39,7 +39,7 @@ _DISK_FULL = "53100"
 
 def store_url(store: str | None = None) -> str:
     """Return the URL of the store: the given one, else ``LABMATES_STORE``, else a file in the working directory."""
-    return store or os.environ.get("LABMATES_STORE") or DEFAULT_STORE
+    return (os.environ.get("LABMATES_STORE") or DEFAULT_STORE) if store is None else store
 
 
 class StoreError(LabmatesError):
@@ -52,7 +52,7 @@ class Database:
     Parameters
     ----------
     url
-        SQLAlchemy URL.
+        SQLAlchemy URL; by default that of `store_url`.
     must_exist
         Refuse to make a new SQLite file: for reading.
     any_version
@@ -65,15 +65,15 @@ class Database:
 
     def __init__(
         self,
-        url: str,
+        url: str | None = None,
         *,
         must_exist: bool = False,
         any_version: bool = False,
         patient: bool = False,
         read_only: bool = False,
     ) -> None:
-        self.url = url
-        self.engine = _engine(url, must_exist or read_only, read_only)
+        self.url = store_url(url)
+        self.engine = _engine(self.url, must_exist or read_only, read_only)
         self._read_only = read_only
         self._writing = threading.Lock()
         try:
@@ -115,6 +115,12 @@ class Database:
     def close(self) -> None:
         """Close all connections."""
         self.engine.dispose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:

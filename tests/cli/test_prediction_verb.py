@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from labmates.analysis.bayes.prediction_simulation import PUBLISHED, simulate_prediction
+from labmates.analysis.bayes.prediction.simulation import PUBLISHED, simulate_prediction
 from labmates.models.roster import roster
 from labmates.records.events import ScoreEvent
 from labmates.records.store import Store

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from labmates.analysis.bayes.prediction_sources import read_levels
+from labmates.analysis.bayes.prediction.sources import read_levels
 from labmates.models.scripted.base import Draft, Heard
 from labmates.records.store import Store
 from tests.cli.conftest import Labmates

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from labmates.analysis.bayes.simulate import CLUSTERED, simulated_rows
+from labmates.analysis.bayes.proximity.simulation import CLUSTERED, simulated_rows
 from tests.analysis.bayes.studies import SMALL, small_design
 from tests.cli.conftest import Labmates
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from labmates.api import arun, make_condition
+from labmates.api import arun
 from labmates.errors import LabmatesError, UsageError
 from labmates.games.base import Array, Game, Quantity
 from labmates.games.conformance import check_game
@@ -28,6 +28,7 @@ from labmates.studies.runs import stopped_run
 from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
 from labmates.workflows.game.kind import GAME
+from labmates.workflows.kinds import make_condition
 from tests.support.openai_server import Answer, Json, OpenAIServer, fault, serve_model
 from tests.support.puppet import puppet
 from tests.support.story import story

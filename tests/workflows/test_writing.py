@@ -104,8 +104,8 @@ async def test_the_baseline_writes_for_every_game_and_prompt(store: Store, game:
 
 
 async def test_interrupted_writing_goes_on_without_asking_again(store: Store) -> None:
-    from labmates.api import make_condition
     from labmates.studies.runs import new_runs
+    from labmates.workflows.kinds import make_condition
 
     brake = Brake()
 
