@@ -67,7 +67,7 @@ def test_a_roster_file_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "has no models"),
+        ("", "has no rows"),
         ("name,family,size\nnew,New,7.5\n", "has no column thinking"),
         ("name,size,thinking\nnew,big,no\n", "line 2 .new.: size must be a number, not 'big'"),
         ("name,size,thinking\nnew,0,no\n", "size must be a positive number"),
