@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -284,6 +285,41 @@ async def test_requests_are_capped_per_pair_of_teams(lab: Lab) -> None:
     refused = [text for event, text in tool_results(lab, run, "request_additional_work") if not event.ok]
     assert refused
     assert all("no further request" in text for text in refused)
+
+
+async def test_teammates_who_ask_at_the_same_time_share_the_cap(lab: Lab) -> None:
+    answers: dict[str, str] = {}
+
+    def reply(heard: Heard) -> Draft | None:
+        agent = agent_of(heard)
+        if agent in ("ml_engineer", "statistician"):
+            if turn_of(heard) == 0:
+                return Draft("", (call("request_additional_work", target_team="data", request=f"for {agent}"),))
+            answers[agent] = next(text_of(m.content) for m in heard.messages if m.type == "tool")
+        return None
+
+    run = await lab.play(work(reply), max_requests=1)
+    assert [e.request for e in lab.events(run) if isinstance(e, RequestEvent)] == ["for ml_engineer"]
+    assert run.metrics["phases"] == 5
+    assert "is now at version 2" in answers["ml_engineer"]
+    assert "no further request" in answers["statistician"]
+
+
+@pytest.mark.parametrize("others", ["done", "waiting"])
+async def test_who_asks_and_closes_its_task_in_one_reply_is_not_waited_for(lab: Lab, others: str) -> None:
+    asking = call("request_additional_work", target_team="data", request="more")
+
+    def reply(heard: Heard) -> Draft | None:
+        if agent_of(heard) == "ml_engineer":
+            return Draft("", (asking, call("mark_complete", summary="done")))
+        if others == "waiting" and agent_of(heard) == "statistician" and turn_of(heard) == 0:
+            return Draft("", (asking,))
+        return None
+
+    run = await asyncio.wait_for(lab.play(work(reply)), 60)
+    assert run.status == "completed"
+    assert run.metrics["requests"] == (2 if others == "waiting" else 1)
+    assert run.metrics["artifacts_missing"] == 0
 
 
 async def test_an_agent_that_comes_back_finds_its_variables(lab: Lab) -> None:
