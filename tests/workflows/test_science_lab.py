@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.messages import AIMessage
 
 from labmates.agents.roles import TEAMS
 from labmates.api import arun
+from labmates.models.normalise import normalise
 from labmates.models.scripted.base import Draft, DraftCall, Heard, call
 from labmates.models.tokens import text_of
 from labmates.records.bodies import Bodies
@@ -26,6 +28,8 @@ from labmates.records.events import (
 )
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
+from labmates.workflows.asking import UnusableError
+from labmates.workflows.science.team import read_artifact
 from tests.support.puppet import agent_of, dutiful, puppet, step_of, turn_of
 
 Play = Callable[[Heard], Draft]
@@ -462,6 +466,30 @@ async def test_plain_text_is_taken_where_a_model_writes_no_tool_call(lab: Lab) -
     texts = {e.name: bodies.text(e.content) for e in lab.events(run) if isinstance(e, ArtifactEvent)}
     assert set(texts.values()) == {"# Plain\nIt is written as text."}
     assert len(texts) == 4
+
+
+@pytest.mark.parametrize(
+    ("names", "first", "last"),
+    [
+        (("notes", "paper"), "this is paper", "this is paper"),
+        (("The Paper.md",), None, "this is The Paper.md"),
+        (("dataset_description",), None, None),  # which is another team's
+    ],
+)
+def test_the_artifact_is_found_among_what_the_lead_writes(
+    names: tuple[str, ...], first: str | None, last: str | None
+) -> None:
+    calls = [
+        {"name": "write_artifact", "args": {"name": name, "content": f"this is {name}"}, "id": name} for name in names
+    ]
+    reply = normalise(AIMessage("", tool_calls=calls), sent=[])
+    for expected, is_last in ((first, False), (last, True)):
+        if expected is None:
+            with pytest.raises(UnusableError, match="must be called `paper`"):
+                read_artifact(reply, "paper", is_last, 100)
+        else:
+            written = read_artifact(reply, "paper", is_last, 100)
+            assert (written.name, written.content) == ("paper", expected)
 
 
 async def test_nothing_of_the_truth_reaches_a_prompt(lab: Lab) -> None:

@@ -21,9 +21,9 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Send
 
-from labmates.agents.desk import MOST_MESSAGE_CHARS
+from labmates.agents.desk import MOST_MESSAGE_CHARS, ToolError, artifact_owner
 from labmates.agents.roles import Role, Team
-from labmates.agents.tools import ARGUMENTS, WriteArtifact, tool_schema
+from labmates.agents.tools import WriteArtifact, check_arguments, tool_schema
 from labmates.agents.transcript import message_from_data, shorten
 from labmates.budgets.ledger import InsufficientFundsError
 from labmates.budgets.purse import Purse
@@ -143,6 +143,7 @@ async def plan(state: TeamState, runtime: Runtime[LabContext]) -> Update:
         )
     except InsufficientFundsError:
         return {"spent": {team.name: purse.spent}, "exhausted": True}
+    await ctx.recorder.flush()
     text, tasks = answer or ("(no plan)", {})
     planned: Phase = {
         **phase,
@@ -301,18 +302,27 @@ async def _ask_for_artifact(
 def read_artifact(reply: Reply, name: str, last: bool, limit: int) -> WriteArtifact:
     """Return the artifact that a reply writes: by its tool call, or as plain text where a model answers without one.
 
-    The last reply that will be asked for is taken even if it was cut off, since it is all that the team has.
+    The last reply that will be asked for is taken even if it was cut off or gives the artifact a name of its own, since
+    it is all that the team has.
     """
+    wrong, misnamed = "", None
     for call in reply.tool_calls:
-        if call.name == "write_artifact":
-            try:
-                found = ARGUMENTS["write_artifact"].model_validate(call.arguments)
-            except ValueError as error:
-                raise UnusableError(f"the arguments of write_artifact are wrong: {error}") from error
-            if isinstance(found, WriteArtifact) and found.content.strip():
-                if found.name == name:
-                    return found
-                raise UnusableError(f"the artifact must be called `{name}`, not `{found.name}`.")
+        if call.name != "write_artifact":
+            continue
+        try:
+            found = cast(WriteArtifact, check_arguments(call.name, call.arguments, ["write_artifact"]))
+        except ToolError as error:
+            wrong = str(error)
+            continue
+        if found.content.strip():
+            if found.name == name:
+                return found
+            wrong = f"the artifact must be called `{name}`, not `{found.name}`."
+            misnamed = found if artifact_owner(found.name) is None else misnamed
+    if last and misnamed is not None:
+        return misnamed.model_copy(update={"name": name})
+    if wrong:
+        raise UnusableError(wrong)
     problem = fault_text(reply, limit)
     if problem and not (last and reply.text.strip()):
         raise UnusableError(problem)
