@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_Z95 = 1.96
 _MOST = 2.0
 """What lies beyond is drawn here, with its number."""
 
@@ -76,7 +75,7 @@ def _dots(
         inside = where <= _MOST
         x.append(where if inside else _MOST)
         y.append(place(games.index(one.game)))
-        widths.append(_Z95 * (one.level.error or 0.0) / abs(optimum - nash) if inside else 0.0)
+        widths.append((one.level.half or 0.0) / abs(optimum - nash) if inside else 0.0)
         if not inside:
             axes.annotate(f"→ {where:.1f}", (_MOST, y[-1]), (6, -3), textcoords="offset points", color=colour, size=8)
     if not x:
