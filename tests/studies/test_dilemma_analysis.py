@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from labmates.analysis import dilemma_figures, dilemma_frames
-from labmates.analysis.dilemma_records import CrossPlay
+from labmates.analysis.dilemma_records import CrossPlay, read_cross_play
 from labmates.analysis.figures import save_figure
 from labmates.analysis.ratings import rate
 from labmates.api import arun
@@ -23,7 +23,7 @@ from labmates.models.options import ModelOptions
 from labmates.models.scripted import BASELINES
 from labmates.models.scripted.base import Draft, Heard, ScriptedModel
 from labmates.models.tokens import text_of
-from labmates.records.events import JudgeCallEvent, LabelEvent
+from labmates.records.events import DecisionEvent, Event, JudgeCallEvent, LabelEvent, PayoffEvent
 from labmates.records.store import Store
 from labmates.studies.cross_plays import cross_plays
 from labmates.studies.reasons import label_reasons
@@ -96,6 +96,31 @@ def test_votes_adoption_and_designs_are_counted(plays: list[CrossPlay]) -> None:
     designs = dilemma_frames.designs_frame(plays)
     assert row(designs, mechanism="mediation", model="scripted:equilibrium")["dominant"] == 1
     assert row(designs, mechanism="contract", model="scripted:defect")["nash"] == 0
+
+
+def test_a_mediator_is_adopted_by_those_alone_who_agreed_on_it_and_delegated() -> None:
+    condition = {"game": "prisoners", "mechanism": "reputation+mediation", "terms": {"pairing": "uniform"}}
+    events: list[Event] = []
+    # Two groups in each of two rounds; in the last nobody has proposed anything.
+    for place, under, actions, tied in (
+        ("all/1/0/mediation/", "", ["delegate", "A0"], 2),
+        ("all/1/2/mediation/", "1/", ["A0", "A1"], 1),
+        ("all/2/0/mediation/", "", ["A1", "A1"], 1),
+        ("all/2/2/mediation/", "", ["A1", "A1"], 0),
+    ):
+        where: dict[str, Any] = {"match": "all", "round": int(place[4])}
+        details: dict[str, Any] = {"entrants": [0, 0], "agents": [0, 1], "actions": actions}
+        details |= {"expected": [1.0, 1.0], "weight": 0.5, "mixes": [[100, 0, 0], [0, 100, 0]]}
+        events.append(PayoffEvent(step=f"{place}{under}play", payoffs={"1": 1.0, "2": 1.0}, details=details, **where))
+        said: dict[str, Any] = {"entrants": [0, 0], "stable": [None, None], "signed": [], "tied": tied}
+        said |= {"votes": [[0, 1], [0, 1] if tied > 1 else [0]], "proposals": [{}, {}], "winners": [0]}
+        said |= {} if tied else {"votes": [[], []], "proposals": [None, None], "winners": []}
+        events.append(DecisionEvent(step=f"{place}outcome", stage="agreement", decision=said, **where))
+    play = read_cross_play("run", condition, ["m"], events)
+    [found] = dilemma_frames.outcomes_frame([play]).to_dict("records")
+    assert found["adopted"] == pytest.approx(1 / 4)
+    assert found["votes"] == 3, "where nothing is proposed there is no vote"
+    assert (found["tied"], found["unanimous"]) == (pytest.approx(1 / 3), 1)
 
 
 def test_figures_are_drawn(plays: list[CrossPlay], tmp_path: Path) -> None:
