@@ -9,12 +9,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from labmates.analysis import dilemma_figures, dilemma_frames
 from labmates.analysis.dilemma_records import CrossPlay, read_cross_play
-from labmates.analysis.figures import save_figure
-from labmates.analysis.ratings import rate
+from labmates.analysis.figures import save_figure, svg_text
+from labmates.analysis.ratings import Cell, rate
 from labmates.api import arun
 from labmates.errors import UsageError
 from labmates.judges.answers import UnusableAnswerError, read_object
@@ -139,6 +141,26 @@ def test_figures_are_drawn(plays: list[CrossPlay], tmp_path: Path) -> None:
     for name, figure in figures.items():
         save_figure(figure, tmp_path / f"{name}.png")
         assert (tmp_path / f"{name}.png").stat().st_size > 5000
+
+
+def test_payoffs_of_four_players_are_drawn_as_means_over_the_fourth() -> None:
+    payoffs = np.zeros((3, 3, 3, 3))
+    for model, *others in np.ndindex(payoffs.shape):
+        payoffs[model, *others] = 10 * model + sum(others)
+    names = ("openai:$a$", "openai:$b_{", "openai:c")  # no formulas
+    figure = dilemma_figures.payoffs_figure([Cell("run", "none", "four", names, payoffs)])
+    drawn = [axes.images[0].get_array() for axes in figure.axes if axes.images][:3]
+    assert [np.asarray(panel).shape for panel in drawn] == [(3, 3)] * 3, "and not as pictures of three colours"
+    assert np.asarray(drawn[2])[1, 0] == pytest.approx(10 + 0 + 2 + 1)
+    assert "mean over further co-players" in figure.get_suptitle()
+    svg_text(figure)
+
+
+def test_equal_shares_do_not_cover_each_other() -> None:
+    frame = pd.DataFrame([{"mechanism": "contract", "game": "trust", "model": "m:a", "nash": 1.0, "dominant": 1.0}])
+    [axes] = dilemma_figures.shares_figure(frame, dilemma_figures.DESIGNS, "Designs").axes
+    nash, dominant = (line.get_xydata() for line in axes.lines[:2])
+    assert np.abs(np.asarray(nash) - np.asarray(dominant)).max() > 0.2
 
 
 def test_runs_of_other_kinds_have_no_cross_play(url: str) -> None:
