@@ -4,8 +4,10 @@ BIN := .venv/bin
 CONSTRAINTS := requirements/constraints.txt
 INSTALL := $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --constraints $(CONSTRAINTS)
 IMAGE_REQUIREMENTS := labmates/sandboxes/image/requirements.txt
+# Where Python was told to keep no compiled modules (many images do), each process would compile ours and the tests anew.
+export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: setup develop demo test lint format docs bench constraints image-requirements clean
+.PHONY: setup develop demo test tests lint format docs bench constraints image-requirements clean
 
 setup: .venv/.ready
 
@@ -27,8 +29,11 @@ develop: .venv/.develop
 demo: setup
 	$(BIN)/labmates demo
 
-test: develop lint
-	$(BIN)/pytest -n 3 --dist loadgroup --durations 15
+test: develop lint tests
+
+# Tests wait for engines, servers and one another's locks: more of them than processors keep these busy.
+tests: develop
+	$(BIN)/pytest -n 4 --dist loadgroup --durations 15
 
 lint: develop
 	$(BIN)/ruff check

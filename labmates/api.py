@@ -83,8 +83,6 @@ async def arun(
 ) -> list[RunRecord]:
     """Do what `run` does, in a running event loop."""
     chosen = _settings(settings)
-    if replicates < 1:
-        raise UsageError("replicates must be at least 1")
     runs = new_runs(make_condition(kind, condition), seed=seed, replicates=replicates, settings=chosen)
     with await asyncio.to_thread(Store, store) as database:
         return await Session(database, chosen).execute(runs)

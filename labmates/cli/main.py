@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import click
 
 from labmates._version import __version__
-from labmates.cli.console import complain
+from labmates.cli.console import NO_ROOM, complain, make_streams_safe
 from labmates.errors import LabmatesError, UsageError
 
 COLLECTION = (50_000, 20, 100)
@@ -79,6 +79,7 @@ def labmates() -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit."""
     gc.set_threshold(*COLLECTION)
+    make_streams_safe()
     sys.exit(run_command(arguments))
 
 
@@ -101,6 +102,11 @@ def run_command(arguments: Sequence[str] | None = None) -> int:
         return 1
     except BrokenPipeError:
         sys.stderr.close()
+        return 1
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+        complain(f"can't write: {error.strerror}")
         return 1
 
 

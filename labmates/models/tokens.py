@@ -84,7 +84,7 @@ def text_of(content: object) -> str:
 
 
 # A conversation is estimated anew at every turn, and all but its last messages are as they were.
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=4096)
 def _estimate(text: str) -> int:
     if not text:
         return 0

@@ -62,6 +62,7 @@ def test_ratings_of_several_runs_are_summed_up(labmates: Labmates, tmp_path: Pat
         ({"models": ["a"]}, "cells: Field required"),
         ({**FILE, "cells": []}, "cells"),
         ({**FILE, "cells": [{**CELL, "discount": 1.5}]}, "cells.0.discount"),
+        ({**FILE, "cells": [{**CELL, "matchups": [{"seats": [0, 0], "rounds": [[2, 2]] * 2}]}]}, "need a discount"),
         ({**FILE, "cells": [{**CELL, "matchups": CELL["matchups"][:3]}]}, "never met"),
         ({**FILE, "models": ["dove"]}, "names models that there are not"),
         (json.dumps({**FILE, "cells": [{**CELL, "matchups": [{"seats": [0, 0], "rounds": [[2]]}]}]}), "payoff of each"),

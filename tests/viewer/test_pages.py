@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -64,6 +65,20 @@ def test_every_event_of_a_run_of_the_lab_has_a_page_of_its_own(site: Site, recor
         assert f"Event {at}" in page.text
         if event.type == "llm_call":
             assert "What the model was sent" in page.text
+
+
+def test_the_story_offers_the_types_teams_and_agents_that_there_are(site: Site, recorded: Recorded) -> None:
+    story = f"/runs/{recorded.ids['science']}/story"
+    page = site.get(story).text
+    agents = re.findall(r'<option value="([^"]+)"></option>', page)
+    assert {"data_lead", "data_engineer", "eval_lead"} <= set(agents)
+    assert len(agents) == len(set(agents))
+    counts = dict(re.findall(r'<option value="(\w+)">[\w ]+ \((\d+)\)</option>', page))
+    for asked in ("type=phase", "team=data"):
+        told = site.get(f"{story}?{asked}").text
+        assert told.count('<li class="event') == int(counts[asked.partition("=")[2]])
+    one = site.get(f"{story}?agent={agents[-1]}").text
+    assert 0 < one.count('<li class="event') < page.count('<li class="event')
 
 
 def test_versions_of_an_artifact_are_linked_and_compared(store: Store) -> None:

@@ -71,8 +71,8 @@ class NamedModel:
 def find(name: str, known: Sequence[Traits]) -> Traits | None:
     """Return what is known of a model: by its full name, or without provider and organisation.
 
-    Of several with the same name the last one counts, so that a file of the user's stands before the roster. A model
-    without a family is not known.
+    Of several with the same name the last one counts, so that a file of the user's stands before the roster; one
+    without a family does not.
     """
     by_name: dict[str, Traits] = {one.name.lower(): one for one in known if one.family}
     return next((by_name[short] for short in short_names(name) if short in by_name), None)

@@ -140,10 +140,6 @@ def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
         observations_of_csv(tmp_path / "none.csv", SMALL)
 
 
-def test_a_model_without_a_family_is_not_known() -> None:
-    assert find("model-3", [Known("model-3", "", 7.0, True)]) is None
-
-
 def _many(models: int = 4, games: tuple[str, ...] = ("collective-risk", "o-ring"), **columns: str) -> str:
     """Return a CSV file in which all predictors of a strategy vary."""
     names = ["model", "game", "reasoning", "group_size", "framing", "failed_decision_rate", "pareto_proximity"]
