@@ -59,6 +59,22 @@ def given(values: dict[str, Any], model: type[BaseModel]) -> dict[str, Any]:
     return chosen
 
 
+def condition_given(values: dict[str, Any], condition: type[BaseModel]) -> dict[str, Any]:
+    """Return the parameters of a condition that were given; a price list is read.
+
+    Raises
+    ------
+    UsageError
+        As `given`, or if a price list can't be read.
+    """
+    found = given(values, condition)
+    if isinstance(found.get("prices"), str):
+        from labmates.budgets.prices import read_prices
+
+        found["prices"] = read_prices(found["prices"])
+    return found
+
+
 def model_options(values: dict[str, Any]) -> ModelOptions:
     """Return how models are reached, as the user asked for it.
 
