@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Iterable
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Any, Literal, Union, get_args, get_origin
 
 import click
 from pydantic import BaseModel, ValidationError
@@ -13,8 +13,6 @@ from pydantic_core import PydanticUndefined
 
 from labmates.errors import UsageError, explain
 from labmates.models.options import ModelOptions
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 def flag(name: str) -> str:
