@@ -66,10 +66,13 @@ class Agreement:
 
     Attributes
     ----------
+    match
+        In which match.
     place
         What the steps of all that was played under it begin with.
     """
 
+    match: str
     place: str
     entrants: tuple[int, ...]
     proposals: tuple[Mapping[str, Any] | None, ...]
@@ -221,6 +224,7 @@ def _round(game: NormalForm, event: PayoffEvent) -> Round:
 def _agreement(event: DecisionEvent) -> Agreement:
     said = event.decision
     return Agreement(
+        match=event.match,
         place=event.step.removesuffix("outcome"),
         entrants=tuple(said["entrants"]),
         proposals=tuple(said["proposals"]),

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from labmates.cli.common import json_option, store_option, verbose_option
 from labmates.cli.console import out, print_json
 from labmates.cli.figures import draw, plot_option
-from labmates.cli.options import flags_of, given, options_of
+from labmates.cli.options import condition_given, flags_of, options_of
 from labmates.cli.run import execute, settings_of
 from labmates.cli.tables import out_option, write_files
 from labmates.errors import UsageError, explain
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from labmates.games.references import References
     from labmates.records.store import Store
 
-_FIXED = ("game", "model", "model_for", "rounds", "rules")
+FIXED = ("game", "model", "model_for", "rounds", "rules")
 """What a profile says by itself."""
 
 
@@ -98,7 +98,7 @@ def profile(
 
 profile.params = [
     *profile.params,
-    *options_of(GameCondition, leave_out=_FIXED),
+    *options_of(GameCondition, leave_out=FIXED),
     *options_of(ModelOptions),
 ]
 
@@ -127,11 +127,8 @@ class Player:
         self._names = list(dict.fromkeys(games)) or profile_games()
         self._seed = seed
         self._settings = settings_of(values, {}).model_copy(update={"max_concurrent_runs": AT_ONCE})
-        self._options = given({name: value for name, value in values.items() if name not in _FIXED}, GameCondition)
-        if isinstance(self._options.get("prices"), str):
-            from labmates.budgets.prices import read_prices
-
-            self._options["prices"] = read_prices(self._options["prices"])
+        own = {name: value for name, value in values.items() if name not in FIXED}
+        self._options = condition_given(own, GameCondition)
 
     def play(self, store: Store, models: Sequence[str], simulations: int) -> tuple[int, list[Profile]]:
         """Play what is missing; return an exit code, and the profiles as far as they are there."""

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from labmates.cli.common import json_option, store_option, verbose_option
 from labmates.cli.console import complain, err
 from labmates.cli.interrupt import run_until_stopped
-from labmates.cli.options import flag, flags_of, given, options_of
+from labmates.cli.options import condition_given, flag, flags_of, given, options_of
 from labmates.errors import UsageError, explain
 from labmates.models.options import ModelOptions
 from labmates.studies.settings import RunSettings
@@ -72,11 +72,7 @@ def _command(kind: str) -> click.Command:
         from labmates.studies.runs import new_runs, stopped_run
         from labmates.workflows.kinds import make_condition
 
-        asked = given(values, condition)
-        if isinstance(asked.get("prices"), str):
-            from labmates.budgets.prices import read_prices
-
-            asked["prices"] = read_prices(asked["prices"])
+        asked = condition_given(values, condition)
         if resume is None:
             _need(condition, asked)
             wanted = make_condition(kind, asked, flags_of(condition))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from labmates.studies.plan import Plan
     from labmates.studies.spec import StudySpec
 
-F = TypeVar("F", bound=Callable[..., Any])
 
 FORMATS = ("parquet", "csv", "jsonl")
 ROWS = ("runs", "scores", "players", "decisions", "payoffs", "events")

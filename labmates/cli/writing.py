@@ -10,7 +10,7 @@ import click
 
 from labmates.cli.common import json_option, store_option, verbose_option
 from labmates.cli.console import clean, out
-from labmates.cli.options import flags_of, given, options_of
+from labmates.cli.options import condition_given, flags_of, options_of
 from labmates.cli.run import execute, settings_of, useless
 from labmates.errors import UsageError
 from labmates.models.options import ModelOptions
@@ -51,11 +51,7 @@ def write(library: Path, seed: int, resume: str | None, as_json: bool, store: st
     from labmates.workflows.kinds import make_condition
     from labmates.workflows.strategies.run import written_in
 
-    asked = given(values, StrategiesCondition)
-    if isinstance(asked.get("prices"), str):
-        from labmates.budgets.prices import read_prices
-
-        asked["prices"] = read_prices(asked["prices"])
+    asked = condition_given(values, StrategiesCondition)
     if resume is None:
         missing = [f"--{name}" for name in ("model", "game", "attitude") if name not in asked]
         if missing:

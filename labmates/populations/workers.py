@@ -29,6 +29,7 @@ from labmates.games.repeated import RepeatedGame
 from labmates.populations.errors import WorkersError
 from labmates.populations.kernel.limits import HUNG
 from labmates.populations.kernel.server import MOST_WORKERS
+from labmates.populations.kernel.source import Found
 from labmates.populations.kernel.wire import ClosedError, receive, send
 from labmates.populations.kernel.worker import BEATS, MARKS, NOTE
 from labmates.sandboxes.interpreter import FLAGS, this_interpreter
@@ -44,8 +45,8 @@ _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True)
-class Loaded:
-    """A strategy as it was found in a file; fields as in `labmates.populations.kernel.source.Found`.
+class Loaded(Found):
+    """A strategy as it was found in a file.
 
     Attributes
     ----------
@@ -54,15 +55,6 @@ class Loaded:
     """
 
     index: int
-    name: str
-    line: int
-    attitude: str
-    number: int
-    paper: bool
-    random: bool
-    shares: bool
-    arguments: int
-    problems: tuple[str, ...]
 
 
 @dataclass(frozen=True)

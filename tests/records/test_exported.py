@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,13 +24,6 @@ ROW = {
     "models": "x;y",
     "metrics.level": "2.5",
 }
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    store = Store(f"sqlite:///{tmp_path}/s.db")
-    yield store
-    store.close()
 
 
 def test_runs_are_as_they_were_with_the_newest_scores(store: Store, tmp_path: Path) -> None:

@@ -52,11 +52,6 @@ def some_events() -> list[Event]:
     ]
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(f"sqlite:///{tmp_path}/runs.db")
-
-
 async def test_a_run_comes_back_whole_with_events_and_bodies(store: Store) -> None:
     run = a_run()
     store.create(run)

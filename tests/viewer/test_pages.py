@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -30,13 +29,6 @@ TOLD = {
     "plugin": "Time line|phase|Record",
 }
 """What the page of each kind tells, apart by bars."""
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    made = Store(f"sqlite:///{tmp_path}/runs.db")
-    yield made
-    made.close()
 
 
 @pytest.mark.parametrize("name", TOLD)
@@ -230,7 +222,7 @@ def test_a_store_that_goes_away_is_told(store: Store, tmp_path: Path, monkeypatc
     with served(reader) as site:
         assert site.get("/").status == 200
         reader.close()
-        (tmp_path / "runs.db").rename(tmp_path / "gone.db")
+        (tmp_path / "labmates.db").rename(tmp_path / "gone.db")
         page = site.get("/")
         assert page.status == 503
         assert "The store can&#39;t be read" in page.text

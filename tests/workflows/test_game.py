@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -34,13 +33,6 @@ from tests.support.puppet import puppet
 from tests.support.story import story
 
 KEY = re.compile(r'^- "(\w+)"(?:: (\d+) to (\d+))?', re.MULTILINE)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    store = Store(f"sqlite:///{tmp_path}/labmates.db")
-    yield store
-    store.close()
 
 
 async def play(

@@ -13,12 +13,11 @@ from labmates.cli.console import err, out, print_json
 from labmates.cli.figures import draw, plot_option
 from labmates.cli.predicting import (
     Asked,
-    assemble_outcomes,
     check_outcomes,
     choice_of,
+    material_of,
     material_options,
     print_left_out,
-    read_material,
 )
 from labmates.cli.tables import out_option, print_tables, write_files
 from labmates.errors import UsageError
@@ -72,17 +71,17 @@ def prediction(
     Profiles are those of labmates profile (usual rules, no prompt to reason), lab runs those of labmates run science;
     models that lack one of them are left out, and listed.
     """
-    from labmates.analysis.bayes.prediction.assembly import assemble
+    from labmates.analysis.bayes.prediction.assembly import assemble, assemble_all
     from labmates.analysis.bayes.prediction.figures import forest_figure
     from labmates.analysis.bayes.prediction.report import predict_outcomes
     from labmates.analysis.bayes.prediction.tables import checks_table, effects_table, predictors_table
 
     check_outcomes(asked)
     choice = choice_of(asked)
-    material = read_material(asked, variants_of(variants))
+    material = material_of(asked, variants_of(variants))
     traits = material.traits()
-    outcomes, without = assemble_outcomes(
-        asked, lambda outcome: assemble(outcome, material.levels, material.observations, traits, choice)
+    outcomes, without = assemble_all(
+        asked.outcomes, lambda outcome: assemble(outcome, material.levels, material.observations, traits, choice)
     )
     left_out = [*without, *material.left_out]
     chosen = tuple(dict.fromkeys(forms)) or FORMS

@@ -173,19 +173,19 @@ def assemble(
     return Assembled(outcome, judge, unit, len(mine), data, level_scale, control_scale, tuple(left), tuple(notes))
 
 
-def informative(
-    outcomes: Sequence[str], assembled: Callable[[str], Assembled]
-) -> tuple[list[Assembled], list[LeftOut]]:
-    """Assemble those of several outcomes that lab runs tell something of, and say of the others why they don't.
+def assemble_all(wanted: Sequence[str], assembled: Callable[[str], Assembled]) -> tuple[list[Assembled], list[LeftOut]]:
+    """Return the data of the outcomes that are wanted, or of all that lab runs tell of, and why of the others not.
 
     Raises
     ------
     UsageError
-        If that is none of them, or something else is wrong with one.
+        If the data of an outcome that is wanted are not enough, or those of none are.
     """
+    if wanted:
+        return [assembled(outcome) for outcome in dict.fromkeys(wanted)], []
     found: list[Assembled] = []
     left: list[LeftOut] = []
-    for outcome in outcomes:
+    for outcome in OUTCOMES:
         try:
             found.append(assembled(outcome))
         except UninformativeError as error:
