@@ -74,7 +74,8 @@ def as_metagame(payoffs: ArrayLike) -> Array:
     Raises
     ------
     UsageError
-        If its axes differ in length, an entry is no finite number or too large, or the order of co-players makes a difference.
+        If its axes differ in length, an entry is no finite number or too large, or the order of co-players makes a
+        difference.
     """
     try:
         array: Any = np.asarray(payoffs, dtype=float)

@@ -10,7 +10,7 @@ import click
 from labmates.cli.common import store_option
 from labmates.cli.console import clean, err, out, print_json
 from labmates.cli.strategies import GAMES, make_workers, processes_option, rules_options, sandbox_option
-from labmates.cli.tables import out_option, write_files
+from labmates.cli.tables import out_option, print_grid, write_files
 from labmates.errors import UsageError
 
 if TYPE_CHECKING:
@@ -154,21 +154,14 @@ def _set_as_json(gene: Gene, sets: dict[Gene, list[int]], vectors: NDArray[np.fl
 
 
 def _print_sets(told: list[dict[str, Any]]) -> None:
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False)
-    for name in ("model", "attitude", "strategies", "deterministic", "cooperation", "distance", "dimensions", "apart"):
-        table.add_column(name, justify="left" if name in ("model", "attitude", "apart") else "right")
+    headings = ["model", "attitude", "strategies", "deterministic", "cooperation", "distance", "dimensions", "apart"]
+    rows = []
     for one in told:
         apart = ", ".join(f"{_number(value)} from {name}" for name, value in one["cohens_d"].items())
-        table.add_row(
-            clean(one["model"]),
-            one["attitude"],
-            *(str(one[name]) for name in ("strategies", "deterministic")),
-            *(_number(one[name]) for name in ("cooperation", "mean_pairwise_distance", "participation_ratio")),
-            apart or "–",
-        )
-    out().print(table)
+        counts = (str(one[name]) for name in ("strategies", "deterministic"))
+        numbers = (_number(one[name]) for name in ("cooperation", "mean_pairwise_distance", "participation_ratio"))
+        rows.append([clean(one["model"]), clean(one["attitude"]), *counts, *numbers, apart or "–"])
+    print_grid(headings, rows, [name not in ("model", "attitude", "apart") for name in headings])
     out().print("distance: mean of all pairs, 1 for random vectors; apart: Cohen's d; – is not defined.", style="dim")
 
 
@@ -261,7 +254,9 @@ def selfplay(
             told = {"run": run.id, "game": one.game, "model": one.model, "group_size": one.group_size}
             print_json({**told, "mixtures": points})
             continue
-        out().print(clean(f"\n{one.game}, {one.model}, groups of {one.group_size} (run {run.id})"), style="bold")
+        out().print(
+            clean(f"\n{one.game}, {one.model}, groups of {one.group_size} (run {run.id})"), style="bold", markup=False
+        )
         for share, welfare, low, high in one.points[:: max(1, len(one.points) // 16)]:
             out().print(f"  {100 * share:5.1f} % selfish: {welfare:.3f} [{low:.3f}, {high:.3f}]", markup=False)
     if plot is not None:
