@@ -42,6 +42,13 @@ def out() -> Console:
     return Console(highlight=False, emoji=False, soft_wrap=True, width=_FILE_WIDTH)
 
 
+def wide(width: int) -> Console:
+    """Return a console of standard output that does not care how wide the screen is."""
+    from rich.console import Console
+
+    return Console(highlight=False, emoji=False, soft_wrap=True, width=width)
+
+
 @cache
 def err() -> Console:
     """Return the console of standard error."""

@@ -15,7 +15,7 @@ from labmates.cli.console import out, print_json
 from labmates.cli.figures import draw, plot_option
 from labmates.cli.options import condition_given, flags_of, options_of
 from labmates.cli.run import execute, settings_of
-from labmates.cli.tables import out_option, write_files
+from labmates.cli.tables import out_option, print_grid, write_files
 from labmates.errors import UsageError, explain
 from labmates.models.options import ModelOptions
 from labmates.workflows.game.condition import GameCondition
@@ -156,35 +156,22 @@ def _references(game: Game) -> References | None:
 
 
 def _print_one(profile: Profile, games: dict[str, Game]) -> None:
-    from rich.table import Table
-
     from labmates.budgets.money import show_dollars
 
     out().print(f"\nCooperative profile of {profile.model}", style="bold", markup=False)
-    table = Table(box=None, pad_edge=False)
-    for heading in ("game", "metric", "value", "Nash → best", "Pareto proximity", "welfare proximity", "failed"):
-        table.add_column(heading, justify="left" if heading in ("game", "metric") else "right")
-    for heading in ("simulations", "calls", "tokens", "cost", "seconds"):
-        table.add_column(heading, justify="right")
+    headings = ["game", "metric", "value", "Nash → best", "Pareto proximity", "welfare proximity", "failed"]
+    headings += ["simulations", "calls", "tokens", "cost", "seconds"]
+    rows: list[list[str]] = []
     for one in profile.games:
         game = games[one.game]
         plays = _references(game)
         between = "" if plays is None else f"{float(plays.nash.level):.4g} → {float(plays.optimum.level):.4g}"
-        table.add_row(
-            one.game,
-            game.primary,
-            _cell(one.level),
-            between,
-            _cell(one.pareto_proximity),
-            _cell(one.welfare_proximity),
-            f"{one.failed_rate:.1%}",
-            str(one.simulations),
-            f"{one.calls:.0f}",
-            f"{one.input_tokens + one.output_tokens:,.0f}",
-            show_dollars(one.cost),
-            f"{one.seconds:.2f}",
-        )
-    out().print(table)
+        means = (one.level, one.pareto_proximity, one.welfare_proximity)
+        value, *near = map(_cell, means)
+        row = [one.game, game.primary, value, between, *near, f"{one.failed_rate:.1%}", str(one.simulations)]
+        row += [f"{one.calls:.0f}", f"{one.input_tokens + one.output_tokens:,.0f}", show_dollars(one.cost)]
+        rows.append([*row, f"{one.seconds:.2f}"])
+    print_grid(headings, rows, [place > 1 for place in range(len(headings))])
     cost = sum(one.cost for one in profile.games)
     tokens = sum(one.simulations * (one.input_tokens + one.output_tokens) for one in profile.games)
     out().print(
@@ -201,17 +188,13 @@ def _print_one(profile: Profile, games: dict[str, Game]) -> None:
 
 
 def _print_beside(found: Sequence[Profile]) -> None:
-    from rich.table import Table
-
     games = list(dict.fromkeys(one.game for profile in found for one in profile.games))
-    table = Table(box=None, pad_edge=False, title="\nBeside baselines: primary metrics", title_justify="left")
-    table.add_column("model")
-    for game in games:
-        table.add_column(game, justify="right")
+    rows = []
     for profile in found:
         levels = {one.game: one.level for one in profile.games}
-        table.add_row(profile.model, *(_cell(levels.get(game)) for game in games))
-    out().print(table)
+        rows.append([profile.model, *(_cell(levels.get(game)) for game in games)])
+    out().print("\nBeside baselines: primary metrics", style="italic")
+    print_grid(["model", *games], rows, [False, *(True for _ in games)])
 
 
 def _cell(mean: Mean | None) -> str:

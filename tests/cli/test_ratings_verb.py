@@ -76,6 +76,16 @@ def test_a_file_that_is_none_of_payoffs_is_told(labmates: Labmates, tmp_path: Pa
     assert done.out == ""
 
 
+@pytest.mark.parametrize("columns", ["20", "40", "70", "120"])
+def test_no_number_is_cut_where_the_screen_is_narrow(labmates: Labmates, tmp_path: Path, columns: str) -> None:
+    data = {**FILE, "models": ["[/dove]", "hawk-with-a-long-name-" * 3]}
+    done = labmates("analyze", "ratings", "--payoffs", write(tmp_path, data), COLUMNS=columns)
+    for number in ("1.0000", "0.0000", "-1.0000", "2.0000"):
+        assert number in done.out
+    assert "[/dove]" in done.out
+    assert "…" not in done.out
+
+
 def test_a_file_that_is_not_there_is_told(labmates: Labmates, tmp_path: Path) -> None:
     done = labmates("analyze", "ratings", "--payoffs", str(tmp_path / "none.json"))
     assert done.code == 2

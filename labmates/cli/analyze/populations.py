@@ -43,7 +43,8 @@ def selfplay(
             told = {"run": run.id, "game": one.game, "model": one.model, "group_size": one.group_size}
             print_json({**told, "mixtures": points})
             continue
-        out().print(clean(f"\n{one.game}, {one.model}, groups of {one.group_size} (run {run.id})"), style="bold")
+        title = clean(f"\n{one.game}, {one.model}, groups of {one.group_size} (run {run.id})")
+        out().print(title, style="bold", markup=False)
         for share, welfare, low, high in one.points[:: max(1, len(one.points) // 16)]:
             out().print(f"  {100 * share:5.1f} % selfish: {welfare:.3f} [{low:.3f}, {high:.3f}]", markup=False)
     if plot is not None:

@@ -11,6 +11,7 @@ from labmates.cli.common import json_option
 from labmates.cli.console import clean, err, out, print_json
 from labmates.cli.figures import draw, plot_option
 from labmates.cli.strategies import GAMES, make_workers, processes_option, rules_options, sandbox_option
+from labmates.cli.tables import print_grid
 from labmates.errors import UsageError
 
 if TYPE_CHECKING:
@@ -153,21 +154,14 @@ def _set_as_json(
 
 
 def _print_sets(told: list[dict[str, Any]]) -> None:
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False)
-    for name in ("model", "attitude", "strategies", "deterministic", "cooperation", "distance", "dimensions", "apart"):
-        table.add_column(name, justify="left" if name in ("model", "attitude", "apart") else "right")
+    headings = ["model", "attitude", "strategies", "deterministic", "cooperation", "distance", "dimensions", "apart"]
+    rows = []
     for one in told:
         apart = ", ".join(f"{_number(value)} from {name}" for name, value in one["cohens_d"].items())
-        table.add_row(
-            clean(one["model"]),
-            one["attitude"],
-            *(str(one[name]) for name in ("strategies", "deterministic")),
-            *(_number(one[name]) for name in ("cooperation", "mean_pairwise_distance", "participation_ratio")),
-            apart or "–",
-        )
-    out().print(table)
+        counts = (str(one[name]) for name in ("strategies", "deterministic"))
+        numbers = (_number(one[name]) for name in ("cooperation", "mean_pairwise_distance", "participation_ratio"))
+        rows.append([clean(one["model"]), clean(one["attitude"]), *counts, *numbers, apart or "–"])
+    print_grid(headings, rows, [name not in ("model", "attitude", "apart") for name in headings])
     out().print("distance: mean of all pairs, 1 for random vectors; apart: Cohen's d; – is not defined.", style="dim")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -205,23 +206,28 @@ def _levels(path: Path, rows: Sequence[Mapping[str, str]]) -> list[Level]:
     _has(path, rows[0], ("model", "game"))
     mean_name, error_name = ("level", "level_error") if "level_error" in rows[0] else ("mean", "error")
     if mean_name in rows[0]:
+        _check_once(path, rows)
         return [
             Level(
-                row["model"],
+                _model(path, row),
                 row["game"],
                 _number(path, row, mean_name),
-                None if row.get(error_name) == "" else _number(path, row, error_name),
-                int(_number(path, row, "simulations")) if row.get("simulations") else 0,
-                _number(path, row, "failed_rate") if row.get("failed_rate") else 0.0,
+                None if row.get(error_name) == "" else _number(path, row, error_name, least=0),
+                int(_number(path, row, "simulations", least=0)) if row.get("simulations") else 0,
+                _number(path, row, "failed_rate", least=0) if row.get("failed_rate") else 0.0,
             )
             for row in rows
+            # A profile tells that no decision of a game could be used by its failures alone.
+            if row[mean_name] or not row.get("failed_rate")
         ]
     if "level" not in rows[0]:
         raise UsageError(f"'{path}' needs a column level (a row per simulation), or mean and error")
     found: dict[tuple[str, str], list[float]] = defaultdict(list)
     for row in rows:
-        if row["game"]:
-            found[row["model"], row["game"]].append(_number(path, row, "level"))
+        # An export has all runs of a study: also those that failed, and those without any usable decision.
+        without = row.get("status") and (row["status"] not in ENDED or not row["level"])
+        if row["game"] and not without:
+            found[_model(path, row), row["game"]].append(_number(path, row, "level"))
     levels = []
     for (model, game), values in found.items():
         mean = mean_of(values)
@@ -261,7 +267,8 @@ def _observation(path: Path, row: dict[str, str]) -> Observation:
             condition[name] = text
     if not scores:
         raise UsageError(f"'{path}' has no column of an outcome: {', '.join(OUTCOMES)}")
-    return Observation(row["model"], condition, scores, {})
+    model = _model(path, row) if any(value is not None for value in scores.values()) else row["model"]
+    return Observation(model, condition, scores, {})
 
 
 def _has(path: Path, row: Mapping[str, str], needed: Sequence[str]) -> None:
@@ -274,12 +281,33 @@ def _plain(name: str) -> str:
     return name.strip().removeprefix(_CONDITION).removeprefix(_METRICS)
 
 
-def _number(path: Path, row: Mapping[str, str], name: str) -> float:
+def _number(path: Path, row: Mapping[str, str], name: str, *, least: float = -math.inf) -> float:
     if name not in row:
         raise UsageError(f"'{path}' has no column {name}; it has {', '.join(row)}")
     text = row[name]
     try:
-        return float(text)
-    except ValueError as error:
-        said = json.dumps(dict(list(row.items())[:4]), ensure_ascii=False)
-        raise UsageError(f"'{path}': {name} must be a number, not '{text}', in the row {said}") from error
+        found = float(text)
+    except ValueError:
+        found = math.nan
+    if not (math.isfinite(found) and found >= least):
+        more = "" if least == -math.inf else f", {least:g} or more"
+        raise UsageError(f"'{path}': {name} must be a number{more}, not '{text}', in the row {_said(row)}")
+    return found
+
+
+def _model(path: Path, row: Mapping[str, str]) -> str:
+    if not row["model"]:
+        raise UsageError(f"'{path}': there is no model in the row {_said(row)}")
+    return row["model"]
+
+
+def _check_once(path: Path, rows: Iterable[Mapping[str, str]]) -> None:
+    seen = set()
+    for row in rows:
+        if (what := (row["model"], row["game"])) in seen:
+            raise UsageError(f"'{path}' has two rows of the model {what[0]} in the game {what[1]}")
+        seen.add(what)
+
+
+def _said(row: Mapping[str, str]) -> str:
+    return json.dumps(dict(list(row.items())[:4]), ensure_ascii=False)

@@ -196,3 +196,43 @@ def test_files_are_read_in_both_forms_and_in_that_of_an_export(tmp_path: Path) -
         read_observations(lab_file)
     with pytest.raises(UsageError, match="can't read"):
         read_observations(tmp_path / "none.csv")
+
+
+LEVELS = "model,game,level\na,o-ring,2\na,o-ring,4\n"
+MEANS = "model,game,mean,error,simulations\na,o-ring,2,0.5,20\n"
+LAB = "model,accuracy\na,0.5\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (LEVELS + "a,o-ring,NaN\n", "level must be a number, not 'NaN'"),
+        (LEVELS + "a,o-ring,1e999\n", "level must be a number, not '1e999'"),
+        (LEVELS + "a,o-ring,3,5\n", "row 3 has more cells than there are columns"),
+        (LEVELS + ",o-ring,3\n", "there is no model"),
+        (LEVELS.replace("level", "level,level", 1), "the column level twice"),
+        (MEANS + "a,o-ring,3,0.5,20\n", "two rows of the model a in the game o-ring"),
+        (MEANS + "b,o-ring,3,-1,20\n", "error must be a number, 0 or more, not '-1'"),
+        (MEANS + "b,o-ring,3,1,inf\n", "simulations must be a number, 0 or more, not 'inf'"),
+    ],
+)
+def test_a_file_of_profiles_that_would_give_wrong_numbers_is_told(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "games.csv").write_text(text)
+    with pytest.raises(UsageError, match=said):
+        read_levels(tmp_path / "games.csv")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [(LAB + "b,inf\n", "accuracy must be a number"), (LAB + ",0.5\n", "no model"), (LAB + "b,1,2\n", "more cells")],
+)
+def test_a_file_of_lab_runs_that_would_give_wrong_numbers_is_told(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "lab.csv").write_text(text)
+    with pytest.raises(UsageError, match=said):
+        read_observations(tmp_path / "lab.csv")
+
+
+def test_failed_runs_of_an_export_do_not_spoil_its_good_ones(tmp_path: Path) -> None:
+    rows = ("a,o-ring,completed,2", "a,o-ring,failed,", "a,o-ring,completed,", "a,o-ring,completed,4", ",,failed,")
+    (tmp_path / "runs.csv").write_text("\n".join(["model,condition.game,status,metrics.level", *rows]) + "\n")
+    assert read_levels(tmp_path / "runs.csv") == [Level("a", "o-ring", 3.0, 1.0, 2)]
