@@ -16,6 +16,7 @@ import pytest
 
 from labmates.cli import console
 from labmates.cli.main import run_command
+from tests.support.children import Child, command
 
 OURS = ("OPENAI", "LANGSMITH", "LANGCHAIN", "LABMATES")
 
@@ -44,14 +45,21 @@ class Labmates:
         """Run a command in this process, which saves the seconds that a new one takes to import everything.
 
         What a process finds out once (what it can import, what can isolate code) must not stay in this one: such
-        commands get a process of their own.
+        commands get a process of their own, forked from one that has imported everything.
         """
         if arguments[:1] == ("sandbox",) or environment.keys() & {"PATH", "PYTHONPATH"}:
-            return self.process(*arguments, environment=environment)
-        out, err = io.StringIO(), io.StringIO()
+            with Child(command(*arguments), self._environment(arguments, environment), self.folder) as child:
+                out, err = child.communicate(timeout=150)
+            assert child.returncode is not None
+            return _done(child.returncode, out, err)
+        told, complained = io.StringIO(), io.StringIO()
         console.out.cache_clear()
         console.err.cache_clear()
-        with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        with (
+            pytest.MonkeyPatch.context() as patch,
+            contextlib.redirect_stdout(told),
+            contextlib.redirect_stderr(complained),
+        ):
             patch.chdir(self.folder)
             for name in set(os.environ) - set(wanted := self._environment(arguments, environment)):
                 patch.delenv(name)
@@ -63,7 +71,7 @@ class Labmates:
                 code = end.code if isinstance(end.code, int) else 1
         console.out.cache_clear()
         console.err.cache_clear()
-        return _done(code, out.getvalue(), err.getvalue())
+        return _done(code, told.getvalue(), complained.getvalue())
 
     def process(self, *arguments: str, environment: Mapping[str, str] = MappingProxyType({})) -> Done:
         """Run a command in a process of its own, as a user does."""

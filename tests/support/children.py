@@ -7,6 +7,7 @@ be killed. What a user starts, ``python -m labmates.cli.main``, is tested where 
 from __future__ import annotations
 
 import atexit
+import importlib
 import io
 import os
 import sys
@@ -144,6 +145,8 @@ def _execute(code: str, environment: dict[str, str], folder: str, out: Connectio
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
+    sys.path[:0] = filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))
+    importlib.invalidate_caches()
     for number, (name, pipe) in enumerate((("stdout", out), ("stderr", err)), start=1):
         os.dup2(pipe.fileno(), number)
         pipe.close()
