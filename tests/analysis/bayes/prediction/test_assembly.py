@@ -235,4 +235,4 @@ def test_a_file_of_lab_runs_that_would_give_wrong_numbers_is_told(tmp_path: Path
 def test_failed_runs_of_an_export_do_not_spoil_its_good_ones(tmp_path: Path) -> None:
     rows = ("a,o-ring,completed,2", "a,o-ring,failed,", "a,o-ring,completed,", "a,o-ring,completed,4", ",,failed,")
     (tmp_path / "runs.csv").write_text("\n".join(["model,condition.game,status,metrics.level", *rows]) + "\n")
-    assert read_levels(tmp_path / "runs.csv")[0] == [Level("a", "o-ring", 3.0, 1.0, 2)]
+    assert read_levels(tmp_path / "runs.csv") == ([Level("a", "o-ring", 3.0, 1.0, 2)], [])
