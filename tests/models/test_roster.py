@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from labmates.analysis.bayes.observations import find
 from labmates.errors import UsageError
-from labmates.models.roster import KnownModel, find_known, roster, traits_of
+from labmates.models.roster import KnownModel, find_known, read_roster, roster, traits_of
 
 
 def test_the_roster_has_the_study_s_35_models_of_ten_families() -> None:
@@ -59,3 +60,11 @@ def test_a_model_of_the_user_s_is_found_whatever_part_of_its_name_is_listed(list
 def test_an_unknown_model_is_told_the_nearest() -> None:
     with pytest.raises(UsageError, match="Did you mean 'qwen3-4b'"):
         find_known("qwen3-4c")
+
+
+@pytest.mark.parametrize(("name", "text"), [("size", "inf"), ("size", "nan"), ("mmlu_pro", "nan"), ("ifeval", "-inf")])
+def test_what_is_no_finite_number_is_told(tmp_path: Path, name: str, text: str) -> None:
+    row = {"name": "m", "size": "7", "thinking": "no", "mmlu_pro": "50", "ifeval": "50", name: text}
+    (tmp_path / "roster.csv").write_text(f"{','.join(row)}\n{','.join(row.values())}\n")
+    with pytest.raises(UsageError, match=f"line 2 .m.: {name} must be a number, not '{text}'"):
+        read_roster(tmp_path / "roster.csv")
