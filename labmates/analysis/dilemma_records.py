@@ -71,6 +71,7 @@ class Agreement:
     """
 
     place: str
+    match: str
     entrants: tuple[int, ...]
     proposals: tuple[Mapping[str, Any] | None, ...]
     stable: tuple[tuple[bool, bool] | None, ...]
@@ -222,6 +223,7 @@ def _agreement(event: DecisionEvent) -> Agreement:
     said = event.decision
     return Agreement(
         place=event.step.removesuffix("outcome"),
+        match=event.match,
         entrants=tuple(said["entrants"]),
         proposals=tuple(said["proposals"]),
         stable=tuple(None if one is None else (bool(one[0]), bool(one[1])) for one in said["stable"]),
