@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import io
 import logging
 import sys
 from collections.abc import Sequence
@@ -79,6 +80,9 @@ def labmates() -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit."""
     gc.set_threshold(*COLLECTION)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a screen without some letter of a name shows the rest
     sys.exit(run_command(arguments))
 
 

@@ -86,6 +86,13 @@ def test_no_number_is_cut_where_the_screen_is_narrow(labmates: Labmates, tmp_pat
     assert "…" not in done.out
 
 
+def test_a_screen_without_some_letter_shows_the_rest(labmates: Labmates, tmp_path: Path) -> None:
+    data = write(tmp_path, {**FILE, "models": ["Täube", "hawk"]})
+    done = labmates.process("analyze", "ratings", "--payoffs", data, environment={"PYTHONIOENCODING": "ascii"})
+    assert done.code == 0, done.err
+    assert "T?ube" in done.out
+
+
 def test_a_file_that_is_not_there_is_told(labmates: Labmates, tmp_path: Path) -> None:
     done = labmates("analyze", "ratings", "--payoffs", str(tmp_path / "none.json"))
     assert done.code == 2
