@@ -67,22 +67,33 @@ def references(game: Game) -> References:
     NoEquilibriumError
         If no symmetric profile of the reduced game is an equilibrium.
     """
-    stable = [strategy for strategy in game.strategies() if is_equilibrium(game, strategy)]
+    stable = equilibria(game)
     if not stable:
         raise NoEquilibriumError(f"the game '{game.name}' has no symmetric equilibrium with these rules")
     secure = max(stable, key=lambda strategy: guaranteed(game, strategy))
     return References(
         nash=_play(game, game.uniform(secure)),
-        optimum=max((_play(game, profile) for profile in game.candidates()), key=lambda play: play.payoff),
+        optimum=_play(game, max(game.candidates(), key=lambda profile: _total(game, profile))),
         equilibria=tuple(game.level_of(strategy) for strategy in stable),
     )
 
 
-def is_equilibrium(game: Game, strategy: Decision) -> bool:
-    """Tell whether nobody gains by leaving the profile in which all follow `strategy`."""
-    profile = game.uniform(strategy)
-    stays = game.expected(profile)[0, 0]
-    return all(_first(game, profile, other) <= stays for other in game.strategies())
+def equilibria(game: Game) -> list[Decision]:
+    """Return the strategies that nobody gains by leaving when all follow them, in order."""
+    stable: list[Decision] = []
+    # What pays best against one strategy mostly pays against the others too, so it is tried before all the rest.
+    tempting: list[Decision] = []
+    for strategy in game.strategies():
+        profile = game.uniform(strategy)
+        stays = game.expected(profile)[0, 0]
+        if any(_first(game, profile, other) > stays for other in tempting):
+            continue
+        gains, best = max((_first(game, profile, other), other) for other in game.strategies())
+        if gains > stays:
+            tempting.insert(0, best)
+        else:
+            stable.append(strategy)
+    return stable
 
 
 def guaranteed(game: Game, strategy: Decision) -> Fraction:
@@ -98,11 +109,15 @@ def _first(game: Game, profile: Array, strategy: Decision) -> Fraction:
     return Fraction(game.expected(changed)[0, 0])
 
 
+def _total(game: Game, profile: Array) -> Fraction:
+    """Return what all players get together."""
+    return Fraction(np.asarray(game.expected(profile), dtype=object).sum())
+
+
 def _play(game: Game, profile: Array) -> Play:
     levels = [game.level_of(tuple(strategy)) for group in profile for strategy in group]
-    payoffs = np.asarray(game.expected(profile), dtype=object)
     return Play(
         sum(levels, Fraction(0)) / game.players,
-        Fraction(payoffs.sum()) / game.players,
+        _total(game, profile) / game.players,
         tuple(tuple(tuple(int(one) for one in strategy) for strategy in group) for group in profile),
     )

@@ -158,9 +158,13 @@ class CollectiveRisk(RepeatedGame):
             raise UsageError(f"k must be more than 0, not {self.k:g}")
 
     def bounds(self) -> tuple[float, float]:
-        """Return the payoffs when one cooperator too few, and when just enough cooperate."""
+        """Return the payoffs when one cooperator too few, and when just enough cooperate.
+
+        A benefit of less than a cooperator gives up can make it worse that all cooperate, or better that all defect.
+        """
         defectors = self.n_players - self.threshold
-        return (defectors + 1) / self.n_players, self.k + defectors / self.n_players
+        low, high = (defectors + 1) / self.n_players, self.k + defectors / self.n_players
+        return min(low, float(self.k)), max(high, 1.0)
 
     def payoffs(self, cooperate: Actions, stock: Payoffs | None) -> Payoffs:
         """Return the benefit where the threshold is reached, and what was kept."""

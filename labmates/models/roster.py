@@ -7,6 +7,7 @@ Workflows" (arXiv:2604.20658), appendices I and J (Tables 8 and 9).
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -113,8 +114,12 @@ def _known(row: Mapping[str, str]) -> KnownModel:
 
 
 def _number(row: Mapping[str, str], name: str) -> float | None:
-    text = row.get(name, "")
+    if not (text := row.get(name, "")):
+        return None
     try:
-        return float(text) if text else None
+        found = float(text)
     except ValueError:
-        raise ValueError(f"{name} must be a number, not '{text}'") from None
+        found = math.nan
+    if not math.isfinite(found):
+        raise ValueError(f"{name} must be a number, not '{text}'")
+    return found

@@ -17,7 +17,7 @@ from labmates.games.common_pool import CommonPool, CommonPoolWithSanctions
 from labmates.games.conformance import check_game, random_decisions
 from labmates.games.o_ring import ORing
 from labmates.games.public_goods import PublicGoods
-from labmates.games.references import NoEquilibriumError, references
+from labmates.games.references import NoEquilibriumError, equilibria, references
 from labmates.games.registry import GAMES, make_game
 from labmates.games.weakest_link import WeakestLink
 
@@ -248,3 +248,31 @@ def test_a_game_without_a_symmetric_equilibrium_says_so() -> None:
     with pytest.raises(NoEquilibriumError, match="no symmetric equilibrium"):
         references(Minority(group_size=2))
     assert any("no symmetric equilibrium" in problem for problem in check_game(Minority(group_size=2)))
+
+
+@given(data=st.data())
+@settings(max_examples=25, deadline=None)
+def test_the_equilibria_are_those_that_every_single_deviation_leaves(data: st.DataObject) -> None:
+    rules: dict[str, int] = {"group_size": data.draw(st.integers(2, 4)), "groups": data.draw(st.integers(1, 2))}
+    name, limits = data.draw(
+        st.sampled_from(
+            [
+                ("weakest-link", {"most_effort": 4, "multiplier": 3}),
+                ("common-pool", {"pool": 30, "most_extraction": 5, "multiplier": 6}),
+                ("collective-risk", {"rounds": 2, "allowance": 2, "target": 8}),
+                ("o-ring", {"most_withdrawal": 4, "resource": 40}),
+                ("public-goods", {"endowment": 3, "group_multiplier": 5}),
+            ]
+        )
+    )
+    game = make_game(name, {**rules, **{rule: data.draw(st.integers(1, most)) for rule, most in limits.items()}})
+    by_hand = []
+    for strategy in game.strategies():
+        gains = []
+        for other in game.strategies():
+            profile = game.uniform(strategy)
+            profile[0, 0] = [Fraction(value) for value in other]
+            gains.append(game.expected(profile)[0, 0])
+        if game.expected(game.uniform(strategy))[0, 0] >= max(gains):
+            by_hand.append(strategy)
+    assert equilibria(game) == by_hand

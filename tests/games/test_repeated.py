@@ -51,6 +51,14 @@ def test_bounds_of_the_welfare(name: str, players: int, low: float, high: float)
     assert make_repeated(name, players).bounds() == pytest.approx((low, high), abs=1e-12)
 
 
+@pytest.mark.parametrize("k", [0.1, 0.25, 0.5, 1, 3])
+@pytest.mark.parametrize("m", [2, 3, 4])
+def test_bounds_hold_whatever_the_benefit(k: float, m: int) -> None:
+    game = make_repeated("collective-risk", 4, 1, {"k": k, "m": m})
+    welfare = [game.play(row("C" * count + "D" * (4 - count))[None]).mean() for count in range(5)]
+    assert game.bounds() == pytest.approx((min(welfare), max(welfare)), abs=1e-12)
+
+
 @pytest.mark.parametrize("name", list(REPEATED))
 @given(data=st.data())
 def test_no_play_is_outside_of_the_bounds_which_are_reached(name: str, data: st.DataObject) -> None:

@@ -80,3 +80,11 @@ def test_what_is_wrong_with_a_roster_file_is_said(tmp_path: Path, text: str, sai
     path.write_text(text)
     with pytest.raises(UsageError, match=said):
         read_roster(path)
+
+
+@pytest.mark.parametrize(("name", "text"), [("size", "inf"), ("size", "nan"), ("mmlu_pro", "nan"), ("ifeval", "-inf")])
+def test_what_is_no_finite_number_is_told(tmp_path: Path, name: str, text: str) -> None:
+    row = {"name": "m", "size": "7", "thinking": "no", "mmlu_pro": "50", "ifeval": "50", name: text}
+    (tmp_path / "roster.csv").write_text(f"{','.join(row)}\n{','.join(row.values())}\n")
+    with pytest.raises(UsageError, match=f"line 2 .m.: {name} must be a number, not '{text}'"):
+        read_roster(tmp_path / "roster.csv")
