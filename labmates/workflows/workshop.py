@@ -12,7 +12,7 @@ import logging
 import os
 from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from labmates.sandboxes.base import CodeResult, Sandbox, SandboxBackend
@@ -62,10 +62,17 @@ class Workshop:
         self.backend = backend
         self._places = asyncio.Semaphore(most)
         self._habits: dict[str, _Habit] = {}
+        self._benches: list[Bench] = []
 
     def bench(self, data: asyncio.Task[Path]) -> Bench:
         """Return the sandboxes of one run, whose data set is the CSV file that `data` is writing."""
-        return Bench(self, data)
+        bench = Bench(self, data)
+        self._benches.append(bench)
+        return bench
+
+    def forget(self, bench: Bench) -> None:
+        """Have no more to do with the sandboxes of a run that has ended."""
+        self._benches.remove(bench)
 
     @property
     def has_place(self) -> bool:
@@ -77,7 +84,13 @@ class Workshop:
         return self._habits.setdefault(model, _Habit())
 
     async def open(self, data: Path | Awaitable[Path]) -> Sandbox:
-        """Open a sandbox, when there is a place for it."""
+        """Open a sandbox that is needed now, when there is a place for it.
+
+        One that was warmed up for later makes way for it. Else agents could wait without end for places that are kept
+        for those whose turn comes after theirs.
+        """
+        if not self.has_place:
+            any(bench.make_way() for bench in reversed(self._benches))
         await self._places.acquire()
         try:
             return await self.backend.open(data)
@@ -93,13 +106,27 @@ class Workshop:
             self._places.release()
 
 
+@dataclass(eq=False)
+class _Warm:
+    """A sandbox that is warmed up, for which there may be no place when its turn comes.
+
+    Attributes
+    ----------
+    has_place
+        It is being opened, or open.
+    """
+
+    opening: asyncio.Task[Sandbox | None] = field(init=False)
+    has_place: bool = False
+
+
 class Bench:
     """The sandboxes of one run, by agent."""
 
     def __init__(self, workshop: Workshop, data: asyncio.Task[Path]) -> None:
         self._workshop = workshop
         self._data = data
-        self._warm: dict[str, asyncio.Task[Sandbox]] = {}
+        self._warm: dict[str, _Warm] = {}
         self._closing: set[asyncio.Task[None]] = set()
 
     def warm_up(self, agents: Sequence[str], model: str) -> None:
@@ -108,18 +135,31 @@ class Bench:
         They start when those that were asked for earlier have: starts that compete for processors end late together.
         """
         habit = self._workshop.habit(model)
-        earlier = list(self._warm.values())
+        earlier = [warm.opening for warm in self._warm.values()]
         for agent in agents:
             if agent not in self._warm and self._workshop.has_place and habit.is_worth_a_sandbox:
                 habit.warmed += 1
-                self._warm[agent] = asyncio.create_task(self._open_after(earlier))
+                warm = self._warm[agent] = _Warm()
+                warm.opening = asyncio.create_task(self._open_after(earlier, warm))
+
+    def make_way(self) -> bool:
+        """Give up the sandbox that was warmed up last, whose place somebody needs now; tell whether there was one."""
+        for agent, warm in reversed(self._warm.items()):
+            if warm.has_place:
+                del self._warm[agent]
+                self._closing.add(asyncio.create_task(self._discard(warm)))
+                return True
+        return False
 
     async def _open(self) -> Sandbox:
         return await self._workshop.open(asyncio.shield(self._data))
 
-    async def _open_after(self, earlier: Sequence[asyncio.Task[Sandbox]]) -> Sandbox:
+    async def _open_after(self, earlier: Sequence[asyncio.Task[Sandbox | None]], warm: _Warm) -> Sandbox | None:
         if earlier:
             await asyncio.wait(earlier)
+        if not self._workshop.has_place:
+            return None
+        warm.has_place = True
         return await self._open()
 
     @asynccontextmanager
@@ -149,7 +189,7 @@ class Bench:
         if warm is None:
             return await self._open()
         try:
-            return await warm
+            return await warm.opening or await self._open()
         except asyncio.CancelledError:
             self._warm[agent] = warm
             raise
@@ -165,6 +205,7 @@ class Bench:
         for closed in await asyncio.gather(*self._closing, return_exceptions=True):
             if isinstance(closed, BaseException):
                 _log.warning("a sandbox could not be closed: %s", closed)
+        self._workshop.forget(self)
         # Whoever opened a sandbox was told if the data could not be written; nobody else needs them.
         await asyncio.gather(self._data, return_exceptions=True)
 
@@ -173,12 +214,14 @@ class Bench:
         await self._cool_down(agent)
 
     async def _cool_down(self, agent: str) -> None:
-        warm = self._warm.pop(agent, None)
-        if warm is None:
-            return
-        warm.cancel()
+        if (warm := self._warm.pop(agent, None)) is not None:
+            await self._discard(warm)
+
+    async def _discard(self, warm: _Warm) -> None:
+        warm.opening.cancel()
         with suppress(asyncio.CancelledError, Exception):
-            await self._workshop.close(await warm)
+            if (sandbox := await warm.opening) is not None:
+                await self._workshop.close(sandbox)
 
 
 class Session:
