@@ -36,7 +36,7 @@ def test_pages_are_served_at_the_printed_address_until_ctrl_c(labmates: Labmates
         assert viewer.stdout is not None
         address = urlsplit(viewer.stdout.readline().strip())
         assert (address.hostname, address.path) == ("127.0.0.1", "/runs/aaaa")
-        connection = http.client.HTTPConnection("127.0.0.1", address.port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", address.port, timeout=100)
         connection.request("GET", f"{address.path}?{address.query}")
         answer = connection.getresponse()
         assert answer.status == 303
@@ -46,7 +46,7 @@ def test_pages_are_served_at_the_printed_address_until_ctrl_c(labmates: Labmates
         assert connection.getresponse().status == 401
         connection.close()
         viewer.send_signal(signal.SIGINT)
-        out, err = viewer.communicate(timeout=20)
+        out, err = viewer.communicate(timeout=100)
     assert viewer.returncode == 0
     assert out == ""
     assert err == "Whoever has this address can see everything in the store. Stop with Ctrl-C.\n"
