@@ -20,15 +20,16 @@ from typing import Any
 
 import numpy as np
 
-from labmates.analysis.bayes import prediction_nuts, proximity_nuts
-from labmates.analysis.bayes.cells import collapse
-from labmates.analysis.bayes.fit import SPECIFICATIONS, Fit, fit
 from labmates.analysis.bayes.posterior import furthest
-from labmates.analysis.bayes.prediction import fit_prediction
-from labmates.analysis.bayes.prediction_density import FORMS
-from labmates.analysis.bayes.prediction_simulation import simulate_prediction
-from labmates.analysis.bayes.predictors import REFERENCE_GAME, with_predictors
-from labmates.analysis.bayes.simulate import CLUSTERED, ROWS, proximity_design, simulated_rows, true_names
+from labmates.analysis.bayes.prediction import nuts as prediction_nuts
+from labmates.analysis.bayes.prediction.density import FORMS
+from labmates.analysis.bayes.prediction.fit import fit_prediction
+from labmates.analysis.bayes.prediction.simulation import simulate_prediction
+from labmates.analysis.bayes.proximity import nuts as proximity_nuts
+from labmates.analysis.bayes.proximity.cells import collapse
+from labmates.analysis.bayes.proximity.fit import SPECIFICATIONS, Fit, fit
+from labmates.analysis.bayes.proximity.predictors import REFERENCE_GAME, with_predictors
+from labmates.analysis.bayes.proximity.simulation import CLUSTERED, ROWS, proximity_design, simulated_rows, true_names
 from labmates.models.roster import roster
 
 OUTCOME = "pareto_proximity"

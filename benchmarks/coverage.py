@@ -22,11 +22,18 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from labmates.analysis.bayes.fit import SPECIFICATIONS, fit
-from labmates.analysis.bayes.prediction import fit_prediction
-from labmates.analysis.bayes.prediction_density import FORMS
-from labmates.analysis.bayes.prediction_simulation import GAMES, simulate_prediction
-from labmates.analysis.bayes.simulate import CLUSTERED, INDEPENDENT, MILD, Truth, proximity_design, simulated_cells
+from labmates.analysis.bayes.prediction.density import FORMS
+from labmates.analysis.bayes.prediction.fit import fit_prediction
+from labmates.analysis.bayes.prediction.simulation import GAMES, simulate_prediction
+from labmates.analysis.bayes.proximity.fit import SPECIFICATIONS, fit
+from labmates.analysis.bayes.proximity.simulation import (
+    CLUSTERED,
+    INDEPENDENT,
+    MILD,
+    Truth,
+    proximity_design,
+    simulated_cells,
+)
 from labmates.games.base import Array
 from labmates.models.roster import roster
 

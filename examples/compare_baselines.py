@@ -8,7 +8,6 @@ same tasks with the same seeds, which is what makes the differences of pairs mea
 import sys
 
 import labmates
-from labmates.api import load_scores
 
 STORE = "sqlite:///compare.db"
 SEEDS = int(sys.argv[1]) if len(sys.argv) > 1 else 2
@@ -20,7 +19,7 @@ for model in MODELS:
     )
 
 runs = labmates.load_runs(STORE).set_index("id")
-scores = load_scores(STORE)
+scores = labmates.load_scores(STORE)
 scores["model"] = scores.run.map(runs["condition.model"])
 scores["judged"] = scores.judge + " " + scores.metric
 

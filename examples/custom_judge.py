@@ -9,7 +9,6 @@ import re
 import pandas as pd
 
 import labmates
-from labmates.api import judge, load_scores
 from labmates.judges.base import Report, Score
 from labmates.judges.prose import read_prose
 from labmates.judges.registry import JUDGES
@@ -47,9 +46,9 @@ runs = [
     for model in ("scripted:diligent", "scripted:silent")
     for run in labmates.run("science", task="ecology", difficulty="easy", model=model, store=STORE)
 ]
-judge([run.id for run in runs], ["care"], store=STORE)
+labmates.judge([run.id for run in runs], ["care"], store=STORE)
 
-scores = load_scores(STORE)
+scores = labmates.load_scores(STORE)
 for run in runs:
     [own] = scores[(scores.run == run.id) & (scores.judge == "care")].to_dict("records")
     value = "unscored" if pd.isna(own["value"]) else f"{own['value']:.2f}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,6 @@ from labmates.analysis.teamwork import Teamwork, judged_runs, teamwork
 from labmates.errors import LabmatesError, UsageError, explain
 from labmates.judges.panel import ALWAYS, make_panel
 from labmates.models.options import ModelOptions
-from labmates.records.database import store_url
 from labmates.records.frames import Rows, frame
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
@@ -27,24 +26,10 @@ from labmates.studies.runs import new_runs
 from labmates.studies.select import select_runs
 from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
-from labmates.workflows.kinds import KINDS, Condition
+from labmates.workflows.kinds import KINDS, make_condition
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-def make_condition(kind: str, values: Mapping[str, Any], names: Callable[[str], str] = str) -> Condition:
-    """Return the condition of a kind of experiment; `names` is how fields are called in an error.
-
-    Raises
-    ------
-    UsageError
-        If the kind is unknown, or a value is missing, unknown or out of bounds.
-    """
-    try:
-        return KINDS.get(kind).condition.model_validate(dict(values))
-    except ValidationError as error:
-        raise UsageError(explain(error, names)) from error
 
 
 def run(
@@ -98,14 +83,9 @@ async def arun(
 ) -> list[RunRecord]:
     """Do what `run` does, in a running event loop."""
     chosen = _settings(settings)
-    if replicates < 1:
-        raise UsageError("replicates must be at least 1")
     runs = new_runs(make_condition(kind, condition), seed=seed, replicates=replicates, settings=chosen)
-    database = await asyncio.to_thread(Store, store_url(store))
-    try:
+    with await asyncio.to_thread(Store, store) as database:
         return await Session(database, chosen).execute(runs)
-    finally:
-        database.close()
 
 
 def profile(
@@ -151,16 +131,13 @@ def profile(
         raise UsageError(explain(error)) from error
     if simulations < 1:
         raise UsageError("simulations must be at least 1")
-    database = Store(store_url(store))
-    try:
+    with Store(store) as database:
         missing = missing_runs(database, conditions, simulations, chosen, seed=seed)
         ended = asyncio.run(Session(database, chosen).execute(missing)) if missing else []
         if failed := [run for run in ended if run.status not in ENDED]:
             raise LabmatesError(f"{len(failed)} of {len(ended)} simulations failed: {failed[0].error}")
         runs = profile_runs(database, conditions, simulations)
         return profiles(runs, database.costs([run.id for run in runs]))
-    finally:
-        database.close()
 
 
 def _settings(settings: RunSettings | Mapping[str, Any] | None) -> RunSettings:
@@ -228,13 +205,10 @@ def load_events(
 
 
 def _frame(what: Rows, store: str | None, kind: str | None, study: str | None, model: str | None) -> pd.DataFrame:
-    database = Store(store_url(store), must_exist=True)
-    try:
+    with Store(store, must_exist=True) as database:
         if study is not None:
             study_record(database.database, study)
         return frame(database, what, kind=kind, study=study, model=model)
-    finally:
-        database.close()
 
 
 def report(study: str | None = None, *, out: str | Path, kind: str | None = None, store: str | None = None) -> Path:
@@ -260,14 +234,11 @@ def report(study: str | None = None, *, out: str | Path, kind: str | None = None
         raise UsageError("a report is of one study or of one kind")
     path = Path(out)
     check_report(path)
-    database = Store(store_url(store), must_exist=True)
-    try:
+    with Store(store, must_exist=True) as database:
         if kind is None:
             made = study_report(database, study)
         else:
             made = store_report(database, kind=None if kind == "all" else KINDS.get(kind).name)
-    finally:
-        database.close()
     write_report(made, path)
     return path
 
@@ -319,27 +290,18 @@ async def ajudge(
     except ValidationError as error:
         raise UsageError(explain(error)) from error
     panel = make_panel(judges, extractor, always=())
-    database = await asyncio.to_thread(lambda: Store(store_url(store), must_exist=True))
-    try:
+    with await asyncio.to_thread(Store, store, must_exist=True) as database:
         chosen = await asyncio.to_thread(select_runs, database, runs)
         return await judge_runs(database, judgeable(chosen, strict=True), panel, options, again=again)
-    finally:
-        database.close()
 
 
 def load_agreement(store: str | None = None, *, kind: str | None = None) -> list[Agreement]:
     """Return how well the judges of a store agree, by metric and task; see `labmates.analysis.agreement`."""
-    database = Store(store_url(store), must_exist=True)
-    try:
+    with Store(store, must_exist=True) as database:
         return agreement(ratings_frame(database, list(database.runs(kind=kind))))
-    finally:
-        database.close()
 
 
 def load_teamwork(store: str | None = None, *, kind: str = "science") -> Teamwork:
     """Return the runs of teams in a store beside those of one agent alone; see `labmates.analysis.teamwork`."""
-    database = Store(store_url(store), must_exist=True)
-    try:
+    with Store(store, must_exist=True) as database:
         return teamwork(judged_runs(database, list(database.runs(kind=kind))))
-    finally:
-        database.close()

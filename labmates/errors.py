@@ -1,6 +1,6 @@
 """Errors that a user can act on.
 
-Every error that labmates raises on purpose derives from :class:`LabmatesError`; its text says what was wrong and what
+Every error that labmates raises on purpose derives from `LabmatesError`; its text says what was wrong and what
 is allowed. The command line prints that text without a traceback.
 """
 
@@ -49,6 +49,8 @@ def explain(error: ValidationError, names: Callable[[str], str] = str) -> str:
     for fault in error.errors():
         where = names(".".join(str(part) for part in fault["loc"]))
         message = fault["msg"].removeprefix("Value error, ")
-        given = "" if fault["type"] == "missing" else f" (given: {str(fault['input'])[:80]!r})"
-        lines.append(f"{where}: {message}{given}")
+        # What was said of a part of the value tells it already.
+        told = fault["type"] == "missing" or "(given: " in message
+        given = "" if told else f" (given: {str(fault['input'])[:80]!r})"
+        lines.append(f"{where}: {message}{given}" if where else f"{message}{given}")
     return "\n".join(lines)

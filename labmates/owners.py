@@ -62,7 +62,8 @@ def _start_time(pid: int) -> str | None:
     An empty text is returned if it has ended and only waits to be collected, and None if we can't see it.
     """
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        # A process may call itself by bytes that are no text.
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].decode().split()
     except OSError:
         return None
     return "" if fields[0] in "ZX" else fields[19]

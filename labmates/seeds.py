@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import hashlib
 
+LARGEST_SEED = 2**53
+"""Every reader of JSON and every data frame keeps integers up to here as they are."""
+
+MOST_REPLICATES = 100_000
+"""Most runs of one condition, each with the seed after that of the one before."""
+
 
 def derive(seed: int, *path: str | int) -> int:
     """Return the seed of one place in a run, as an integer in [0, 2**31).

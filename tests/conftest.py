@@ -9,12 +9,15 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
 
 from labmates.registry import Registry
+
+if TYPE_CHECKING:
+    from labmates.records.store import Store
 
 settings.register_profile("labmates", deadline=None)  # the first example of a test may import and compute a lot
 settings.load_profile("labmates")
@@ -86,6 +89,15 @@ def registered_for_one_test(monkeypatch: pytest.MonkeyPatch) -> None:
         register(self, name, entry)
 
     monkeypatch.setattr(Registry, "register", register_for_now)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    """An empty store, where the command line looks for one."""
+    from labmates.records.store import Store
+
+    with Store(f"sqlite:///{tmp_path}/labmates.db") as store:
+        yield store
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.needs("postgres"))])

@@ -122,7 +122,7 @@ class Desk:
         if made >= self.requests_left.get(team, 0):
             raise ToolError(f"your team can make no further request to the {team} team.")
         self.requests.append(WorkRequest(team, kind, request, justification))
-        return f"Accepted: the {team} team works on it before your team goes on."
+        return f"Noted: the {team} team is asked for it before your team goes on."
 
     def complete(self, summary: str) -> str:
         """End the agent's task."""

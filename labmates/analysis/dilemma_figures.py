@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from labmates.analysis.figures import COLOURS, GREY, MARKERS, new_figure
+from labmates.analysis.figures import COLOURS, GREY, LEGEND_ROW, MARKERS, look, new_figure
 from labmates.analysis.metagame import Array
 from labmates.analysis.ratings import Cell
 from labmates.analysis.replicator import replicator_dynamics
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _MOST_PANELS = 12
+_SIDE, _SMALL_SIDE = 0.45, 0.16
+"""Inches of a cell of a heat map, with a number in it and without."""
+_LETTER = 0.062
+"""Inches of a letter in the names at the axes."""
 _MOST_NUMBERS = 12
 """Cells of heat maps with more models than this have no numbers."""
 
@@ -26,26 +30,41 @@ _MOST_NUMBERS = 12
 def payoffs_figure(cells: Sequence[Cell]) -> Figure:
     """Draw what each model gets against each other one, the mean over runs: a heat map, or one for each third player.
 
-    Colours go from all defect to all cooperate where the game has both.
+    Colours go from all defect to all cooperate where the game has both. Of more than three players, the mean over what
+    all further ones choose is drawn.
     """
     cell, tensor = _mean(cells)
+    models, players = cell.models, tensor.ndim
+    low, high = (cell.scale.defect, cell.scale.cooperate) if cell.scale else (tensor.min(), tensor.max())
+    low, high = (low, high) if high > low else (low - 0.5, low + 0.5)
+    while tensor.ndim > 3:
+        tensor = tensor.mean(axis=-1)
     panels = [tensor] if tensor.ndim == 2 else [tensor[:, :, third] for third in range(len(tensor))][:_MOST_PANELS]
+    title = f"{cell.game}, {cell.mechanism}: payoffs"
+    if players > 3:
+        title += ", mean over further co-players"
+    if players > 2 and len(panels) < len(models):
+        title += f", first {len(panels)} of {len(models)} third players"
     columns = min(3, len(panels))
     rows = -(-len(panels) // columns)
-    side = 1.6 + 0.45 * len(cell.models)
-    figure, axes = new_figure(columns * (side + 0.6), rows * side + 0.4, rows=rows, columns=columns)
-    low, high = (cell.scale.defect, cell.scale.cooperate) if cell.scale else (tensor.min(), tensor.max())
+    side = (_SIDE if len(models) <= _MOST_NUMBERS else _SMALL_SIDE) * len(models)
+    names = _LETTER * max(map(len, models))
+    width = max(columns * (max(side, _LETTER * 30) + 0.4) + names + 1.2, 1.7 * _LETTER * len(title))
+    height = rows * (max(side, 1.0) + 0.4) + 0.8 * names + 0.8
+    figure, axes = new_figure(width, max(height, 3.0), rows=rows, columns=columns)
     for place, (ax, panel) in enumerate(zip(axes, panels, strict=False)):
-        image = ax.imshow(panel, cmap="RdYlBu", vmin=low, vmax=max(high, low + 1e-9))
+        image = ax.imshow(panel, cmap="RdYlBu", vmin=low, vmax=high)
         _numbers(ax, panel)
-        _ticks(ax, cell.models, cell.models)
-        ax.set_xlabel("co-player")
-        if len(panels) > 1:
-            ax.set_title(f"third player: {cell.models[place]}")
+        # Names stand at the edges of the whole figure.
+        is_lowest = place + columns >= len(panels)
+        _ticks(ax, models if place % columns == 0 else (), models if is_lowest else ())
+        ax.set_xlabel("co-player" if is_lowest else "")
+        if players > 2:
+            ax.set_title(f"third player: {models[place]}", fontsize=8)
     for ax in axes[len(panels) :]:
         ax.set_axis_off()
     figure.colorbar(image, ax=axes, label="payoff of the model in the row", extend="both")
-    figure.suptitle(f"{cell.game}, {cell.mechanism}: payoffs", x=0.01, ha="left", fontweight="bold")
+    figure.suptitle(title, x=0.01, ha="left", fontweight="bold")
     return figure
 
 
@@ -54,16 +73,15 @@ def population_figure(cells: Sequence[Cell], *, steps: int = 1000) -> Figure:
     cell, tensor = _mean(cells)
     dynamics = replicator_dynamics(tensor, steps=steps)
     fitness = np.array([_against(tensor, population) for population in dynamics.path])
-    figure, axes = new_figure(6.4, 5.2, rows=2)
+    figure, axes = new_figure(6.4, max(5.2, 0.8 + LEGEND_ROW * len(cell.models)), rows=2)
     for ax, values, label in zip(axes, (dynamics.path, fitness), ("share of the population", "fitness"), strict=True):
         for model in range(len(cell.models)):
-            style = "-" if model < len(COLOURS) else "--"
-            colour, marker = COLOURS[model % len(COLOURS)], MARKERS[model % len(MARKERS)]
+            colour, marker = look(model)
             every = max(1, steps // 8)
-            ax.plot(values[:, model], style, color=colour, marker=marker, markevery=every, label=cell.models[model])
+            ax.plot(values[:, model], color=colour, marker=marker, markevery=every, label=cell.models[model])
         ax.set_ylabel(label)
     axes[1].set_xlabel("step")
-    axes[0].legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=8, frameon=False)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right center", fontsize=8, frameon=False)
     figure.suptitle(f"{cell.game}, {cell.mechanism}: evolution", x=0.01, ha="left", fontweight="bold")
     return figure
 
@@ -140,17 +158,21 @@ def shares_figure(frame: pd.DataFrame, columns: Mapping[str, str], title: str) -
         The shares that are drawn, with what they are called.
     """
     who = [name for name in ("mechanism", "game", "model") if name in frame]
-    figure, [ax] = new_figure(7.2, 1.2 + 0.28 * len(frame))
+    figure, [ax] = new_figure(7.2, 1.2 + 0.34 * len(frame))
     drawn = [(column, said) for column, said in columns.items() if column in frame and frame[column].notna().any()]
     for place, (column, said) in enumerate(drawn):
         values = frame[column].to_numpy(dtype=float)
         marker = MARKERS[place % len(MARKERS)]
-        ax.plot(values, range(len(values)), marker, color=COLOURS[place % len(COLOURS)], label=said)
+        # Above each other, so that equal shares do not cover each other.
+        offset = 0.0 if len(drawn) == 1 else 0.5 * (place / (len(drawn) - 1) - 0.5)
+        at = np.arange(len(values)) + offset
+        ax.plot(values, at, marker, color=COLOURS[place % len(COLOURS)], label=said, markersize=5)
     for row in range(len(frame)):
         ax.axhline(row, color=GREY, linewidth=0.3, zorder=0)
     ax.set_yticks(range(len(frame)), [" ".join(map(str, row)) for row in frame[who].to_numpy()], fontsize=7)
-    ax.invert_yaxis()
+    ax.set_ylim(len(frame) - 0.5, -0.5)
     ax.set_xlim(-0.03, 1.03)
+    ax.set_xlabel("share")
     ax.set_title(title, loc="left", fontweight="bold")
     ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=8, frameon=False)
     return figure

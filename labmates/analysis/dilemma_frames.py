@@ -86,30 +86,31 @@ def outcomes_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
     """Return how votes end, a row for each mechanism and game.
 
     Columns beside these: ``votes`` (how many were held), ``unanimous`` (some proposal was approved by all), ``tied``
-    (several proposals had the most approvals), ``adopted`` (a design held in the end: all have signed, or, under
-    mediation, somebody delegated).
+    (several proposals had the most approvals), both missing where nothing was ever proposed, and ``adopted`` (a design
+    held in the end: all have signed, or, under mediation, somebody delegated).
     """
     rows = []
     for play in plays:
-        delegated = {one.match for one in play.rounds if any(action == DELEGATE for action in one.actions)}
+        delegated = {place for one in play.rounds if DELEGATE in one.actions for place in _places(one.step)}
         for agreement in play.agreements:
             counts = [sum(seat in vote for vote in agreement.votes) for seat in range(len(agreement.proposals))]
             signed = [all(signed) for signed in agreement.signed]
-            adopted = sum(signed) / len(signed) if signed else float(agreement.match in delegated)
-            rows.append(
-                {
-                    "mechanism": play.mechanism,
-                    "game": play.game,
-                    "unanimous": float(max(counts, default=0) == len(agreement.votes)),
-                    "tied": float(agreement.tied > 1),
-                    "adopted": adopted,
-                }
-            )
+            row: dict[str, Any] = {"mechanism": play.mechanism, "game": play.game}
+            if agreement.tied:
+                row["unanimous"] = float(max(counts) == len(agreement.votes))
+                row["tied"] = float(agreement.tied > 1)
+            row["adopted"] = sum(signed) / len(signed) if signed else float(agreement.place in delegated)
+            rows.append(row)
     frame = _frame(rows, ["mechanism", "game", "unanimous", "tied", "adopted"])
     groups = frame.groupby(["mechanism", "game"], sort=False)
     return groups.agg(
-        votes=("tied", "size"), unanimous=("unanimous", "mean"), tied=("tied", "mean"), adopted=("adopted", "mean")
+        votes=("tied", "count"), unanimous=("unanimous", "mean"), tied=("tied", "mean"), adopted=("adopted", "mean")
     ).reset_index()
+
+
+def _places(step: str) -> Iterator[str]:
+    """Yield all that a step's name begins with, part by part."""
+    return (step[: end + 1] for end, letter in enumerate(step) if letter == "/")
 
 
 def designs_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:

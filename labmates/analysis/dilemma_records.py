@@ -29,6 +29,8 @@ class Round:
 
     Attributes
     ----------
+    step
+        Its name in the run.
     match, number
         In which match, and in which round of it (0 where there are none).
     entrants, agents
@@ -45,6 +47,7 @@ class Round:
         What the round counts in its match.
     """
 
+    step: str
     match: str
     number: int
     entrants: tuple[int, ...]
@@ -59,9 +62,18 @@ class Round:
 
 @dataclass(frozen=True)
 class Agreement:
-    """What came of proposals and votes; everything by seat, seats from 0."""
+    """What came of proposals and votes; everything by seat, seats from 0.
+
+    Attributes
+    ----------
+    match
+        In which match.
+    place
+        What the steps of all that was played under it begin with.
+    """
 
     match: str
+    place: str
     entrants: tuple[int, ...]
     proposals: tuple[Mapping[str, Any] | None, ...]
     stable: tuple[tuple[bool, bool] | None, ...]
@@ -195,6 +207,7 @@ def _round(game: NormalForm, event: PayoffEvent) -> Round:
     # Under a mediator there is one more action than the game has.
     labels = tuple((*own, DELEGATE)[: len(mix)] for own, mix in zip(game.labels, mixes, strict=True))
     return Round(
+        step=event.step,
         match=event.match,
         number=event.round,
         entrants=tuple(details["entrants"]),
@@ -212,6 +225,7 @@ def _agreement(event: DecisionEvent) -> Agreement:
     said = event.decision
     return Agreement(
         match=event.match,
+        place=event.step.removesuffix("outcome"),
         entrants=tuple(said["entrants"]),
         proposals=tuple(said["proposals"]),
         stable=tuple(None if one is None else (bool(one[0]), bool(one[1])) for one in said["stable"]),

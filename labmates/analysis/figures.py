@@ -19,6 +19,8 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 """Distinct for the colour-blind too (Okabe and Ito, 2008)."""
 MARKERS = ("o", "s", "D", "^", "v", "P", "X")
 """So that nothing is told by colour alone."""
+LEGEND_ROW = 0.18
+"""Inches of a row of a legend: a figure has to be as high as its legend."""
 GREY = "#8a8a8a"
 _DPI = 160
 _STYLE: Any = {
@@ -28,6 +30,11 @@ _STYLE: Any = {
     "axes.titlesize": 10,
     "svg.hashsalt": "labmates",
 }
+
+
+def look(place: int) -> tuple[str, str]:
+    """Return the colour and the marker of the so many-th thing in a figure; no two of the first 49 have both alike."""
+    return COLOURS[place % len(COLOURS)], MARKERS[(place + place // len(COLOURS)) % len(MARKERS)]
 
 
 def check_figure(path: Path) -> None:
@@ -81,6 +88,7 @@ def svg_text(figure: Figure) -> str:
     import matplotlib
 
     file = io.StringIO()
+    _without_formulas(figure)
     with matplotlib.rc_context(_STYLE):
         figure.savefig(file, format="svg", metadata={"Date": None})
     return file.getvalue()
@@ -97,9 +105,19 @@ def save_figure(figure: Figure, path: Path) -> None:
     import matplotlib
 
     check_figure(path)
+    _without_formulas(figure)
     kept: dict[str, Any] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix.lower(), {})
     try:
         with matplotlib.rc_context(_STYLE):
             figure.savefig(path, dpi=_DPI, metadata=kept)
     except OSError as error:
         raise UsageError(f"can't write a figure to '{path}': {error.strerror}") from error
+
+
+def _without_formulas(figure: Figure) -> None:
+    """Let dollars be dollars in all texts: names are not ours, and two dollars would begin and end a formula."""
+    from matplotlib.text import Text
+
+    for text in figure.findobj(Text):
+        if isinstance(text, Text) and "$" in text.get_text():
+            text.set_parse_math(False)

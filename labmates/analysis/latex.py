@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from labmates.analysis.tables import Column, Table
 from labmates.plain import clean
-
-if TYPE_CHECKING:
-    from labmates.analysis.tables import Column, Table
 
 
 def latex(table: Table) -> str:

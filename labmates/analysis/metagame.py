@@ -19,6 +19,8 @@ from labmates.errors import UsageError
 
 Array = NDArray[np.float64]
 
+MOST_PAYOFF = 1e100
+"""Beyond this, differences of payoffs might be no numbers any more."""
 MOST_ENTRIES = 20_000_000
 """A metagame with more entries than this is refused: it would take more than 160 MB."""
 
@@ -72,7 +74,8 @@ def as_metagame(payoffs: ArrayLike) -> Array:
     Raises
     ------
     UsageError
-        If its axes differ in length, an entry is no finite number, or the order of co-players makes a difference.
+        If its axes differ in length, an entry is no finite number or too large, or the order of co-players makes a
+        difference.
     """
     try:
         array: Any = np.asarray(payoffs, dtype=float)
@@ -82,6 +85,8 @@ def as_metagame(payoffs: ArrayLike) -> Array:
         raise UsageError(f"a metagame has one axis per player, all as long as there are models; not {array.shape}")
     if not np.isfinite(array).all():
         raise UsageError("a payoff of the metagame is no finite number")
+    if np.abs(array).max() > MOST_PAYOFF:
+        raise UsageError(f"a payoff of the metagame is larger than {MOST_PAYOFF:g}")
     for axis in range(2, array.ndim):
         if not np.allclose(array, np.swapaxes(array, 1, axis), rtol=1e-9, atol=1e-12):
             raise UsageError("the order of co-players makes a difference in this metagame; average over it first")

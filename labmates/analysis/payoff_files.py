@@ -3,7 +3,8 @@
 A file is one JSON object: ``models`` (names), ``cells`` (``run``, ``mechanism``, ``game``, ``discount`` and
 ``matchups``), and, if payoffs are to be normalised, ``conventions.normalisation``: for each game the payoffs when all
 defect and when all cooperate. A matchup has ``seats``, the place of each seat's model in ``models``, and ``rounds``,
-the payoffs of all seats in each round. Whatever else stands in the file is left alone.
+the payoffs of all seats in each round; ``discount`` is the probability of another round, and needed where there are
+several. Whatever else stands in the file is left alone.
 """
 
 from __future__ import annotations
@@ -39,8 +40,14 @@ class _Cell(_Part):
     run: str = ""
     mechanism: str
     game: str
-    discount: float = Field(1.0, ge=0, le=1)
+    discount: float | None = Field(None, ge=0, le=1)
     matchups: list[_Matchup] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _rounds_have_weights(self) -> _Cell:
+        if self.discount is None and any(len(match.rounds) > 1 for match in self.matchups):
+            raise ValueError("matches of several rounds need a discount, the probability of another round")
+        return self
 
 
 class _Conventions(_Part):
@@ -76,7 +83,7 @@ def read_cells(path: Path) -> list[Cell]:
 def _cell(cell: _Cell, models: tuple[str, ...], scales: Mapping[str, tuple[float, float]], path: Path) -> Cell:
     def played(match: _Matchup) -> tuple[list[int], list[float]]:
         rounds = np.array(match.rounds)
-        return match.seats, (discount_weights(cell.discount, len(rounds)) @ rounds).tolist()
+        return match.seats, (discount_weights(cell.discount or 0.0, len(rounds)) @ rounds).tolist()
 
     try:
         payoffs = metagame(len(models), map(played, cell.matchups))

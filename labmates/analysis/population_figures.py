@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labmates.analysis.diversity import Map, ellipse
-from labmates.analysis.figures import COLOURS, GREY, MARKERS, new_figure
+from labmates.analysis.figures import COLOURS, GREY, LEGEND_ROW, look, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -30,9 +30,9 @@ def diversity_figure(
     references
         Vectors of the reference strategies.
     """
-    figure, [axes] = new_figure(7.0, 5.0)
+    figure, [axes] = new_figure(7.0, max(5.0, 0.6 + LEGEND_ROW * len(sets)))
     for place, (name, rows) in enumerate(sets.items()):
-        colour, marker = COLOURS[place % len(COLOURS)], MARKERS[place % len(MARKERS)]
+        colour, marker = look(place)
         points = found.points[list(rows)]
         axes.scatter(points[:, 0], points[:, 1], s=8, alpha=0.35, color=colour, marker=marker, linewidths=0)
         centre = points.mean(axis=0)
@@ -67,14 +67,13 @@ def selfplay_figure(
     bounds
         Of the welfare.
     """
-    figure, [axes] = new_figure(6.0, 4.0)
+    figure, [axes] = new_figure(6.0, max(4.0, 0.6 + LEGEND_ROW * len(curves)))
     for bound in bounds:
         axes.axhline(bound, color=GREY, linewidth=0.8, linestyle=":")
     for place, (name, points) in enumerate(curves.items()):
         share, welfare, low, high = np.array(sorted(points)).T
-        colour = COLOURS[place % len(COLOURS)]
+        colour, marker = look(place)
         axes.fill_between(share, low, high, color=colour, alpha=0.2, linewidth=0)
-        marker = MARKERS[place % len(MARKERS)]
         axes.plot(share, welfare, color=colour, marker=marker, markersize=3, linewidth=1.2, label=name)
     axes.set_xlabel("share of selfish players")
     axes.set_ylabel("mean payoff per round")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from labmates.analysis.convergence import Convergence
-from labmates.analysis.figures import COLOURS, GREY, MARKERS, new_figure
+from labmates.analysis.figures import COLOURS, GREY, LEGEND_ROW, MARKERS, look, new_figure
 from labmates.analysis.profiles import Profile
 from labmates.games.references import References
 
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_Z95 = 1.96
 _MOST = 2.0
 """What lies beyond is drawn here, with its number."""
 
@@ -33,7 +32,9 @@ def profile_figure(
         The reference plays of each game; games where both are the same are left out.
     """
     games = [game for game, found in plays.items() if found and found.nash.level != found.optimum.level]
-    figure, [axes] = new_figure(7.2, 1.4 + 0.55 * len(games))
+    entries = len(profiles) + len(baselines)
+    each = max(0.55, 0.06 * len(profiles))
+    figure, [axes] = new_figure(7.2, max(1.4 + each * len(games), 0.6 + LEGEND_ROW * entries))
     axes.axvline(0, color=GREY, linewidth=0.8)
     axes.axvline(1, color=GREY, linewidth=0.8)
     many = len(profiles)
@@ -41,8 +42,8 @@ def profile_figure(
         _dots(axes, profile, games, plays, lambda y: y, GREY, "|x+1_"[place % 5], label=profile.model)
     for place, profile in enumerate(profiles):
         # Beside each other, so that intervals do not cover each other.
-        offset = 0.0 if many == 1 else 0.5 * (place / (many - 1) - 0.5)
-        colour, marker = COLOURS[place % len(COLOURS)], MARKERS[place % len(MARKERS)]
+        offset = 0.0 if many == 1 else (0.5 if many < 10 else 0.8) * (place / (many - 1) - 0.5)
+        colour, marker = look(place)
         label = f"{profile.model} (excluded)" if profile.excluded else profile.model
         _dots(axes, profile, games, plays, lambda y, by=offset: y + by, colour, marker, label=label, intervals=True)  # type: ignore[misc]
     axes.set_yticks(range(len(games)), games)
@@ -76,7 +77,7 @@ def _dots(
         inside = where <= _MOST
         x.append(where if inside else _MOST)
         y.append(place(games.index(one.game)))
-        widths.append(_Z95 * (one.level.error or 0.0) / abs(optimum - nash) if inside else 0.0)
+        widths.append((one.level.half or 0.0) / abs(optimum - nash) if inside else 0.0)
         if not inside:
             axes.annotate(f"→ {where:.1f}", (_MOST, y[-1]), (6, -3), textcoords="offset points", color=colour, size=8)
     if not x:

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from labmates.analysis.student import quantile
 from labmates.analysis.tables import Column, Table
 from labmates.records.run import ENDED, RunRecord
 
-_Z95 = 1.96
 MOST_FAILED = 0.2
 """A model of which more decisions failed than this share is reported as excluded, as the paper on profiles does."""
 
@@ -23,6 +23,11 @@ class Mean:
     value: float
     error: float | None
     simulations: int
+
+    @property
+    def half(self) -> float | None:
+        """Half the width of its 95 % interval, by Student's t; None for a single simulation."""
+        return None if self.error is None else quantile(self.simulations - 1) * self.error
 
 
 @dataclass(frozen=True)
@@ -103,11 +108,7 @@ def profiles_table(found: Sequence[Profile]) -> Table:
         for one in profile.games:
             row: dict[str, Any] = {"model": profile.model, "game": one.game, "simulations": one.simulations}
             for name in ("level", "pareto_proximity", "welfare_proximity"):
-                mean: Mean | None = getattr(one, name)
-                row |= {name: mean and mean.value, f"{name}_error": mean and mean.error}
-                half = None if mean is None or mean.error is None else _Z95 * mean.error
-                row |= {f"{name}_low": mean and half and mean.value - half}
-                row |= {f"{name}_high": mean and half and mean.value + half}
+                row |= _cells(name, getattr(one, name))
             rows.append({**row, "failed_rate": one.failed_rate, "excluded": profile.excluded})
     columns = [
         Column("model", once=True),
@@ -118,7 +119,7 @@ def profiles_table(found: Sequence[Profile]) -> Table:
     ]
     notes = [
         "Level: the game's primary metric. Proximity is 0 at the play that is best for all and 1 at the equilibrium. "
-        "In brackets: 95 % intervals (normal)."
+        "In brackets: 95 % intervals (Student's t)."
     ]
     notes += [
         f"{profile.model} is excluded: more than {MOST_FAILED:.0%} of its decisions failed."
@@ -126,6 +127,14 @@ def profiles_table(found: Sequence[Profile]) -> Table:
         if profile.excluded
     ]
     return Table("profiles", "Cooperative profiles", columns, rows, notes)
+
+
+def _cells(name: str, mean: Mean | None) -> dict[str, float | None]:
+    """Return a mean with its error and its interval, under the names that they have in a row."""
+    if mean is None:
+        return dict.fromkeys((name, f"{name}_error", f"{name}_low", f"{name}_high"))
+    low, high = (None, None) if mean.half is None else (mean.value - mean.half, mean.value + mean.half)
+    return {name: mean.value, f"{name}_error": mean.error, f"{name}_low": low, f"{name}_high": high}
 
 
 def mean_of(values: Iterable[float]) -> Mean | None:

@@ -184,8 +184,9 @@ def results_figure(found: Sequence[Cell], metric: str) -> Figure | None:
         offset = 0.5 * (place / (len(models) - 1) - 0.5) if apart and len(models) > 1 else 0.0
         x = [cell.means[metric].value for cell in mine]
         y = [rows.index(cell.label if apart else _row(cell)) + offset for cell in mine]
-        low = [value - (cell.means[metric].low or value) for value, cell in zip(x, mine, strict=True)]
-        high = [(cell.means[metric].high or value) - value for value, cell in zip(x, mine, strict=True)]
+        means = [cell.means[metric] for cell in mine]
+        low = [0.0 if mean.low is None else mean.value - mean.low for mean in means]
+        high = [0.0 if mean.high is None else mean.high - mean.value for mean in means]
         colour, marker = (COLOURS[place], MARKERS[place]) if apart else (COLOURS[0], MARKERS[0])
         bars: Any = {"xerr": [low, high], "capsize": 2, "linewidth": 1, "markersize": 5}
         axes.errorbar(x, y, fmt=marker, color=colour, label=_short(model), **bars)
@@ -203,8 +204,7 @@ def _row(cell: Cell) -> str:
 
 
 def _short(text: str) -> str:
-    # A dollar would begin a formula.
-    return (text if len(text) <= 56 else f"{text[:55]}…").replace("$", r"\$")
+    return text if len(text) <= 56 else f"{text[:55]}…"
 
 
 def _means(runs: Sequence[RunRecord], metrics: Sequence[str]) -> dict[str, Mean]:

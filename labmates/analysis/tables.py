@@ -1,6 +1,6 @@
 """Tables: rows for programs, and columns that say how people see them.
 
-One table is shown on a screen, and written as CSV, Parquet, JSON, LaTeX or plain text. Programs get every value of
+One table is shown on a screen, and written to files (`labmates.analysis.table_files`). Programs get every value of
 every row, unrounded; people get the columns, rounded, with intervals beside values.
 
 >>> table = Table(
@@ -9,27 +9,17 @@ every row, unrounded; people get the columns, rounded, with intervals beside val
 ...     [Column("model"), Column("accuracy", form=".2f", shows="both")],
 ...     [{"model": "openai:a_b", "accuracy": 0.5, "accuracy_low": 0.4, "accuracy_high": 0.6}],
 ... )
->>> print(plain_text(table), end="")
-Accuracy by model
-<BLANKLINE>
-model                accuracy
-----------  -----------------
-openai:a_b  0.50 [0.40, 0.60]
+>>> list(table.cells())
+[['openai:a_b', '0.50 [0.40, 0.60]']]
 """
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from labmates.analysis.latex import latex
-from labmates.errors import MissingExtraError, UsageError
 from labmates.plain import clean
 
 if TYPE_CHECKING:
@@ -41,8 +31,6 @@ MISSING: Final = "–"
 """How a value looks that there is not."""
 CREDIBLE: Final = "†"
 """What stands after a marked value."""
-FORMATS: Final = (".csv", ".parquet", ".tex", ".json", ".txt")
-_ONE_TABLE: Final = (".csv", ".parquet")
 
 
 @dataclass(frozen=True)
@@ -175,87 +163,6 @@ class Table:
         return {"name": self.name, "title": self.title, "rows": list(self.rows), "notes": list(self.notes)}
 
 
-def check_table(path: Path) -> None:
-    """Check that a table can be written to a file, before there is any.
-
-    Raises
-    ------
-    UsageError
-        If the file's ending is none of `FORMATS`, its folder can't be made, or pyarrow is not installed for Parquet.
-    """
-    ending = path.suffix.lower()
-    if ending not in FORMATS:
-        raise UsageError(f"a table's file ends in {', '.join(FORMATS)}, not '{path.name}'")
-    if ending == ".parquet":
-        try:
-            import pyarrow  # noqa: F401
-        except ModuleNotFoundError as error:
-            raise MissingExtraError("a table as Parquet", "parquet") from error
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"can't write a table to '{path}': {error.strerror}") from error
-
-
-def write_tables(tables: Sequence[Table], path: Path) -> list[Path]:
-    """Write tables to a file in the format of its ending, and return the files that were written.
-
-    A file that is there is replaced. CSV and Parquet hold one table each: several get files of their own, with the
-    names of the tables put before the ending (``out.csv``: ``out-actions.csv`` and so on).
-
-    Raises
-    ------
-    UsageError
-        As `check_table`, or if the file can't be written.
-    """
-    check_table(path)
-    ending = path.suffix.lower()
-    if ending in _ONE_TABLE and len(tables) != 1:
-        return [file for one in tables for file in write_tables([one], path.with_stem(f"{path.stem}-{one.name}"))]
-    try:
-        if ending == ".parquet":
-            tables[0].frame().to_parquet(path, index=False)
-        else:
-            path.write_text("\n".join(map(_TEXTS[ending], tables)) if ending != ".json" else _json(tables), "utf-8")
-    except OSError as error:
-        raise UsageError(f"can't write a table to '{path}': {error.strerror or error}") from error
-    return [path]
-
-
-def plain_text(table: Table) -> str:
-    """Return a table as plain text, in columns."""
-    rows = [[_over(column) for column in table.columns], *table.cells()]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    numbers = table.sides()
-
-    def line(cells: Sequence[str]) -> str:
-        placed = (
-            cell.rjust(width) if number else cell.ljust(width)
-            for cell, width, number in zip(cells, widths, numbers, strict=True)
-        )
-        return "  ".join(placed).rstrip()
-
-    shown = [line(rows[0]), "  ".join("-" * width for width in widths), *map(line, rows[1:])]
-    return "\n".join([clean(table.title), "", *shown, *(["", *map(clean, table.notes)] if table.notes else [])]) + "\n"
-
-
-def csv_text(table: Table) -> str:
-    """Return all values of a table as CSV; what is missing is empty."""
-    file = io.StringIO()
-    writer = csv.DictWriter(file, table.keys(), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(table.rows)
-    return file.getvalue()
-
-
-def _over(column: Column) -> str:
-    return f"{column.group} {column.title}" if column.group else column.title
-
-
-def _json(tables: Sequence[Table]) -> str:
-    return json.dumps([table.as_json() for table in tables], indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-
-
 def _plain(value: Any) -> Any:
     """Return a value as Python's own types have it; what is no finite number is missing."""
     if hasattr(value, "item") and not isinstance(value, str | bytes):
@@ -265,6 +172,3 @@ def _plain(value: Any) -> Any:
     if value is None or isinstance(value, str | bool | int | float):
         return value
     return None if value != value else str(value)
-
-
-_TEXTS: Final[dict[str, Callable[[Table], str]]] = {".txt": plain_text, ".csv": csv_text, ".tex": latex}

@@ -57,7 +57,7 @@ class Ledger:
         self._journal: list[Entry] = [Entry("deposit", total)]
         self._available = total
         self._held: dict[int, Reservation] = {}
-        self._spent: dict[str, int] = {}
+        self._spent = 0
         self._number = 0
 
     @property
@@ -73,17 +73,12 @@ class Ledger:
     @property
     def spent(self) -> int:
         """The sum of all charges."""
-        return sum(self._spent.values())
+        return self._spent
 
     @property
     def remaining(self) -> int:
         """The pool less all charges; holds are not yet spent."""
         return self.total - self.spent
-
-    @property
-    def spent_by_team(self) -> dict[str, int]:
-        """The sum of all charges of each team that has any."""
-        return dict(self._spent)
 
     def reserve(self, amount: int, *, call: str, team: str) -> Reservation:
         """Hold `amount` micro-dollars for a call.
@@ -139,7 +134,7 @@ class Ledger:
     def _charge(self, cost: int, call: str, team: str) -> Entry:
         paid = min(cost, self._available)
         entry = Entry("charge", -paid, call, team, uncovered=cost - paid)
-        self._spent[team] = self._spent.get(team, 0) + paid
+        self._spent += paid
         self._write(entry)
         return entry
 

@@ -55,22 +55,35 @@ def read_prices(source: str) -> PriceList:
         If the file can't be read, or holds something that is no price list.
     """
     if "=" in source and not Path(source).exists():
-        pairs = dict(part.split("=", 1) for part in source.replace(" ", "").split(",") if "=" in part)
-        data: object = {"default": {k: v for k, v in pairs.items() if k != "tool_call"}}
-        if "tool_call" in pairs and isinstance(data, dict):
-            data["tool_call"] = pairs["tool_call"]
+        data = _from_line(source)
     else:
         try:
             data = json.loads(Path(source).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise UsageError(f"can't read the price list '{source}': {error}") from error
     try:
         return PriceList.model_validate(data)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        raise UsageError(
-            f"price list '{source}': {where}: {first['msg']}. Allowed: default and models with input and output, "
-            f"tool_call, "
-            "all in dollars (tokens: per million)."
-        ) from error
+        raise _wrong(source, f"{where}: {first['msg']}" if where else "it is no JSON object") from error
+
+
+def _from_line(line: str) -> dict[str, object]:
+    default: dict[str, str] = {}
+    for part in line.replace(" ", "").split(","):
+        name, given, price = part.partition("=")
+        if not given:
+            raise _wrong(line, f"'{part}' is no NAME=PRICE")
+        if name in default:
+            raise _wrong(line, f"{name} is there twice")
+        default[name] = price
+    tool_call = default.pop("tool_call", None)
+    return {"default": default} if tool_call is None else {"default": default, "tool_call": tool_call}
+
+
+def _wrong(source: str, what: str) -> UsageError:
+    return UsageError(
+        f"price list '{source}': {what}. Allowed: default and models with input and output, tool_call, "
+        "all in dollars (tokens: per million)."
+    )

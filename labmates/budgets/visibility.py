@@ -7,12 +7,11 @@ said about the budget: no numbers, no rules, and no notice when it runs low.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, get_args
+from typing import Literal
 
 from labmates.budgets.money import show_dollars
 
 Visibility = Literal["full", "team", "hidden"]
-VISIBILITIES: tuple[Visibility, ...] = get_args(Visibility)
 
 CONCISE_AT_PERCENT = 30
 FINALISE_AT_PERCENT = 15

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from labmates.cli.common import verbose_option
+from labmates.cli.common import json_option, verbose_option
 from labmates.cli.console import err, out, print_json
 from labmates.cli.interrupt import run_until_stopped
 from labmates.cli.options import model_options, options_of
@@ -37,7 +37,7 @@ TRUSTED_MOVE = 0.05
 )
 @click.option("--difficulty", type=click.Choice(["easy", "medium", "hard"]), default="medium", show_default=True)
 @click.option("--prices", metavar="PRICES", help="What judging costs; by default $0.50 and $3 per million tokens.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per judge and task and nothing else.")
+@json_option("per judge and task")
 @verbose_option
 def calibrate(
     judges: tuple[str, ...],

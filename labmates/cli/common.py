@@ -22,6 +22,12 @@ def store_option(function: F) -> F:
     )(function)
 
 
+def json_option(which: str = "") -> Callable[[F], F]:
+    """Return what adds ``--json``, as `as_json`; `which` tells of what there is an object, as in "per run"."""
+    objects = f"one JSON object {which}".strip()
+    return click.option("--json", "as_json", is_flag=True, help=f"Print {objects} and nothing else.")
+
+
 def verbose_option(function: F) -> F:
     """Add ``-v``."""
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import json
 import os
 import sys
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from labmates.plain import clean as clean
@@ -13,7 +16,20 @@ from labmates.plain import clean as clean
 if TYPE_CHECKING:
     from rich.console import Console
 
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""What writing fails with where a disk is full or broken."""
+
 _FILE_WIDTH = 160  # what goes to a file need not fit a screen
+
+
+def make_streams_safe() -> None:
+    """Have no output fail for where it goes: a stream that is closed, or one that knows fewer characters than UTF-8."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - open until the end
+        elif isinstance(stream, io.TextIOWrapper) and not stream.encoding.lower().startswith("utf"):
+            stream.reconfigure(errors="backslashreplace")
 
 
 @cache
@@ -24,6 +40,13 @@ def out() -> Console:
     if sys.stdout.isatty() or "COLUMNS" in os.environ:
         return Console(highlight=False, emoji=False, soft_wrap=not sys.stdout.isatty())
     return Console(highlight=False, emoji=False, soft_wrap=True, width=_FILE_WIDTH)
+
+
+def wide(width: int) -> Console:
+    """Return a console of standard output that does not care how wide the screen is."""
+    from rich.console import Console
+
+    return Console(highlight=False, emoji=False, soft_wrap=True, width=width)
 
 
 @cache

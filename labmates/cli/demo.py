@@ -32,13 +32,12 @@ def demo(store: str | None, task: str, seed: int, reports: Path) -> int:
     report; two judges score it. No model is called and no key is needed: the agents are the baseline
     scripted:diligent.
     """
-    from labmates.api import make_condition
     from labmates.cli.run import execute
     from labmates.cli.show import report_of
-    from labmates.records.database import store_url
     from labmates.records.store import Store
     from labmates.studies.runs import new_runs
     from labmates.studies.settings import RunSettings
+    from labmates.workflows.kinds import make_condition
 
     condition = make_condition("science", {"task": task, "model": "scripted:diligent"})
     condition.check()
@@ -48,13 +47,10 @@ def demo(store: str | None, task: str, seed: int, reports: Path) -> int:
         raise UsageError(f"can't write reports to '{reports}': {error.strerror}") from error
     settings = RunSettings()
     runs = new_runs(condition, seed=seed, replicates=1, settings=settings)
-    database = Store(store_url(store))
-    try:
+    with Store(store) as database:
         out().print(f"Task {task}, four teams of scripted:diligent ({DIAGRAM}), one pool of credits.", markup=False)
         code = execute(database, runs, settings, as_json=False)
         report = report_of(database, runs[0].id) if code == 0 else None
-    finally:
-        database.close()
     if report is not None:
         path = reports / f"{runs[0].id}.md"
         path.write_text(report, encoding="utf-8", errors="replace")

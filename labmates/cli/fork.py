@@ -44,18 +44,14 @@ def fork(run_id: str, at: int, changes: tuple[str, ...], as_json: bool, store: s
     new run names RUN and the event as its origin. A change is refused if what is taken over would not have come about
     with it.
     """
-    from labmates.records.database import store_url
     from labmates.records.store import Store
     from labmates.studies.fork import fork as make
 
     wanted = dict(map(_change, changes))
-    database = Store(store_url(store), must_exist=True)
-    try:
+    with Store(store, must_exist=True) as database:
         settings = settings_of(values, database.run(run_id).settings)
         run = asyncio.run(make(database, run_id, at=at, changes=wanted, settings=settings))
         return execute(database, [run], settings, as_json=as_json)
-    finally:
-        database.close()
 
 
 fork.params += [*options_of(ModelOptions), *options_of(RunSettings, leave_out=["models"])]

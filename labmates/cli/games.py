@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from labmates.cli.common import json_option
 from labmates.cli.console import clean, out, print_json
 from labmates.cli.plugins import print_all
 
@@ -18,7 +19,7 @@ _rules = click.option(
 
 
 @click.group(invoke_without_command=True, epilog="Example: labmates games show weakest-link")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per game.")
+@json_option("per game")
 @click.pass_context
 def games(ctx: click.Context, as_json: bool) -> int:
     """List the behavioural games, or show or check one."""
@@ -39,7 +40,7 @@ def games(ctx: click.Context, as_json: bool) -> int:
 @click.argument("name")
 @click.option("--group-size", "sizes", multiple=True, metavar="N", help="Players in a group; repeatable.")
 @_rules
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per group size.")
+@json_option("per group size")
 def show(name: str, sizes: tuple[str, ...], rules: tuple[str, ...], as_json: bool) -> int:
     """Show a game: its rules, payoffs when all do the same, and its reference plays."""
     from labmates.games.registry import make_game

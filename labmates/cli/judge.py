@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from labmates.cli.calibrate import calibrate
-from labmates.cli.common import store_option, verbose_option
+from labmates.cli.common import json_option, store_option, verbose_option
 from labmates.cli.console import clean, complain, err, out, print_json
 from labmates.cli.interrupt import run_until_stopped
 from labmates.cli.options import model_options, options_of
@@ -58,7 +58,7 @@ class Judge(click.Command):
 )
 @click.option("--again", is_flag=True, help="Let judges that have scored a run already score it once more.")
 @click.option("--prices", metavar="PRICES", help="What judging costs; by default by the price list of each run.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per run and nothing else.")
+@json_option("per run")
 @store_option
 @verbose_option
 def judge(
@@ -81,7 +81,6 @@ def judge(
     """
     from labmates.budgets.prices import read_prices
     from labmates.judges.panel import ALWAYS, make_panel
-    from labmates.records.database import store_url
     from labmates.records.store import Store
     from labmates.studies.judging import judge_runs, judgeable
     from labmates.studies.select import select_runs
@@ -91,8 +90,7 @@ def judge(
     panel = make_panel(judges or ALWAYS, extractor, always=())
     options = model_options(values)
     price_list = read_prices(prices) if prices else None
-    database = Store(store_url(store), must_exist=True)
-    try:
+    with Store(store, must_exist=True) as database:
         chosen = select_runs(database, run_ids, study=study, kind=kind, task=task)
         runs = judgeable(chosen, strict=bool(run_ids))
         with Tally(len(runs), as_json=as_json) as tally:
@@ -100,8 +98,6 @@ def judge(
                 database, runs, panel, options, again=again, prices=price_list, watch=tally.watch, notify=tally.notify
             )
             judged = run_until_stopped(work)
-    finally:
-        database.close()
     if judged is None:
         err().print("Interrupted. What is judged is kept; the same command goes on with the rest.", markup=False)
         return 130

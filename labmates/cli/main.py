@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import click
 
 from labmates._version import __version__
-from labmates.cli.console import complain
+from labmates.cli.console import NO_ROOM, complain, make_streams_safe
 from labmates.errors import LabmatesError, UsageError
 
 COLLECTION = (50_000, 20, 100)
@@ -32,7 +32,7 @@ VERBS = {
     "replay": ("labmates.cli.replay:replay", "Execute a recorded run again without models, and compare."),
     "fork": ("labmates.cli.fork:fork", "Go on from a point within a run with something changed."),
     "judge": ("labmates.cli.judge:judge", "Judge runs that have ended, or find out how far a judge can be trusted."),
-    "analyze": ("labmates.cli.analyze:analyze", "Compute what the runs of a store mean."),
+    "analyze": ("labmates.cli.analyze.group:analyze", "Compute what the runs of a store mean."),
     "report": ("labmates.cli.report:report", "Write what a study has brought as one HTML page."),
     "tasks": ("labmates.cli.tasks:tasks", "List the science tasks, or show, check or begin one."),
     "games": ("labmates.cli.games:games", "List the behavioural games, or show or check one."),
@@ -79,6 +79,7 @@ def labmates() -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit."""
     gc.set_threshold(*COLLECTION)
+    make_streams_safe()
     sys.exit(run_command(arguments))
 
 
@@ -101,6 +102,11 @@ def run_command(arguments: Sequence[str] | None = None) -> int:
         return 1
     except BrokenPipeError:
         sys.stderr.close()
+        return 1
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+        complain(f"can't write: {error.strerror}")
         return 1
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from labmates.cli.common import json_option
 from labmates.cli.console import clean, out, print_json
 from labmates.cli.plugins import print_all
 
@@ -23,11 +24,10 @@ _game = click.option(
     metavar="GAME",
     help="In this dilemma, by name or from a YAML file; can be repeated.",
 )
-_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object each and nothing else.")
 
 
 @click.group(invoke_without_command=True, epilog="Example: labmates mechanisms show reputation")
-@_json
+@json_option("each")
 @click.pass_context
 def mechanisms(ctx: click.Context, as_json: bool) -> int:
     """List the mechanisms that make cooperation pay, or show or check one."""
@@ -48,7 +48,7 @@ def mechanisms(ctx: click.Context, as_json: bool) -> int:
 @click.argument("name")
 @_terms
 @_game
-@_json
+@json_option("each")
 def show(name: str, terms: tuple[str, ...], games: tuple[str, ...], as_json: bool) -> int:
     """Show a mechanism: its parameters, what players are told, and how many calls it takes."""
     from labmates.mechanisms.play import calls_of
@@ -99,7 +99,7 @@ def check(name: str, terms: tuple[str, ...], games: tuple[str, ...]) -> int:
 
 
 @click.group(invoke_without_command=True, epilog="Example: labmates dilemmas show trust")
-@_json
+@json_option("each")
 @click.pass_context
 def dilemmas(ctx: click.Context, as_json: bool) -> int:
     """List the social dilemmas, or show one."""
@@ -118,7 +118,7 @@ def dilemmas(ctx: click.Context, as_json: bool) -> int:
 
 @dilemmas.command("show", epilog="Example: labmates dilemmas show my-game.yaml")
 @click.argument("name")
-@_json
+@json_option("each")
 def show_dilemma(name: str, as_json: bool) -> int:
     """Show a dilemma, by name or from a YAML file: its payoffs, its equilibria, and what mechanisms can bring."""
     from labmates.games.normal_form import find_dilemma

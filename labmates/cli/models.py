@@ -6,6 +6,7 @@ from dataclasses import asdict
 
 import click
 
+from labmates.cli.common import json_option
 from labmates.cli.console import out, print_json
 from labmates.cli.plugins import look_at_all
 from labmates.errors import unknown_name
@@ -14,7 +15,7 @@ _FAMILIES = ("scripted:axelrod/", "scripted:colleague/")
 
 
 @click.group(invoke_without_command=True, epilog="Example: labmates models show scripted:diligent")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per model.")
+@json_option("per model")
 @click.pass_context
 def models(ctx: click.Context, as_json: bool) -> int:
     """List the scripted baselines and known models, or show one.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Iterable
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Any, Literal, Union, get_args, get_origin
 
 import click
 from pydantic import BaseModel, ValidationError
@@ -13,8 +13,6 @@ from pydantic_core import PydanticUndefined
 
 from labmates.errors import UsageError, explain
 from labmates.models.options import ModelOptions
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 def flag(name: str) -> str:
@@ -57,6 +55,22 @@ def given(values: dict[str, Any], model: type[BaseModel]) -> dict[str, Any]:
             continue
         chosen[name] = _pairs(name, value) if _is_dict(field) else value
     return chosen
+
+
+def condition_given(values: dict[str, Any], condition: type[BaseModel]) -> dict[str, Any]:
+    """Return the parameters of a condition that were given; a price list is read.
+
+    Raises
+    ------
+    UsageError
+        As `given`, or if a price list can't be read.
+    """
+    found = given(values, condition)
+    if isinstance(found.get("prices"), str):
+        from labmates.budgets.prices import read_prices
+
+        found["prices"] = read_prices(found["prices"])
+    return found
 
 
 def model_options(values: dict[str, Any]) -> ModelOptions:

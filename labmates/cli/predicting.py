@@ -15,9 +15,9 @@ from labmates.cli.console import out
 from labmates.errors import UsageError, unknown_name
 
 if TYPE_CHECKING:
-    from labmates.analysis.bayes.prediction_assembly import Choice
-    from labmates.analysis.bayes.prediction_sources import LeftOut, Level, Observation
-    from labmates.models.roster import KnownModel
+    from labmates.analysis.bayes.prediction.assembly import Choice
+    from labmates.analysis.bayes.prediction.sources import LeftOut
+    from labmates.studies.material import Material
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -70,7 +70,7 @@ def material_options(function: Callable[..., int]) -> Callable[..., int]:
             "outcomes",
             multiple=True,
             metavar="NAME",
-            help="accuracy, quality or completeness; repeatable.",
+            help="accuracy, quality or completeness; repeatable. By default all that the runs tell something of.",
         ),
         click.option(
             "--judge",
@@ -114,96 +114,33 @@ def material_options(function: Callable[..., int]) -> Callable[..., int]:
     return gathered
 
 
-@dataclass(frozen=True)
-class Material:
-    """What there is to predict from.
+def material_of(asked: Asked, variant: Mapping[str, str]) -> Material:
+    """Read what there is to predict from; see `labmates.studies.material.read_material`."""
+    from labmates.studies.material import read_material
 
-    Attributes
-    ----------
-    left_out
-        Simulations and runs that none of it rests on.
-    told
-        Where it is from.
-    """
-
-    levels: list[Level]
-    observations: list[Observation]
-    left_out: list[LeftOut]
-    known: tuple[KnownModel, ...]
-    told: str
-
-    def traits(self, more: Sequence[str] = ()) -> Mapping[str, KnownModel]:
-        """Return what is known of all models in it, and of more."""
-        from labmates.models.roster import traits_of
-
-        names = [*(one.model for one in self.levels), *(one.model for one in self.observations), *more]
-        return traits_of(dict.fromkeys(names), self.known)
-
-
-def read_material(asked: Asked, variant: Mapping[str, str]) -> Material:
-    """Read profiles and lab runs from files, or where none is given from the store.
-
-    Raises
-    ------
-    UsageError
-        If something is wrong with a file, or the store or the study is not there.
-    """
-    from labmates.analysis.bayes.prediction_sources import (
-        levels_of_runs,
-        observations_of_runs,
-        read_levels,
-        read_observations,
+    return read_material(
+        asked.store,
+        study=asked.study,
+        games_file=asked.games_file,
+        lab_file=asked.lab_file,
+        rosters=asked.rosters,
+        variant=variant,
     )
-    from labmates.models.roster import read_roster
-    from labmates.records.database import store_url
-    from labmates.records.store import Store
-    from labmates.records.studies import study_record
-
-    games_file, lab_file, study = asked.games_file, asked.lab_file, asked.study
-    known = tuple(model for path in asked.rosters for model in read_roster(path))
-    levels = read_levels(games_file) if games_file else []
-    observations = read_observations(lab_file) if lab_file else []
-    told = [f"profiles of {games_file}"] if games_file else []
-    told += [f"lab runs of {lab_file}"] if lab_file else []
-    left: list[LeftOut] = []
-    if not (games_file and lab_file):
-        database = Store(store_url(asked.store), must_exist=True)
-        try:
-            if not games_file:
-                levels, left = levels_of_runs(database.runs(kind="game"), variant)
-                told.insert(0, f"profiles of {database.shown_url}")
-            if not lab_file:
-                if study is not None:
-                    study_record(database.database, study)
-                runs = database.runs(kind="science", study=study)
-                observations, more = observations_of_runs(database, runs)
-                left += more
-                told.append(f"lab runs of {database.shown_url}" + (f", study {study}" if study else ""))
-                if not observations:
-                    raise UsageError(
-                        f"the store {database.shown_url} has no lab run of a team of one model that has ended"
-                        + (f" in the study '{study}'" if study else "")
-                        + "; make some with labmates run science or labmates study run"
-                    )
-        finally:
-            database.close()
-    return Material(levels, observations, left, known, "; ".join(told))
 
 
-def outcomes_of(asked: Asked) -> tuple[str, ...]:
-    """Return the outcomes that are asked for, or all.
+def check_outcomes(asked: Asked) -> None:
+    """Make sure that outcomes which are asked for are known.
 
     Raises
     ------
     UsageError
-        If one is unknown.
+        If one is not.
     """
-    from labmates.analysis.bayes.prediction_sources import OUTCOMES
+    from labmates.analysis.bayes.prediction.sources import OUTCOMES
 
     for name in asked.outcomes:
         if name not in OUTCOMES:
             raise unknown_name("outcome", name, OUTCOMES)
-    return tuple(dict.fromkeys(asked.outcomes)) or OUTCOMES
 
 
 def choice_of(asked: Asked) -> Choice:
@@ -214,8 +151,8 @@ def choice_of(asked: Asked) -> Choice:
     UsageError
         If a judge is given for what is no outcome, or two for one.
     """
-    from labmates.analysis.bayes.prediction_assembly import Choice
-    from labmates.analysis.bayes.prediction_sources import OUTCOMES
+    from labmates.analysis.bayes.prediction.assembly import Choice
+    from labmates.analysis.bayes.prediction.sources import OUTCOMES
 
     chosen: dict[str, str] = {}
     for text in asked.judges:

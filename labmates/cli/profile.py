@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import click
 from pydantic import ValidationError
 
-from labmates.cli.common import store_option, verbose_option
-from labmates.cli.console import err, out, print_json
-from labmates.cli.options import flags_of, given, options_of
+from labmates.cli.common import json_option, store_option, verbose_option
+from labmates.cli.console import out, print_json
+from labmates.cli.figures import draw, plot_option
+from labmates.cli.options import condition_given, flags_of, options_of
 from labmates.cli.run import execute, settings_of
-from labmates.cli.tables import out_option, write_files
+from labmates.cli.tables import out_option, print_grid, write_files
 from labmates.errors import UsageError, explain
 from labmates.models.options import ModelOptions
 from labmates.workflows.game.condition import GameCondition
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from labmates.games.references import References
     from labmates.records.store import Store
 
-_FIXED = ("game", "model", "model_for", "rounds", "rules")
+FIXED = ("game", "model", "model_for", "rounds", "rules")
 """What a profile says by itself."""
 
 
@@ -41,8 +42,8 @@ _FIXED = ("game", "model", "model_for", "rounds", "rules")
     show_default=True,
     help="Simulations of each game by each scripted baseline that the profile is shown beside; 0 for none.",
 )
-@click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), help="Draw it to a file: png, svg or pdf.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per model and nothing else.")
+@plot_option()
+@json_option("per model")
 @out_option
 @store_option
 @verbose_option
@@ -64,26 +65,19 @@ def profile(
     each game's primary metric with its standard error, how near it is to the play that is best for all (0) or to the
     equilibrium (1), and the decisions that failed; a model of which more than 20 % failed is marked as excluded.
     """
-    from labmates.analysis.figures import check_figure, save_figure
     from labmates.analysis.profile_figures import profile_figure
     from labmates.analysis.profiles import profiles_table
-    from labmates.records.database import store_url
     from labmates.records.store import Store
     from labmates.studies.profiling import BASELINES
 
-    if plot is not None:
-        check_figure(plot)
     player = Player(games, seed, values)
     others = [name for one in BASELINES if (name := f"scripted:{one}") not in models]
-    database = Store(store_url(store))
-    try:
+    with Store(store) as database:
         code, found = player.play(database, list(dict.fromkeys(models)), simulations)
         beside: list[Profile] = []
         if code != 130 and baselines and (plot is not None or not as_json):
             other_code, beside = player.play(database, others, baselines)
             code = max(code, other_code)
-    finally:
-        database.close()
     if code == 130:
         return code
     if as_json:
@@ -98,14 +92,13 @@ def profile(
         write_files([profiles_table(found)], files)
     if plot is not None and found:
         plays = {name: _references(game) for name, game in player.games.items()}
-        save_figure(profile_figure(found, beside, plays), plot)
-        err().print(f"Drawn to {plot}", markup=False)
+        draw(profile_figure(found, beside, plays), plot)
     return code
 
 
 profile.params = [
     *profile.params,
-    *options_of(GameCondition, leave_out=_FIXED),
+    *options_of(GameCondition, leave_out=FIXED),
     *options_of(ModelOptions),
 ]
 
@@ -134,11 +127,8 @@ class Player:
         self._names = list(dict.fromkeys(games)) or profile_games()
         self._seed = seed
         self._settings = settings_of(values, {}).model_copy(update={"max_concurrent_runs": AT_ONCE})
-        self._options = given({name: value for name, value in values.items() if name not in _FIXED}, GameCondition)
-        if isinstance(self._options.get("prices"), str):
-            from labmates.budgets.prices import read_prices
-
-            self._options["prices"] = read_prices(self._options["prices"])
+        own = {name: value for name, value in values.items() if name not in FIXED}
+        self._options = condition_given(own, GameCondition)
 
     def play(self, store: Store, models: Sequence[str], simulations: int) -> tuple[int, list[Profile]]:
         """Play what is missing; return an exit code, and the profiles as far as they are there."""
@@ -166,35 +156,22 @@ def _references(game: Game) -> References | None:
 
 
 def _print_one(profile: Profile, games: dict[str, Game]) -> None:
-    from rich.table import Table
-
     from labmates.budgets.money import show_dollars
 
     out().print(f"\nCooperative profile of {profile.model}", style="bold", markup=False)
-    table = Table(box=None, pad_edge=False)
-    for heading in ("game", "metric", "value", "Nash → best", "Pareto proximity", "welfare proximity", "failed"):
-        table.add_column(heading, justify="left" if heading in ("game", "metric") else "right")
-    for heading in ("simulations", "calls", "tokens", "cost", "seconds"):
-        table.add_column(heading, justify="right")
+    headings = ["game", "metric", "value", "Nash → best", "Pareto proximity", "welfare proximity", "failed"]
+    headings += ["simulations", "calls", "tokens", "cost", "seconds"]
+    rows: list[list[str]] = []
     for one in profile.games:
         game = games[one.game]
         plays = _references(game)
         between = "" if plays is None else f"{float(plays.nash.level):.4g} → {float(plays.optimum.level):.4g}"
-        table.add_row(
-            one.game,
-            game.primary,
-            _cell(one.level),
-            between,
-            _cell(one.pareto_proximity),
-            _cell(one.welfare_proximity),
-            f"{one.failed_rate:.1%}",
-            str(one.simulations),
-            f"{one.calls:.0f}",
-            f"{one.input_tokens + one.output_tokens:,.0f}",
-            show_dollars(one.cost),
-            f"{one.seconds:.2f}",
-        )
-    out().print(table)
+        means = (one.level, one.pareto_proximity, one.welfare_proximity)
+        value, *near = map(_cell, means)
+        row = [one.game, game.primary, value, between, *near, f"{one.failed_rate:.1%}", str(one.simulations)]
+        row += [f"{one.calls:.0f}", f"{one.input_tokens + one.output_tokens:,.0f}", show_dollars(one.cost)]
+        rows.append([*row, f"{one.seconds:.2f}"])
+    print_grid(headings, rows, [place > 1 for place in range(len(headings))])
     cost = sum(one.cost for one in profile.games)
     tokens = sum(one.simulations * (one.input_tokens + one.output_tokens) for one in profile.games)
     out().print(
@@ -211,17 +188,13 @@ def _print_one(profile: Profile, games: dict[str, Game]) -> None:
 
 
 def _print_beside(found: Sequence[Profile]) -> None:
-    from rich.table import Table
-
     games = list(dict.fromkeys(one.game for profile in found for one in profile.games))
-    table = Table(box=None, pad_edge=False, title="\nBeside baselines: primary metrics", title_justify="left")
-    table.add_column("model")
-    for game in games:
-        table.add_column(game, justify="right")
+    rows = []
     for profile in found:
         levels = {one.game: one.level for one in profile.games}
-        table.add_row(profile.model, *(_cell(levels.get(game)) for game in games))
-    out().print(table)
+        rows.append([profile.model, *(_cell(levels.get(game)) for game in games)])
+    out().print("\nBeside baselines: primary metrics", style="italic")
+    print_grid(["model", *games], rows, [False, *(True for _ in games)])
 
 
 def _cell(mean: Mean | None) -> str:

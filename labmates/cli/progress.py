@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from labmates.budgets.money import parse_dollars, show_dollars
-from labmates.cli.console import clean, err, print_json
+from labmates.cli.console import NO_ROOM, clean, err, print_json
 from labmates.cli.summary import team_title
 from labmates.records.events import ChargeEvent, Event, LLMCallEvent, PhaseEvent, ToolCallEvent
 from labmates.records.view import run_json
@@ -101,7 +101,12 @@ class Progress:
 
     def notify(self, text: str) -> None:
         """Show a line that the user should know."""
-        err().print(clean(text), markup=False)
+        try:
+            err().print(clean(text), markup=False)
+        except OSError as error:
+            # The log's disk may be full, which is no reason to end a run.
+            if error.errno not in NO_ROOM:
+                raise
 
     def watch(self, run: RunRecord, event: Event | None) -> None:
         """Take in what happened in a run."""

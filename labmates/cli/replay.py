@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from labmates.cli.common import store_option, verbose_option
+from labmates.cli.common import json_option, store_option, verbose_option
 from labmates.cli.console import clean, err, out, print_json
 from labmates.cli.interrupt import run_until_stopped
 from labmates.studies.settings import RunSettings
@@ -25,7 +25,7 @@ MOST_SHOWN = 5
     metavar="TEXT",
     help=f"{RunSettings.model_fields['sandbox'].description} By default as in the run's settings.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+@json_option()
 @store_option
 @verbose_option
 def replay(run_id: str, sandbox: str | None, as_json: bool, store: str | None) -> int:
@@ -35,18 +35,14 @@ def replay(run_id: str, sandbox: str | None, as_json: bool, store: str | None) -
     no model score again. Left out are scores of models and those that were added later. The exit code is 0 if all is
     the same, else 1.
     """
-    from labmates.records.database import store_url
     from labmates.records.store import Store
     from labmates.studies.replay import replay as execute
 
     def notify(text: str) -> None:
         err().print(clean(text), markup=False)
 
-    database = Store(store_url(store), must_exist=True)
-    try:
+    with Store(store, must_exist=True) as database:
         found = run_until_stopped(execute(database, database.run(run_id), sandbox=sandbox, notify=notify))
-    finally:
-        database.close()
     if found is None:
         return 130
     if as_json:

@@ -26,7 +26,6 @@ def report(study: str | None, path: Path, kind: str | None, every: bool, store: 
     of a study that is still going on. STUDY is a name or a YAML file; by default the only study in the store.
     """
     from labmates.cli.study import stored_study
-    from labmates.records.database import store_url
     from labmates.records.store import Store
     from labmates.reports.report import check_report, store_report, study_report, write_report
     from labmates.workflows.kinds import KINDS
@@ -36,14 +35,10 @@ def report(study: str | None, path: Path, kind: str | None, every: bool, store: 
     if kind is not None:
         KINDS.get(kind)
     check_report(path)
-    database = Store(store_url(store), must_exist=True)
-    try:
-        with err().status("reading runs …"):
-            if kind is not None or every:
-                made = store_report(database, kind=kind)
-            else:
-                made = study_report(database, stored_study(database.database, study).name)
-    finally:
-        database.close()
+    with Store(store, must_exist=True) as database, err().status("reading runs …"):
+        if kind is not None or every:
+            made = store_report(database, kind=kind)
+        else:
+            made = study_report(database, stored_study(database.database, study).name)
     write_report(made, path)
     err().print(f"Written to {path}", markup=False)

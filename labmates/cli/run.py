@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import click
 from pydantic import ValidationError
 
-from labmates.cli.common import store_option, verbose_option
+from labmates.cli.common import json_option, store_option, verbose_option
 from labmates.cli.console import complain, err
 from labmates.cli.interrupt import run_until_stopped
-from labmates.cli.options import flag, flags_of, given, options_of
+from labmates.cli.options import condition_given, flag, flags_of, given, options_of
 from labmates.errors import UsageError, explain
 from labmates.models.options import ModelOptions
 from labmates.studies.settings import RunSettings
@@ -64,35 +64,27 @@ def _command(kind: str) -> click.Command:
         help="Seed of the first run; the next has one more.",
     )
     @click.option("--resume", metavar="ID", help="Go on with a run that did not end, with its own condition.")
-    @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per run and nothing else.")
+    @json_option("per run")
     def callback(
         store: str | None, replicates: int, seed: int, resume: str | None, as_json: bool, **values: Any
     ) -> int:
-        from labmates.api import make_condition
-        from labmates.records.database import store_url
         from labmates.records.store import Store
         from labmates.studies.runs import new_runs, stopped_run
+        from labmates.workflows.kinds import make_condition
 
-        asked = given(values, condition)
-        if isinstance(asked.get("prices"), str):
-            from labmates.budgets.prices import read_prices
-
-            asked["prices"] = read_prices(asked["prices"])
+        asked = condition_given(values, condition)
         if resume is None:
             _need(condition, asked)
             wanted = make_condition(kind, asked, flags_of(condition))
             wanted.check()
             settings = settings_of(values, {})
-        database = Store(store_url(store), must_exist=resume is not None)
-        try:
+        with Store(store, must_exist=resume is not None) as database:
             if resume is None:
                 runs = new_runs(wanted, seed=seed, replicates=replicates, settings=settings)
                 return execute(database, runs, settings, as_json=as_json)
             stopped = stopped_run(database, resume)
             _same(stopped, kind, condition, asked)
             return execute(database, [stopped], settings_of(values, stopped.settings), as_json=as_json)
-        finally:
-            database.close()
 
     command = click.command(name=kind, help=condition.__doc__, epilog=EXAMPLES.get(kind))(callback)
     own = [*options_of(condition), *options_of(ModelOptions), *options_of(RunSettings, leave_out=useless(kind))]

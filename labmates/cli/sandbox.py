@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from labmates.cli.common import json_option
 from labmates.cli.console import clean as printable
 from labmates.cli.console import err, out, print_json
 
@@ -56,7 +57,7 @@ def build(base: str | None, force: bool) -> int:
 
 
 @sandbox.command(epilog="Example: labmates sandbox doctor")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+@json_option()
 def doctor(as_json: bool) -> int:
     """Check which sandboxes work here, and tell what to do about those that do not.
 
@@ -82,7 +83,7 @@ def doctor(as_json: bool) -> int:
 @sandbox.command(epilog="Example: labmates sandbox clean")
 @click.option("--images", is_flag=True, help="Remove all images of ours, and the packages downloaded for them.")
 @click.option("--all", "everything", is_flag=True, help="Remove the containers of runs that still go on, too.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+@json_option()
 def clean(images: bool, everything: bool, as_json: bool) -> int:
     """Remove what killed runs left behind, and images of other versions of labmates."""
     from labmates.errors import UsageError

@@ -3,35 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from labmates.cli.common import verbose_option
+from labmates.cli.common import json_option, verbose_option
 from labmates.cli.console import out, print_json
 from labmates.cli.options import options_of
 from labmates.cli.predicting import (
     Asked,
-    Material,
+    check_outcomes,
     choice_of,
+    material_of,
     material_options,
-    outcomes_of,
     print_left_out,
-    read_material,
 )
-from labmates.cli.profile import Player
+from labmates.cli.profile import FIXED, Player
 from labmates.errors import UsageError
 from labmates.models.names import parse_model
 from labmates.models.options import ModelOptions
 from labmates.workflows.game.condition import GameCondition
 
 if TYPE_CHECKING:
-    from labmates.analysis.bayes.prediction_assembly import Assembled, Choice
-    from labmates.analysis.bayes.prediction_sources import Level
-    from labmates.analysis.bayes.screening import Forecast, Standing
-
-_FIXED = ("game", "model", "model_for", "rounds", "rules")
+    from labmates.analysis.bayes.prediction.sources import Level
+    from labmates.studies.material import Material
+    from labmates.studies.screening import Screened
 
 
 @click.command(epilog="Example: labmates screen openai:qwen3-8b --base-url http://127.0.0.1:8000/v1 --judge heuristic")
@@ -47,7 +44,7 @@ _FIXED = ("game", "model", "model_for", "rounds", "rules")
     show_default=True,
     help="Form of the model; the paper's own has too narrow intervals for models that it has not seen.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per model and nothing else.")
+@json_option("per model")
 @material_options
 @verbose_option
 def screen(
@@ -67,16 +64,17 @@ def screen(
     kept, as by labmates profile. A model that is part of the study is left out of it first. Shown are predicted scores
     with 95 % intervals, and how far outside the study the model lies.
     """
-    from labmates.analysis.bayes.prediction_sources import USUAL
+    from labmates.analysis.bayes.prediction.sources import USUAL
+    from labmates.studies.screening import Screening
 
     if asked.games_file is None and not stored:
         for model in models:
             parse_model(model)
-    wanted, choice = outcomes_of(asked), choice_of(asked)
+    check_outcomes(asked)
+    choice = choice_of(asked)
     variant = {name: str(values[name]) for name in USUAL if values.get(name) is not None}
-    material = read_material(asked, variant)
-    screening = _Screening(material, wanted, choice, form, asked.draws_seed)
-    screening.check()
+    material = material_of(asked, variant)
+    screening = Screening(material, choice, form, asked.outcomes, seed=asked.draws_seed)
     profiles = _Profiles(material, asked, stored, screening.games(), seed, simulations, values)
     worst = 0
     for model in dict.fromkeys(models):
@@ -96,118 +94,9 @@ def screen(
 
 screen.params = [
     *screen.params,
-    *options_of(GameCondition, leave_out=_FIXED),
+    *options_of(GameCondition, leave_out=FIXED),
     *options_of(ModelOptions),
 ]
-
-
-@dataclass(frozen=True)
-class _Found:
-    """What was found of one model."""
-
-    model: str
-    form: str
-    source: str
-    studies: Mapping[str, Assembled]
-    forecasts: Mapping[str, Forecast]
-    standings: Mapping[str, Standing]
-    observed: Mapping[str, float]
-    doubts: tuple[str, ...]
-
-    def json(self) -> dict[str, Any]:
-        """Return it as JSON data."""
-        return {
-            "model": self.model,
-            "form": self.form,
-            "source": self.source,
-            "outcomes": {
-                outcome: {
-                    **asdict(self.forecasts[outcome]),
-                    "observed": self.observed.get(outcome),
-                    "standing": asdict(self.standings[outcome]),
-                    "study": {
-                        "judge": one.judge,
-                        "unit": one.unit,
-                        "models": list(one.data.models),
-                        "observations": len(one.data.outcome),
-                        "runs": one.runs,
-                        "games": list(one.data.games),
-                        "controls": list(one.data.controls),
-                        "left_out": [asdict(left) for left in one.left_out],
-                        "notes": list(one.notes),
-                    },
-                }
-                for outcome, one in self.studies.items()
-            },
-            "warnings": list(self.doubts),
-        }
-
-
-class _Screening:
-    """Fits the study, once for all models that are not part of it."""
-
-    def __init__(self, material: Material, outcomes: Sequence[str], choice: Choice, form: Any, seed: int) -> None:
-        self._material = material
-        self._outcomes = outcomes
-        self._choice = choice
-        self._form = form
-        self._seed = seed
-        self._fitted: dict[tuple[str, str], Any] = {}
-
-    def check(self) -> None:
-        """Find out whether the study is good for a prediction, before a game is played."""
-        for outcome in self._outcomes:
-            self._assembled(outcome, "")
-
-    def games(self) -> list[str]:
-        """Return the games that a profile needs."""
-        found = [game for outcome in self._outcomes for game in self._assembled(outcome, "").data.games]
-        return list(dict.fromkeys(found))
-
-    def of(self, model: str, levels: Sequence[Level]) -> _Found:
-        """Predict the outcomes of a model."""
-        from labmates.analysis.bayes.screening import candidate, forecast, standing
-        from labmates.analysis.profiles import MOST_FAILED
-
-        known = self._material.traits([model]).get(model)
-        studies, forecasts, standings, observed = {}, {}, {}, {}
-        doubts: list[str] = []
-        failed = sum(level.failed for level in levels) / len(levels)
-        if failed > MOST_FAILED:
-            doubts.append(f"{failed:.0%} of its decisions failed: its profile says little of it.")
-        for outcome in self._outcomes:
-            whole = self._assembled(outcome, "")
-            inside = model in whole.data.models
-            study = self._assembled(outcome, model) if inside else whole
-            if inside:
-                rows = whole.data.model_of == whole.data.models.index(model)
-                observed[outcome] = float(whole.data.outcome[rows].mean())
-            fit = self._fit(outcome, model if inside else "", study)
-            new = candidate(model, levels, known, study)
-            studies[outcome] = study
-            forecasts[outcome] = forecast(fit, new, outcome, seed=self._seed)
-            standings[outcome] = standing(study.data, new)
-            doubts += [f"{outcome}: {text}" for text in fit.warnings]
-        return _Found(model, self._form, self._material.told, studies, forecasts, standings, observed, tuple(doubts))
-
-    def _assembled(self, outcome: str, without: str) -> Assembled:
-        from labmates.analysis.bayes.prediction_assembly import assemble
-
-        key = (outcome, f"study without {without}")
-        if key not in self._fitted:
-            levels = [one for one in self._material.levels if one.model != without]
-            runs = [one for one in self._material.observations if one.model != without]
-            self._fitted[key] = assemble(outcome, levels, runs, self._material.traits(), self._choice)
-        found: Assembled = self._fitted[key]
-        return found
-
-    def _fit(self, outcome: str, without: str, study: Assembled) -> Any:
-        from labmates.analysis.bayes.prediction import fit_prediction
-
-        key = (outcome, f"fit without {without}")
-        if key not in self._fitted:
-            self._fitted[key] = fit_prediction(study.data, self._form, seed=self._seed)
-        return self._fitted[key]
 
 
 class _Profiles:
@@ -247,16 +136,12 @@ class _Profiles:
         return self._played(model)
 
     def _played(self, model: str) -> tuple[int, list[Level], dict[str, Any]]:
-        from labmates.analysis.bayes.prediction_sources import Level
+        from labmates.analysis.bayes.prediction.sources import Level
         from labmates.budgets.money import format_dollars
-        from labmates.records.database import store_url
         from labmates.records.store import Store
 
-        database = Store(store_url(self._asked.store))
-        try:
+        with Store(self._asked.store) as database:
             code, found = self._player().play(database, [model], self._simulations)
-        finally:
-            database.close()
         games = [game for profile in found for game in profile.games]
         levels = [
             Level(model, one.game, one.level.value, one.level.error, one.level.simulations, one.failed_rate)
@@ -267,7 +152,7 @@ class _Profiles:
         return code, levels, {"cost": format_dollars(sum(one.cost for one in games)), "tokens": round(tokens)}
 
 
-def _print(found: _Found, levels: Sequence[Level], cost: Mapping[str, Any]) -> None:
+def _print(found: Screened, levels: Sequence[Level], cost: Mapping[str, Any]) -> None:
     from labmates.analysis.tables import Column, Table
     from labmates.cli.tables import print_tables
 
@@ -312,10 +197,11 @@ def _print(found: _Found, levels: Sequence[Level], cost: Mapping[str, Any]) -> N
         out().print(note, style="dim", markup=False)
     for doubt in found.doubts:
         out().print(f"Warning: {doubt}", style="yellow", markup=False)
-    print_left_out(list(dict.fromkeys(left for one in found.studies.values() for left in one.left_out)))
+    of_studies = (left for one in found.studies.values() for left in one.left_out)
+    print_left_out(list(dict.fromkeys([*found.left_out, *of_studies])))
 
 
-def _print_standings(found: _Found) -> None:
+def _print_standings(found: Screened) -> None:
     said: dict[str, list[str]] = {}
     for outcome, one in found.standings.items():
         z = ", ".join(f"{name} {value:+.1f}" for name, value in one.z.items())

@@ -51,14 +51,12 @@ def show(
     from labmates.cli.events import list_events
     from labmates.cli.summary import handoff_table, print_run
     from labmates.records.bodies import Bodies
-    from labmates.records.database import store_url
     from labmates.records.material import save_material
     from labmates.records.store import Store
     from labmates.records.view import run_json
     from labmates.studies.judging import judging_usage
 
-    database = Store(store_url(store), must_exist=True)
-    try:
+    with Store(store, must_exist=True) as database:
         run = database.run(run_id)
         if as_events:
             list_events(database, run, as_json=as_json)
@@ -85,8 +83,6 @@ def show(
             out().print(table)
         if run.error:
             out().print(f"Error: {clean(run.error)}", markup=False)
-    finally:
-        database.close()
     return 0
 
 

@@ -23,13 +23,11 @@ def check(store: str | None, study: str | None) -> int:
     """
     from rich.progress import Progress
 
-    from labmates.records.database import store_url
     from labmates.records.store import Store
     from labmates.records.studies import study_record
     from labmates.studies.audit import audit
 
-    database = Store(store_url(store), must_exist=True)
-    try:
+    with Store(store, must_exist=True) as database:
         if study is not None:
             study_record(database.database, study)
         runs = faults = 0
@@ -41,8 +39,6 @@ def check(store: str | None, study: str | None) -> int:
                 progress.update(task, completed=runs)
                 for fault in found:
                     out().print(f"run {fault.run}: {clean(fault.text)}", markup=False)
-    finally:
-        database.close()
     out().print(f"{runs} runs checked; {faults or 'no'} faults.", markup=False)
     return 1 if faults else 0
 
@@ -51,9 +47,8 @@ def check(store: str | None, study: str | None) -> int:
 @store_option
 def upgrade(store: str | None) -> None:
     """Bring a store that an older labmates has made up to date. Make a copy first: there is no way back."""
-    from labmates.records.database import store_url
     from labmates.records.upgrade import upgrade_store
 
-    before, after = upgrade_store(store_url(store))
+    before, after = upgrade_store(store)
     said = f"it is of version {after} already" if before == after else f"from version {before} to {after}"
     out().print(f"The store is up to date: {said}.", markup=False)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from labmates.cli.common import F
+from labmates.cli.common import F, json_option
 from labmates.cli.console import clean, out, print_json
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def strategies() -> None:
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of all random numbers.")
 @sandbox_option
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+@json_option()
 def play(
     game: str, rounds: int, players: tuple[str, ...], seed: int, sandbox: str, as_json: bool, **rules: float | None
 ) -> int:
@@ -120,7 +120,7 @@ def play(
 @click.option("--game", type=click.Choice(GAMES), help="The game, where the folder's name does not tell it.")
 @processes_option
 @sandbox_option
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per strategy and nothing else.")
+@json_option("per strategy")
 def check(path: Path, game: str | None, processes: int | None, sandbox: str, as_json: bool) -> int:
     """Check strategies: a file, or a folder of them. With problems it ends with exit code 1.
 
@@ -157,7 +157,7 @@ def check(path: Path, game: str | None, processes: int | None, sandbox: str, as_
     help="The library that they are copied to.",
 )
 @click.option("--game", type=click.Choice(GAMES), help="The game, where the folder's name does not tell it.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per file and nothing else.")
+@json_option("per file")
 def import_(path: Path, library: Path, game: str | None, as_json: bool) -> int:
     """Copy strategies into a library, unchanged: a folder of our own or of the published format, or one file.
 
@@ -183,7 +183,7 @@ def import_(path: Path, library: Path, game: str | None, as_json: bool) -> int:
 
 
 @strategies.command("references", epilog="Example: labmates strategies references --json")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per strategy.")
+@json_option("per strategy")
 def references(as_json: bool) -> int:
     """List the reference strategies; a player is named, for instance, reference:cc-2."""
     from labmates.populations.reference import REFERENCES

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from labmates.cli.common import store_option, verbose_option
+from labmates.cli.common import json_option, store_option, verbose_option
 from labmates.cli.console import complain, err, out, print_json
 from labmates.errors import LabmatesError, UsageError
 
@@ -19,13 +18,11 @@ if TYPE_CHECKING:
     from labmates.studies.plan import Plan
     from labmates.studies.spec import StudySpec
 
-F = TypeVar("F", bound=Callable[..., Any])
 
 FORMATS = ("parquet", "csv", "jsonl")
 ROWS = ("runs", "scores", "players", "decisions", "payoffs", "events")
 _SHOWN_REASONS = 5
 _study = click.argument("study", metavar="STUDY")
-_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 
 
 @click.group(epilog="Example: labmates study run science-small")
@@ -62,7 +59,7 @@ def show(study: str) -> None:
 @study.command(epilog="Example: labmates study plan science-sample --json")
 @_study
 @store_option
-@_json
+@json_option()
 def plan(study: str, store: str | None, as_json: bool) -> None:
     """Tell what a study will take, before anything is spent.
 
@@ -100,7 +97,7 @@ def plan(study: str, store: str | None, as_json: bool) -> None:
     help="Where workers run: on this machine, or on a Ray cluster.",
 )
 @click.option("--ray-address", metavar="ADDRESS", help="Of a Ray cluster; by default a local one is started.")
-@_json
+@json_option()
 def run(
     study: str, store: str | None, workers: int | None, executor: str, ray_address: str | None, as_json: bool
 ) -> int:
@@ -109,7 +106,6 @@ def run(
     Started again it goes on where it was; when all runs have ended it does nothing. A study that has grown since (more
     replicates, more values) keeps what is there. Other machines that reach the store can join: labmates worker.
     """
-    from labmates.records.database import store_url
     from labmates.records.store import Store
     from labmates.records.studies import study_counts
     from labmates.studies.source import find_study
@@ -120,35 +116,28 @@ def run(
         raise UsageError("--ray-address goes with --executor ray")
     source = find_study(study)
     spec = read_spec(source)
-    url = store_url(store)
-    database = Store(url)
-    try:
+    with Store(store) as database:
         entered = enter(database, spec, source)
         old = f", {entered.runs - entered.new} of them in the store" if entered.runs > entered.new else ""
         conditions = f"{len(entered.conditions)} conditions, {spec.replicates} runs of each"
         err().print(f"Study {spec.name}: {conditions}: {entered.runs} runs{old}.", markup=False)
         stopped = False
         if study_counts(database.database, spec.name).of("planned", "interrupted", "running"):
-            stopped = _execute(database, url, spec, workers or spec.concurrency.processes, executor, ray_address)
+            stopped = _execute(database, spec, workers or spec.concurrency.processes, executor, ray_address)
         return _report(database.database, spec.name, stopped, as_json)
-    finally:
-        database.close()
 
 
 @study.command(epilog="Example: labmates study status science-small")
 @click.argument("study", metavar="[STUDY]", required=False)
 @store_option
-@_json
+@json_option()
 def status(study: str | None, store: str | None, as_json: bool) -> None:
     """Tell how far a study has come, also while it goes on; by default the only one in the store."""
-    from labmates.records.database import Database, store_url
+    from labmates.records.database import Database
 
     # Not the whole store, which takes as long again to import.
-    database = Database(store_url(store), must_exist=True)
-    try:
+    with Database(store, must_exist=True) as database:
         _show_status(database, stored_study(database, study), as_json)
-    finally:
-        database.close()
 
 
 @study.command(epilog="Example: labmates study export science-small --rows scores --out scores.parquet")
@@ -185,8 +174,7 @@ def export(
     if every and study is not None:
         raise UsageError(f"either the study '{study}' or --all")
     chosen: Any = form or ending
-    database = _open(store)
-    try:
+    with _open(store) as database:
         name = None if every else stored_study(database.database, study).name
         with err().status("reading …") as shown:
 
@@ -194,8 +182,6 @@ def export(
                 shown.update(f"{number:,} {what} read")
 
             number = export_rows(database, path, chosen, what=what, kind=kind, study=name, model=model, watch=watch)
-    finally:
-        database.close()
     err().print(f"{number:,} rows in {path}", markup=False)
 
 
@@ -210,21 +196,17 @@ def retry(study: str | None, store: str | None) -> None:
     """
     from labmates.records.studies import retry_failed
 
-    database = _open(store)
-    try:
+    with _open(store) as database:
         name = stored_study(database.database, study).name
         number = retry_failed(database.database, name)
-    finally:
-        database.close()
     again = f" Go on with: labmates study run {study or name}" if number else ""
     out().print(f"{number} failed runs are in the queue again.{again}", markup=False)
 
 
 def _open(store: str | None) -> Store:
-    from labmates.records.database import store_url
     from labmates.records.store import Store
 
-    return Store(store_url(store), must_exist=True)
+    return Store(store, must_exist=True)
 
 
 def _existing(store: str | None) -> Store | None:
@@ -248,7 +230,7 @@ def stored_study(database: Database, study: str | None) -> StudyRecord:
     return study_record(database, study)
 
 
-def _execute(database: Store, url: str, spec: StudySpec, workers: int, executor: str, ray_address: str | None) -> bool:
+def _execute(database: Store, spec: StudySpec, workers: int, executor: str, ray_address: str | None) -> bool:
     """Execute the runs with a progress display; tell whether that was stopped."""
     from labmates.cli.following import following
     from labmates.cli.interrupt import run_until_stopped
@@ -263,9 +245,9 @@ def _execute(database: Store, url: str, spec: StudySpec, workers: int, executor:
             if executor == "ray":
                 from labmates.studies.ray_executor import work_on_ray
 
-                await work_on_ray(url, spec, workers=workers, address=ray_address, brake=brake, notify=notify)
+                await work_on_ray(database.url, spec, workers=workers, address=ray_address, brake=brake, notify=notify)
             elif workers > 1:
-                await work_in_processes(url, spec.name, workers, brake)
+                await work_in_processes(database.url, spec.name, workers, brake)
             else:
                 await work_on(database, spec, brake=brake, notify=notify)
         return brake.pulled.is_set()

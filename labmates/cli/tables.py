@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal
 
 import click
 
-from labmates.cli.console import err, out
+from labmates.cli.common import F
+from labmates.cli.console import err, out, wide
 
 if TYPE_CHECKING:
     from labmates.analysis.tables import Table
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 def out_option(function: F) -> F:
@@ -21,7 +20,7 @@ def out_option(function: F) -> F:
 
     def check(_ctx: click.Context, _param: click.Parameter, values: tuple[Path, ...]) -> tuple[Path, ...]:
         if values:
-            from labmates.analysis.tables import check_table
+            from labmates.analysis.table_files import check_table
 
             for path in values:
                 check_table(path)
@@ -40,37 +39,69 @@ def out_option(function: F) -> F:
 
 def print_tables(tables: Sequence[Table]) -> None:
     """Print tables, each under its title and over its notes."""
-    from rich.table import Table as Shown
     from rich.text import Text
 
     for table in tables:
         out().print(Text(f"\n{table.title}", style="bold"))
-        shown = Shown(box=None, pad_edge=False)
-        rows = list(table.cells())
-        widths = (max(map(len, [column.title, *cells])) for column, *cells in zip(table.columns, *rows, strict=True))
-        narrow = sum(widths) + 2 * len(table.columns) > out().width
-        for column in table.columns:
-            heading = f"{column.group}\n{column.title}" if column.group else column.title
-            side: Literal["left", "right"] = "right" if table.is_number(column) else "left"
-            # Names are broken rather than cut, and intervals stand below their values where there is little room.
-            if narrow and side == "right":
-                heading = heading.replace(" ", "\n")
-            shown.add_column(Text(heading), justify=side, overflow="fold", no_wrap=side == "right")
-        for cells in rows:
-            shown.add_row(
-                *(
-                    Text(cell.replace(" [", "\n[") if narrow and column.shows == "both" else cell)
-                    for column, cell in zip(table.columns, cells, strict=True)
-                )
-            )
-        out().print(shown)
+        headings = [f"{column.group}\n{column.title}" if column.group else column.title for column in table.columns]
+        print_grid(headings, list(table.cells()), table.sides())
         for note in table.notes:
             out().print(Text(note, style="dim"))
 
 
+def print_grid(headings: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[bool]) -> None:
+    """Print cells below headings.
+
+    Where there is little room, intervals and errors stand below their values, and names are broken. A number is never
+    cut: if even so there is no room, lines are longer than the screen.
+
+    Parameters
+    ----------
+    numbers
+        Of each column, whether it is of numbers, which stand at the right and are not broken.
+    """
+    from rich.table import Table as Shown
+    from rich.text import Text
+
+    whole = columns = [list(cells) for cells in zip(headings, *rows, strict=True)]
+    room, console = out().width, out()
+    if _width(whole) > room:
+        columns = [_broken(cells) if number else cells for cells, number in zip(whole, numbers, strict=True)]
+        parts = (
+            cells if number else [cell[:_NAME] for cell in cells]
+            for cells, number in zip(columns, numbers, strict=True)
+        )
+        if _width(list(parts)) > room:
+            columns, console = whole, wide(_width(whole))
+    shown = Shown(box=None, pad_edge=False)
+    for (heading, *_), number in zip(columns, numbers, strict=True):
+        side: Literal["left", "right"] = "right" if number else "left"
+        shown.add_column(Text(heading), justify=side, overflow="fold", no_wrap=number)
+    for cells in zip(*(cells[1:] for cells in columns), strict=True):
+        shown.add_row(*map(Text, cells))
+    console.print(shown)
+
+
+_NAME = 8
+"""Names are broken into parts of this length at the least."""
+
+
+def _width(columns: Sequence[Sequence[str]]) -> int:
+    """Return how wide columns are, with what is between them."""
+    from rich.cells import cell_len
+
+    longest = (max(cell_len(line) for cell in cells for line in cell.split("\n")) for cells in columns)
+    return sum(longest) + 2 * (len(columns) - 1)
+
+
+def _broken(cells: Sequence[str]) -> list[str]:
+    heading, *rest = cells
+    return [heading.replace(" ", "\n"), *(cell.replace(" [", "\n[").replace(" ±", "\n±") for cell in rest)]
+
+
 def write_files(tables: Sequence[Table], files: Sequence[Path]) -> None:
     """Write tables to each of the files that `out_option` took."""
-    from labmates.analysis.tables import write_tables
+    from labmates.analysis.table_files import write_tables
 
     for path in files:
         for written in write_tables(tables, path):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from labmates.cli.common import json_option
 from labmates.cli.console import clean, err, out, print_json
 from labmates.cli.plugins import print_all
 
@@ -24,7 +25,7 @@ MOST_PLACES = 3
 
 
 @click.group(invoke_without_command=True, epilog="Example: labmates tasks show ecology")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per task.")
+@json_option("per task")
 @click.pass_context
 def tasks(ctx: click.Context, as_json: bool) -> int:
     """List the science tasks, or show, check or begin one."""
@@ -97,7 +98,7 @@ def new(name: str, folder: Path | None) -> int:
     show_default=True,
     help="A rule that takes longer on one data set hangs, in seconds.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+@json_option()
 def check(task: str, seeds: int, step_timeout: float, as_json: bool) -> int:
     """Find out whether a task keeps the rules: the conformance test.
 

@@ -52,7 +52,6 @@ def view(
 
     if not all(map(find_spec, _NEEDED)):
         raise MissingExtraError("the viewer", "viewer")
-    from labmates.records.database import store_url
     from labmates.records.store import Store
     from labmates.viewer.export import export_pages
     from labmates.viewer.links import Links
@@ -65,8 +64,7 @@ def view(
         raise UsageError("--study, --limit and --no-events go with --export; pages in a browser have filters")
     if export is None and len(runs) > 1:
         raise UsageError("name one RUN to open its page; several go with --export")
-    database = Store(store_url(named or store), read_only=True)
-    try:
+    with Store(named or store, read_only=True) as database:
         for run in runs:
             database.run(run)
         if export is not None:
@@ -79,8 +77,6 @@ def view(
         listening = open_socket(host, port)
         path = Links().run(runs[0]) if runs else "/"
         serve(database, listening, browser=not no_browser, path=path, tell=_tell)
-    finally:
-        database.close()
     return 0
 
 

@@ -40,14 +40,12 @@ def worker(
 
     from labmates.cli.interrupt import run_until_stopped
     from labmates.errors import UsageError, explain
-    from labmates.records.database import store_url
     from labmates.records.store import Store
     from labmates.studies.settings import RunSettings
     from labmates.studies.study import stored_spec, work_on
     from labmates.workflows.brake import Brake
 
-    database = Store(store_url(store), must_exist=True, patient=parent is not None)
-    try:
+    with Store(store, must_exist=True, patient=parent is not None) as database:
         spec = stored_spec(database, study)
         before = spec.settings().model_dump()
         models = before["models"] | ({"base_url": base_url} if base_url else {})
@@ -72,8 +70,6 @@ def worker(
                         await watching
 
         ended = run_until_stopped(work(), brake, notify)
-    finally:
-        database.close()
     if ended is None or brake.pulled.is_set():
         return 130
     if parent is None:

@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from labmates.cli.common import store_option, verbose_option
+from labmates.cli.common import json_option, store_option, verbose_option
 from labmates.cli.console import clean, out
-from labmates.cli.options import flags_of, given, options_of
+from labmates.cli.options import condition_given, flags_of, options_of
 from labmates.cli.run import execute, settings_of, useless
 from labmates.errors import UsageError
 from labmates.models.options import ModelOptions
@@ -36,7 +36,7 @@ from labmates.workflows.strategies.condition import StrategiesCondition
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the run.")
 @click.option("--resume", metavar="ID", help="Go on with writing that did not end, or add what it wrote.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, that of the run, and nothing else.")
+@json_option("of the run")
 @store_option
 @verbose_option
 def write(library: Path, seed: int, resume: str | None, as_json: bool, store: str | None, **values: Any) -> int:
@@ -45,18 +45,13 @@ def write(library: Path, seed: int, resume: str | None, as_json: bool, store: st
     Each is described in words first, then implemented from the description; an implementation that fails the checks is
     thrown away and written anew. All calls are kept in the store, so that writing that was interrupted goes on.
     """
-    from labmates.api import make_condition
     from labmates.populations.authoring import add_to_library
     from labmates.records.bodies import Bodies
-    from labmates.records.database import store_url
     from labmates.studies.runs import condition_of, new_runs
+    from labmates.workflows.kinds import make_condition
     from labmates.workflows.strategies.run import written_in
 
-    asked = given(values, StrategiesCondition)
-    if isinstance(asked.get("prices"), str):
-        from labmates.budgets.prices import read_prices
-
-        asked["prices"] = read_prices(asked["prices"])
+    asked = condition_given(values, StrategiesCondition)
     if resume is None:
         missing = [f"--{name}" for name in ("model", "game", "attitude") if name not in asked]
         if missing:
@@ -65,8 +60,7 @@ def write(library: Path, seed: int, resume: str | None, as_json: bool, store: st
         wanted.check()
     elif asked:
         raise UsageError("writing goes on with its own condition; leave out the options that say what is written")
-    database = Store(store_url(store), must_exist=resume is not None)
-    try:
+    with Store(store, must_exist=resume is not None) as database:
         if resume is None:
             settings = settings_of(values, {})
             runs = new_runs(wanted, seed=seed, replicates=1, settings=settings)
@@ -79,8 +73,6 @@ def write(library: Path, seed: int, resume: str | None, as_json: bool, store: st
         run = database.run(runs[0].id)
         condition = StrategiesCondition.model_validate(condition_of(run).model_dump())
         found = written_in(condition, run.id, database.events(run.id), Bodies(database.bodies(run.id)))
-    finally:
-        database.close()
     file, added = add_to_library(library, condition.game, condition.model, found)
     if not as_json:
         out().print(clean(f"{added} strategies were added to {file.path}"), markup=False)

@@ -6,6 +6,7 @@ same formula exactly, when decisions are given as fractions.
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -22,11 +23,20 @@ Decision = tuple[int, ...]
 Array = NDArray[Any]
 
 
+# Python would compute a number of a billion digits to the last.
+_NUMBER = re.compile(r"[\d.+/_ -]{1,400}(e[+-]?\d{1,2})?", re.IGNORECASE)
+_MOST, _FINEST = 10**12, 10**100
+
+
 def _exact(value: object) -> Fraction:
+    text = str(value).strip()
     try:
-        return Fraction(str(value))
-    except (ValueError, ZeroDivisionError) as error:
-        raise ValueError("must be a number, for instance 1.5 or 3/2") from error
+        found = Fraction(text) if _NUMBER.fullmatch(text) else None
+    except (ValueError, ZeroDivisionError):
+        found = None
+    if found is None or abs(found) > _MOST or found.denominator > _FINEST:
+        raise ValueError(f"must be a number, for instance 1.5 or 3/2, of {_MOST:.0e} at the most")
+    return found
 
 
 Framing = Literal["standard", "alternate"]

@@ -129,9 +129,15 @@ def read_table(text: str, where: str) -> PayoffTable:
     import yaml
 
     try:
+        twice = _first_twice(yaml.compose(text, Loader=yaml.SafeLoader))
         data = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise UsageError(f"{where} is no YAML: {error}") from error
+    except yaml.MarkedYAMLError as error:
+        line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise UsageError(f"{where} is no YAML{line}: {error.problem or error.context}") from error
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise UsageError(f"{where} is no YAML: {' '.join(str(error).split())[:200]}") from error
+    if twice:
+        raise UsageError(f"{where} is no payoff table: '{twice}' stands twice")
     try:
         return PayoffTable.model_validate(data)
     except ValidationError as error:
@@ -150,6 +156,16 @@ def load_table(path: Path) -> PayoffTable:
         return read_table(path.read_text(encoding="utf-8"), str(path))
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"the payoff table can't be read: {path}: {error}") from error
+
+
+def _first_twice(node: Any) -> str:
+    """Return the first key that stands twice in a mapping of a YAML text; empty if none does."""
+    if isinstance(getattr(node, "value", None), list):
+        keys = [str(one[0].value) for one in node.value if isinstance(one, tuple)]
+        twice = (key for place, key in enumerate(keys) if key in keys[:place])
+        inner = (one[1] if isinstance(one, tuple) else one for one in node.value)
+        return next(twice, "") or next(filter(None, map(_first_twice, inner)), "")
+    return ""
 
 
 def _parts(key: str) -> list[str]:

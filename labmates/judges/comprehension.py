@@ -23,20 +23,3 @@ def marked(questions: Sequence[Question], answers: Mapping[str, Any] | None) -> 
         right = None if answers is None else given == question.truth
         rows[question.id] = {"answer": answer, "truth": question.truth, "right": right}
     return rows
-
-
-def share_right(rows: Sequence[Mapping[str, Mapping[str, Any]]], question: str | None = None) -> float | None:
-    """Return the share of right ones among answers that could be read; None if there were none.
-
-    Parameters
-    ----------
-    question
-        Of this question alone; by default of all.
-    """
-    found = [
-        bool(one["right"])
-        for row in rows
-        for name, one in row.items()
-        if question in (None, name) and one["right"] is not None
-    ]
-    return sum(found) / len(found) if found else None

@@ -13,7 +13,8 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
-from labmates.errors import UsageError, unknown_name
+from labmates.csv_rows import read_rows
+from labmates.errors import UsageError
 from labmates.naming import short_names
 
 _TRUTHS = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
@@ -69,17 +70,8 @@ def read_roster(path: Path) -> tuple[KnownModel, ...]:
     UsageError
         If the file can't be read, or something in it is missing or wrong.
     """
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = [{key: (value or "").strip() for key, value in row.items() if key} for row in csv.DictReader(file)]
-    except (OSError, UnicodeError, csv.Error) as error:
-        raise UsageError(f"can't read the roster '{path}': {error}") from error
-    if not rows:
-        raise UsageError(f"the roster '{path}' has no models")
-    if missing := [name for name in ("name", "size", "thinking") if name not in rows[0]]:
-        raise UsageError(f"the roster '{path}' has no column {', '.join(missing)}")
     found = []
-    for line, row in enumerate(rows, start=2):
+    for line, row in enumerate(read_rows(path, ("name", "size", "thinking")), start=2):
         try:
             found.append(_known(row))
         except ValueError as error:
@@ -99,19 +91,6 @@ def traits_of(names: Iterable[str], more: Iterable[KnownModel] = ()) -> dict[str
         if model := next((known[short] for short in short_names(name) if short in known), None):
             found[name] = model
     return found
-
-
-def find_known(name: str) -> KnownModel:
-    """Return the model called `name`, whatever provider and organisation stand before (``openai:Qwen/Qwen3-4B``).
-
-    Raises
-    ------
-    UsageError
-        If the study had no such model.
-    """
-    if (model := traits_of([name]).get(name)) is None:
-        raise unknown_name("model of the roster", name, [one.name for one in roster()])
-    return model
 
 
 def _known(row: Mapping[str, str]) -> KnownModel:

@@ -46,7 +46,7 @@ class StreamedReply:
         self._head: Json = {}
         self._content: list[str] = []
         self._reasoning: list[str] = []
-        self._calls: dict[int, Json] = {}
+        self._calls: dict[int, list[Json]] = {}
         self._finish: Any = None
         self._begun = False
         self._done = False
@@ -84,7 +84,7 @@ class StreamedReply:
         if not self._done and self._finish is None:
             raise BrokenReplyError("the connection was cut within the reply")
         message: Json = {"content": "".join(self._content), "reasoning_content": "".join(self._reasoning)}
-        message["tool_calls"] = [self._calls[index] for index in sorted(self._calls)]
+        message["tool_calls"] = [call for index in sorted(self._calls) for call in self._calls[index]]
         choices = [{"message": message, "finish_reason": self._finish}] if self._begun else []
         return {**self._head, "choices": choices}
 
@@ -106,12 +106,21 @@ class StreamedReply:
 
     def _take_call(self, call: Json) -> None:
         function = _dict(call.get("function"))
-        index = call.get("index")
+        index, id_, name = call.get("index"), _text(call.get("id")), _text(function.get("name"))
         if not isinstance(index, int):  # Servers that leave it out send each call in one piece.
             index = max(self._calls, default=-1) + 1
-        known = self._calls.setdefault(index, {"id": "", "function": {"name": "", "arguments": ""}})
-        known["id"] = known["id"] or call.get("id") or ""
-        known["function"]["name"] += _text(function.get("name"))
+        # Some servers give all calls the index 0: a name with another id begins another call.
+        here = self._calls.setdefault(index, [])
+        known = next((one for one in here if id_ and one["id"] == id_), None)
+        if here and known is None and not (id_ and name and here[-1]["id"]):
+            known = here[-1]
+        elif known is not None and known["function"]["name"] == name:
+            name = ""  # repeated with every piece
+        if known is None:
+            known = {"id": "", "function": {"name": "", "arguments": ""}}
+            here.append(known)
+        known["id"] = known["id"] or id_
+        known["function"]["name"] += name
         known["function"]["arguments"] += _arguments(function.get("arguments"))
 
 

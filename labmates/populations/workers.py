@@ -29,6 +29,7 @@ from labmates.games.repeated import RepeatedGame
 from labmates.populations.errors import WorkersError
 from labmates.populations.kernel.limits import HUNG
 from labmates.populations.kernel.server import MOST_WORKERS
+from labmates.populations.kernel.source import Found
 from labmates.populations.kernel.wire import ClosedError, receive, send
 from labmates.populations.kernel.worker import BEATS, MARKS, NOTE
 from labmates.sandboxes.interpreter import FLAGS, this_interpreter
@@ -44,8 +45,8 @@ _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True)
-class Loaded:
-    """A strategy as it was found in a file; fields as in `labmates.populations.kernel.source.Found`.
+class Loaded(Found):
+    """A strategy as it was found in a file.
 
     Attributes
     ----------
@@ -54,15 +55,6 @@ class Loaded:
     """
 
     index: int
-    name: str
-    line: int
-    attitude: str
-    number: int
-    paper: bool
-    random: bool
-    shares: bool
-    arguments: int
-    problems: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -480,7 +472,7 @@ def _environment() -> dict[str, str]:
 
 def _processor_seconds(pid: int) -> float:
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()  # a name may be no text
     except OSError:
         return 0.0
     return (int(fields[11]) + int(fields[12])) / _TICKS_PER_SECOND

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import sqlite3
 import threading
 import time
@@ -14,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
@@ -39,7 +40,7 @@ _DISK_FULL = "53100"
 
 def store_url(store: str | None = None) -> str:
     """Return the URL of the store: the given one, else ``LABMATES_STORE``, else a file in the working directory."""
-    return store or os.environ.get("LABMATES_STORE") or DEFAULT_STORE
+    return (os.environ.get("LABMATES_STORE") or DEFAULT_STORE) if store is None else store
 
 
 class StoreError(LabmatesError):
@@ -52,7 +53,7 @@ class Database:
     Parameters
     ----------
     url
-        SQLAlchemy URL.
+        SQLAlchemy URL; by default that of `store_url`.
     must_exist
         Refuse to make a new SQLite file: for reading.
     any_version
@@ -65,15 +66,15 @@ class Database:
 
     def __init__(
         self,
-        url: str,
+        url: str | None = None,
         *,
         must_exist: bool = False,
         any_version: bool = False,
         patient: bool = False,
         read_only: bool = False,
     ) -> None:
-        self.url = url
-        self.engine = _engine(url, must_exist or read_only, read_only)
+        self.url = store_url(url)
+        self.engine = _engine(self.url, must_exist or read_only, read_only)
         self._read_only = read_only
         self._writing = threading.Lock()
         try:
@@ -115,6 +116,12 @@ class Database:
     def close(self) -> None:
         """Close all connections."""
         self.engine.dispose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
@@ -188,7 +195,12 @@ class Database:
         return StoreError(f"the store '{self.shown_url}' failed: {_reason(error)}")
 
     def _prepare(self, connection: sa.Connection, any_version: bool) -> None:
+        tables = _tables(connection)
         found = stored_version(connection)
+        if tables and schema.runs.name not in tables and (found is not None or self.is_sqlite):
+            # A file is one program's; a server's database may be shared, but not the table that names the version.
+            named = ", ".join(sorted(tables)[:3])
+            raise UsageError(f"the database '{self.shown_url}' is another program's: it holds {named}, but no runs")
         if found is None:
             if self._read_only:
                 raise UsageError(
@@ -215,11 +227,15 @@ def is_tried_again(connection: sa.Connection) -> bool:
 
 def stored_version(connection: sa.Connection) -> str | None:
     """Return the version of the tables that a database holds, or None if it holds none."""
-    tables = set(sa.inspect(connection).get_table_names())
+    tables = _tables(connection)
     if schema.version.name in tables:
         found: str | None = connection.execute(sa.select(schema.version.c.version_num)).scalar_one_or_none()
         return found
     return "0001" if "labmates_meta" in tables else None
+
+
+def _tables(connection: sa.Connection) -> set[str]:
+    return set(sa.inspect(connection).get_table_names())
 
 
 def _engine(url: str, must_exist: bool, read_only: bool) -> sa.Engine:
@@ -231,8 +247,8 @@ def _engine(url: str, must_exist: bool, read_only: bool) -> sa.Engine:
         if backend == "postgresql":
             return _postgres_engine(parsed, read_only)
         sa.create_engine(parsed)
-    except (ArgumentError, NoSuchModuleError) as error:
-        raise UsageError(f"'{url}' is no store: give a URL such as sqlite:///labmates.db ({error})") from error
+    except (ArgumentError, NoSuchModuleError, ValueError) as error:
+        raise UsageError(f"'{_without_password(url)}' is no store: {_advice(url)} ({error})") from error
     except ModuleNotFoundError as error:
         if error.name == "psycopg":
             raise MissingExtraError("a store in PostgreSQL", "postgres") from error
@@ -242,9 +258,24 @@ def _engine(url: str, must_exist: bool, read_only: bool) -> sa.Engine:
     raise UsageError(f"'{backend}' is no kind of store; there are sqlite and postgresql")
 
 
+def _without_password(url: str) -> str:
+    """Return a URL, malformed or not, without what may be a password in it."""
+    return re.sub(r"^([^:/]*://)?([^:/@]*):.*@", r"\1\2:***@", url)
+
+
+def _advice(url: str) -> str:
+    """Return which URL was probably meant."""
+    if url.startswith("postgres://"):
+        return "write postgresql:// in place of postgres://"
+    is_path = url and "://" not in url and "@" not in url
+    return f"give a URL such as sqlite:///{url if is_path else 'labmates.db'}"
+
+
 def _sqlite_engine(url: sa.URL, must_exist: bool, read_only: bool) -> sa.Engine:
+    if not url.database or url.database == ":memory:" or url.database.startswith("file:"):
+        raise ArgumentError("a store is a file: in memory it would be gone at the end")
     options: dict[str, Any] = {"connect_args": {"timeout": _BUSY_SECONDS}}
-    if must_exist and url.database:
+    if must_exist:
         path = url.database
         options = {
             "creator": lambda: sqlite3.connect(

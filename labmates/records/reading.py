@@ -81,13 +81,13 @@ def event_rows(store: Store, run_id: str, *types: str, holding: str = "", to_oth
     return store.database.read(lambda connection: list(connection.execute(query).all()))
 
 
-def event_counts(store: Store, run_id: str) -> dict[tuple[str, str], int]:
-    """Return how many events of each type each team has in a run."""
-    number = sa.func.count()
-    query = sa.select(_EVENTS.c.type, _EVENTS.c.team, number).where(_EVENTS.c.run == run_id)
-    query = query.group_by(_EVENTS.c.type, _EVENTS.c.team).order_by(sa.func.min(_EVENTS.c.seq))
+def event_counts(store: Store, run_id: str) -> dict[tuple[str, str, str], int]:
+    """Return how many events each agent has in a run, by type, team and agent, in order of the first."""
+    by = (_EVENTS.c.type, _EVENTS.c.team, _EVENTS.c.agent)
+    query = sa.select(*by, sa.func.count()).where(_EVENTS.c.run == run_id).group_by(*by)
+    query = query.order_by(sa.func.min(_EVENTS.c.seq))
     rows = store.database.read(lambda connection: connection.execute(query).all())
-    return {(row[0], row[1]): row[2] for row in rows}
+    return {(row[0], row[1], row[2]): row[3] for row in rows}
 
 
 def last_event(store: Store, run_id: str) -> int:

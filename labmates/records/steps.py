@@ -37,6 +37,10 @@ _ON = (
 _END = _ON.values({column.name: sa.bindparam(f"new_{column.name}") for column in (*RUN_COLUMNS, _RUNS.c.lease)})
 
 
+Attempt = tuple[str, int]
+"""A run and the number of the attempt to execute it."""
+
+
 class LeaseLostError(StoreError):
     """Another worker has taken the run over, or it was ended: what this one still does is not kept."""
 
@@ -67,6 +71,11 @@ class Step:
     bodies: Sequence[Body]
     ends: bool = False
 
+    @property
+    def attempt(self) -> Attempt:
+        """The attempt that writes it."""
+        return self.run.id, self.run.attempt
+
 
 def write_step(database: Database, step: Step, *, again: bool = False) -> None:
     """Write a step.
@@ -86,25 +95,37 @@ def write_step(database: Database, step: Step, *, again: bool = False) -> None:
     database.write(lambda connection: _write(database, connection, step, again or is_tried_again(connection)))
 
 
-def write_steps(database: Database, steps: Sequence[Step]) -> list[Exception | None]:
+def write_steps(database: Database, steps: Sequence[Step], broken: dict[Attempt, Exception]) -> list[Exception | None]:
     """Write steps, in one transaction if all of them can be, and return what was wrong with each.
 
     Several steps of one run are written in their order.
+
+    Parameters
+    ----------
+    broken
+        Attempts of which an earlier step could not be written, and why: no further one of theirs is. Added to.
     """
-    for step in steps:
+    errors = [broken.get(step.attempt) for step in steps]
+    places = [place for place, error in enumerate(errors) if error is None]
+    writable = [steps[place] for place in places]
+    for step in writable:
         for body in step.bodies:
             _ = body.data  # compressed here, while no lock is held
     # An attempt that ends, but not its run, has more to write; that is rare.
-    if len(steps) > 1 and all(step.run.status in ENDED for step in steps if step.ends):
+    if len(writable) > 1 and all(step.run.status in ENDED for step in writable if step.ends):
         try:
-            database.write(lambda connection: _write_together(connection, steps))
+            database.write(lambda connection: _write_together(connection, writable))
         except StoreError as error:
-            return [error] * len(steps)
+            broken.update({step.attempt: error for step in writable})
         except Exception:  # One of them is not as it should be.
-            _log.debug("%d steps are written one by one", len(steps), exc_info=True)
+            _log.debug("%d steps are written one by one", len(writable), exc_info=True)
         else:
-            return [None] * len(steps)
-    return [_error_of(database, step) for step in steps]
+            return errors
+    for place, step in zip(places, writable, strict=True):
+        wrong = errors[place] = broken.get(step.attempt) or _error_of(database, step)
+        if wrong is not None:
+            broken[step.attempt] = wrong
+    return errors
 
 
 def _error_of(database: Database, step: Step) -> Exception | None:

@@ -7,14 +7,14 @@ methods block: asynchronous callers put them on a thread.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, Self, TypeVar, cast
 
 import sqlalchemy as sa
 
 from labmates.errors import UsageError
 from labmates.records import schema
 from labmates.records.bodies import Body
-from labmates.records.database import DEFAULT_STORE, Database, is_tried_again
+from labmates.records.database import Database, is_tried_again
 from labmates.records.events import Event, EventBase, ScoreEvent, make_event
 from labmates.records.rows import RUN_COLUMNS, run_record, run_row
 from labmates.records.run import RunRecord
@@ -33,7 +33,8 @@ class Store:
     Parameters
     ----------
     url
-        SQLAlchemy URL, for instance ``sqlite:///labmates.db`` or ``postgresql://user@host/labmates``.
+        SQLAlchemy URL, for instance ``sqlite:///labmates.db`` or ``postgresql://user@host/labmates``; by default
+        ``LABMATES_STORE``, else ``sqlite:///labmates.db``.
     must_exist
         Refuse to make a new SQLite file: for reading.
     patient
@@ -48,13 +49,13 @@ class Store:
     """
 
     def __init__(
-        self, url: str = DEFAULT_STORE, *, must_exist: bool = False, patient: bool = False, read_only: bool = False
+        self, url: str | None = None, *, must_exist: bool = False, patient: bool = False, read_only: bool = False
     ) -> None:
         self.database = Database(url, must_exist=must_exist, patient=patient, read_only=read_only)
 
     @property
     def url(self) -> str:
-        """The URL as it was given."""
+        """Its URL."""
         return self.database.url
 
     @property
@@ -70,6 +71,12 @@ class Store:
     def close(self) -> None:
         """Close all connections."""
         self.database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
     def create(
         self,

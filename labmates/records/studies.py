@@ -160,12 +160,6 @@ def study_record(database: Database, name: str | None) -> StudyRecord:
     raise UsageError(f"which study of the store {database.shown_url}? {said}")
 
 
-def study_names(database: Database) -> list[str]:
-    """Return the names of the studies in the store, newest first."""
-    query = sa.select(_STUDIES.c.name).order_by(_STUDIES.c.created.desc())
-    return database.read(lambda connection: list(connection.execute(query).scalars()))
-
-
 def study_counts(database: Database, name: str) -> Counts:
     """Return how far a study has come."""
 

@@ -11,34 +11,36 @@ from labmates.records import migrations, schema
 from labmates.records.database import Database, stored_version
 
 
-def upgrade_store(url: str) -> tuple[str, str]:
-    """Migrate the store at `url`, in one transaction where the database can, and return its version before and after.
+def upgrade_store(url: str | None = None) -> tuple[str, str]:
+    """Migrate a store, in one transaction where the database can, and return its version before and after.
 
     Raises
     ------
     UsageError
         If it can't be opened, was made by a newer labmates, or the migration fails.
     """
+    with Database(url, must_exist=True, any_version=True) as database:
+        try:
+            return _migrate(database)
+        except DBAPIError as error:
+            raise UsageError(f"the store '{database.shown_url}' can't be upgraded: {error.orig}") from error
+
+
+def _migrate(database: Database) -> tuple[str, str]:
     from alembic import command
     from alembic.config import Config
 
-    database = Database(url, must_exist=True, any_version=True)
-    try:
-        with database.engine.connect().execution_options(labmates_writes=True) as connection, connection.begin():
-            found = stored_version(connection) or schema.VERSION
-            if found > schema.VERSION:
-                raise UsageError(
-                    f"the store '{database.shown_url}' is of version {found}, made by a newer labmates; this one knows "
-                    f"versions up to {schema.VERSION}"
-                )
-            config = Config()
-            config.set_main_option("script_location", str(Path(migrations.__file__).parent).replace("%", "%%"))
-            config.attributes["connection"] = connection
-            if found == "0001":
-                command.stamp(config, found)
-            command.upgrade(config, "head")
-            return found, schema.VERSION
-    except DBAPIError as error:
-        raise UsageError(f"the store '{database.shown_url}' can't be upgraded: {error.orig}") from error
-    finally:
-        database.close()
+    with database.engine.connect().execution_options(labmates_writes=True) as connection, connection.begin():
+        found = stored_version(connection) or schema.VERSION
+        if found > schema.VERSION:
+            raise UsageError(
+                f"the store '{database.shown_url}' is of version {found}, made by a newer labmates; this one knows "
+                f"versions up to {schema.VERSION}"
+            )
+        config = Config()
+        config.set_main_option("script_location", str(Path(migrations.__file__).parent).replace("%", "%%"))
+        config.attributes["connection"] = connection
+        if found == "0001":
+            command.stamp(config, found)
+        command.upgrade(config, "head")
+        return found, schema.VERSION

@@ -5,20 +5,22 @@ from __future__ import annotations
 import asyncio
 
 from labmates.records.database import Database
-from labmates.records.steps import Step, write_steps
+from labmates.records.steps import Attempt, Step, write_steps
 
 
 class Writer:
     """Writes steps of runs in the order in which they come; for one event loop.
 
     While a transaction goes on, what comes meanwhile is collected for the next one. What was handed over is written,
-    also when whoever waits for it is cancelled.
+    also when whoever waits for it is cancelled. When a step of an attempt could not be written, no later one is: the
+    attempt would go on with a gap behind it, which nobody could read.
     """
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._waiting: list[tuple[Step, asyncio.Future[None]]] = []
         self._writing: asyncio.Task[None] | None = None
+        self._broken: dict[Attempt, Exception] = {}
 
     async def write(self, step: Step) -> None:
         """Write a step.
@@ -41,7 +43,7 @@ class Writer:
         try:
             while self._waiting:
                 batch, self._waiting = self._waiting, []
-                errors = await asyncio.to_thread(write_steps, self._database, [step for step, _ in batch])
+                errors = await asyncio.to_thread(write_steps, self._database, [step for step, _ in batch], self._broken)
                 for (_, written), error in zip(batch, errors, strict=True):
                     if written.done():  # nobody waits for it any more
                         continue

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from labmates.owners import owner_state, this_owner
@@ -15,6 +17,16 @@ _PREFIX = "labmates-sandbox-"
 def new_folder() -> Path:
     """Make an empty folder that only this user can enter; its name tells which process owns it."""
     return Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{this_owner()}-"))
+
+
+@contextmanager
+def own_folder() -> Iterator[Path]:
+    """Make such a folder, and remove it at the end."""
+    folder = new_folder()
+    try:
+        yield folder
+    finally:
+        remove_folder(folder)
 
 
 def remove_folder(folder: Path) -> None:

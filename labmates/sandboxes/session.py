@@ -260,12 +260,17 @@ class KernelSandbox:
 
 async def _accept(listener: socket.socket, enclosure: Enclosure) -> socket.socket:
     """Wait until the runner in the `enclosure` connects."""
-    loop = asyncio.get_running_loop()
-    async with running(loop.sock_accept(listener)) as accepting, running(enclosure.ended()) as ending:
-        await asyncio.wait({accepting, ending}, timeout=START_SECONDS, return_when=asyncio.FIRST_COMPLETED)
-        if accepting.done():
-            return accepting.result()[0]
-        why = ending.result() if ending.done() else "it did not answer in time"
+    loop, knocked = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(listener, knocked.set)
+    try:
+        async with running(knocked.wait()) as knocking, running(enclosure.ended()) as ending:
+            await asyncio.wait({knocking, ending}, timeout=START_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+            why = ending.result() if ending.done() else "it did not answer in time"
+    finally:
+        loop.remove_reader(listener)
+    # Nothing is awaited any more: a connection that is there when the caller is cancelled would be nobody's.
+    if knocked.is_set():
+        return listener.accept()[0]
     raise SandboxError(f"the Python kernel could not be started: {why}")
 
 

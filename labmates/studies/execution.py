@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import sqlite3
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from labmates.budgets.money import format_dollars
@@ -23,6 +21,7 @@ from labmates.records.recorder import Recorder
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
 from labmates.records.writer import Writer
+from labmates.sandboxes.folders import own_folder
 from labmates.studies.leases import Lease, Leases
 from labmates.studies.runs import condition_of
 from labmates.studies.whole import to_its_end
@@ -100,7 +99,7 @@ class OpenSession:
                 recorder=recorder,
                 workshop=self._workshop,
                 saver=self._saver if kind.checkpointed else None,
-                folder=cache(lambda: Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="labmates-")))),
+                folder=cache(lambda: stack.enter_context(own_folder())),
                 judging=self._judging,
                 brake=self._brake,
                 crew=self._crew,

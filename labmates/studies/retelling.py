@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
-
 from labmates.models.hub import ModelHub
 from labmates.records.recorder import Recorder
 from labmates.records.run import RunRecord
+from labmates.sandboxes.folders import own_folder
 from labmates.workflows.judging import Judging
 from labmates.workflows.kinds import KINDS, Condition, Outcome
 from labmates.workflows.services import Services
@@ -35,7 +33,7 @@ async def retell(
     """
     from langsmith import tracing_context
 
-    with tempfile.TemporaryDirectory(prefix="labmates-") as folder, tracing_context(enabled=False):
+    with own_folder() as folder, tracing_context(enabled=False):
         services = Services(
             run_id=run.id,
             key=condition.key,
@@ -44,7 +42,7 @@ async def retell(
             recorder=recorder,
             workshop=workshop,
             saver=None,
-            folder=lambda: Path(folder),
+            folder=lambda: folder,
             judging=judging,
         )
         return await KINDS.get(run.kind).execute(condition, services)

@@ -8,6 +8,7 @@ from labmates._version import __version__
 from labmates.errors import UsageError
 from labmates.records.run import ENDED, RunRecord, new_run_id
 from labmates.records.store import Store
+from labmates.seeds import LARGEST_SEED, MOST_REPLICATES
 from labmates.studies.settings import RunSettings
 from labmates.workflows.kinds import KINDS, Condition
 
@@ -15,7 +16,17 @@ from labmates.workflows.kinds import KINDS, Condition
 def new_runs(
     condition: Condition, *, seed: int, replicates: int, settings: RunSettings, study: str | None = None
 ) -> list[RunRecord]:
-    """Return the records of fresh runs of a condition; replicate r has the seed ``seed + r``."""
+    """Return the records of fresh runs of a condition; replicate r has the seed ``seed + r``.
+
+    Raises
+    ------
+    UsageError
+        If there can't be so many replicates, or no such seed.
+    """
+    if not 1 <= replicates <= MOST_REPLICATES:
+        raise UsageError(f"the number of replicates must be from 1 to {MOST_REPLICATES:,}, not {replicates}")
+    if not 0 <= seed <= LARGEST_SEED - replicates:
+        raise UsageError(f"the seed must be from 0 to {LARGEST_SEED - replicates}, not {seed}")
     return [
         RunRecord(
             id=new_run_id(),

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from labmates.budgets.dollars import Dollars
 from labmates.errors import UsageError
 from labmates.models.options import ModelOptions
-from labmates.seeds import derive
+from labmates.seeds import LARGEST_SEED, MOST_REPLICATES, derive
 from labmates.studies.settings import RunSettings
 from labmates.studies.source import Source
 from labmates.workflows.kinds import KINDS, Condition
@@ -79,9 +79,12 @@ class StudySpec(_Part):
     fixed: dict[str, Any] = Field({}, description="Parameters that are the same in every condition.")
     grid: dict[str, list[Any]] = Field({}, description="Parameters that vary: all combinations of these values.")
     sample: Sample | None = Field(None, description="Draw some of the combinations instead of running all.")
-    replicates: int = Field(1, ge=1, le=100_000, description="Runs of each condition.")
+    replicates: int = Field(1, ge=1, le=MOST_REPLICATES, description="Runs of each condition.")
     seed: int = Field(
-        0, ge=0, description="Seed of the first replicate; the next has one more. The same in all conditions."
+        0,
+        ge=0,
+        le=LARGEST_SEED - MOST_REPLICATES,
+        description="Seed of the first replicate; the next has one more. The same in all conditions.",
     )
     judges: tuple[str, ...] = RunSettings.model_fields["judges"]  # type: ignore[assignment]
     extractor: str | None = RunSettings.model_fields["extractor"]  # type: ignore[assignment]

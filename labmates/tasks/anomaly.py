@@ -95,7 +95,7 @@ class AnomalyFindings(BaseModel):
 
 
 class AnomalyTruth(BaseModel):
-    """What is true of one anomaly data set; fields as in :class:`AnomalyFindings`."""
+    """What is true of one anomaly data set; fields as in `AnomalyFindings`."""
 
     sensors: list[str]
     events: list[Event]

@@ -111,7 +111,7 @@ class Task(ABC, Generic[TruthT, FindingsT]):
     """A science problem with synthetic data.
 
     Subclass it, set the class attributes, write the four abstract methods, and declare the class under the
-    entry-point group ``labmates.tasks``; :func:`labmates.tasks.conformance.check_task` tells what is still missing.
+    entry-point group ``labmates.tasks``; `labmates.tasks.conformance.check_task` tells what is still missing.
 
     Attributes
     ----------
@@ -145,7 +145,7 @@ class Task(ABC, Generic[TruthT, FindingsT]):
 
     @abstractmethod
     def score(self, findings: FindingsT, truth: TruthT) -> tuple[Credit, ...]:
-        """Compare stated `findings` with the `truth`, one credit for each finding; see :func:`accuracy`."""
+        """Compare stated `findings` with the `truth`, one credit for each finding; see `accuracy`."""
 
     @abstractmethod
     def checks(self, truth: TruthT) -> tuple[Check, ...]:

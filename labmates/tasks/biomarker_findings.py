@@ -128,7 +128,7 @@ class BiomarkerFindings(BaseModel):
 
 
 class BiomarkerTruth(BaseModel):
-    """What is true of one biomarker data set; fields as in :class:`BiomarkerFindings`."""
+    """What is true of one biomarker data set; fields as in `BiomarkerFindings`."""
 
     n_patients: int
     average_treatment_effect: float

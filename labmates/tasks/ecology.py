@@ -142,7 +142,7 @@ class EcologyFindings(BaseModel):
 
 
 class EcologyTruth(BaseModel):
-    """What is true of one ecology data set; fields as in :class:`EcologyFindings`."""
+    """What is true of one ecology data set; fields as in `EcologyFindings`."""
 
     species: list[str]
     shift_surveys: list[int]

@@ -135,7 +135,7 @@ class GeospatialFindings(BaseModel):
 
 
 class GeospatialTruth(BaseModel):
-    """What is true of one geospatial data set; fields as in :class:`GeospatialFindings`."""
+    """What is true of one geospatial data set; fields as in `GeospatialFindings`."""
 
     n_sites: int
     covariates: list[Driver]

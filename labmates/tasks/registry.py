@@ -26,7 +26,7 @@ def get_task(name: str) -> Task[Any, Any]:
     Raises
     ------
     UsageError
-        If there is none, or if a plug-in's entry is no complete subclass of :class:`~labmates.tasks.base.Task`.
+        If there is none, or if a plug-in's entry is no complete subclass of `labmates.tasks.base.Task`.
     """
     with TASKS.guarded(name, "can't be used"):
         return make_task(TASKS.get(name))
@@ -38,7 +38,7 @@ def make_task(found: object) -> Task[Any, Any]:
     Raises
     ------
     UsageError
-        If it is no complete subclass of :class:`~labmates.tasks.base.Task`.
+        If it is no complete subclass of `labmates.tasks.base.Task`.
     """
     if not (isinstance(found, type) and issubclass(found, Task)):
         raise UsageError(f"a task must be a subclass of labmates.tasks.base.Task, not {found!r}")

@@ -1,4 +1,4 @@
-"""Rules on the words of a report, to build :class:`~labmates.tasks.base.Check` objects from.
+"""Rules on the words of a report, to build `labmates.tasks.base.Check` objects from.
 
 They read sentence by sentence, ignore case, and take time linear in the length of the text, whatever the text is.
 """

@@ -70,8 +70,8 @@ class RunReader:
         return self.bodies.values(numbers)
 
     @cached_property
-    def counts(self) -> dict[tuple[str, str], int]:
-        """How many events of each type each team has."""
+    def counts(self) -> dict[tuple[str, str, str], int]:
+        """How many events each agent has, by type, team and agent."""
         return event_counts(self.store, self.run.id)
 
     @cached_property

@@ -9,8 +9,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
+from labmates.errors import UsageError, explain
 from labmates.registry import Registry
 
 if TYPE_CHECKING:
@@ -155,3 +156,17 @@ KINDS: Registry[Kind] = Registry(
     },
 )
 """All kinds of experiments by name."""
+
+
+def make_condition(kind: str, values: Mapping[str, Any], names: Callable[[str], str] = str) -> Condition:
+    """Return the condition of a kind of experiment; `names` is how fields are called in an error.
+
+    Raises
+    ------
+    UsageError
+        If the kind is unknown, or a value is missing, unknown or out of bounds.
+    """
+    try:
+        return KINDS.get(kind).condition.model_validate(dict(values))
+    except ValidationError as error:
+        raise UsageError(explain(error, names)) from error

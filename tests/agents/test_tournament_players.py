@@ -50,7 +50,7 @@ def test_a_prompt_says_the_rules_and_the_match_to_whoever_reads_it(rounds: list[
 def test_each_strategy_answers_with_a_move_that_it_may_make(name: str, rounds: list[Round], seed: int) -> None:
     messages = BRIEFING.move(View("P1", (), tuple(rounds), "P4" if rounds else "", 30, ""))
     move = json.loads(answer(name, messages, seed))["move"]
-    chance = STRATEGIES[name].probability(rounds, PAYOFFS)
+    chance = STRATEGIES[name].rule(rounds, PAYOFFS)
     assert move in {LABELS[letter] for letter, p in (("C", chance), ("D", 1 - chance)) if p > 0}
 
 

@@ -16,7 +16,7 @@ from labmates.analysis.convergence import (
     reliabilities,
     variance_between,
 )
-from labmates.analysis.profiles import mean_of, profiles
+from labmates.analysis.profiles import mean_of, profiles, profiles_table
 from labmates.analysis.proximity import pareto_proximity, welfare_proximity
 from labmates.games.references import references
 from labmates.games.registry import make_game
@@ -81,6 +81,18 @@ def test_a_profile_has_means_standard_errors_and_costs_of_each_game() -> None:
     assert link.failed_rate == 0.5
     assert profile.failed_rate == 0.25
     assert profile.excluded
+
+
+def test_the_interval_of_a_profile_lies_around_its_mean_also_where_all_simulations_are_alike() -> None:
+    runs = [record("m:a", "o-ring", i, level=6.0) for i in range(3)]
+    runs += [record("m:a", "weakest-link", i, level=level) for i, level in enumerate((4.0, 6.0, 8.0))]
+    runs += [record("m:a", "public-goods", 0, level=5.0)]
+    ring, link, goods = profiles_table(profiles(runs, {})).rows
+    assert (ring["level_low"], ring["level"], ring["level_high"]) == (6.0, 6.0, 6.0)
+    # Student's t of two degrees of freedom: three simulations are few.
+    assert link["level_high"] - link["level"] == pytest.approx(4.3027 * 2 / math.sqrt(3), rel=1e-4)
+    assert link["level_high"] - link["level"] == pytest.approx(link["level"] - link["level_low"])
+    assert (goods["level"], goods["level_error"], goods["level_low"]) == (5.0, None, None)
 
 
 def test_a_model_with_a_fifth_of_failed_decisions_is_not_excluded_yet() -> None:

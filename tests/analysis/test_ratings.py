@@ -167,6 +167,7 @@ def test_a_metagame_averages_seats_and_orders() -> None:
         ([1.0, 2.0], "one axis per player"),
         ([[1.0, 2.0]], "one axis per player"),
         ([[1.0, float("nan")], [1.0, 2.0]], "no finite number"),
+        ([[1e308, -1e308], [-1e308, 1e308]], "larger than 1e\\+100"),
         (np.arange(8.0).reshape(2, 2, 2), "order of co-players"),
         ([["a", "b"], ["c", "d"]], "array of numbers"),
     ],

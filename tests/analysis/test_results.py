@@ -51,7 +51,7 @@ def test_every_condition_has_its_place_in_the_figure_and_models_their_colours() 
     assert [label.get_text() for label in axes.get_yticklabels()] == ["size 0", "size 1", "size 2", "size 3"]
     legend = axes.get_legend()
     assert legend is not None
-    assert [text.get_text() for text in legend.get_texts()] == ["m:a", r"m:b_\$"]
+    assert [text.get_text() for text in legend.get_texts()] == ["m:a", "m:b_$"]
     assert results_figure(cells(runs[:1], ["score"]), "score") is None
     many = [run(n, 1.0, size=n) for n in range(60)]
     assert results_figure(cells(many, ["score"]), "score") is None

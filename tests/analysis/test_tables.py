@@ -16,7 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labmates.analysis.latex import escape_latex, latex
-from labmates.analysis.tables import Column, Table, check_table, csv_text, plain_text, write_tables
+from labmates.analysis.table_files import check_table, csv_text, plain_text, write_tables
+from labmates.analysis.tables import Column, Table
 from labmates.errors import UsageError
 
 ROWS = [

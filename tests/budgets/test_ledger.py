@@ -59,7 +59,7 @@ class LedgerMachine(RuleBasedStateMachine):
         assert sum(entry.amount for entry in ledger.journal) == ledger.available
         assert ledger.available >= 0
         assert ledger.available == ledger.total - ledger.spent - sum(r.amount for r in self.open_holds)
-        assert ledger.spent == self.paid == sum(ledger.spent_by_team.values())
+        assert ledger.spent == self.paid
         assert ledger.remaining == ledger.total - ledger.spent
         assert 0 <= ledger.spent <= ledger.total
 
@@ -119,7 +119,7 @@ def test_a_cost_above_the_hold_is_paid_from_the_pool_and_the_rest_is_noted() -> 
 def test_a_charge_of_an_earlier_process_is_restored_once() -> None:
     ledger = Ledger(100)
     ledger.restore(40, call="data/0/x", team="data")
-    assert (ledger.spent, ledger.available, ledger.spent_by_team) == (40, 60, {"data": 40})
+    assert (ledger.spent, ledger.available) == (40, 60)
 
 
 def test_negative_amounts_are_refused() -> None:

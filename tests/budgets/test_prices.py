@@ -48,7 +48,10 @@ def test_a_price_list_is_read_from_a_line_and_from_a_file(tmp_path: Path) -> Non
     assert prices.of("openai:other") == PriceList().default
 
 
-@pytest.mark.parametrize("source", ["input=-1", "input=x", "outptu=3", "/nowhere/prices.json", "input"])
+@pytest.mark.parametrize(
+    "source",
+    ["input=-1", "input=x", "outptu=3", "/nowhere/p.json", "input", "input=1,3", "input=1,input=2", "input=1,", ""],
+)
 def test_a_price_list_that_is_none_is_refused_with_what_is_allowed(source: str) -> None:
     with pytest.raises(UsageError, match="price list"):
         read_prices(source)

@@ -6,7 +6,6 @@ import os
 import re
 import signal
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -31,14 +30,6 @@ RUN = [
     "--sandbox",
     "unsafe-local",
 ]
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    """The store in the working directory of the command."""
-    store = Store(f"sqlite:///{tmp_path}/labmates.db")
-    yield store
-    store.close()
 
 
 def test_a_run_is_judged_when_it_ends_and_again_later_without_running(labmates: Labmates) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from labmates.analysis.bayes.prediction_simulation import PUBLISHED, simulate_prediction
+from labmates.analysis.bayes.prediction.simulation import PUBLISHED, simulate_prediction
 from labmates.models.roster import roster
 from labmates.records.events import ScoreEvent
 from labmates.records.store import Store
@@ -92,6 +92,30 @@ def test_json_tells_fits_evidence_and_all_that_is_left_out(labmates: Labmates, f
     assert by_name["quality"]["evidence"]["permutation"]["permutations"] == 10_000
 
 
+def test_outcomes_that_runs_tell_nothing_of_are_left_out_unless_they_are_asked_for(
+    labmates: Labmates, files: Path
+) -> None:
+    with (files / "lab.csv").open(newline="") as file:
+        rows = [{**row, "accuracy": "1", "completeness": ""} for row in csv.DictReader(file)]
+    with (labmates.folder / "lab.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    study = (*of(files)[:2], "--lab", "lab.csv", "--unit", "run")
+    [found] = labmates("analyze", "prediction", *study, *FEW, "--json").records
+    assert [one["outcome"] for one in found["outcomes"]] == ["quality"]
+    left = {one["what"]: one["reason"] for one in found["left_out"]}
+    assert left["accuracy"].startswith("accuracy does not vary within any model")
+    assert left["completeness"].startswith("no lab run has a score of completeness")
+    [screened] = labmates("screen", "openai:gemma-3-27b-it", *study, "--json").records
+    assert list(screened["outcomes"]) == ["quality"]
+    assert screened["left_out"] == found["left_out"]
+    for outcome in ("accuracy", "completeness"):
+        refused = labmates("analyze", "prediction", *study, "--outcome", outcome)
+        assert refused.code == 2
+        assert refused.err.strip() == f"labmates: {left[outcome]}"
+
+
 def test_a_model_is_screened_by_a_file_left_out_of_the_study_and_told_to_be_far_outside(
     labmates: Labmates, files: Path
 ) -> None:
@@ -146,6 +170,12 @@ def test_scripted_players_of_a_store_are_analysed_and_one_that_was_never_in_the_
     assert "scored by: heuristic (24 runs), verified (24 runs)" in told.out
     assert "scripted:conditional: it has a profile, but no scored lab runs" in told.out
     assert "Only 4 models for 3 coefficients per model: 1 degree of freedom" in told.out
+    assert labmates("study", "export", "--all", "--out", "all.csv").code == 0
+    asked = ("analyze", "prediction", *GAMES, "--no-benchmarks", *FEW, "--json")
+    [stored] = labmates(*asked, "--judge", "heuristic", "--outcome", "accuracy").records
+    [exported] = labmates(*asked, "--judge", "heuristic", "--games", "all.csv", "--lab", "all.csv").records
+    assert stored["outcomes"][0]["fits"] == exported["outcomes"][0]["fits"]
+    assert {"what": "runs", "count": 30, "reason": "no run of the science lab"} in exported["left_out"]
     screened = labmates(
         "screen", "scripted:conditional", *GAMES, "--no-benchmarks", "--outcome", "accuracy", "--simulations", "3"
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from labmates.analysis.bayes.prediction_sources import read_levels
+from labmates.analysis.bayes.prediction.sources import read_levels
 from labmates.models.scripted.base import Draft, Heard
 from labmates.records.store import Store
 from tests.cli.conftest import Labmates
@@ -66,7 +66,7 @@ def test_a_profile_is_taken_reused_and_topped_up(labmates: Labmates) -> None:
     again = labmates("profile", "scripted:random", *QUICK, "--simulations", "2", "--json", "--out", "profile.csv")
     assert again.err == "Written to profile.csv\n"
     levels = [game["level"] for game in again.records[0]["games"]]
-    read = [(one.value, one.error, one.simulations) for one in read_levels(labmates.folder / "profile.csv")]
+    read = [(one.value, one.error, one.simulations) for one in read_levels(labmates.folder / "profile.csv")[0]]
     assert read == [(one["value"], one["error"], 2) for one in levels]
     more = labmates("profile", "scripted:random", *QUICK, "--simulations", "3", "--json")
     assert more.err.count("completed") == 2

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from labmates.analysis.bayes.simulate import CLUSTERED, simulated_rows
+from labmates.analysis.bayes.proximity.simulation import CLUSTERED, simulated_rows
 from tests.analysis.bayes.studies import SMALL, small_design
 from tests.cli.conftest import Labmates
 
@@ -73,6 +73,9 @@ def test_runs_of_a_store_are_fitted_with_a_roster_of_ones_own(labmates: Labmates
 
     refused = labmates("analyze", "proximity")
     done = labmates("analyze", "proximity", "--roster", str(roster), "--draws", "500", "--json")
+    assert labmates("study", "export", "--all", "--out", "runs.csv").code == 0
+    asked = ("--data", "runs.csv", "--roster", str(roster), "--draws", "500", "--json")
+    exported = labmates("analyze", "proximity", *asked)
 
     assert refused.code == 2
     assert "scripted:random" in refused.err
@@ -82,6 +85,7 @@ def test_runs_of_a_store_are_fitted_with_a_roster_of_ones_own(labmates: Labmates
     assert found["games"] == ["common-pool", "public-goods"]
     assert any("Thinking variant is the same" in note for note in found["notes"])
     assert json.dumps(found["verdict"])
+    assert exported.records == done.records
 
 
 @pytest.mark.parametrize(

@@ -62,6 +62,7 @@ def test_ratings_of_several_runs_are_summed_up(labmates: Labmates, tmp_path: Pat
         ({"models": ["a"]}, "cells: Field required"),
         ({**FILE, "cells": []}, "cells"),
         ({**FILE, "cells": [{**CELL, "discount": 1.5}]}, "cells.0.discount"),
+        ({**FILE, "cells": [{**CELL, "matchups": [{"seats": [0, 0], "rounds": [[2, 2]] * 2}]}]}, "need a discount"),
         ({**FILE, "cells": [{**CELL, "matchups": CELL["matchups"][:3]}]}, "never met"),
         ({**FILE, "models": ["dove"]}, "names models that there are not"),
         (json.dumps({**FILE, "cells": [{**CELL, "matchups": [{"seats": [0, 0], "rounds": [[2]]}]}]}), "payoff of each"),
@@ -73,6 +74,16 @@ def test_a_file_that_is_none_of_payoffs_is_told(labmates: Labmates, tmp_path: Pa
     assert done.code == 2
     assert said in done.err
     assert done.out == ""
+
+
+@pytest.mark.parametrize("columns", ["20", "40", "70", "120"])
+def test_no_number_is_cut_where_the_screen_is_narrow(labmates: Labmates, tmp_path: Path, columns: str) -> None:
+    data = {**FILE, "models": ["[/dove]", "hawk-with-a-long-name-" * 3]}
+    done = labmates("analyze", "ratings", "--payoffs", write(tmp_path, data), COLUMNS=columns)
+    for number in ("1.0000", "0.0000", "-1.0000", "2.0000"):
+        assert number in done.out
+    assert "[/dove]" in done.out
+    assert "…" not in done.out
 
 
 def test_a_file_that_is_not_there_is_told(labmates: Labmates, tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def test_tournaments_are_analysed_with_tables_figures_and_json(labmates: Labmate
     for structure in ("ri", "gc", "sa"):
         short = ["--structure", structure, "--team-size", "2", "--rounds", "3", "--critique-turns", "0"]
         assert labmates("run", "tournament", "--model", "scripted:joss", *short, "--replicates", "2").code == 0
-    done = labmates("analyze", "tournament", "--figures", "figures", "--profiles")
+    done = labmates("analyze", "tournament", "--plots", "figures", "--profiles")
     assert done.code == 0
     for told in (
         "SA: super-additive",

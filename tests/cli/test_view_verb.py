@@ -3,6 +3,7 @@ from __future__ import annotations
 import http.client
 import importlib.util
 import os
+import shlex
 import signal
 import socket
 import sqlite3
@@ -16,6 +17,8 @@ import sqlalchemy as sa
 
 from labmates.records.store import Store
 from tests.cli.conftest import Labmates
+from tests.docs.pages import blocks_of
+from tests.support.plugins import ROOT
 from tests.support.recorded import a_record, long_run
 
 
@@ -27,15 +30,24 @@ def store(labmates: Labmates) -> Store:
     return made
 
 
-def test_pages_are_served_at_the_printed_address_until_ctrl_c(labmates: Labmates, store: Store) -> None:
+def shown() -> list[str]:
+    """Return the commands that the page on the viewer begins with."""
+    page = ROOT / "docs" / "viewer" / "README.md"
+    return [line.partition("#")[0].strip() for line in next(blocks_of(page)).text.splitlines()]
+
+
+@pytest.mark.parametrize("line", shown())
+def test_pages_are_served_at_the_printed_address_until_ctrl_c(labmates: Labmates, store: Store, line: str) -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("LABMATES")}
-    command = [sys.executable, "-m", "labmates.cli.main", "view", "labmates.db", "aaaa", "--no-browser", "--port", "0"]
+    labmates_, *arguments = shlex.split(line.replace("RUN", "aaaa"))
+    assert labmates_ == "labmates"
+    command = [sys.executable, "-m", "labmates.cli.main", *arguments, "--no-browser", "--port", "0"]
     with subprocess.Popen(
         command, cwd=labmates.folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as viewer:
         assert viewer.stdout is not None
         address = urlsplit(viewer.stdout.readline().strip())
-        assert (address.hostname, address.path) == ("127.0.0.1", "/runs/aaaa")
+        assert (address.hostname, address.path) == ("127.0.0.1", "/runs/aaaa" if "RUN" in line else "/")
         connection = http.client.HTTPConnection("127.0.0.1", address.port, timeout=100)
         connection.request("GET", f"{address.path}?{address.query}")
         answer = connection.getresponse()

@@ -35,6 +35,8 @@ GOOD = ["--task", "anomaly", "--model", "scripted:silent"]
         ([*GOOD, "--prices", "input=x"], "price list"),
         ([*GOOD, "--replicates", "0"], "--replicates"),
         ([*GOOD, "--seed", "-3"], "--seed"),
+        ([*GOOD, "--seed", "9" * 20], "seed must be from 0 to"),
+        ([*GOOD, "--replicates", "9" * 20], "replicates must be from 1 to"),
         ([*GOOD, "--sandbox", "prison"], "unknown sandbox 'prison'"),
         ([*GOOD, "--store", "nonsense"], "is no store"),
         ([*GOOD, "--store", "sqlite:////proc/nowhere/runs.db"], "runs.db': there is no folder '/proc/nowhere'"),

@@ -176,10 +176,9 @@ def _run_id(argument: str) -> str:
     """Return an argument, and for RUN, which stands for an id on pages, the run that ended last; the lab's first."""
     if argument != "RUN":
         return argument
-    from labmates.records.database import store_url
     from labmates.records.store import Store
 
-    store = Store(store_url(None), must_exist=True)
+    store = Store(must_exist=True)
     runs = [run for run in store.runs() if run.status == "completed"]
     store.close()
     return max(runs, key=lambda run: (run.kind == "science", run.started)).id

@@ -123,6 +123,12 @@ def test_a_payoff_table_of_ones_own_is_a_game(tmp_path: Path) -> None:
         (("  straight straight: [0, 0]\n", ""), "payoffs are missing for: straight straight"),
         (("straight straight:", "straight stop:"), "payoffs are missing for"),
         (("swerve, straight: [2, 4]", "swerve, straight: [2, much]"), "must be a number"),
+        (("swerve, straight: [2, 4]", "swerve, straight: [2, 1e400]"), "must be a number"),
+        (("swerve, straight: [2, 4]", "swerve, straight: [2, 1e999999999]"), "must be a number"),
+        (("swerve, straight: [2, 4]", "swerve, straight: [2, 1e-999999999]"), "must be a number"),
+        (("swerve swerve: [3, 3]", "swerve swerve: [3, 3]\n  swerve swerve: [9, 9]"), "'swerve swerve' stands twice"),
+        (("name: chicken", "name: chicken\nname: duck"), "'name' stands twice"),
+        (("name: chicken", "name: [chicken"), "no YAML, line"),
         (("[swerve, straight]", "[swerve]"), "two players and two actions"),
         (("[swerve, straight]", "[swerve, swerve]"), "stands twice"),
         (("name: chicken", "name: Chicken Run"), "name"),
@@ -130,13 +136,19 @@ def test_a_payoff_table_of_ones_own_is_a_game(tmp_path: Path) -> None:
         (("name: chicken", "name: chicken\ncooperate: swerve swerve"), "both 'cooperate' and 'defect'"),
         (("name: chicken", "name: chicken\ncolour: red"), "colour"),
         (("[swerve, straight]", "[yes, no]"), "in quotes"),
-        (("name: chicken", "name: [chicken"), "no YAML"),
         ((TABLE, "- 3"), "no payoff table"),
     ],
 )
 def test_a_wrong_payoff_table_is_told(change: tuple[str, str], said: str) -> None:
     with pytest.raises(UsageError, match=said):
         read_table(TABLE.replace(*change), "chicken.yaml")
+
+
+@given(st.fractions(-(10**12), 10**12, max_denominator=10**100))
+def test_an_exact_payoff_is_kept_to_the_last_digit(payoff: Fraction) -> None:
+    table = read_table(TABLE.replace("[0, 0]", f"[0, {payoff}]"), "chicken.yaml")
+    assert PayoffTable.model_validate_json(table.model_dump_json()) == table
+    assert table.game().payoffs[1, 1, 1] == payoff
 
 
 def test_a_payoff_table_that_is_not_there_is_told(tmp_path: Path) -> None:

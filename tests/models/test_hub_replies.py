@@ -233,6 +233,30 @@ async def test_streamed_calls_without_index_are_told_apart(ask: Ask) -> None:
     assert [call.arguments for call in reply.tool_calls] == [{"code": "0"}, {"code": "1"}]
 
 
+@pytest.mark.parametrize("repeated", [{}, {"id"}, {"id", "name"}], ids=["neither", "id", "id and name"])
+@pytest.mark.parametrize("counted", [True, False], ids=["counted", "all at 0"])
+async def test_streamed_calls_are_told_apart_however_their_pieces_are_marked(
+    ask: Ask, counted: bool, repeated: set[str]
+) -> None:
+    events = []
+    for n in range(2):
+        first = {"id": f"id{n}", "index": n if counted else 0, "function": {"name": "run_code", "arguments": '{"code"'}}
+        rest: dict[str, Any] = {"index": first["index"], "function": {"arguments": f': "{n}"}}'}}
+        if "id" in repeated:
+            rest["id"] = first["id"]
+        if "name" in repeated:
+            rest["function"]["name"] = "run_code"
+        events += [{"choices": [{"delta": {"tool_calls": [piece]}}]} for piece in (first, rest)]
+    body = "".join(f"data: {json.dumps(event)}\n\n" for event in events) + "data: [DONE]\n\n"
+    with OpenAIServer(Answer(body=body, headers={"content-type": "text/event-stream"})) as server:
+        reply = await ask(server, stream=True)
+    assert [(call.name, call.arguments) for call in reply.tool_calls] == [
+        ("run_code", {"code": "0"}),
+        ("run_code", {"code": "1"}),
+    ]
+    assert reply.faults == ()
+
+
 async def test_an_emoji_that_a_stream_cuts_in_two_is_put_together(ask: Ask) -> None:
     halves = [{"choices": [{"delta": {"content": half}}]} for half in ("\ud83d", "\ude00")]
     body = "".join(f"data: {json.dumps(event)}\n\n" for event in halves) + "data: [DONE]\n\n"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from labmates.analysis.bayes.observations import find
+from labmates.analysis.bayes.proximity.observations import find
 from labmates.errors import UsageError
-from labmates.models.roster import KnownModel, find_known, roster, traits_of
+from labmates.models.roster import KnownModel, read_roster, roster, traits_of
 
 
 def test_the_roster_has_the_study_s_35_models_of_ten_families() -> None:
@@ -45,17 +46,37 @@ def test_thinking_modes_share_their_weights() -> None:
 
 @pytest.mark.parametrize("name", ["qwen3-4b", "openai:qwen3-4b", "openai:Qwen/Qwen3-4B", "Qwen3-4B"])
 def test_a_model_is_found_by_its_name(name: str) -> None:
-    assert find_known(name) == KnownModel("qwen3-4b", "Qwen3", 4.0, False, 50.6, 81.2, "Yang et al. (2025)")
+    model = KnownModel("qwen3-4b", "Qwen3", 4.0, False, 50.6, 81.2, "Yang et al. (2025)")
+    assert traits_of([name, "qwen3-4c"]) == {name: model}
 
 
 @pytest.mark.parametrize("listed", ["openai:Org/Tiny-1B", "Org/tiny-1b", "tiny-1b"])
 def test_a_model_of_the_user_s_is_found_whatever_part_of_its_name_is_listed(listed: str) -> None:
-    mine = replace(find_known("qwen3-4b"), name=listed)
+    mine = replace(roster()[0], name=listed)
     assert traits_of(["openai:Org/Tiny-1B", "openai:Org/Tiny-2B"], [mine]) == {"openai:Org/Tiny-1B": mine}
     assert find("openai:Org/Tiny-1B", [mine]) == mine
     assert find("openai:Org/Tiny-2B", [mine]) is None
 
 
-def test_an_unknown_model_is_told_the_nearest() -> None:
-    with pytest.raises(UsageError, match="Did you mean 'qwen3-4b'"):
-        find_known("qwen3-4c")
+def test_a_roster_file_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "roster.csv"
+    path.write_text("name,family,size,thinking,mmlu_pro\nnew,New,7.5,no,\n")
+    assert read_roster(path) == (KnownModel("new", "New", 7.5, False, None, None, ""),)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "has no rows"),
+        ("name,family,size\nnew,New,7.5\n", "has no column thinking"),
+        ("name,size,thinking\nnew,big,no\n", "line 2 .new.: size must be a number, not 'big'"),
+        ("name,size,thinking\nnew,0,no\n", "size must be a positive number"),
+        ("name,size,thinking\nnew,1,perhaps\n", "thinking must be yes or no"),
+        ("name,size,thinking\n,1,no\n", "a model needs a name"),
+    ],
+)
+def test_what_is_wrong_with_a_roster_file_is_said(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "roster.csv"
+    path.write_text(text)
+    with pytest.raises(UsageError, match=said):
+        read_roster(path)

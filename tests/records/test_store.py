@@ -52,11 +52,6 @@ def some_events() -> list[Event]:
     ]
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(f"sqlite:///{tmp_path}/runs.db")
-
-
 async def test_a_run_comes_back_whole_with_events_and_bodies(store: Store) -> None:
     run = a_run()
     store.create(run)
@@ -154,7 +149,52 @@ def test_the_json_of_a_run_has_the_documented_keys(store: Store) -> None:
     store.close()
 
 
-def test_a_password_in_the_url_is_never_shown() -> None:
+@pytest.mark.parametrize(
+    "url",
+    [
+        "mysql+pymysql://user:hunter2@localhost/db",
+        "postgres://user:hunter2@localhost/db",
+        "postgresql+asyncpg://user:hunter2@localhost/db",
+        "postgresql://user:hunter2@localhost:port/db",
+        "postgresql://user:a/b:hunter2@x@localhost:port/db",
+        "user:hunter2@localhost/db",
+    ],
+)
+def test_a_password_in_the_url_is_never_shown(url: str) -> None:
     with pytest.raises(UsageError) as caught:
-        Store("mysql+pymysql://user:hunter2@localhost/db")
+        Store(url)
     assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "advice"),
+    [
+        ("runs.db", "sqlite:///runs.db"),
+        ("/data/runs.db", "sqlite:////data/runs.db"),
+        ("postgres://h/x", "postgresql://"),
+    ],
+)
+def test_a_wrong_url_is_told_what_was_probably_meant(url: str, advice: str) -> None:
+    with pytest.raises(UsageError, match=advice):
+        Store(url)
+
+
+@pytest.mark.parametrize("url", ["sqlite://", "sqlite:///:memory:", "sqlite:///file:runs?mode=memory&uri=true"])
+def test_a_store_that_would_be_gone_at_the_end_is_refused(url: str) -> None:
+    with pytest.raises(UsageError, match="in memory"):
+        Store(url)
+
+
+@pytest.mark.parametrize("table", ["bookmarks", "alembic_version"])
+def test_a_database_of_another_program_is_left_alone(tmp_path: Path, table: str) -> None:
+    file = tmp_path / "other.db"
+    with sqlite3.connect(file) as connection:
+        connection.execute(f"create table {table} (version_num text)")
+        connection.execute(f"insert into {table} values ('ae1027a6acf')")
+    connection.close()
+    for read_only in (False, True):
+        with pytest.raises(UsageError, match=f"another program's: it holds {table}"):
+            Store(f"sqlite:///{file}", read_only=read_only)
+    with sqlite3.connect(file) as connection:
+        assert connection.execute("select name from sqlite_master").fetchall() == [(table,)]
+    connection.close()

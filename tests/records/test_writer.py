@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
+import sqlalchemy as sa
 
 from labmates.records import writer as module
 from labmates.records.claims import Claims
+from labmates.records.database import Database, StoreError
 from labmates.records.events import ChargeEvent
 from labmates.records.run import RunRecord
 from labmates.records.steps import LeaseLostError, Step
@@ -61,8 +63,43 @@ async def test_a_writer_that_breaks_lets_nobody_wait_and_begins_anew(
     [run] = claimed(store, 1)
     writer = Writer(store.database)
     with monkeypatch.context() as patch:
-        patch.setattr(module, "write_steps", lambda _database, _steps: [])  # fewer answers than steps
+        patch.setattr(module, "write_steps", lambda *_: [])  # fewer answers than steps
         with pytest.raises(asyncio.CancelledError):
             await asyncio.wait_for(writer.write(step(run)), 100)
     await writer.write(step(run))
+    assert len(store.events(run.id)) == 1
+
+
+async def test_after_a_step_that_could_not_be_written_none_of_its_attempt_is(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken, other = claimed(store, 2)
+    writer = Writer(store.database)
+
+    def full(database: Database, work: Callable[[sa.Connection], None]) -> None:
+        del database, work
+        raise StoreError("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Database, "write", full)
+        failing = asyncio.create_task(writer.write(step(broken)))
+        await asyncio.wait([failing])
+    waiting = [writer.write(one) for one in (step(broken, 1), step(other), step(broken, 2))]
+    results = await asyncio.gather(failing, *waiting, return_exceptions=True)
+    assert [type(result) for result in results] == [StoreError, StoreError, type(None), StoreError]
+    assert [len(store.events(run.id)) for run in (broken, other)] == [0, 1]
+    # Whoever takes the run up goes on where the record ends.
+    Claims(store, "one").give_back([broken])
+    await writer.write(step(Claims(store, "two").take(broken.id)))
+    assert len(store.events(broken.id)) == 1
+
+
+async def test_what_comes_together_has_no_gap_either(store: Store) -> None:
+    [run] = claimed(store, 1)
+    writer = Writer(store.database)
+    taken = step(run, 1)
+    await writer.write(step(run))
+    steps = [Step(run, [(0, ChargeEvent(step="another", amount=7))], []), taken]
+    results = await asyncio.gather(*map(writer.write, steps), return_exceptions=True)
+    assert [isinstance(result, StoreError) for result in results] == [True, True]
     assert len(store.events(run.id)) == 1

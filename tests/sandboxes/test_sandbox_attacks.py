@@ -269,6 +269,22 @@ async def test_nothing_answers_a_second_runner(isolated: KernelSandbox) -> None:
 # Processes
 
 
+async def test_a_process_whose_name_is_no_text_costs_nobody_a_thing(isolated: KernelSandbox) -> None:
+    code = """
+import os, time
+reads, writes = os.pipe()
+if os.fork() == 0:
+    open('/proc/self/comm', 'wb').write(b'\\xff\\xfe')
+    os.write(writes, b'!')
+    time.sleep(60)
+    os._exit(0)
+named = os.read(reads, 1)
+"""
+    result = await isolated.run(code)
+    assert (result.status, result.state_lost) == ("ok", False)
+    assert (await isolated.run("named")).text == "b'!'\n"
+
+
 async def test_a_fork_bomb_ends_at_the_limit(isolated: KernelSandbox, neighbour: KernelSandbox) -> None:
     code = "import os\nchildren = []\ntry:\n    while len(children) < 1000:\n"
     code += "        children.append(os.posix_spawn('/usr/bin/sleep', ['sleep', '60'], {}))\nexcept OSError: pass\n"

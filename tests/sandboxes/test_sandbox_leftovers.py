@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from labmates.owners import owner_state, this_owner
 from labmates.sandboxes.base import SandboxError
 from labmates.sandboxes.engine import connect, remove_container
-from labmates.sandboxes.folders import cache_folder, new_folder, sweep_folders
+from labmates.sandboxes.folders import cache_folder, new_folder, own_folder, sweep_folders
 from labmates.sandboxes.image.names import KIND_LABEL, image_tag, packages_tag
 from labmates.sandboxes.labels import OWNER_LABEL, SANDBOX_LABEL, container_labels
 from labmates.sandboxes.leftovers import Removed, clean, old_images, orphaned_containers, sweep_containers
@@ -101,7 +101,10 @@ def test_folders_of_the_dead_are_swept_and_all_others_stay(tmp_path: Path, monke
     (dead / "file").touch()
     kept = {new_folder(), Path(tempfile.mkdtemp(prefix=f"labmates-sandbox-{int(NAMESPACE) + 1}-{PID}-{START}-"))}
     kept.add(Path(tempfile.mkdtemp(prefix="labmates-sandbox-else-")))
-    assert sweep_folders() == [dead]
+    with own_folder() as mine:
+        assert sweep_folders() == [dead]
+        assert set(tmp_path.iterdir()) == {*kept, mine}
+        (mine / "file").touch()
     assert set(tmp_path.iterdir()) == kept
 
 

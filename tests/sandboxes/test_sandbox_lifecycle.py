@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from labmates.sandboxes import folders
 from labmates.sandboxes.base import SandboxError
+from labmates.sandboxes.control import listening
 from labmates.sandboxes.engine import connect
 from labmates.sandboxes.leftovers import sweep_containers
+from labmates.sandboxes.process import Enclosure
+from labmates.sandboxes.session import _accept
 from tests.sandboxes.backends import BACKENDS, descriptors, leftovers, make_backend, wait_until_gone
 
 every = pytest.mark.parametrize("name", BACKENDS)
@@ -62,6 +68,29 @@ async def test_a_cancelled_open_leaves_nothing(name: str, seconds: float, data: 
     await wait_until_gone(name)
     await backend.close()
     assert descriptors() <= before
+
+
+class _Enclosure:
+    """One that never ends."""
+
+    async def ended(self) -> str:
+        await asyncio.Event().wait()
+        return ""
+
+
+@pytest.mark.parametrize("steps", range(8))
+async def test_a_runner_that_connects_as_opening_is_cancelled_is_let_go(steps: int, tmp_path: Path) -> None:
+    with listening(tmp_path / "control") as listener, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as runner:
+        accepting = asyncio.create_task(_accept(listener, cast(Enclosure, _Enclosure())))
+        await asyncio.sleep(0.01)
+        runner.connect(str(tmp_path / "control"))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        accepting.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            (await accepting).close()
+    del accepting
+    gc.collect()  # a socket that nobody closed is a warning, and so an error
 
 
 async def test_closing_a_back_end_ends_an_open_that_is_under_way(data: Path) -> None:

@@ -26,13 +26,10 @@ from tests.support.story import story
 KEY = "sk-very-secret-0123456789abcdef"
 
 
-@pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+@pytest.fixture(autouse=True)
+def with_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    store = Store(f"sqlite:///{tmp_path}/runs.db")
-    yield store
-    store.close()
 
 
 @pytest.fixture

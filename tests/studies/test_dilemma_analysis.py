@@ -9,12 +9,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from labmates.analysis import dilemma_figures, dilemma_frames
-from labmates.analysis.dilemma_records import CrossPlay
-from labmates.analysis.figures import save_figure
-from labmates.analysis.ratings import rate
+from labmates.analysis.dilemma_records import CrossPlay, read_cross_play
+from labmates.analysis.figures import save_figure, svg_text
+from labmates.analysis.ratings import Cell, rate
 from labmates.api import arun
 from labmates.errors import UsageError
 from labmates.judges.answers import UnusableAnswerError, read_object
@@ -23,7 +25,7 @@ from labmates.models.options import ModelOptions
 from labmates.models.scripted import BASELINES
 from labmates.models.scripted.base import Draft, Heard, ScriptedModel
 from labmates.models.tokens import text_of
-from labmates.records.events import JudgeCallEvent, LabelEvent
+from labmates.records.events import DecisionEvent, Event, JudgeCallEvent, LabelEvent, PayoffEvent
 from labmates.records.store import Store
 from labmates.studies.cross_plays import cross_plays
 from labmates.studies.reasons import label_reasons
@@ -98,6 +100,31 @@ def test_votes_adoption_and_designs_are_counted(plays: list[CrossPlay]) -> None:
     assert row(designs, mechanism="contract", model="scripted:defect")["nash"] == 0
 
 
+def test_a_mediator_is_adopted_by_those_alone_who_agreed_on_it_and_delegated() -> None:
+    condition = {"game": "prisoners", "mechanism": "reputation+mediation", "terms": {"pairing": "uniform"}}
+    events: list[Event] = []
+    # Two groups in each of two rounds; in the last nobody has proposed anything.
+    for place, under, actions, tied in (
+        ("all/1/0/mediation/", "", ["delegate", "A0"], 2),
+        ("all/1/2/mediation/", "1/", ["A0", "A1"], 1),
+        ("all/2/0/mediation/", "", ["A1", "A1"], 1),
+        ("all/2/2/mediation/", "", ["A1", "A1"], 0),
+    ):
+        where: dict[str, Any] = {"match": "all", "round": int(place[4])}
+        details: dict[str, Any] = {"entrants": [0, 0], "agents": [0, 1], "actions": actions}
+        details |= {"expected": [1.0, 1.0], "weight": 0.5, "mixes": [[100, 0, 0], [0, 100, 0]]}
+        events.append(PayoffEvent(step=f"{place}{under}play", payoffs={"1": 1.0, "2": 1.0}, details=details, **where))
+        said: dict[str, Any] = {"entrants": [0, 0], "stable": [None, None], "signed": [], "tied": tied}
+        said |= {"votes": [[0, 1], [0, 1] if tied > 1 else [0]], "proposals": [{}, {}], "winners": [0]}
+        said |= {} if tied else {"votes": [[], []], "proposals": [None, None], "winners": []}
+        events.append(DecisionEvent(step=f"{place}outcome", stage="agreement", decision=said, **where))
+    play = read_cross_play("run", condition, ["m"], events)
+    [found] = dilemma_frames.outcomes_frame([play]).to_dict("records")
+    assert found["adopted"] == pytest.approx(1 / 4)
+    assert found["votes"] == 3, "where nothing is proposed there is no vote"
+    assert (found["tied"], found["unanimous"]) == (pytest.approx(1 / 3), 1)
+
+
 def test_figures_are_drawn(plays: list[CrossPlay], tmp_path: Path) -> None:
     cells = [play.cell() for play in plays if play.has_metagame]
     figures = {
@@ -114,6 +141,26 @@ def test_figures_are_drawn(plays: list[CrossPlay], tmp_path: Path) -> None:
     for name, figure in figures.items():
         save_figure(figure, tmp_path / f"{name}.png")
         assert (tmp_path / f"{name}.png").stat().st_size > 5000
+
+
+def test_payoffs_of_four_players_are_drawn_as_means_over_the_fourth() -> None:
+    payoffs = np.zeros((3, 3, 3, 3))
+    for model, *others in np.ndindex(payoffs.shape):
+        payoffs[model, *others] = 10 * model + sum(others)
+    names = ("openai:$a$", "openai:$b_{", "openai:c")  # no formulas
+    figure = dilemma_figures.payoffs_figure([Cell("run", "none", "four", names, payoffs)])
+    drawn = [axes.images[0].get_array() for axes in figure.axes if axes.images][:3]
+    assert [np.asarray(panel).shape for panel in drawn] == [(3, 3)] * 3, "and not as pictures of three colours"
+    assert np.asarray(drawn[2])[1, 0] == pytest.approx(10 + 0 + 2 + 1)
+    assert "mean over further co-players" in figure.get_suptitle()
+    svg_text(figure)
+
+
+def test_equal_shares_do_not_cover_each_other() -> None:
+    frame = pd.DataFrame([{"mechanism": "contract", "game": "trust", "model": "m:a", "nash": 1.0, "dominant": 1.0}])
+    [axes] = dilemma_figures.shares_figure(frame, dilemma_figures.DESIGNS, "Designs").axes
+    nash, dominant = (line.get_xydata() for line in axes.lines[:2])
+    assert np.abs(np.asarray(nash) - np.asarray(dominant)).max() > 0.2
 
 
 def test_runs_of_other_kinds_have_no_cross_play(url: str) -> None:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -41,13 +40,6 @@ class Listener:
     def __call__(self, heard: Heard) -> Draft:
         self.asked += 1
         return self.play(heard)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    store = Store(f"sqlite:///{tmp_path}/runs.db")
-    yield store
-    store.close()
 
 
 async def played(store: Store, play: Play, **condition: Any) -> RunRecord:

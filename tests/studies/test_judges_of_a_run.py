@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,13 +23,10 @@ from tests.support.puppet import dutiful, puppet
 CONDITION: dict[str, Any] = {"task": "anomaly", "difficulty": "easy"}
 
 
-@pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+@pytest.fixture(autouse=True)
+def with_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789")
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    store = Store(f"sqlite:///{tmp_path}/runs.db")
-    yield store
-    store.close()
 
 
 async def ran(store: Store, *judges: str, **settings: Any) -> RunRecord:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,13 +27,10 @@ from tests.support.puppet import puppet
 GPT = "openai:gpt"
 
 
-@pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+@pytest.fixture(autouse=True)
+def with_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789")
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    store = Store(f"sqlite:///{tmp_path}/runs.db")
-    yield store
-    store.close()
 
 
 async def judged(

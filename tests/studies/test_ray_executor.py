@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 import signal
 import socket
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,8 +26,10 @@ from labmates.studies.ray_cluster import connected, share_of_sandboxes
 from labmates.studies.ray_executor import work_on_ray
 from labmates.studies.source import read_source
 from labmates.studies.spec import StudySpec, read_spec
-from labmates.studies.study import enter
+from labmates.studies.study import enter, stored_spec
 from labmates.workflows.brake import Brake
+from tests.docs.pages import SHELL, blocks_of
+from tests.support.plugins import ROOT
 
 pytestmark = [pytest.mark.needs("ray"), pytest.mark.slow, pytest.mark.xdist_group("ray")]
 
@@ -62,13 +65,6 @@ async def ray(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Any]:
         patch.setattr(ray, "init", partial(ray.init, runtime_env={"worker_process_setup_hook": no_trials}))
         async with connected(None, workers=WORKERS, sandboxes=4):
             yield ray
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    store = Store(f"sqlite:///{tmp_path}/runs.db")
-    yield store
-    store.close()
 
 
 def entered(store: Store, replicates: int = 6) -> StudySpec:
@@ -158,24 +154,27 @@ async def test_a_second_connection_is_refused(ray: Any, store: Store) -> None:
         await work_on_ray(store.url, entered(store), workers=WORKERS, address="127.0.0.1:6379")
 
 
-DRIVER = """
-import asyncio, sys
-from labmates.records.store import Store
-from labmates.studies.ray_executor import work_on_ray
-from labmates.studies.study import stored_spec
-
-url, address = sys.argv[1:]
-spec = stored_spec(Store(url), None)
-print(asyncio.run(work_on_ray(url, spec, workers=1, address=address)))
-"""
+def shown_on_the_page(**options: str) -> list[str]:
+    """Return the arguments of the command for a cluster, as the page on clusters has it, with other values."""
+    blocks = [one for one in blocks_of(ROOT / "docs" / "studies" / "clusters.md") if one.language in SHELL]
+    [line] = [line for block in blocks for line in block.text.splitlines() if "--ray-address" in line]
+    name, *arguments = shlex.split(line)
+    assert name == "labmates"
+    for option, value in options.items():
+        arguments[arguments.index(f"--{option.replace('_', '-')}") + 1] = value
+    return arguments
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_a_cluster_that_runs_is_used_and_goes_on(ray: Any, store: Store) -> None:
-    spec = entered(store, replicates=1)
-    command = [sys.executable, "-c", DRIVER, store.url, ray.get_runtime_context().gcs_address]
-    ended = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, timeout=90, check=False)
-    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "2\n", "")
+async def test_a_cluster_that_runs_is_used_and_goes_on(ray: Any, store: Store, tmp_path: Path) -> None:
+    (tmp_path / "STUDY.yaml").write_text(STUDY.format(replicates=1))
+    address = ray.get_runtime_context().gcs_address
+    arguments = shown_on_the_page(ray_address=address, workers="1", store=store.url)
+    command = partial(subprocess.run, [sys.executable, "-m", "labmates.cli.main", *arguments], cwd=tmp_path)
+    ended = await asyncio.to_thread(command, capture_output=True, text=True, timeout=90, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert "2 runs: 2 completed" in ended.stdout
+    spec = stored_spec(store, "quiet")
     assert_all_ended_once(store, spec)
     assert ray.cluster_resources()["CPU"] == WORKERS
 

@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,13 +21,6 @@ from tests.support.plays import busy_without_code, looking
 from tests.support.puppet import Play, agent_of, dutiful, puppet, step_of, turn_of
 
 SETTINGS = RunSettings(sandbox="unsafe-local")
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    store = Store(f"sqlite:///{tmp_path}/runs.db")
-    yield store
-    store.close()
 
 
 async def played(store: Store, play: Play, **condition: Any) -> RunRecord:

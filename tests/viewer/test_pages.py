@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
 from pathlib import Path
 
 import pytest
@@ -31,13 +31,6 @@ TOLD = {
 """What the page of each kind tells, apart by bars."""
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    made = Store(f"sqlite:///{tmp_path}/runs.db")
-    yield made
-    made.close()
-
-
 @pytest.mark.parametrize("name", TOLD)
 def test_each_kind_is_told_as_its_own_and_every_link_leads_somewhere(site: Site, recorded: Recorded, name: str) -> None:
     run = recorded.ids[name]
@@ -64,6 +57,20 @@ def test_every_event_of_a_run_of_the_lab_has_a_page_of_its_own(site: Site, recor
         assert f"Event {at}" in page.text
         if event.type == "llm_call":
             assert "What the model was sent" in page.text
+
+
+def test_the_story_offers_the_types_teams_and_agents_that_there_are(site: Site, recorded: Recorded) -> None:
+    story = f"/runs/{recorded.ids['science']}/story"
+    page = site.get(story).text
+    agents = re.findall(r'<option value="([^"]+)"></option>', page)
+    assert {"data_lead", "data_engineer", "eval_lead"} <= set(agents)
+    assert len(agents) == len(set(agents))
+    counts = dict(re.findall(r'<option value="(\w+)">[\w ]+ \((\d+)\)</option>', page))
+    for asked in ("type=phase", "team=data"):
+        told = site.get(f"{story}?{asked}").text
+        assert told.count('<li class="event') == int(counts[asked.partition("=")[2]])
+    one = site.get(f"{story}?agent={agents[-1]}").text
+    assert 0 < one.count('<li class="event') < page.count('<li class="event')
 
 
 def test_versions_of_an_artifact_are_linked_and_compared(store: Store) -> None:
@@ -215,7 +222,7 @@ def test_a_store_that_goes_away_is_told(store: Store, tmp_path: Path, monkeypatc
     with served(reader) as site:
         assert site.get("/").status == 200
         reader.close()
-        (tmp_path / "runs.db").rename(tmp_path / "gone.db")
+        (tmp_path / "labmates.db").rename(tmp_path / "gone.db")
         page = site.get("/")
         assert page.status == 503
         assert "The store can&#39;t be read" in page.text

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
-from labmates.api import arun, make_condition
+from labmates.api import arun
 from labmates.errors import LabmatesError, UsageError
 from labmates.games.base import Array, Game, Quantity
 from labmates.games.conformance import check_game
@@ -28,18 +27,12 @@ from labmates.studies.runs import stopped_run
 from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
 from labmates.workflows.game.kind import GAME
+from labmates.workflows.kinds import make_condition
 from tests.support.openai_server import Answer, Json, OpenAIServer, fault, serve_model
 from tests.support.puppet import puppet
 from tests.support.story import story
 
 KEY = re.compile(r'^- "(\w+)"(?:: (\d+) to (\d+))?', re.MULTILINE)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    store = Store(f"sqlite:///{tmp_path}/labmates.db")
-    yield store
-    store.close()
 
 
 async def play(

@@ -1,14 +1,17 @@
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.messages import AIMessage
 
 from labmates.agents.roles import TEAMS
 from labmates.api import arun
+from labmates.models.normalise import normalise
 from labmates.models.scripted.base import Draft, DraftCall, Heard, call
 from labmates.models.tokens import text_of
 from labmates.records.bodies import Bodies
@@ -25,6 +28,8 @@ from labmates.records.events import (
 )
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
+from labmates.workflows.asking import UnusableError
+from labmates.workflows.science.team import read_artifact
 from tests.support.puppet import agent_of, dutiful, puppet, step_of, turn_of
 
 Play = Callable[[Heard], Draft]
@@ -286,6 +291,41 @@ async def test_requests_are_capped_per_pair_of_teams(lab: Lab) -> None:
     assert all("no further request" in text for text in refused)
 
 
+async def test_teammates_who_ask_at_the_same_time_share_the_cap(lab: Lab) -> None:
+    answers: dict[str, str] = {}
+
+    def reply(heard: Heard) -> Draft | None:
+        agent = agent_of(heard)
+        if agent in ("ml_engineer", "statistician"):
+            if turn_of(heard) == 0:
+                return Draft("", (call("request_additional_work", target_team="data", request=f"for {agent}"),))
+            answers[agent] = next(text_of(m.content) for m in heard.messages if m.type == "tool")
+        return None
+
+    run = await lab.play(work(reply), max_requests=1)
+    assert [e.request for e in lab.events(run) if isinstance(e, RequestEvent)] == ["for ml_engineer"]
+    assert run.metrics["phases"] == 5
+    assert "is now at version 2" in answers["ml_engineer"]
+    assert "no further request" in answers["statistician"]
+
+
+@pytest.mark.parametrize("others", ["done", "waiting"])
+async def test_who_asks_and_closes_its_task_in_one_reply_is_not_waited_for(lab: Lab, others: str) -> None:
+    asking = call("request_additional_work", target_team="data", request="more")
+
+    def reply(heard: Heard) -> Draft | None:
+        if agent_of(heard) == "ml_engineer":
+            return Draft("", (asking, call("mark_complete", summary="done")))
+        if others == "waiting" and agent_of(heard) == "statistician" and turn_of(heard) == 0:
+            return Draft("", (asking,))
+        return None
+
+    run = await asyncio.wait_for(lab.play(work(reply)), 60)
+    assert run.status == "completed"
+    assert run.metrics["requests"] == (2 if others == "waiting" else 1)
+    assert run.metrics["artifacts_missing"] == 0
+
+
 async def test_an_agent_that_comes_back_finds_its_variables(lab: Lab) -> None:
     def reply(heard: Heard) -> Draft | None:
         script = [
@@ -426,6 +466,30 @@ async def test_plain_text_is_taken_where_a_model_writes_no_tool_call(lab: Lab) -
     texts = {e.name: bodies.text(e.content) for e in lab.events(run) if isinstance(e, ArtifactEvent)}
     assert set(texts.values()) == {"# Plain\nIt is written as text."}
     assert len(texts) == 4
+
+
+@pytest.mark.parametrize(
+    ("names", "first", "last"),
+    [
+        (("notes", "paper"), "this is paper", "this is paper"),
+        (("The Paper.md",), None, "this is The Paper.md"),
+        (("dataset_description",), None, None),  # which is another team's
+    ],
+)
+def test_the_artifact_is_found_among_what_the_lead_writes(
+    names: tuple[str, ...], first: str | None, last: str | None
+) -> None:
+    calls = [
+        {"name": "write_artifact", "args": {"name": name, "content": f"this is {name}"}, "id": name} for name in names
+    ]
+    reply = normalise(AIMessage("", tool_calls=calls), sent=[])
+    for expected, is_last in ((first, False), (last, True)):
+        if expected is None:
+            with pytest.raises(UnusableError, match="must be called `paper`"):
+                read_artifact(reply, "paper", is_last, 100)
+        else:
+            written = read_artifact(reply, "paper", is_last, 100)
+            assert (written.name, written.content) == ("paper", expected)
 
 
 async def test_nothing_of_the_truth_reaches_a_prompt(lab: Lab) -> None:

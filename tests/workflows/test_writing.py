@@ -58,13 +58,6 @@ async def write(author: Author, store: Store, **more: Any) -> Any:
     return run
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Any:
-    made = Store(f"sqlite:///{tmp_path}/runs.db")
-    yield made
-    made.close()
-
-
 async def test_a_failed_implementation_is_written_anew_from_the_same_description(store: Store) -> None:
     author = Author(
         "class {name}(BaseStrategy):\n    def __call__(self, history)\n        return C\n",
@@ -104,8 +97,8 @@ async def test_the_baseline_writes_for_every_game_and_prompt(store: Store, game:
 
 
 async def test_interrupted_writing_goes_on_without_asking_again(store: Store) -> None:
-    from labmates.api import make_condition
     from labmates.studies.runs import new_runs
+    from labmates.workflows.kinds import make_condition
 
     brake = Brake()
 

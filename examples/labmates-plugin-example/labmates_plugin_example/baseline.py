@@ -41,7 +41,7 @@ class Kineticist(ScriptedModel):
     """Fits enzyme kinetics and hands the result on.
 
     It hears what any model hears: messages, tools, a seed and a token limit. Everything that it knows of the run it
-    reads from the prompts, by :func:`~labmates.models.scripted.prompt.read_step`.
+    reads from the prompts, by `labmates.models.scripted.prompt.read_step`.
     """
 
     baseline = "kineticist"

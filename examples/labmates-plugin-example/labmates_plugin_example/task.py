@@ -71,7 +71,7 @@ class InhibitorsFindings(BaseModel):
 
 
 class InhibitorsTruth(BaseModel):
-    """What is true of one data set; fields as in :class:`InhibitorsFindings`."""
+    """What is true of one data set; fields as in `InhibitorsFindings`."""
 
     vmax: float
     km: float

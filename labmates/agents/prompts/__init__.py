@@ -1,4 +1,4 @@
-"""Prompt templates: one Markdown file each, filled in by :func:`render`."""
+"""Prompt templates: one Markdown file each, filled in by `render`."""
 
 from __future__ import annotations
 

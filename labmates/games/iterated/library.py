@@ -68,11 +68,6 @@ def library_names() -> tuple[str, ...]:
     return tuple(sorted(strategy.__name__ for strategy in library().strategies))
 
 
-def is_stochastic(name: str) -> bool:
-    """Tell whether the strategy called `name` throws dice."""
-    return bool(library().Classifiers["stochastic"](_make(name)))
-
-
 def library_action(
     name: str, rounds: Sequence[Round], *, payoffs: Payoffs | None = None, length: float = float("inf"), seed: int = 0
 ) -> Action:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations, zip_longest
+from itertools import zip_longest
 
 Pairing = tuple[str, str]
 
@@ -40,16 +40,6 @@ def schedule(teams: Mapping[str, Sequence[str]], *, within_teams: bool, seed: in
         rounds = min(_closed_up(across), _closed_up(_by_sides(sides)), key=len)
     rng.shuffle(rounds)
     return [_mixed(pairs, rng) for pairs in rounds]
-
-
-def pairs_of(teams: Mapping[str, Sequence[str]], *, within_teams: bool) -> list[Pairing]:
-    """Return all pairs that meet, without an order."""
-    team_of = {player: name for name, team in teams.items() for player in team}
-    return [
-        (first, second)
-        for first, second in combinations(team_of, 2)
-        if within_teams or team_of[first] != team_of[second]
-    ]
 
 
 def _circle(players: Sequence[str]) -> list[list[Pairing]]:

@@ -38,21 +38,13 @@ class Strategy:
     library: str
     rule: Rule
 
-    def probability(self, rounds: Sequence[Round], payoffs: Payoffs) -> float:
-        """Return the probability of cooperating in the next round.
-
-        Parameters
-        ----------
-        rounds
-            What happened so far; the player's own actions come first.
-        """
-        return self.rule(rounds, payoffs)
-
     def action(self, rounds: Sequence[Round], payoffs: Payoffs, chance: float) -> Action:
         """Return what it does in the next round.
 
         Parameters
         ----------
+        rounds
+            What happened so far; the player's own actions come first.
         chance
             A number in [0, 1), drawn uniformly for this round.
         """

@@ -1,9 +1,8 @@
 """What all scripted baselines share: replies composed by code, with true token counts and a true length limit.
 
-A baseline is asked as any other chat model: it hears the messages, the schemas of its tools, a seed and a
-token limit, and nothing else. A subclass of :class:`ScriptedModel` only writes
-:meth:`~ScriptedModel.compose`; what it wants to say is then made into a reply as a server would make it: cut
-at `max_tokens`, its tokens counted, and its tool calls parsed.
+A baseline is asked as any other chat model: it hears the messages, the schemas of its tools, a seed and a token limit,
+and nothing else. A subclass of `ScriptedModel` only writes `ScriptedModel.compose`; what it wants to say is then made
+into a reply as a server would make it: cut at `max_tokens`, its tokens counted, and its tool calls parsed.
 """
 
 from __future__ import annotations

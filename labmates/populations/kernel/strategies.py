@@ -17,8 +17,6 @@ from labmates.populations.kernel.interface import (
 from labmates.populations.kernel.names import namespace
 from labmates.populations.kernel.source import Code
 
-Decide = Callable[[Any], Any]
-
 
 class Strategy:
     """A strategy that can be played.

@@ -26,10 +26,10 @@ def is_stray(pid: int, spared: int) -> bool:
     if pid in (1, os.getpid(), spared):
         return False
     try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        state = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0]  # a name may be no text
     except OSError:
         return False
-    return state not in "ZX"
+    return state not in (b"Z", b"X")
 
 
 def oom_kills() -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, Final
@@ -22,6 +23,8 @@ from labmates.viewer.timeline import timeline
 LIVE_MOST: Final = 200
 """New events that are told at once."""
 _MOST_WARNINGS: Final = 20
+_MOST_AGENTS: Final = 200
+"""Whose names are offered to choose from."""
 
 
 def overview(reader: RunReader, links: Links) -> Markup:
@@ -44,7 +47,7 @@ def sections(reader: RunReader, links: Links) -> list[Section]:
         found.append(Section("warnings", "Warnings and errors", body, f"{left} more in the story" if left else ""))
     if drawn := timeline(reader, links):
         phases = reader.events("phase")
-        types = {name for name, _ in reader.counts}
+        types = {name for name, _, _ in reader.counts}
         body = render("timeline.html", drawing=drawn, phases=phases, types=types, links=links, run=reader.run)
         found.append(Section("timeline", "Time line", body))
     if reader.events("score"):
@@ -73,7 +76,7 @@ def head(reader: RunReader, links: Links, tab: str) -> dict[str, Any]:
         "links": links,
         "tab": tab,
         "headline": headline(run.kind) or tuple(run.metrics)[:5],
-        "events": sum(n for (name, _), n in reader.counts.items() if name not in HIDDEN),
+        "events": sum(n for (name, *_), n in reader.counts.items() if name not in HIDDEN),
         "last": reader.last,
     }
 
@@ -86,22 +89,23 @@ def story(reader: RunReader, query: Mapping[str, str], links: Links) -> Markup:
     UsageError
         If the query asks for a page, a type or a team that there is not.
     """
-    types = {name: 0 for name, _ in reader.counts if name not in HIDDEN}
-    teams = {team: 0 for _, team in reader.counts if team}
-    for (name, team), number in reader.counts.items():
-        if name in types:
+    types, teams, agents = Counter[str](), Counter[str](), Counter[str]()
+    for (name, team, agent), number in reader.counts.items():
+        if name not in HIDDEN:
             types[name] += number
-            if team:
-                teams[team] += number
-    kind, team, agent = query.get("type", ""), query.get("team", ""), query.get("agent", "")
+            teams[team] += number
+            agents[agent] += number
+    for names in (teams, agents):
+        names.pop("", None)
+    kind, team, who = query.get("type", ""), query.get("team", ""), query.get("agent", "")
     for what, name, known in (("type of event", kind, types), ("team", team, teams)):
         if name and name not in known:
             raise unknown_name(what, name, known)
-    numbers = reader.numbers(types=[kind] if kind else [], without=HIDDEN, team=team, agent=agent)
+    numbers = reader.numbers(types=[kind] if kind else [], without=HIDDEN, team=team, agent=who)
     pages = max(1, -(-len(numbers) // PER_PAGE))
     page = _page(query, pages, numbers)
     wanted = numbers[(page - 1) * PER_PAGE : page * PER_PAGE]
-    chosen = {name: value for name, value in (("type", kind), ("team", team), ("agent", agent)) if value}
+    chosen = {name: value for name, value in (("type", kind), ("team", team), ("agent", who)) if value}
     return render(
         "story.html",
         items=_told(reader, wanted, links),
@@ -111,6 +115,7 @@ def story(reader: RunReader, query: Mapping[str, str], links: Links) -> Markup:
         chosen=chosen,
         types=types,
         teams=teams,
+        agents=list(agents)[:_MOST_AGENTS],
         is_end=page == pages and not chosen,
         **head(reader, links, "story"),
     )

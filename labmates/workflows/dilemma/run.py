@@ -81,7 +81,7 @@ def _of_agreements(play: CrossPlay) -> dict[str, float]:
     ]
     found: dict[str, Sequence[float]] = {
         "approval_rate": approved,
-        "tie_rate": [one.tied > 1 for one in play.agreements],
+        "tie_rate": [one.tied > 1 for one in play.agreements if one.tied],
         "signature_rate": signed,
         "adoption_rate": [all(each) for one in play.agreements for each in one.signed],
         "stable_proposal_rate": [nash for nash, _ in stable],

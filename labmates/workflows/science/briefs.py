@@ -9,7 +9,7 @@ from labmates.agents.roles import REPORT, SOLO, TEAMS, Role, Team
 from labmates.budgets.money import show_dollars
 from labmates.budgets.purse import Purse
 from labmates.workflows.science.context import LabContext, team_of
-from labmates.workflows.science.state import LabState, Member, Phase
+from labmates.workflows.science.state import LabState, Member, Phase, Waiting
 
 PLAN_ARTIFACT_CHARS = 6_000
 PAPER_ARTIFACT_CHARS = 12_000
@@ -146,8 +146,11 @@ def request_text(ctx: LabContext, lab: LabState) -> str:
     )
 
 
-def answered_text(lab: LabState, team: str) -> str:
-    """Return what an agent is told when a team has answered its request."""
+def answered_text(lab: LabState, asked: Waiting) -> str:
+    """Return what an agent is told when it comes back to its request: how the team answered, or that it was refused."""
+    team = asked["team"]
+    if asked["refused"]:
+        return render("request_refused", team=team)
     artifact = TEAMS[team].artifact
     version = len(lab["artifacts"].get(artifact, []))
     outcome = f"`{artifact}` is now at version {version}; read it." if version else f"There is still no `{artifact}`."

@@ -100,7 +100,7 @@ class _Worker:
         if not messages:
             order = work_prompt(self.ctx, lab, self.member, self.purse)
             return [SystemMessage(system_prompt(self.ctx, team, role)), HumanMessage(order)]
-        waited = {item["call"]: item["team"] for item in self.phase["members"][role.id]["waiting"]}
+        waited = {item["call"]: item for item in self.phase["members"][role.id]["waiting"]}
         for i, message in enumerate(messages):
             if isinstance(message, ToolMessage) and message.tool_call_id in waited:
                 text = answered_text(lab, waited[message.tool_call_id])
@@ -140,7 +140,7 @@ class _Worker:
             text = await self._use(f"{step}/{n}", call)
             answers.append(ToolMessage(text, tool_call_id=call.id))
             if len(self.desk.requests) > asked:
-                self.waiting.append(Waiting(call=call.id, team=self.desk.requests[-1].team))
+                self.waiting.append(Waiting(call=call.id, team=self.desk.requests[-1].team, refused=False))
         if remark:
             answers[-1] = append_line(answers[-1], remark)
         answers[-1] = append_line(answers[-1], self.purse.status(self.ctx.condition.visibility))

@@ -23,10 +23,11 @@ class Asked(TypedDict):
 
 
 class Waiting(TypedDict):
-    """A tool call whose answer is another team's phase, and whom it asked."""
+    """A tool call whose answer is another team's phase, whom it asked, and whether teammates had used up the cap."""
 
     call: str
     team: str
+    refused: bool
 
 
 class Member(TypedDict):

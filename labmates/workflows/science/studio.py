@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import tempfile
-from pathlib import Path
 
 from typing_extensions import TypedDict
 
@@ -12,6 +10,7 @@ from labmates.models.names import is_own_baseline
 from labmates.records.recorder import Recorder
 from labmates.records.run import new_run_id
 from labmates.sandboxes.choose import choose_backend
+from labmates.sandboxes.folders import new_folder, remove_folder
 from labmates.workflows.science.condition import ScienceCondition
 from labmates.workflows.science.lab import lab_graph
 from labmates.workflows.science.run import newest_artifacts, opened, scored
@@ -42,18 +41,18 @@ async def run_lab(state: StudioInput) -> StudioOutput:
     choice = await asyncio.to_thread(choose_backend, "auto", trusted_code=trusted)
     run_id = new_run_id()
     recorder = Recorder(None, None)
-    folder = await asyncio.to_thread(tempfile.TemporaryDirectory, prefix="labmates-")
+    folder = await asyncio.to_thread(new_folder)
     try:
         async with studio_hub() as hub:
             workshop = Workshop(choice.backend, default_sandboxes())
             seed = state.get("seed", 0)
-            services = Services(run_id, condition.key, seed, hub, recorder, workshop, None, lambda: Path(folder.name))
+            services = Services(run_id, condition.key, seed, hub, recorder, workshop, None, lambda: folder)
             async with opened(condition, services) as ctx:
                 lab = await LAB.ainvoke(first_state(condition.teams), context=ctx)
                 outcome = await scored(ctx, exhausted=lab["exhausted"])
     finally:
         await choice.backend.close()
-        await asyncio.to_thread(folder.cleanup)
+        await asyncio.to_thread(remove_folder, folder)
     return StudioOutput(status=outcome.status, metrics=dict(outcome.metrics), artifacts=newest_artifacts(recorder))
 
 

@@ -21,9 +21,9 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Send
 
-from labmates.agents.desk import MOST_MESSAGE_CHARS
+from labmates.agents.desk import MOST_MESSAGE_CHARS, ToolError, artifact_owner
 from labmates.agents.roles import Role, Team
-from labmates.agents.tools import ARGUMENTS, WriteArtifact, tool_schema
+from labmates.agents.tools import WriteArtifact, check_arguments, tool_schema
 from labmates.agents.transcript import message_from_data, shorten
 from labmates.budgets.ledger import InsufficientFundsError
 from labmates.budgets.purse import Purse
@@ -64,23 +64,27 @@ def team_graph(team: Team) -> CompiledStateGraph[TeamState, LabContext, TeamStat
     graph.add_node("gather", gather)
     graph.add_node("write", write)
     members = [role.id for role in team.roles]
-    graph.add_conditional_edges(START, entrance, ["plan", *members])
+    after = "write" if team.alone else "deliberate"
+    graph.add_conditional_edges(START, entrance, ["plan", *members, after])
     graph.add_conditional_edges("plan", send_to_work, [*members, END])
     for member in members:
         graph.add_edge(member, "gather")
-    if team.alone:
-        graph.add_conditional_edges("gather", after_work, ["write", END])
-    else:
+    graph.add_conditional_edges("gather", after_work, [after, END])
+    if not team.alone:
         graph.add_node("deliberate", deliberate)
-        graph.add_conditional_edges("gather", after_work, ["deliberate", END])
         graph.add_conditional_edges("deliberate", after_deliberation, ["write", END])
     graph.add_edge("write", END)
     return graph.compile(name=f"{team.name} team")
 
 
 def entrance(state: TeamState) -> str | list[Send]:
-    """Start with the plan, or go on with the work that waited for another team."""
-    return send_to_work(state) if state["agenda"][0]["planned"] else "plan"
+    """Start with the plan, or go on with the work that waited for another team.
+
+    Who asked may have closed its task in the same reply: where nobody waits, the work is over.
+    """
+    if not state["agenda"][0]["planned"]:
+        return "plan"
+    return send_to_work(state) or after_work(state)
 
 
 def send_to_work(state: TeamState) -> str | list[Send]:
@@ -139,6 +143,7 @@ async def plan(state: TeamState, runtime: Runtime[LabContext]) -> Update:
         )
     except InsufficientFundsError:
         return {"spent": {team.name: purse.spent}, "exhausted": True}
+    await ctx.recorder.flush()
     text, tasks = answer or ("(no plan)", {})
     planned: Phase = {
         **phase,
@@ -160,7 +165,10 @@ def read_tasks(text: str, members: tuple[Role, ...]) -> dict[str, str]:
 
 
 async def gather(state: TeamState, runtime: Runtime[LabContext]) -> Update:
-    """Take over what the members bring back from work, in the order of the members."""
+    """Take over what the members bring back from work, in the order of the members.
+
+    Each asked with what was left of the team's requests when the step started; those beyond the cap are refused here.
+    """
     ctx, phase = runtime.context, state["agenda"][0]
     artifacts: dict[str, list[int]] = {}
     mail: list[Mail] = []
@@ -171,7 +179,6 @@ async def gather(state: TeamState, runtime: Runtime[LabContext]) -> Update:
         result = state["results"].get(agent)
         if result is None:
             continue
-        members[agent] = result["member"]
         for name, content, description in result["written"]:
             artifacts.setdefault(name, []).append(content)
             version = len(state["artifacts"].get(name, [])) + len(artifacts[name])
@@ -181,12 +188,18 @@ async def gather(state: TeamState, runtime: Runtime[LabContext]) -> Update:
             mail.append(Mail(sender=phase["team"], to=to, text=text))
             body = ctx.recorder.bodies.keep(text)
             ctx.recorder.once(MessageEvent(**_here(phase, step, agent), to=to, text=body))
-        for to, kind, request, justification in result["requests"]:
+        waiting = list(result["member"]["waiting"])
+        for n, (to, kind, request, justification) in enumerate(result["requests"]):
+            made = state["asked"].get(f"{phase['team']}>{to}", 0) + counts.get(to, 0)
+            if made >= ctx.condition.max_requests:
+                waiting[n] = {**waiting[n], "refused": True}
+                continue
             asked = Asked(by=phase["team"], kind=kind, request=request, justification=justification)
             where = _here(phase, f"request/{sum(state['asked'].values()) + len(phases)}", agent)
             ctx.recorder.once(RequestEvent(**where, to=to, kind=kind, request=request, justification=justification))
             phases.append(new_phase(to, state["phases"].get(to, 0) + counts.get(to, 0), asked))
             counts[to] = counts.get(to, 0) + 1
+        members[agent] = {**result["member"], "waiting": waiting}
     if phases:
         where = _here(phase, f"suspended/{sum(state['asked'].values())}")
         ctx.recorder.once(PhaseEvent(**where, status="suspended", number=phase["number"], reason=phase["reason"]))
@@ -289,18 +302,27 @@ async def _ask_for_artifact(
 def read_artifact(reply: Reply, name: str, last: bool, limit: int) -> WriteArtifact:
     """Return the artifact that a reply writes: by its tool call, or as plain text where a model answers without one.
 
-    The last reply that will be asked for is taken even if it was cut off, since it is all that the team has.
+    The last reply that will be asked for is taken even if it was cut off or gives the artifact a name of its own, since
+    it is all that the team has.
     """
+    wrong, misnamed = "", None
     for call in reply.tool_calls:
-        if call.name == "write_artifact":
-            try:
-                found = ARGUMENTS["write_artifact"].model_validate(call.arguments)
-            except ValueError as error:
-                raise UnusableError(f"the arguments of write_artifact are wrong: {error}") from error
-            if isinstance(found, WriteArtifact) and found.content.strip():
-                if found.name == name:
-                    return found
-                raise UnusableError(f"the artifact must be called `{name}`, not `{found.name}`.")
+        if call.name != "write_artifact":
+            continue
+        try:
+            found = cast(WriteArtifact, check_arguments(call.name, call.arguments, ["write_artifact"]))
+        except ToolError as error:
+            wrong = str(error)
+            continue
+        if found.content.strip():
+            if found.name == name:
+                return found
+            wrong = f"the artifact must be called `{name}`, not `{found.name}`."
+            misnamed = found if artifact_owner(found.name) is None else misnamed
+    if last and misnamed is not None:
+        return misnamed.model_copy(update={"name": name})
+    if wrong:
+        raise UnusableError(wrong)
     problem = fault_text(reply, limit)
     if problem and not (last and reply.text.strip()):
         raise UnusableError(problem)

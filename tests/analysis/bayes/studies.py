@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from labmates.analysis.bayes.mixed import CELL, FAMILY, GAME, MODEL
-from labmates.analysis.bayes.predictors import COT, TOM
-from labmates.analysis.bayes.simulate import proximity_design
+from labmates.analysis.bayes.proximity.mixed import CELL, FAMILY, GAME, MODEL
+from labmates.analysis.bayes.proximity.predictors import COT, TOM
+from labmates.analysis.bayes.proximity.simulation import proximity_design
 
 ROBUST = (FAMILY, MODEL, COT, TOM, GAME, CELL)
 """All components of the robust specification, when the question is of strategies."""

@@ -8,7 +8,7 @@ from itertools import combinations_with_replacement
 import pytest
 
 from labmates.errors import UsageError
-from labmates.games.iterated.library import check_playable, is_stochastic, library, library_action, library_names
+from labmates.games.iterated.library import check_playable, library, library_action, library_names
 from labmates.games.iterated.match import Action, Payoffs, Round, turned
 from labmates.games.iterated.strategies import STRATEGIES, generosity
 
@@ -29,6 +29,10 @@ def playable() -> list[str]:
             continue
         names.append(name)
     return names
+
+
+def is_stochastic(name: str) -> bool:
+    return bool(library().Classifiers["stochastic"](getattr(library(), name)()))
 
 
 def seed_of_first(seed: int) -> int:
@@ -111,7 +115,7 @@ def test_our_own_strategies_move_as_their_namesakes(name: str, payoffs: Payoffs)
             dice = library().random_.RandomGenerator(seed=seed_of_first(seed))
             match = theirs(strategy.library, opponent, seed, turns=20, payoffs=payoffs, **parameters)
             for number, (own, _) in enumerate(match):
-                chance = strategy.probability(match[:number], payoffs)
+                chance = strategy.rule(match[:number], payoffs)
                 expected: Action = str(dice.random_choice(chance))  # type: ignore[assignment]
                 assert own == expected, (opponent, seed, number)
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from labmates.games.iterated.match import Action, Payoffs, Round
 from labmates.games.iterated.questions import QUESTIONS, forgives, plays_tit_for_tat, questions
-from labmates.judges.comprehension import marked, share_right
+from labmates.judges.comprehension import marked
 
 PAYOFFS = Payoffs()
 ROUND: st.SearchStrategy[Round] = st.tuples(st.sampled_from(["C", "D"]), st.sampled_from(["C", "D"]))
@@ -86,11 +86,9 @@ def test_the_questions_on_the_opponent_are_about_the_opponent() -> None:
 def test_answers_are_marked_one_by_one_and_those_that_are_missing_are_neither_right_nor_wrong() -> None:
     asked = questions(rounds_of("CD", "CC"), PAYOFFS, seed=1)
     right = {question.id: question.truth for question in asked} | {"actions": ["action_b", "action_a"]}
-    assert share_right([marked(asked, right)]) == 1
+    assert {one["right"] for one in marked(asked, right).values()} == {True}
     wrong = marked(asked, {**right, "lowest": 7})
     assert [name for name, one in wrong.items() if not one["right"]] == ["lowest"]
     assert wrong["lowest"] == {"answer": 7, "truth": -1, "right": False}
     nothing = marked(asked, None)
-    assert share_right([nothing]) is None
-    assert share_right([wrong, nothing], "lowest") == 0
-    assert share_right([wrong, nothing]) == pytest.approx(10 / 11)
+    assert {one["right"] for one in nothing.values()} == {None}

@@ -51,7 +51,7 @@ def test_every_strategy_returns_a_probability_whatever_the_game(name: str, round
         game.check()
     except UsageError:
         return
-    assert 0 <= STRATEGIES[name].probability(rounds, game) <= 1
+    assert 0 <= STRATEGIES[name].rule(rounds, game) <= 1
 
 
 def test_the_generous_one_lets_a_third_of_defections_pass_in_the_usual_game() -> None:

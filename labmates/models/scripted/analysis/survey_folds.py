@@ -29,7 +29,7 @@ def krige(fold, reach, nugget, k=16):
 
 tried = {(reach, nugget): krige(folds["random"], reach, nugget)[1] for reach in (500, 1000) for nugget in (0.2, 0.5)}
 reach, nugget = min(tried, key=lambda s: (tried[s] ** 2).mean())
-plain_random, random = Y, tried[reach, nugget]
+random = tried[reach, nugget]
 plain, block = krige(folds["block"], reach, nugget)
 found = {"random": r2(random), "block": r2(block), "plain": r2(plain)}
 print(f"kriging of residuals with a range of {reach} m and a nugget of {nugget} did best in random folds")

@@ -1,0 +1,1 @@
+"""Do dispositions in games predict outcomes in the lab?"""

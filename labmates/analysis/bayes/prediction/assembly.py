@@ -1,0 +1,388 @@
+"""From profiles and lab runs to the data of one outcome: who is in, on which scales, and what was left out and why."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, Protocol
+
+import numpy as np
+
+from labmates.analysis.bayes.prediction.columns import condition_columns
+from labmates.analysis.bayes.prediction.data import PredictionData, Scale, standardised
+from labmates.analysis.bayes.prediction.sources import OUTCOMES, LeftOut, Level, Observation
+from labmates.analysis.profiles import MOST_FAILED
+from labmates.errors import UsageError
+from labmates.games.base import Array
+
+GAME_ORDER: Final = (
+    "weakest-link",
+    "collective-risk",
+    "o-ring",
+    "common-pool",
+    "common-pool-sanctions",
+    "public-goods",
+)
+"""The games as the paper's tables have them."""
+CONTROLS: Final = ("IFEval", "MMLU-Pro", "log(size)", "thinking")
+LEAST_FREEDOM: Final = 10
+"""With fewer models beyond the number of coefficients per model, it is said that there are few."""
+LEAST_MODELS: Final = 4
+MEAN_JUDGE: Final = "rubric"
+Unit = Literal["condition", "run"]
+
+
+class Benchmarked(Protocol):
+    """What is known of a model beside its play; that of the roster is such."""
+
+    @property
+    def size(self) -> float:
+        """Parameters in billions."""
+
+    @property
+    def thinking(self) -> bool:
+        """Whether it reasons before it answers."""
+
+    @property
+    def mmlu_pro(self) -> float | None:
+        """In percent."""
+
+    @property
+    def ifeval(self) -> float | None:
+        """In percent."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What of the material is to be analysed.
+
+    Attributes
+    ----------
+    judges
+        Whose scores, by outcome; the empty name stands for all outcomes that are not named.
+    games
+        By default all.
+    controls
+        Whether benchmark scores, size and thinking are controlled for.
+    unit
+        What an observation is: a model and condition, with its runs averaged (as in the paper), or a run. By default
+        conditions, or runs where no model has two conditions.
+    """
+
+    judges: Mapping[str, str] = field(default_factory=dict)
+    games: tuple[str, ...] = ()
+    controls: bool = True
+    unit: Unit | None = None
+
+
+class UninformativeError(UsageError):
+    """Lab runs tell nothing of an outcome: it is not scored, or does not vary within any model."""
+
+
+@dataclass(frozen=True)
+class Assembled:
+    """The data of one outcome.
+
+    Attributes
+    ----------
+    judge
+        Whose scores they are.
+    unit
+        What an observation is.
+    runs
+        Scored runs behind the observations.
+    level_scale, control_scale
+        How metrics and controls were put on the scale of standard deviations between models.
+    left_out
+        All that has no part in it.
+    notes
+        What should be known of the data.
+    """
+
+    outcome: str
+    judge: str
+    unit: Unit
+    runs: int
+    data: PredictionData
+    level_scale: Scale
+    control_scale: Scale
+    left_out: tuple[LeftOut, ...]
+    notes: tuple[str, ...]
+
+
+def assemble(
+    outcome: str,
+    levels: Sequence[Level],
+    observations: Sequence[Observation],
+    traits: Mapping[str, Benchmarked],
+    choice: Choice | None = None,
+) -> Assembled:
+    """Bring profiles and lab runs together for one outcome.
+
+    Parameters
+    ----------
+    traits
+        Benchmark scores, size and thinking, by the model's name.
+
+    Raises
+    ------
+    UninformativeError
+        If there is no score, or scores do not vary within any model.
+    UsageError
+        If it is not clear whose scores are meant, or too few models are left.
+    """
+    choice = choice or Choice()
+    notes: list[str] = []
+    judge = choose_judge(outcome, observations, choice.judges, notes)
+    scored, left = _scored(outcome, judge, observations, notes)
+    games = _games(levels, choice.games)
+    by_model: dict[str, dict[str, Level]] = defaultdict(dict)
+    for level in levels:
+        by_model[level.model][level.game] = level
+    kept, out = _models(by_model, games, scored, traits, choice.controls)
+    left += out
+    measured = np.array([[by_model[model][game].value for game in games] for model in kept])
+    errors = np.array([[by_model[model][game].error or 0.0 for game in games] for model in kept])
+    known = np.array([control_values(traits[model]) for model in kept]) if choice.controls else np.empty((len(kept), 0))
+    varying = _varying(measured, games, kept, "all of these models play it alike, so it can predict nothing", notes)
+    controls = CONTROLS if choice.controls else ()
+    telling = _varying(known, controls, kept, "it is the same for all of these models", notes)
+    _enough(len(kept), len(varying), len(telling), left, notes, choice.controls)
+    scaled, level_scale = standardised(measured[:, varying])
+    benchmarks, control_scale = standardised(known[:, telling])
+    mine = [one for one in scored if one[0].model in set(kept)]
+    unit, rows = _rows(mine, choice.unit, notes)
+    columns, matrix = condition_columns([condition for _, condition, _ in rows], notes)
+    place = {model: at for at, model in enumerate(kept)}
+    data = PredictionData(
+        models=tuple(kept),
+        games=tuple(games[at] for at in varying),
+        controls=tuple(controls[at] for at in telling),
+        columns=tuple(columns),
+        levels=scaled,
+        errors=errors[:, varying] / level_scale.spread,
+        benchmarks=benchmarks,
+        model_of=np.array([place[model] for model, _, _ in rows]),
+        conditions=matrix,
+        outcome=np.array([value for _, _, value in rows]),
+    )
+    _varies(outcome, data)
+    return Assembled(outcome, judge, unit, len(mine), data, level_scale, control_scale, tuple(left), tuple(notes))
+
+
+def assemble_all(wanted: Sequence[str], assembled: Callable[[str], Assembled]) -> tuple[list[Assembled], list[LeftOut]]:
+    """Return the data of the outcomes that are wanted, or of all that lab runs tell of, and why of the others not.
+
+    Raises
+    ------
+    UsageError
+        If the data of an outcome that is wanted are not enough, or those of none are.
+    """
+    if wanted:
+        return [assembled(outcome) for outcome in dict.fromkeys(wanted)], []
+    found: list[Assembled] = []
+    left: list[LeftOut] = []
+    for outcome in OUTCOMES:
+        try:
+            found.append(assembled(outcome))
+        except UninformativeError as error:
+            left.append(LeftOut(outcome, 1, str(error)))
+    if not found:
+        raise UsageError("\n".join(one.reason for one in left))
+    return found, left
+
+
+def control_values(known: Benchmarked) -> list[float]:
+    """Return the controls of a model in the order of `CONTROLS`; NaN where a score is missing."""
+    scores = [math.nan if score is None else float(score) for score in (known.ifeval, known.mmlu_pro)]
+    return [*scores, math.log10(known.size), float(known.thinking)]
+
+
+def choose_judge(outcome: str, observations: Iterable[Observation], asked: Mapping[str, str], notes: list[str]) -> str:
+    """Return whose scores of an outcome are meant: never those of several.
+
+    Without one that is asked for, the only judge who scored it, or the only one who scored every outcome.
+
+    Raises
+    ------
+    UsageError
+        If nobody scored it, the judge that is asked for did not, or several did.
+    """
+    counts: Counter[str] = Counter()
+    outcomes: dict[str, set[str]] = defaultdict(set)
+    for one in observations:
+        for (judge, metric), value in one.scores.items():
+            if value is not None:
+                outcomes[judge].add(metric)
+                counts[judge] += metric == outcome
+    able = {judge: count for judge, count in counts.items() if count}
+    said = ", ".join(f"{judge} ({count} runs)" for judge, count in sorted(able.items()))
+    if not able:
+        raise UninformativeError(f"no lab run has a score of {outcome}; add some with labmates judge")
+    wanted = asked.get(outcome, asked.get("", ""))
+    if wanted:
+        if wanted not in able:
+            raise UsageError(f"the judge '{wanted}' has not scored {outcome}; these have: {said}")
+        return wanted
+    judges = [judge for judge in able if judge != MEAN_JUDGE]
+    if len(judges) > 1:
+        judges = [judge for judge in judges if outcomes[judge].issuperset(OUTCOMES)]
+    if len(judges) != 1:
+        raise UsageError(
+            f"several judges scored {outcome}: {said}. Their scores are not to be mixed: choose one with --judge NAME, "
+            f"or for this outcome alone with --judge {outcome}=NAME"
+        )
+    if len(able) > 1:
+        notes.append(
+            f"{outcome} is that of {judges[0]}; scored by: {said}. Another is chosen by --judge {outcome}=NAME."
+        )
+    return judges[0]
+
+
+Scored = tuple[Observation, float]
+
+
+def _scored(
+    outcome: str, judge: str, observations: Sequence[Observation], notes: list[str]
+) -> tuple[list[Scored], list[LeftOut]]:
+    found, unscored, versions = [], Counter[str](), Counter[str]()
+    for one in observations:
+        value = one.scores.get((judge, outcome))
+        if value is None:
+            unscored[one.model] += 1
+        else:
+            found.append((one, value))
+            versions[one.versions.get(judge, "")] += 1
+    if len(versions) > 1:
+        said = ", ".join(f"{version or '?'} ({count} runs)" for version, count in sorted(versions.items()))
+        notes.append(f"{outcome} was scored by several versions of {judge}: {said}.")
+    left = [
+        LeftOut("runs", count, f"{outcome} unscored by {judge}: runs of {model}") for model, count in unscored.items()
+    ]
+    return found, left
+
+
+def _games(levels: Iterable[Level], asked: Sequence[str]) -> list[str]:
+    there = dict.fromkeys(level.game for level in levels)
+    if not there:
+        raise UsageError("there are no profiles: no simulation of a game by one model; take some with labmates profile")
+    if missing := [game for game in asked if game not in there]:
+        raise UsageError(f"no model has simulations of {', '.join(missing)}; there are: {', '.join(there)}")
+    known = [game for game in GAME_ORDER if game in there]
+    return [game for game in [*known, *(game for game in there if game not in known)] if not asked or game in asked]
+
+
+def _models(
+    by_model: Mapping[str, Mapping[str, Level]],
+    games: Sequence[str],
+    scored: Sequence[Scored],
+    traits: Mapping[str, Benchmarked],
+    controls: bool,
+) -> tuple[list[str], list[LeftOut]]:
+    runs = Counter(one.model for one, _ in scored)
+    kept, left = [], []
+    for model in dict.fromkeys([*by_model, *runs]):
+        reason = _why_not(by_model.get(model, {}), games, runs[model], traits.get(model), controls)
+        if reason:
+            left.append(LeftOut(model, 1, reason))
+        else:
+            kept.append(model)
+    return kept, left
+
+
+def _why_not(
+    mine: Mapping[str, Level],
+    games: Sequence[str],
+    runs: int,
+    known: Benchmarked | None,
+    controls: bool,
+) -> str:
+    if not mine:
+        return f"it has {runs} scored lab runs, but no profile"
+    if not runs:
+        return "it has a profile, but no scored lab runs"
+    if missing := [game for game in games if game not in mine]:
+        return f"no simulations of {', '.join(missing)}"
+    if single := [game for game in games if mine[game].error is None]:
+        return f"a single simulation of {', '.join(single)}, so that its error is not known"
+    failed = sum(level.failed for level in mine.values()) / len(mine)
+    if failed > MOST_FAILED:
+        return f"{failed:.0%} of its decisions failed, more than {MOST_FAILED:.0%}"
+    if not controls:
+        return ""
+    if known is None:
+        return "its size and benchmark scores are not known (--roster adds them, --no-benchmarks does without)"
+    unknown = [name for name, value in zip(CONTROLS, control_values(known), strict=True) if math.isnan(value)]
+    return f"missing benchmark scores: {', '.join(unknown)}" if unknown else ""
+
+
+def _varying(values: Array, names: Sequence[str], kept: Sequence[str], why: str, notes: list[str]) -> list[int]:
+    if not kept:
+        return []
+    spread = values.std(axis=0)
+    found = [at for at in range(len(names)) if spread[at] > 1e-9 * max(1.0, float(np.abs(values[:, at]).max()))]
+    notes += [f"{name} is left out of the predictors: {why}." for at, name in enumerate(names) if at not in found]
+    return found
+
+
+def _enough(
+    models: int, games: int, controls: int, left: Sequence[LeftOut], notes: list[str], benchmarks: bool
+) -> None:
+    coefficients = 1 + games + controls
+    freedom = models - coefficients
+    advice = "fewer games (--game)" + (" or no benchmark scores (--no-benchmarks)" if benchmarks and controls else "")
+    reasons = "".join(f"\n  {one.what}: {one.reason}" for one in left if one.what not in ("runs", "simulations"))
+    if models < LEAST_MODELS:
+        said = "1 model has" if models == 1 else f"{models} models have"
+        raise UsageError(
+            f"{said} both a profile and scored lab runs; {LEAST_MODELS} are needed at the very least{_list(reasons)}"
+        )
+    if not games:
+        raise UsageError("no game tells these models apart, so none can predict anything")
+    if freedom < 1:
+        raise UsageError(
+            f"{models} models are too few for {coefficients} coefficients per model (intercept, {games} games, "
+            f"{controls} controls): take {advice}, or more models{_list(reasons)}"
+        )
+    if freedom < LEAST_FREEDOM:
+        notes.append(
+            f"Only {models} models for {coefficients} coefficients per model: {freedom} "
+            f"degree{'s' if freedom > 1 else ''} of freedom. Priors "
+            f"weigh as much as data here; take more models, or {advice}."
+        )
+
+
+def _list(reasons: str) -> str:
+    return f". Left out:{reasons}" if reasons else ""
+
+
+Row = tuple[str, Mapping[str, Any], float]
+
+
+def _rows(scored: Sequence[Scored], unit: Unit | None, notes: list[str]) -> tuple[Unit, list[Row]]:
+    cells: dict[tuple[str, str], list[Scored]] = defaultdict(list)
+    for one in scored:
+        cells[one[0].model, json.dumps(dict(one[0].condition), sort_keys=True, default=str)].append(one)
+    single = len(cells) == len({one.model for one, _ in scored})
+    if unit == "condition" and single:
+        raise UsageError("no model has lab runs of two conditions, so that conditions say nothing of noise: --unit run")
+    chosen: Unit = unit or ("run" if single else "condition")
+    if single:
+        notes.append("Each model has one condition, so its runs are the observations.")
+    if chosen == "run":
+        return chosen, [(one.model, one.condition, value) for one, value in scored]
+    return chosen, [
+        (model, mine[0][0].condition, sum(value for _, value in mine) / len(mine)) for (model, _), mine in cells.items()
+    ]
+
+
+def _varies(outcome: str, data: PredictionData) -> None:
+    spread = float(np.sqrt(np.mean([data.outcome[data.model_of == at].var() for at in range(len(data.models))])))
+    if spread < 1e-9:
+        raise UninformativeError(
+            f"{outcome} does not vary within any model: there is no noise to measure effects by. More runs per model "
+            "with other seeds or conditions are needed"
+        )

@@ -1,0 +1,175 @@
+"""What stands beside the fits of the prediction of an outcome: tests over models, and a verdict in plain words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from labmates.analysis.bayes.evidence import (
+    PermutationTest,
+    freedman_lane,
+    leave_one_out_r2,
+    leverage,
+    variance_inflation,
+)
+from labmates.analysis.bayes.posterior import Posterior
+from labmates.analysis.bayes.prediction.data import PredictionData, summarise
+from labmates.analysis.bayes.prediction.density import Form
+from labmates.analysis.bayes.prediction.dispositions import correlations
+from labmates.analysis.bayes.prediction.fit import PredictionFit
+from labmates.games.base import Array
+
+RELIABLE = 0.8
+"""A game of which a smaller share of the variance between models is real is said to be measured badly."""
+INFLATED = 5.0
+LEANING = 0.5
+"""A model that is so much of its own fitted value is said to carry the result."""
+LEVEL = 0.05
+TOGETHER = 0.9
+"""At correlations of .95 the form `robust`, whose dispositions are independent a priori, covers too seldom; at .8 it
+holds its level."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What models say without assumptions of how they spread.
+
+    Attributes
+    ----------
+    permutation
+        Of all games together, beyond the controls.
+    r2, r2_without
+        How well a model that was left out is predicted with the games and without them; None if models are too few.
+    inflation
+        Variance inflation of each game and control.
+    leverage
+        Of each model.
+    reliability
+        Of each game: the share of the variance between models' metrics that is not error of measurement.
+    freedom
+        Models beyond the coefficients per model.
+    """
+
+    permutation: PermutationTest
+    r2: float | None
+    r2_without: float | None
+    inflation: Mapping[str, float]
+    leverage: Mapping[str, float]
+    reliability: Mapping[str, float]
+    freedom: int
+
+
+def evidence(data: PredictionData, *, seed: int = 0) -> Evidence:
+    """Return what the models say of one outcome, on their means adjusted for what differs between observations."""
+    means = adjusted_means(data)
+    whole = np.column_stack([data.levels, data.benchmarks])
+    names = (*data.games, *data.controls)
+    freedom = len(data.models) - 1 - whole.shape[1]
+    reliable = 1 - (data.errors**2).mean(axis=0) / np.maximum(data.levels.var(axis=0), 1e-12)
+    return Evidence(
+        permutation=freedman_lane(means, data.levels, data.benchmarks, seed=seed),
+        r2=_r2(means, whole),
+        r2_without=_r2(means, data.benchmarks),
+        inflation=dict(zip(names, map(float, variance_inflation(whole)), strict=True)),
+        leverage=dict(zip(data.models, map(float, leverage(whole)), strict=True)),
+        reliability=dict(zip(data.games, map(float, np.clip(reliable, 0, 1)), strict=True)),
+        freedom=freedom,
+    )
+
+
+def adjusted_means(data: PredictionData) -> Array:
+    """Return each model's mean outcome, freed of what its conditions explain within models, shape (m,)."""
+    summary = summarise(data)
+    across, along = summary.triangle[:, :-1], summary.triangle[:, -1]
+    columns = np.linalg.lstsq(across, along, rcond=None)[0]
+    return np.asarray(summary.outcome_means - (summary.condition_means - data.conditions.mean(axis=0)) @ columns)
+
+
+def _r2(outcome: Array, predictors: Array) -> float | None:
+    try:
+        return leave_one_out_r2(outcome, predictors)
+    except ValueError:
+        return None
+
+
+def credible_games(posterior: Posterior, games: Sequence[str]) -> list[str]:
+    """Return the games whose 95 % interval leaves 0 out, with their effects."""
+    found = [posterior.summaries[game] for game in games]
+    return [f"{one.name} {one.mean:+.3f} [{one.low:+.3f}, {one.high:+.3f}]" for one in found if one.credible]
+
+
+def verdict(outcome: str, fits: Mapping[Form, PredictionFit], found: Evidence) -> list[str]:
+    """Return what to make of it, in sentences, the most important first."""
+    data = next(iter(fits.values())).data
+    beyond = f" beyond {', '.join(data.controls)}" if data.controls else ""
+    said = [_whether(outcome, beyond, found)]
+    trusted: Form | None = next((form for form in ("correlated", "robust") if form in fits), None)
+    if trusted is not None:
+        posterior = fits[trusted].posterior
+        names = credible_games(posterior, data.games)
+        said.append(
+            f"In the form {trusted}, credible: {'; '.join(names)}."
+            if names
+            else f"In the form {trusted}, no game has a credible effect by itself."
+        )
+        if "paper" in fits:
+            alone = [
+                game
+                for game in data.games
+                if fits["paper"].posterior.summaries[game].credible and not posterior.summaries[game].credible
+            ]
+            if alone:
+                said.append(
+                    f"In the paper's form alone, credible: {', '.join(alone)}. It takes a model's runs for independent "
+                    "witnesses; do not rely on these."
+                )
+    elif "paper" in fits:
+        said.append("The paper's form calls chance findings credible once models differ in other ways (--spec robust).")
+    if trusted == "robust":
+        said += _together(data)
+    return [*said, *_cautions(found)]
+
+
+def _together(data: PredictionData) -> list[str]:
+    found = correlations(data.levels, data.errors)
+    pairs = [
+        f"{one} and {other} ({found[row, column]:+.2f})"
+        for row, one in enumerate(data.games)
+        for column, other in enumerate(data.games[:row])
+        if abs(found[row, column]) > TOGETHER
+    ]
+    if not pairs:
+        return []
+    return [
+        f"Dispositions go together: {', '.join(pairs)}. The form robust takes them for independent, and its intervals "
+        "of such games are too narrow; fit the form correlated (--spec correlated)."
+    ]
+
+
+def _whether(outcome: str, beyond: str, found: Evidence) -> str:
+    test = found.permutation
+    chance = f"(permuting models: F = {test.statistic:.2f}, p = {test.p:.4f}, {test.units} models)"
+    better = found.r2 is not None and found.r2_without is not None and found.r2 > max(found.r2_without, 0.0)
+    gain = ""
+    if found.r2 is not None and found.r2_without is not None:
+        verb = "better" if found.r2 > found.r2_without else "worse"
+        change = f"R² {found.r2_without:.2f} → {found.r2:.2f}"
+        gain = f" A model that was left out is predicted {verb} with the games ({change})."
+    if test.p >= LEVEL:
+        return f"These data can't tell whether the games predict {outcome}{beyond} {chance}.{gain}"
+    if better:
+        return f"The games predict {outcome}{beyond} {chance}.{gain}"
+    return f"The games have to do with {outcome}{beyond} {chance}, but do not serve to predict a new model.{gain}"
+
+
+def _cautions(found: Evidence) -> list[str]:
+    said = []
+    if leaning := [f"{model} ({value:.2f})" for model, value in found.leverage.items() if value > LEANING]:
+        said.append(f"Leverage above {LEANING}, so that the result leans on them: {', '.join(leaning)}.")
+    if inflated := [f"{name} ({value:.1f})" for name, value in found.inflation.items() if value > INFLATED]:
+        said.append(f"Hard to tell apart from the other predictors (variance inflation): {', '.join(inflated)}.")
+    if noisy := [f"{game} ({value:.2f})" for game, value in found.reliability.items() if value < RELIABLE]:
+        said.append(f"Measured with much error (reliability), more simulations would help: {', '.join(noisy)}.")
+    return said

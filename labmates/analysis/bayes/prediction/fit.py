@@ -1,0 +1,219 @@
+"""Fitting the model that predicts lab outcomes from game dispositions, by importance sampling or by NUTS.
+
+See `labmates.analysis.bayes.prediction.density` for the model.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from labmates.analysis.bayes.importance import DRAWS, Target, sample
+from labmates.analysis.bayes.posterior import Posterior, from_sample
+from labmates.analysis.bayes.prediction.data import PredictionData
+from labmates.analysis.bayes.prediction.density import Collapsed, Form
+from labmates.analysis.bayes.threads import one_thread
+from labmates.games.base import Array
+
+INTERCEPT, NOISE, BETWEEN = "intercept", "tau", "omega"
+COMPETING = 10.0
+"""Modes whose densities differ by fewer nats than this may both hold mass that matters."""
+FAR = 5.0
+"""Size of the effects at the mode that is no solution: two of them cancel out, and errors of games pass for differences
+between models."""
+STARTS = 4
+_LEAST_NOISE = 1e-6
+_FARTHEST = 1e3
+"""No effect or standard deviation is looked for beyond; the priors have scales of 0.5 to 2."""
+_APART = 6.0
+"""Modes are two where an effect differs by so many of its standard errors."""
+
+
+@dataclass(frozen=True)
+class Mode:
+    """A local maximum: where, and how many nats below the highest one."""
+
+    effects: tuple[float, ...]
+    below: float
+
+
+@dataclass(frozen=True)
+class PredictionFit:
+    """A fitted model of one outcome.
+
+    Attributes
+    ----------
+    posterior
+        Of the intercept, the effects of games, controls and columns by their names, ``tau``, ``omega`` (but in the form
+        `paper`), and of the population of dispositions, ``mu: GAME`` and ``sigma: GAME``.
+    correlation
+        Of dispositions, shape (g, g); None where they are independent.
+    modes
+        All that were found, the highest first.
+    warnings
+        What is doubtful about the fit, and what to do.
+    """
+
+    form: Form
+    data: PredictionData
+    posterior: Posterior
+    correlation: Array | None
+    modes: tuple[Mode, ...]
+    warnings: tuple[str, ...]
+
+
+def fit_prediction(
+    data: PredictionData, form: Form = "robust", *, draws: int = DRAWS, seed: int = 0, starts: int = STARTS
+) -> PredictionFit:
+    """Fit one form of the model to one outcome.
+
+    Parameters
+    ----------
+    form
+        ``paper`` as published, ``robust`` with a random intercept per model, ``correlated`` also with correlated
+        dispositions.
+    draws
+        Independent draws from the posterior.
+    starts
+        From how many points to look for modes, see `find_modes`; 1 is enough where it is known that there is one.
+    """
+    with one_thread():
+        model = Collapsed(data, form)
+        scale = reach(model)
+        found = find_modes(model, scale, starts)
+        target = Target(model.log_density, found[0][0], scale, model.nonnegative)
+        drawn = sample(target, draws=draws, seed=seed)
+        linear = model.coefficients(drawn.points, np.random.default_rng([seed, 1]))
+    posterior = from_sample(names(model), arranged(model, drawn.points, linear), drawn)
+    g = model.games
+    modes = tuple(Mode(tuple(map(float, point[:g])), found[0][1] - height) for point, height in found)
+    warnings = (*posterior.diagnostics.warnings, *_competing(modes, data))
+    return PredictionFit(form, data, posterior, model.correlation, modes, warnings)
+
+
+def names(model: Collapsed) -> tuple[str, ...]:
+    """Return the names of all parameters, in the order of `arranged`."""
+    data = model.data
+    hyper = (NOISE,) if model.form == "paper" else (NOISE, BETWEEN)
+    population = (*(f"mu: {game}" for game in data.games), *(f"sigma: {game}" for game in data.games))
+    return (INTERCEPT, *data.games, *data.controls, *data.columns, *hyper, *population)
+
+
+def arranged(model: Collapsed, points: Array, linear: Array) -> Array:
+    """Return parameters in the order of `names`, out of points of the density and what was integrated out there."""
+    hyper = model.parts(points)
+    g, q = model.games, len(model.data.columns)
+    mu, intercept, columns, controls = np.split(linear, [g, g + 1, g + 1 + q], axis=1)
+    noise = [hyper.noise] if model.form == "paper" else [hyper.noise, hyper.between]
+    return np.column_stack([intercept, hyper.effect, controls, columns, *noise, mu, hyper.spread])
+
+
+def find_modes(model: Collapsed, scale: Array, starts: int = STARTS) -> list[tuple[Array, float]]:
+    """Return the distinct modes that several starts lead to, with their log densities, the highest first.
+
+    Notes
+    -----
+    The form `paper` has a second mode, hundreds of nats lower, in which two effects of about 5 and opposite sign cancel
+    out. Chains that start near it stay there and agree with each other. So one starts at least squares, at no effects,
+    and on purpose near that mode, and the density says which is right.
+    """
+    found: list[tuple[Array, float]] = []
+    for start in _starts(model)[:starts]:
+        point, height = _climb(model, start, scale)
+        g = model.games
+        known = (np.abs(point[:g] - other[:g]) < _APART * scale[:g] for other, _ in found)
+        place = next((at for at, same in enumerate(known) if same.all()), None)
+        if place is None:
+            found.append((point, height))
+        elif height > found[place][1]:
+            found[place] = (point, height)
+    return sorted(found, key=lambda one: -one[1])
+
+
+def reach(model: Collapsed) -> Array:
+    """Return about how far the posterior reaches in each coordinate of the density."""
+    m, g = len(model.data.models), model.games
+    effects, left, noise = _least_squares(model)
+    spread = np.full(g, 1 / np.sqrt(2 * m))
+    error = np.full(g, max(left, noise / 10) / np.sqrt(max(m - len(effects) - 1, 1)))
+    freedom = max(model.summary.observations - m, 1)
+    tail = [] if model.form == "paper" else [max(left, 0.1 * noise) / np.sqrt(m) + 1e-4]
+    return np.concatenate([np.clip(error, 1e-4, 1.0), spread, [1 / np.sqrt(2 * freedom)], tail])
+
+
+def _least_squares(model: Collapsed) -> tuple[Array, float, float]:
+    """Return effects of games on adjusted means, the standard deviation that they leave between models, and τ."""
+    data, summary = model.data, model.summary
+    across, along = summary.triangle[:, :-1], summary.triangle[:, -1]
+    columns = np.linalg.lstsq(across, along, rcond=None)[0]
+    freedom = max(summary.observations - len(data.models), 1)
+    noise = float(np.sqrt(max(((along - across @ columns) ** 2).sum() / freedom, 1e-8)))
+    means = summary.outcome_means - summary.condition_means @ columns
+    design = np.column_stack([np.ones(len(means)), data.levels, data.benchmarks])
+    # A little ridge: there may be hardly more models than predictors.
+    penalty = np.diag([0.0] + [1e-3] * (design.shape[1] - 1))
+    found = np.linalg.solve(design.T @ design + penalty, design.T @ means)
+    left = float(np.std(means - design @ found))
+    return np.asarray(found[1 : 1 + model.games]), left, noise
+
+
+def _starts(model: Collapsed) -> list[Array]:
+    g = model.games
+    effects, left, noise = _least_squares(model)
+    spread = np.maximum(model.data.levels.std(axis=0), 0.1)
+    tail = [] if model.form == "paper" else [max(left, 0.2 * noise)]
+    usual = [effects, np.zeros(g)]
+    if g > 1:
+        together = np.abs(np.corrcoef(model.data.levels.T)) - np.eye(g)
+        first, second = np.unravel_index(int(together.argmax()), together.shape)
+        far = effects.copy()
+        far[first], far[second] = FAR, -FAR
+        usual += [far, effects * 2 - far]
+    return [np.concatenate([one, spread, [np.log(noise)], tail]) for one in usual]
+
+
+def search_box(model: Collapsed) -> tuple[Array, Array]:
+    """Return the least and the largest of each coordinate of the density between which modes are looked for.
+
+    A step along a line may be long. Beyond this box the priors leave nothing, and numbers overflow.
+    """
+    most = np.full(model.size, _FARTHEST)
+    most[2 * model.games] = np.log(_FARTHEST)
+    least = -most
+    least[2 * model.games] = np.log(_LEAST_NOISE)
+    return least, most
+
+
+def _climb(model: Collapsed, start: Array, scale: Array) -> tuple[Array, float]:
+    from scipy.optimize import minimize
+
+    d = len(start)
+    steps = np.vstack([np.zeros(d), np.eye(d), -np.eye(d)]) * 1e-2
+
+    def falling(unit: Array) -> tuple[float, Array]:
+        points = (unit + steps) * scale
+        values = -model.log_density(np.where(model.nonnegative, np.abs(points), points))
+        return float(values[0]), (values[1 : d + 1] - values[d + 1 :]) / (2 * steps[1, 0])
+
+    least, most = search_box(model)
+    bounds = list(zip(least / scale, most / scale, strict=True))
+    options = {"maxiter": 300, "ftol": 1e-10}
+    done = minimize(falling, start / scale, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    point = done.x * scale
+    return np.where(model.nonnegative, np.abs(point), point), -float(done.fun)
+
+
+def _competing(modes: tuple[Mode, ...], data: PredictionData) -> list[str]:
+    near = [mode for mode in modes[1:] if mode.below < COMPETING]
+    if not near:
+        return []
+    effects = "; ".join(
+        ", ".join(f"{game} {effect:+.2f}" for game, effect in zip(data.games, mode.effects, strict=True))
+        for mode in (modes[0], *near)
+    )
+    return [
+        f"{len(near) + 1} modes compete, the second only {near[0].below:.1f} nats below the first, and draws come from "
+        f"around the highest alone ({effects}). These data do not tell which solution is right: use the form robust, "
+        "more models, or fewer games."
+    ]

@@ -1,0 +1,184 @@
+"""Tables of the prediction of lab outcomes, in the layout of the cooperative-profiles paper's Tables 2 and 7."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from labmates.analysis.bayes.posterior import Posterior
+from labmates.analysis.bayes.prediction.assembly import Assembled
+from labmates.analysis.bayes.prediction.density import Form
+from labmates.analysis.bayes.prediction.evidence import Evidence
+from labmates.analysis.bayes.prediction.fit import BETWEEN, INTERCEPT, NOISE, PredictionFit
+from labmates.analysis.tables import Column, Table
+
+LABELS: Final[Mapping[str, str]] = {
+    INTERCEPT: "Intercept (α)",
+    "weakest-link": "Weakest-Link",
+    "collective-risk": "Coll. Risk",
+    "o-ring": "O-Ring",
+    "common-pool": "CPR",
+    "common-pool-sanctions": "CPR+Sanction",
+    "public-goods": "Public Goods",
+    "thinking": "Thinking",
+    "theory of mind": "Theory of mind",
+    NOISE: "τ (residual SD)",
+    BETWEEN: "ω (between models)",
+}
+TITLES: Final[Mapping[Form, str]] = {
+    "paper": "Prediction of lab outcomes, the paper's form",
+    "robust": "Prediction of lab outcomes, robust: with a random intercept per model",
+    "correlated": "Prediction of lab outcomes, robust and with correlated dispositions",
+}
+
+
+@dataclass(frozen=True)
+class OutcomeResult:
+    """All that was found of one outcome."""
+
+    assembled: Assembled
+    fits: Mapping[Form, PredictionFit]
+    checks: Mapping[Form, Posterior]
+    evidence: Evidence
+    verdict: tuple[str, ...]
+
+    @property
+    def warnings(self) -> list[str]:
+        """What is doubtful about the fits, with the form that it is said of."""
+        ours = [f"{form}: {text}" for form, fit in self.fits.items() for text in fit.warnings]
+        theirs = [f"{form}, NUTS: {text}" for form, fit in self.checks.items() for text in fit.diagnostics.warnings]
+        return ours + theirs
+
+    def json(self) -> dict[str, Any]:
+        """Return it as JSON data."""
+        data, one = self.assembled.data, self.assembled
+        return {
+            "outcome": one.outcome,
+            "judge": one.judge,
+            "unit": one.unit,
+            "observations": len(data.outcome),
+            "runs": one.runs,
+            "models": list(data.models),
+            "games": list(data.games),
+            "controls": list(data.controls),
+            "columns": list(data.columns),
+            "fits": {
+                form: {
+                    **fit.posterior.json(),
+                    "modes": [asdict(mode) for mode in fit.modes],
+                    "warnings": list(fit.warnings),
+                    "correlation": None if fit.correlation is None else fit.correlation.tolist(),
+                }
+                for form, fit in self.fits.items()
+            },
+            "nuts": {form: posterior.json() for form, posterior in self.checks.items()},
+            "evidence": asdict(self.evidence),
+            "verdict": list(self.verdict),
+            "left_out": [asdict(left) for left in one.left_out],
+            "notes": list(one.notes),
+        }
+
+
+def effects_table(form: Form, results: Sequence[OutcomeResult]) -> Table:
+    """Return all coefficients of one form, a row for each predictor and two columns for each outcome."""
+    columns = [Column("category", "Category", once=True), Column("predictor", "Predictor")]
+    for result in results:
+        outcome = result.assembled.outcome
+        group = outcome.capitalize()
+        columns.append(Column(outcome, "β", form="+.3f", group=group, marked=f"{outcome}_credible"))
+        columns.append(Column(outcome, "95 % CI", form="+.3f", group=group, shows="interval"))
+    rows = [
+        {"category": category, "predictor": LABELS.get(name, name), **_values(form, name, results)}
+        for category, names in _categories(form, results)
+        for name in names
+    ]
+    notes = [
+        f"{result.assembled.outcome.capitalize()}: {len(result.assembled.data.outcome):,} observations of "
+        f"{len(result.assembled.data.models)} models, scored by {result.assembled.judge}; {_drawn(result, form)}."
+        for result in results
+    ]
+    said = "Games are latent dispositions; games and controls are on the scale of standard deviations between models."
+    return Table(
+        f"prediction-{form}", TITLES[form], columns, rows, [f"{said} † the 95 % interval leaves 0 out.", *notes]
+    )
+
+
+def _categories(form: Form, results: Sequence[OutcomeResult]) -> Iterable[tuple[str, list[str]]]:
+    data = [result.assembled.data for result in results]
+
+    def all_of(parts: Iterable[tuple[str, ...]]) -> list[str]:
+        return list(dict.fromkeys(name for part in parts for name in part))
+
+    yield "", [INTERCEPT]
+    yield "Game", all_of(one.games for one in data)
+    yield "Benchmark", all_of(one.controls for one in data)
+    yield "Condition", all_of(one.columns for one in data)
+    yield "Variance", [NOISE] if form == "paper" else [NOISE, BETWEEN]
+
+
+def _values(form: Form, name: str, results: Sequence[OutcomeResult]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for result in results:
+        outcome = result.assembled.outcome
+        one = result.fits[form].posterior.summaries.get(name)
+        if one is not None:
+            found |= {
+                outcome: one.mean,
+                f"{outcome}_low": one.low,
+                f"{outcome}_high": one.high,
+                f"{outcome}_sd": one.sd,
+                f"{outcome}_positive": one.positive,
+                f"{outcome}_credible": one.credible and name not in (NOISE, BETWEEN),
+            }
+        else:
+            found[outcome] = None
+    return found
+
+
+def _drawn(result: OutcomeResult, form: Form) -> str:
+    one = result.fits[form].posterior.diagnostics
+    return f"k-hat {one.k_hat:.2f}, {one.effective:,.0f} effective draws"
+
+
+def checks_table(results: Sequence[OutcomeResult]) -> Table:
+    """Return what the models say without assumptions, a row for each outcome."""
+    rows = [
+        {
+            "outcome": result.assembled.outcome,
+            "judge": result.assembled.judge,
+            "models": len(result.assembled.data.models),
+            "observations": len(result.assembled.data.outcome),
+            "freedom": result.evidence.freedom,
+            "f": result.evidence.permutation.statistic,
+            "p": result.evidence.permutation.p,
+            "r2_without": result.evidence.r2_without,
+            "r2": result.evidence.r2,
+        }
+        for result in results
+    ]
+    columns = [
+        *map(Column, ("outcome", "judge", "models", "observations")),
+        Column("freedom", "degrees of freedom"),
+        Column("f", "F", form=".2f"),
+        Column("p", "p (permutation)", form=".4f"),
+        Column("r2_without", "R² without games", form=".2f"),
+        Column("r2", "R² with games", form=".2f"),
+    ]
+    note = "F of all games given the controls, p by permuting models (Freedman-Lane); R² of models left out in turn."
+    return Table("prediction-checks", "Tests over models", columns, rows, [note])
+
+
+def predictors_table(results: Sequence[OutcomeResult]) -> Table:
+    """Return how far each predictor can be told apart, of the first outcome's models."""
+    found = results[0].evidence
+    rows = [
+        {"predictor": LABELS.get(name, name), "inflation": value, "reliability": found.reliability.get(name)}
+        for name, value in found.inflation.items()
+    ]
+    columns = [
+        Column("predictor"),
+        Column("inflation", "variance inflation", form=".1f"),
+        Column("reliability", form=".2f"),
+    ]
+    return Table("prediction-predictors", "Predictors", columns, rows)

@@ -1,0 +1,1 @@
+"""What drives how near play is to the optimum?"""

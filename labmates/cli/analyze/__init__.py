@@ -1,0 +1,1 @@
+"""``labmates analyze``: one file per table or two, each thin."""

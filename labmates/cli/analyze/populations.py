@@ -1,0 +1,110 @@
+"""``labmates analyze selfplay|evolution``: how populations of strategies fare."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from labmates.cli.common import json_option, store_option
+from labmates.cli.console import clean, out, print_json
+from labmates.cli.figures import draw, plot_option
+from labmates.cli.tables import out_option, write_files
+from labmates.errors import UsageError
+
+if TYPE_CHECKING:
+    from labmates.records.run import RunRecord
+    from labmates.records.store import Store
+
+
+@click.command("selfplay", epilog="Example: labmates analyze selfplay --plot welfare.png")
+@click.argument("run_ids", nargs=-1, metavar="[RUN]...")
+@plot_option()
+@json_option("per run")
+@out_option
+@store_option
+def selfplay(
+    run_ids: tuple[str, ...], plot: Path | None, as_json: bool, files: tuple[Path, ...], store: str | None
+) -> int:
+    """Show how groups fare by their share of selfish players; by default in all runs of self-play of the store."""
+    from labmates.analysis.population_figures import selfplay_figure
+    from labmates.analysis.populations import curves_of, mixed, mixtures_table
+    from labmates.records.store import Store
+    from labmates.workflows.selfplay.condition import SelfplayCondition
+
+    with Store(store, must_exist=True) as database:
+        runs = _completed(database, run_ids, "selfplay")
+        found = [mixed(database, run) for run in runs]
+    write_files([mixtures_table(found)], files)
+    for run, one in zip(runs, found, strict=True):
+        if as_json:
+            points = [dict(zip(("selfish", "welfare", "low", "high"), point, strict=True)) for point in one.points]
+            told = {"run": run.id, "game": one.game, "model": one.model, "group_size": one.group_size}
+            print_json({**told, "mixtures": points})
+            continue
+        title = clean(f"\n{one.game}, {one.model}, groups of {one.group_size} (run {run.id})")
+        out().print(title, style="bold", markup=False)
+        for share, welfare, low, high in one.points[:: max(1, len(one.points) // 16)]:
+            out().print(f"  {100 * share:5.1f} % selfish: {welfare:.3f} [{low:.3f}, {high:.3f}]", markup=False)
+    if plot is not None:
+        games = sorted({(one.game, str(run.condition["rules"])) for run, one in zip(runs, found, strict=True)})
+        if len(games) > 1:
+            raise UsageError("a figure shows one game; name the runs that are to be drawn")
+        condition = SelfplayCondition.model_validate(runs[0].condition)
+        draw(selfplay_figure(curves_of(found), condition.make_game().bounds(), f"Self-play in {games[0][0]}"), plot)
+    return 0
+
+
+@click.command("evolution", epilog="Example: labmates analyze evolution --plot evolution.png")
+@click.argument("run_ids", nargs=-1, metavar="[RUN]...")
+@plot_option("the first of the runs")
+@json_option("per condition")
+@out_option
+@store_option
+def evolution(
+    run_ids: tuple[str, ...], plot: Path | None, as_json: bool, files: tuple[Path, ...], store: str | None
+) -> int:
+    """Show which genes win, by condition; by default in all evolutions of the store."""
+    from labmates.analysis.population_figures import evolution_figure
+    from labmates.analysis.populations import evolved, gene_shares, winners_table
+    from labmates.records.store import Store
+
+    with Store(store, must_exist=True) as database:
+        runs = _completed(database, run_ids, "evolution")
+        found = evolved(database, runs)
+        shares = gene_shares(database, runs[0]) if plot is not None else []
+    write_files([winners_table(found)], files)
+    for one in found:
+        if as_json:
+            told = {"generations": one.generations, "welfare_efficiency": one.efficiency}
+            told |= {"threshold_reached": one.reached, "cooperation": one.cooperation}
+            print_json({"condition": dict(one.condition), "runs": one.runs, **told, "winners": dict(one.winners)})
+            continue
+        condition = one.condition
+        where = f"{condition['game']}, groups of {condition['group_size']}, {condition['protocol']}"
+        out().print(clean(f"\n{where}: {one.runs} runs"), style="bold", markup=False)
+        for gene, wins in one.winners:
+            out().print(clean(f"  {wins:4d} won by {gene}"), markup=False)
+        out().print(
+            f"  threshold reached in {one.reached}; {one.generations:.0f} generations, welfare efficiency "
+            f"{100 * one.efficiency:.0f} %, cooperation {100 * one.cooperation:.0f} % on average",
+            markup=False,
+        )
+    if plot is not None:
+        draw(evolution_figure(shares, f"Evolution in {runs[0].condition['game']} (run {runs[0].id})"), plot)
+    return 0
+
+
+def _completed(store: Store, run_ids: tuple[str, ...], kind: str) -> list[RunRecord]:
+    """Return the completed runs of a kind: the named ones, or all."""
+    from labmates.studies.select import select_runs
+
+    found = select_runs(store, run_ids, study=None, kind=kind, task=None)
+    other = next((run for run in found if run.kind != kind), None)
+    if other is not None:
+        raise UsageError(f"the run '{other.id}' is of the kind {other.kind}, not {kind}")
+    ended = [run for run in found if run.status == "completed"]
+    if not ended:
+        raise UsageError(f"the store has no completed run of the kind {kind}; make some with: labmates run {kind}")
+    return ended

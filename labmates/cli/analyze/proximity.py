@@ -1,0 +1,156 @@
+"""``labmates analyze proximity``: what drives how near play is to the optimum."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
+
+from labmates.cli.common import json_option, store_option
+from labmates.cli.console import clean, out, print_json
+from labmates.cli.figures import draw, plot_option
+from labmates.cli.tables import out_option, print_tables, write_files
+from labmates.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from labmates.analysis.bayes.proximity.observations import Observations
+    from labmates.analysis.bayes.proximity.report import ProximityReport
+
+_BOTH = ("paper", "robust")
+
+
+@click.command("proximity", epilog="Example: labmates analyze proximity pilot --spec both --plot forest.pdf")
+@click.argument("study", required=False)
+@click.option(
+    "--data",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="A CSV file with one row per simulation, in the place of a store.",
+)
+@click.option(
+    "--roster",
+    "rosters",
+    multiple=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="A CSV file of further models: name, family, size (billions), thinking (yes or no); repeatable.",
+)
+@click.option("--spec", type=click.Choice([*_BOTH, "both"]), default="both", show_default=True, help="What is fitted.")
+@click.option(
+    "--outcome",
+    type=click.Choice(["pareto", "welfare"]),
+    default="pareto",
+    show_default=True,
+    help="How proximity is measured: by what was done, or by what came of it.",
+)
+@click.option(
+    "--question",
+    type=click.Choice(["strategy", "prompt"]),
+    default="strategy",
+    show_default=True,
+    help="What drives proximity; or whether the wording of the rules matters.",
+)
+@click.option("--draws", type=click.IntRange(500, 1_000_000), default=4000, show_default=True, help="Of the posterior.")
+@click.option("--check-nuts", is_flag=True, help="Fit it once more by NUTS (extra 'analysis'); takes a minute or more.")
+@click.option(
+    "--nuts-draws", type=click.IntRange(100, 100_000), default=1000, show_default=True, help="In each of four chains."
+)
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of draws and permutations."
+)
+@plot_option("coefficients")
+@json_option()
+@out_option
+@store_option
+def proximity(
+    study: str | None,
+    data: Path | None,
+    rosters: tuple[Path, ...],
+    spec: str,
+    plot: Path | None,
+    as_json: bool,
+    files: tuple[Path, ...],
+    store: str | None,
+    check_nuts: bool,
+    nuts_draws: int,
+    **settings: Any,
+) -> int:
+    """Tell what drives how near models play to what is best for all.
+
+    A Bayesian regression of Pareto proximity (0 at the optimum, 1 at the equilibrium) on size, thinking, prompts, group
+    size and game, over the simulations of behavioural games of the store, of a STUDY, or of a CSV file. Two
+    specifications stand side by side: the paper's, which takes simulations of a model for independent of each other,
+    and a robust one, in which models also differ by themselves; rest conclusions on the latter. Ends with a verdict in
+    plain words.
+    """
+    from labmates.analysis.bayes.proximity.report import proximity_json, proximity_report, proximity_tables
+
+    named = click.get_current_context().get_parameter_source("store") == ParameterSource.COMMANDLINE
+    if data is not None and (study is not None or named):
+        raise UsageError("--data takes the place of a store: give a file, or a study and --store, not both")
+    report = proximity_report(
+        _observations(study, data, rosters, store),
+        specifications=_BOTH if spec == "both" else (spec,),  # type: ignore[arg-type]
+        nuts_draws=nuts_draws if check_nuts else None,
+        **settings,
+    )
+    tables = proximity_tables(report)
+    if as_json:
+        print_json(proximity_json(report))
+    else:
+        print_tables(tables)
+        _print(report)
+    write_files(tables, files)
+    if plot is not None:
+        from labmates.analysis.bayes.proximity.figures import forest_figure
+
+        draw(forest_figure(report), plot)
+    return 0
+
+
+def _observations(study: str | None, data: Path | None, rosters: Sequence[Path], store: str | None) -> Observations:
+    from labmates.analysis.bayes.proximity.observations import observations_of_csv, observations_of_runs
+    from labmates.models.roster import read_roster, roster
+    from labmates.records.store import Store
+    from labmates.studies.select import select_runs
+
+    known = [*roster(), *(model for path in rosters for model in read_roster(path))]
+    if data is not None:
+        return observations_of_csv(data, known)
+    with Store(store, must_exist=True) as database:
+        return observations_of_runs(select_runs(database, kind="game", study=study), known)
+
+
+def _print(report: ProximityReport) -> None:
+    _paragraphs("What it says", report.verdict)
+    beside = report.checks
+    tests = [
+        f"{name}: p = {one.p:.3g} over {one.units} models ({one.permutations:,} permutations)"
+        for name, one in beside.tests.items()
+    ]
+    if beside.left_out_r2 is not None:
+        tests.append(f"R² for models left out one at a time: {beside.left_out_r2:.2f}")
+    tests += [f"variance inflation of {name}: {value:.1f}" for name, value in beside.inflation.items()]
+    tests += [f"largest leverage: {model} {value:.2f}" for model, value in list(beside.leverage.items())[:1]]
+    _paragraphs("Over models", tests)
+    draws = [
+        f"{one.specification}: {one.posterior.diagnostics.effective:,.0f} effective draws, "
+        f"k-hat {one.posterior.diagnostics.k_hat:.2f}"
+        for one in report.fits
+    ]
+    _paragraphs("Draws", [*draws, *(one.sentence for one in report.cross_checks)])
+    dropped = [f"{one.specification}: {note}" for one in report.fits for note in one.notes]
+    _paragraphs("Notes", [*report.prepared.notes, *dropped])
+    _paragraphs("Left out", [f"{one.what}: {one.rows} rows, {one.reason}" for one in report.prepared.left_out])
+    _paragraphs("Warnings", report.warnings, style="red")
+
+
+def _paragraphs(heading: str, lines: Any, style: str = "") -> None:
+    if not lines:
+        return
+    out().print(f"\n{heading}", style=f"bold {style}".strip(), markup=False)
+    for line in lines:
+        out().print(f"- {clean(line)}", style=style or None, markup=False, highlight=False)

@@ -1,0 +1,42 @@
+"""Reading CSV files of users: rows by name of column, and what is wrong with a file in plain words."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+
+from labmates.errors import UsageError
+
+
+def read_rows(path: Path, needed: Sequence[str] = ()) -> list[dict[str, str]]:
+    """Return the rows of a file by its first line; a cell that is not there is empty.
+
+    Parameters
+    ----------
+    needed
+        Columns that the file must have.
+
+    Raises
+    ------
+    UsageError
+        If the file can't be read, has no rows, lacks a column or has one twice, or a row is too long.
+    """
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            table = csv.DictReader(file)
+            columns = [name.strip() for name in table.fieldnames or ()]
+            given = [dict(row) for row in table]
+    except (OSError, UnicodeError, csv.Error) as error:
+        raise UsageError(f"can't read '{path}': {getattr(error, 'strerror', None) or error}") from error
+    if not given:
+        raise UsageError(f"'{path}' has no rows")
+    if twice := next((name for place, name in enumerate(columns) if name and name in columns[:place]), ""):
+        raise UsageError(f"'{path}' has the column {twice} twice")
+    for number, row in enumerate(given, start=1):
+        if None in row:
+            raise UsageError(f"'{path}': row {number} has more cells than there are columns ({len(columns)})")
+    rows = [{name.strip(): (text or "").strip() for name, text in row.items() if name} for row in given]
+    if missing := [name for name in needed if name not in rows[0]]:
+        raise UsageError(f"'{path}' has no column {', '.join(missing)}; it has {', '.join(rows[0])}")
+    return rows

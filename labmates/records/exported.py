@@ -1,0 +1,104 @@
+"""Runs out of a CSV file that ``labmates study export`` wrote, for analyses of other people's runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast, get_args
+
+from labmates.errors import UsageError
+from labmates.records.run import RunRecord, RunStatus
+
+_SCORES, _METRICS = "scores.", "metrics."
+_NEEDED = frozenset({"id", "kind", "status", "models", "key", "replicate", "seed"})
+_LITERALS: dict[str, Any] = {"true": True, "false": False}
+
+
+@dataclass(frozen=True)
+class ExportedRun:
+    """A run as far as its row tells, with the newest score by judge and metric (None: unscored)."""
+
+    record: RunRecord
+    scores: Mapping[tuple[str, str], float | None]
+
+
+def is_export(columns: Sequence[str]) -> bool:
+    """Tell whether a file with these columns has whole runs for rows."""
+    return set(columns) >= _NEEDED
+
+
+def exported_runs(rows: Sequence[Mapping[str, str]], file: object) -> list[ExportedRun]:
+    """Return the runs of a file.
+
+    Parameters
+    ----------
+    file
+        What it is called in errors.
+
+    Raises
+    ------
+    UsageError
+        If a number is none, or a status is unknown.
+    """
+    return [_run(row, f"{file}, line {line}") for line, row in enumerate(rows, 2)]
+
+
+def _run(row: Mapping[str, str], where: str) -> ExportedRun:
+    if row["status"] not in get_args(RunStatus):
+        raise UsageError(
+            f"{where}: the status of a run is one of {', '.join(get_args(RunStatus))}, not '{row['status']}'"
+        )
+    condition: dict[str, Any] = {}
+    scores: dict[tuple[str, str], float | None] = {}
+    metrics: dict[str, float] = {}
+    for name, text in row.items():
+        if name.startswith(_SCORES):
+            judge, _, metric = name.removeprefix(_SCORES).rpartition(".")
+            scores[judge, metric] = _number(name, text, where) if text else None
+        elif name.startswith(_METRICS) and text:
+            metrics[name.removeprefix(_METRICS)] = _number(name, text, where)
+        elif name.startswith("condition.") and text:
+            _put(condition, name.split(".")[1:], _value(text))
+    record = RunRecord(
+        id=row["id"],
+        kind=row["kind"],
+        key=row["key"],
+        replicate=int(_number("replicate", row["replicate"], where)),
+        seed=int(_number("seed", row["seed"], where)),
+        condition=condition,
+        models=[name for name in row["models"].split(";") if name],
+        status=cast("RunStatus", row["status"]),
+        study=row.get("study") or None,
+        error=row.get("error") or None,
+        metrics=metrics,
+    )
+    return ExportedRun(record, scores)
+
+
+def _put(condition: dict[str, Any], path: Sequence[str], value: object) -> None:
+    for name in path[:-1]:
+        inner = condition.get(name)
+        if not isinstance(inner, dict):
+            inner = condition[name] = {}
+        condition = inner
+    condition[path[-1]] = value
+
+
+def _value(text: str) -> Any:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return _LITERALS.get(text.lower(), text)
+
+
+def _number(name: str, text: str, where: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise UsageError(f"{where}: {name} must be a finite number, not '{text}'")
+    return value

@@ -1,0 +1,238 @@
+"""From profiles and lab runs to the data of an outcome: nothing is dropped silently, and what can't be is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from labmates.analysis.bayes.prediction.assembly import Assembled, Choice, assemble
+from labmates.analysis.bayes.prediction.sources import Level, Observation, read_levels, read_observations
+from labmates.errors import UsageError
+from labmates.models.roster import roster, traits_of
+
+GAMES = ("weakest-link", "o-ring")
+NAMES = [f"openai:{one.name}" for one in roster()[:12]]
+
+
+def levels(names: list[str] = NAMES, **other: Any) -> list[Level]:
+    rng = np.random.default_rng(1)
+    return [
+        Level(**{"model": name, "game": game, "value": rng.normal(5, 2), "error": 0.2, "simulations": 20, **other})
+        for name in names
+        for game in GAMES
+    ]
+
+
+def lab(
+    names: list[str] = NAMES, runs: int = 4, scores: Mapping[tuple[str, str], float | None] | None = None, **other: Any
+) -> list[Observation]:
+    rng = np.random.default_rng(2)
+    return [
+        Observation(
+            name,
+            {"task": ("anomaly", "ecology")[run % 2], "budget": ("1", "0.5")[run // 2 % 2], **other},
+            {("heuristic", "accuracy"): rng.uniform(), ("heuristic", "quality"): 0.5} if scores is None else scores,
+            {"heuristic": "1"},
+        )
+        for name in names
+        for run in range(runs)
+    ]
+
+
+def put(profiles: list[Level], runs: list[Observation], choice: Choice | None = None) -> Assembled:
+    names = [one.model for one in profiles] + [one.model for one in runs]
+    return assemble("accuracy", profiles, runs, traits_of(names), choice)
+
+
+def test_models_are_put_on_scales_that_others_can_be_put_on() -> None:
+    found = put(levels(), lab())
+    data = found.data
+    assert data.levels.mean(axis=0) == pytest.approx(np.zeros(2), abs=1e-12)
+    assert data.levels.std(axis=0) == pytest.approx(np.ones(2))
+    assert found.level_scale(np.array([5.0, 5.0])) == pytest.approx(
+        (5 - found.level_scale.centre) / found.level_scale.spread
+    )
+    assert data.errors[0] == pytest.approx(0.2 / found.level_scale.spread)
+    assert data.columns == ("log(budget)", "task: ecology")
+    assert data.controls == ("IFEval", "MMLU-Pro", "log(size)", "thinking")
+    assert found.unit == "condition"
+    assert len(data.outcome) == 48
+    assert (found.judge, found.runs, found.left_out) == ("heuristic", 48, ())
+
+
+def test_every_model_that_is_left_out_is_listed_with_the_reason() -> None:
+    known, extra = NAMES, ["openai:nobody", "openai:phi-4", "openai:gpt-oss-20b", "openai:qwen3-4b", "openai:qwen3-8b"]
+    profiles = levels([*known, "openai:nobody", "openai:phi-4"])
+    profiles += [Level("openai:qwen3-4b", "o-ring", 3.0, 0.1, 20)]
+    profiles += levels(["openai:qwen3-8b"], error=None)
+    profiles += levels(["openai:qwen3-14b"], failed=0.5)
+    runs = lab([*known, *(name for name in extra if name != "openai:phi-4"), "openai:qwen3-14b"])
+    left = {one.what: one.reason for one in put(profiles, runs).left_out}
+    assert left.keys() == {*(set(extra) - set(known)), "openai:qwen3-14b"}
+    assert "a profile, but no scored lab runs" in left["openai:phi-4"]
+    assert "size and benchmark scores are not known (--roster" in left["openai:nobody"]
+    assert left["openai:qwen3-4b"] == "no simulations of weakest-link"
+    assert "a single simulation of weakest-link, o-ring" in left["openai:qwen3-8b"]
+    assert "50% of its decisions failed" in left["openai:qwen3-14b"]
+    without = put(profiles, runs, Choice(controls=False))
+    assert "openai:nobody" in without.data.models
+    assert without.data.controls == ()
+    lonely = put(levels(), lab([*NAMES, "openai:phi-4"]))
+    [one] = lonely.left_out
+    assert one.reason == "it has 4 scored lab runs, but no profile"
+
+
+def test_unscored_runs_are_counted_for_each_model() -> None:
+    runs = lab() + lab(NAMES[:2], 3, {("heuristic", "accuracy"): None})
+    left = put(levels(), runs).left_out
+    assert {(one.what, one.count) for one in left} == {("runs", 3)}
+    assert f"unscored by heuristic: runs of {NAMES[0]}" in left[0].reason
+
+
+def test_scores_of_several_judges_are_never_mixed() -> None:
+    runs = [Observation(one.model, one.condition, {**one.scores, ("openai:j", "accuracy"): 0.3}, {}) for one in lab()]
+    with pytest.raises(
+        UsageError, match=r"several judges scored accuracy: heuristic \(48 runs\), openai:j \(48 runs\)"
+    ):
+        put(levels(), runs)
+    assert put(levels(), runs, Choice(judges={"": "heuristic"})).judge == "heuristic"
+    assert put(levels(), runs, Choice(judges={"accuracy": "heuristic", "": "x"})).judge == "heuristic"
+    with pytest.raises(UsageError, match="the judge 'x' has not scored accuracy"):
+        put(levels(), runs, Choice(judges={"": "x"}))
+    with pytest.raises(UsageError, match="no lab run has a score of accuracy"):
+        put(levels(), lab(scores={}))
+    whole = {("heuristic", name): 0.1 for name in ("accuracy", "quality", "completeness")}
+    rng = np.random.default_rng(3)
+    mixed = [
+        Observation(
+            one.model,
+            one.condition,
+            {**whole, ("heuristic", "accuracy"): rng.uniform(), ("verified", "accuracy"): 0.2},
+            one.versions,
+        )
+        for one in lab()
+    ]
+    found = put(levels(), mixed)
+    assert found.judge == "heuristic"
+    assert "scored by: heuristic (48 runs), verified (48 runs)" in found.notes[0]
+    versions = [Observation(o.model, o.condition, o.scores, {"heuristic": str(n % 2)}) for n, o in enumerate(lab())]
+    assert any(
+        "several versions of heuristic: 0 (24 runs), 1 (24 runs)" in note for note in put(levels(), versions).notes
+    )
+
+
+def test_too_few_models_constant_games_one_task_and_constant_scores_are_said() -> None:
+    with pytest.raises(UsageError, match="3 models have both a profile and scored lab runs; 4 are needed"):
+        put(levels(NAMES[:3]), lab(NAMES[:3]))
+    with pytest.raises(UsageError, match=r"6 models are too few for 6 coefficients.*--no-benchmarks"):
+        put(levels(NAMES[:6]), lab(NAMES[:6]))
+    few = put(levels(NAMES[:6]), lab(NAMES[:6]), Choice(controls=False))
+    assert any("Only 6 models for 3 coefficients per model: 3 degrees of freedom" in note for note in few.notes)
+    same = [Level(one.model, one.game, 5.0, 0.0, 20) if one.game == "o-ring" else one for one in levels()]
+    constant = put(same, lab())
+    assert constant.data.games == ("weakest-link",)
+    assert any(
+        "o-ring is left out of the predictors: all of these models play it alike" in one for one in constant.notes
+    )
+    with pytest.raises(UsageError, match="no game tells these models apart"):
+        put(levels(value=5.0), lab())
+    one_task = put(levels(), [one for one in lab() if one.condition["task"] == "anomaly"])
+    assert any("One task only, anomaly" in note for note in one_task.notes)
+    with pytest.raises(UsageError, match="accuracy does not vary within any model"):
+        put(levels(), lab(scores={("heuristic", "accuracy"): 0.5}))
+    with pytest.raises(UsageError, match="there are no profiles"):
+        put([], lab())
+    with pytest.raises(UsageError, match="no model has simulations of chess; there are: weakest-link, o-ring"):
+        put(levels(), lab(), Choice(games=("chess",)))
+    with pytest.raises(UsageError, match="the budget of a lab run must be a positive number"):
+        put(levels(), lab(budget="much"))
+
+
+def test_runs_of_a_condition_are_averaged_but_where_there_is_only_one_condition() -> None:
+    runs = [Observation(o.model, {"task": "ecology"}, o.scores, {}) for o in lab()]
+    alone = put(levels(), runs)
+    assert alone.unit == "run"
+    assert len(alone.data.outcome) == 48
+    assert "Each model has one condition, so its runs are the observations." in alone.notes
+    with pytest.raises(UsageError, match="--unit run"):
+        put(levels(), runs, Choice(unit="condition"))
+    twice = lab() + lab()
+    assert len(put(levels(), twice).data.outcome) == 48
+    assert len(put(levels(), twice, Choice(unit="run")).data.outcome) == 96
+    differ = put(levels(), lab() + lab(temperature=0.5))
+    assert any("also differ in temperature" in note for note in differ.notes)
+
+
+def test_files_are_read_in_both_forms_and_in_that_of_an_export(tmp_path: Path) -> None:
+    file = tmp_path / "g.csv"
+    file.write_text("model,condition.game,metrics.level\na,o-ring,1\na,o-ring,3\n", "utf-8")
+    [[one], _] = read_levels(file)
+    assert (one.value, one.error, one.simulations) == (2.0, 1.0, 2)
+    file.write_text("model,game,mean,error,simulations\na,o-ring,2,0.5,20\n", "utf-8")
+    assert read_levels(file) == ([Level("a", "o-ring", 2.0, 0.5, 20)], [])
+    file.write_text("model,game,level,level_error,simulations,failed_rate\na,b,2,0.5,20,0.3\na,c,3,,1,\n", "utf-8")
+    assert read_levels(file) == ([Level("a", "b", 2.0, 0.5, 20, 0.3), Level("a", "c", 3.0, None, 1)], [])
+    lab_file = tmp_path / "l.csv"
+    lab_file.write_text("model,condition.task,scores.rubric:openai:j.accuracy,accuracy\na,ecology,0.5,\n", "utf-8")
+    [[run], _] = read_observations(lab_file)
+    assert run.scores == {("rubric:openai:j", "accuracy"): 0.5, ("file", "accuracy"): None}
+    assert run.condition == {"task": "ecology"}
+    for text, said in (
+        ("", "has no rows"),
+        ("model,mean\na,1\n", "no column game; it has model, mean"),
+        ("model,game\na,b\n", "needs a column level"),
+        ("model,game,level\na,b,much\n", "level must be a number, not 'much'"),
+        ("model,game,mean\na,b,1\n", "no column error; it has model, game, mean"),
+    ):
+        file.write_text(text, "utf-8")
+        with pytest.raises(UsageError, match=said):
+            read_levels(file)
+    lab_file.write_text("model,task\na,b\n", "utf-8")
+    with pytest.raises(UsageError, match="no column of an outcome"):
+        read_observations(lab_file)
+    with pytest.raises(UsageError, match="can't read"):
+        read_observations(tmp_path / "none.csv")
+
+
+LEVELS = "model,game,level\na,o-ring,2\na,o-ring,4\n"
+MEANS = "model,game,mean,error,simulations\na,o-ring,2,0.5,20\n"
+LAB = "model,accuracy\na,0.5\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (LEVELS + "a,o-ring,NaN\n", "level must be a number, not 'NaN'"),
+        (LEVELS + "a,o-ring,1e999\n", "level must be a number, not '1e999'"),
+        (LEVELS + "a,o-ring,3,5\n", "row 3 has more cells than there are columns"),
+        (LEVELS + ",o-ring,3\n", "there is no model"),
+        (LEVELS.replace("level", "level,level", 1), "the column level twice"),
+        (MEANS + "a,o-ring,3,0.5,20\n", "two rows of the model a in the game o-ring"),
+        (MEANS + "b,o-ring,3,-1,20\n", "error must be a number, 0 or more, not '-1'"),
+        (MEANS + "b,o-ring,3,1,inf\n", "simulations must be a number, 0 or more, not 'inf'"),
+    ],
+)
+def test_a_file_of_profiles_that_would_give_wrong_numbers_is_told(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "games.csv").write_text(text)
+    with pytest.raises(UsageError, match=said):
+        read_levels(tmp_path / "games.csv")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [(LAB + "b,inf\n", "accuracy must be a number"), (LAB + ",0.5\n", "no model"), (LAB + "b,1,2\n", "more cells")],
+)
+def test_a_file_of_lab_runs_that_would_give_wrong_numbers_is_told(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "lab.csv").write_text(text)
+    with pytest.raises(UsageError, match=said):
+        read_observations(tmp_path / "lab.csv")
+
+
+def test_failed_runs_of_an_export_do_not_spoil_its_good_ones(tmp_path: Path) -> None:
+    rows = ("a,o-ring,completed,2", "a,o-ring,failed,", "a,o-ring,completed,", "a,o-ring,completed,4", ",,failed,")
+    (tmp_path / "runs.csv").write_text("\n".join(["model,condition.game,status,metrics.level", *rows]) + "\n")
+    assert read_levels(tmp_path / "runs.csv") == ([Level("a", "o-ring", 3.0, 1.0, 2)], [])

@@ -1,0 +1,196 @@
+"""The model that predicts lab outcomes: its density, its fits, and what simulated truth says of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from labmates.analysis.bayes.evidence import PermutationTest
+from labmates.analysis.bayes.prediction import fit as fitting
+from labmates.analysis.bayes.prediction.data import PredictionData, standardised, summarise
+from labmates.analysis.bayes.prediction.density import CENTRE, COVARIATE, FORMS, INTERCEPT, Collapsed, Form
+from labmates.analysis.bayes.prediction.dispositions import correlations
+from labmates.analysis.bayes.prediction.evidence import evidence, verdict
+from labmates.analysis.bayes.prediction.fit import find_modes, fit_prediction, reach, search_box
+from labmates.analysis.bayes.prediction.simulation import COLUMNS, CONTROLS, GAMES, PUBLISHED, simulate_prediction
+from labmates.games.base import Array
+
+
+def small(models: int = 7, rows: int = 30, games: int = 3, seed: int = 5) -> PredictionData:
+    rng = np.random.default_rng(seed)
+    model_of = np.concatenate([np.arange(models), rng.integers(models, size=rows - models)])
+    levels, _ = standardised(rng.normal(size=(models, games)))
+    outcome = 0.5 + (0.2 * levels[:, 0] + rng.normal(0, 0.1, models))[model_of] + rng.normal(0, 0.1, rows)
+    return PredictionData(
+        tuple(f"m{i}" for i in range(models)),
+        tuple(f"g{i}" for i in range(games)),
+        ("size",),
+        ("task", "budget"),
+        levels,
+        rng.uniform(0.05, 0.4, (models, games)),
+        standardised(rng.normal(size=(models, 1)))[0],
+        model_of,
+        rng.normal(size=(rows, 2)),
+        outcome,
+    )
+
+
+def of_rows(model: Collapsed, point: Array) -> float:
+    """Return the log density with every row and every observed metric, all that is normal integrated at once."""
+    data, hyper = model.data, model.parts(point[None])
+    m, g = data.levels.shape
+    n = len(data.outcome)
+    effect, spread = hyper.effect[0], hyper.spread[0]
+    correlation = np.eye(g) if model.correlation is None else model.correlation
+    theta = np.kron(np.eye(m), np.diag(spread) @ correlation @ np.diag(spread))
+    # What is observed, as a linear function of (θ - μ, μ, α, γ, δ, u) and of noise.
+    of_model = np.eye(m)[data.model_of]
+    to_theta = np.vstack([np.eye(m * g), np.kron(of_model, effect)])
+    to_mu = np.vstack([np.tile(np.eye(g), (m, 1)), np.tile(effect, (n, 1))])
+    rest = np.column_stack([np.ones(n), data.conditions, data.benchmarks[data.model_of]])
+    to_rest = np.vstack([np.zeros((m * g, rest.shape[1])), rest])
+    to_u = np.vstack([np.zeros((m * g, m)), of_model])
+    prior = np.diag([INTERCEPT[1] ** 2] + [COVARIATE**2] * (rest.shape[1] - 1))
+    covariance = to_theta @ theta @ to_theta.T + CENTRE**2 * to_mu @ to_mu.T + to_rest @ prior @ to_rest.T
+    covariance += hyper.between[0] ** 2 * to_u @ to_u.T
+    covariance += np.diag(np.concatenate([data.errors.ravel() ** 2, np.full(n, hyper.noise[0] ** 2)]))
+    mean = np.concatenate([np.zeros(m * g), np.full(n, INTERCEPT[0])])
+    seen = np.concatenate([data.levels.ravel(), data.outcome])
+    likelihood = stats.multivariate_normal(mean, covariance).logpdf(seen)
+    priors = stats.norm(0, 1).logpdf(effect).sum() + stats.halfnorm(0, 2).logpdf(spread).sum()
+    priors += stats.halfnorm(0, 0.5).logpdf(hyper.noise[0]) + np.log(hyper.noise[0])
+    priors += 0 if model.form == "paper" else stats.halfnorm(0, 0.5).logpdf(hyper.between[0])
+    return float(likelihood + priors)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_collapsed_density_is_that_of_all_rows(form: Form) -> None:
+    model = Collapsed(small(), form)
+    rng = np.random.default_rng(2)
+    points = np.abs(rng.normal(0.5, 0.4, (6, model.size)))
+    points[:, 2 * model.games] = rng.normal(-1.5, 0.5, 6)
+    whole = np.array([of_rows(model, point) for point in points])
+    differences = model.log_density(points) - whole
+    assert differences == pytest.approx(np.full(6, differences[0]), abs=1e-7)
+
+
+def test_what_is_integrated_out_is_drawn_from_where_rows_put_it() -> None:
+    data = small(rows=400, models=40)
+    model = Collapsed(data, "robust")
+    point = np.concatenate([np.zeros(3), np.ones(3), [np.log(0.1), 0.05]])
+    drawn = model.coefficients(np.repeat(point[None], 4000, axis=0), np.random.default_rng(0))
+    design = np.column_stack([np.ones(400), data.conditions, data.benchmarks[data.model_of]])
+    same = data.model_of[:, None] == data.model_of[None]
+    weight = np.linalg.inv(0.1**2 * np.eye(400) + 0.05**2 * same)
+    prior = np.diag([4.0] * design.shape[1])
+    precision = design.T @ weight @ design + prior
+    mean = np.linalg.solve(precision, design.T @ weight @ data.outcome + prior @ [0.5, 0, 0, 0])
+    spread = np.sqrt(np.diag(np.linalg.inv(precision)))
+    assert (np.abs(drawn[:, 3:].mean(axis=0) - mean) < 0.1 * spread).all()
+    assert drawn[:, 3:].std(axis=0) == pytest.approx(spread, rel=0.1)
+
+
+def test_a_model_without_observations_is_refused() -> None:
+    data = small()
+    with pytest.raises(ValueError, match="needs an observation"):
+        summarise(PredictionData(**{**vars(data), "model_of": np.zeros(30, dtype=int)}))
+
+
+def test_the_published_coefficients_come_back() -> None:
+    held = []
+    for outcome, truth in PUBLISHED.items():
+        study = simulate_prediction(np.random.default_rng([1, 1]), outcome, between=0.25)
+        fit = fit_prediction(study.data, "robust", draws=3000, starts=1)
+        found = fit.posterior.summaries
+        names = (*GAMES, *CONTROLS, *COLUMNS)
+        true = (*truth.games, *truth.controls, *truth.columns)
+        held += [found[name].low <= value <= found[name].high for name, value in zip(names, true, strict=True)]
+        assert found["tau"].mean == pytest.approx(truth.noise, rel=0.1)
+        largest = [game for game, value in zip(GAMES, truth.games, strict=True) if abs(value) > 4 * found[game].sd]
+        assert all(found[game].credible for game in largest)
+        assert fit.posterior.diagnostics.k_hat is not None
+        assert fit.posterior.diagnostics.k_hat <= 0.7
+        assert fit.warnings == ()
+    assert sum(held) >= 46, "of 54"
+
+
+def test_chance_is_called_credible_as_seldom_as_it_should_and_far_too_often_in_the_papers_form() -> None:
+    forms: tuple[Form, ...] = ("paper", "robust")
+    false = dict.fromkeys(forms, 0)
+    for seed in range(8):
+        study = simulate_prediction(np.random.default_rng([seed, 3]), effects=[0] * 6, between=0.5)
+        for form in forms:
+            fit = fit_prediction(study.data, form, draws=500, starts=1)
+            false[form] += sum(fit.posterior.summaries[game].credible for game in GAMES)
+    assert false["robust"] <= 8, "of 48, of which 2 or 3 are expected"
+    assert false["paper"] >= 15
+
+
+def test_the_second_mode_of_the_papers_form_is_found_and_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    study = simulate_prediction(np.random.default_rng(1), "quality", between=0.5)
+    model = Collapsed(study.data, "paper")
+    (best, height), (other, lower), *_ = find_modes(model, reach(model))
+    assert height - lower > 100
+    assert np.abs(best[:6] - study.truth.games).max() < 0.2
+    assert np.abs(other[:6]).max() > 2
+    monkeypatch.setattr(fitting, "COMPETING", 10_000)
+    fit = fit_prediction(study.data, "paper", draws=500)
+    assert any("modes compete" in warning for warning in fit.warnings)
+    assert fit.modes[0].below == 0
+
+
+def test_correlations_are_freed_of_noise() -> None:
+    rng = np.random.default_rng(4)
+    truth = np.array([[1, 0.9, 0.2], [0.9, 1, 0.2], [0.2, 0.2, 1]])
+    errors = np.full((400, 3), 0.6)
+    levels = rng.multivariate_normal(np.zeros(3), truth, 400) + rng.standard_normal((400, 3)) * errors
+    assert np.corrcoef(levels.T)[0, 1] < 0.75
+    assert correlations(levels, errors) == pytest.approx(truth, abs=0.12)
+    assert correlations(levels[:, :1], errors[:, :1]).tolist() == [[1.0]]
+
+
+def test_the_simulator_gives_what_it_is_asked_for() -> None:
+    study = simulate_prediction(np.random.default_rng(0), "accuracy", models=400, observations=4000, correlation=0.95)
+    assert np.corrcoef(study.dispositions[:, 3:5].T)[0, 1] > 0.9
+    assert len(study.data.outcome) >= 4000
+    left = study.data.outcome - study.expected[study.data.model_of] - study.data.conditions @ study.truth.columns
+    assert left.std() == pytest.approx(0.05, rel=0.05)
+    assert study.data.levels.mean(axis=0) == pytest.approx(np.zeros(6), abs=0.05)
+    counted = simulate_prediction(np.random.default_rng(0), models=3, observations=[2, 3, 4])
+    assert np.bincount(counted.data.model_of).tolist() == [2, 3, 4]
+
+
+def test_a_verdict_says_when_the_data_cannot_tell_and_what_the_papers_form_alone_claims() -> None:
+    null = simulate_prediction(np.random.default_rng(5), effects=[0] * 6, between=1.0).data
+    fits = {form: fit_prediction(null, form, draws=500, starts=1) for form in FORMS[:2]}
+    found = evidence(null)
+    said = " ".join(verdict("quality", fits, found))
+    assert isinstance(found.permutation, PermutationTest)
+    assert "can't tell whether the games predict quality beyond IFEval" in said
+    assert "In the paper's form alone, credible:" in said
+    real = simulate_prediction(np.random.default_rng(5), between=0.25).data
+    sure = verdict("quality", {"robust": fit_prediction(real, draws=500, starts=1)}, evidence(real))
+    assert sure[0].startswith("The games predict quality")
+    assert "common-pool +0." in sure[1]
+    assert sum(evidence(real).leverage.values()) == pytest.approx(11)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_wherever_a_search_for_modes_may_step_to_the_density_is_a_number(form: Form) -> None:
+    model = Collapsed(small(), form)
+    least, most = search_box(model)
+    shares = np.random.default_rng(0).choice([0, 1, 0.5, 0.51, 0.8], size=(400, model.size))
+    points = least + shares * (most - least)
+    assert np.isfinite(model.log_density(np.where(model.nonnegative, np.abs(points), points))).all()
+
+
+def test_the_robust_form_says_where_dispositions_go_too_much_together_for_it() -> None:
+    def said(correlation: float, *forms: Form) -> str:
+        data = simulate_prediction(np.random.default_rng(1), between=0.5, correlation=correlation).data
+        fits = {form: fit_prediction(data, form, draws=500, starts=1) for form in forms}
+        return " ".join(verdict("quality", fits, evidence(data)))
+
+    assert "Dispositions go together: common-pool-sanctions and common-pool (+0.9" in said(0.95, "robust")
+    assert "Dispositions go together" not in said(0.95, "robust", "correlated")
+    assert "Dispositions go together" not in said(0.5, "robust")

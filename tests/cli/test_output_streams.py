@@ -1,0 +1,67 @@
+"""Where output goes wrong: streams that are closed, know few characters, or have no room."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import io
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from labmates.cli import console
+from labmates.cli.console import make_streams_safe
+from labmates.cli.main import run_command
+from labmates.cli.progress import Progress
+from labmates.records.store import Store
+
+
+class Full(io.StringIO):
+    """A stream to a disk without room."""
+
+    def write(self, text: str) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.fixture(autouse=True)
+def fresh_consoles() -> Iterator[None]:
+    console.out.cache_clear()
+    console.err.cache_clear()
+    yield
+    console.out.cache_clear()
+    console.err.cache_clear()
+
+
+def test_what_a_stream_can_not_spell_is_written_as_an_escape(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="ascii"))
+    make_streams_safe()
+    console.out().print("data → model …")
+    sys.stdout.flush()
+    assert written.getvalue() == b"data \\u2192 model \\u2026\n"
+
+
+def test_a_closed_stream_takes_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+    monkeypatch.setattr(sys, "stderr", None)
+    make_streams_safe()
+    assert run_command(["tasks"]) == 0
+    assert run_command(["tasks", "show", "nothing"]) == 2
+    sys.stdout.close()
+    sys.stderr.close()
+
+
+def test_output_without_room_is_told_in_one_line() -> None:
+    err = io.StringIO()
+    with contextlib.redirect_stdout(Full()), contextlib.redirect_stderr(err):
+        assert run_command(["tasks"]) == 1
+    assert err.getvalue() == "labmates: can't write: No space left on device\n"
+
+
+def test_a_log_without_room_ends_no_run(tmp_path: Path) -> None:
+    store = Store(f"sqlite:///{tmp_path}/runs.db")
+    with contextlib.redirect_stderr(Full()):
+        Progress(store, [], as_json=True).notify("half of it is done")
+    store.close()
