@@ -114,7 +114,7 @@ def test_a_folder_of_something_else_is_not_touched(labmates: Labmates, store: St
         (("--export", "out", "--study", "none"), "unknown study 'none'"),
         (("--export", "labmates.db"), "labmates.db"),
         (("text.db",), "file is not a database"),
-        (("empty.db",), "is no store: it holds no runs"),
+        (("empty.db",), "is another program's: it holds x, but no runs"),
     ],
 )
 def test_wrong_input_exits_with_2(labmates: Labmates, store: Store, arguments: tuple[str, ...], said: str) -> None:
