@@ -79,7 +79,7 @@ def test_ctrl_c_ends_steps_keeps_all_and_the_same_command_goes_on(
     study.write_text(STUDY.replace("REPLICATES", "20"))
     code = command("study", "run", "small.yaml", "--workers", str(workers))
     with Child(code, {**os.environ, "NO_COLOR": "1"}, study.parent) as process:
-        end = time.monotonic() + 60
+        end = time.monotonic() + 200
         while not (study.parent / "labmates.db").exists():
             assert time.monotonic() < end
             time.sleep(0.05)

@@ -48,7 +48,7 @@ def test_pages_are_served_at_the_printed_address_until_ctrl_c(labmates: Labmates
         assert viewer.stdout is not None
         address = urlsplit(viewer.stdout.readline().strip())
         assert (address.hostname, address.path) == ("127.0.0.1", "/runs/aaaa" if "RUN" in line else "/")
-        connection = http.client.HTTPConnection("127.0.0.1", address.port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", address.port, timeout=100)
         connection.request("GET", f"{address.path}?{address.query}")
         answer = connection.getresponse()
         assert answer.status == 303
@@ -58,7 +58,7 @@ def test_pages_are_served_at_the_printed_address_until_ctrl_c(labmates: Labmates
         assert connection.getresponse().status == 401
         connection.close()
         viewer.send_signal(signal.SIGINT)
-        out, err = viewer.communicate(timeout=20)
+        out, err = viewer.communicate(timeout=100)
     assert viewer.returncode == 0
     assert out == ""
     assert err == "Whoever has this address can see everything in the store. Stop with Ctrl-C.\n"
@@ -114,7 +114,7 @@ def test_a_folder_of_something_else_is_not_touched(labmates: Labmates, store: St
         (("--export", "out", "--study", "none"), "unknown study 'none'"),
         (("--export", "labmates.db"), "labmates.db"),
         (("text.db",), "file is not a database"),
-        (("empty.db",), "is no store: it holds no runs"),
+        (("empty.db",), "is another program's: it holds x, but no runs"),
     ],
 )
 def test_wrong_input_exits_with_2(labmates: Labmates, store: Store, arguments: tuple[str, ...], said: str) -> None:

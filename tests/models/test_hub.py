@@ -37,11 +37,19 @@ async def test_the_limit_on_calls_in_flight_holds_for_all_models_of_an_endpoint(
 
 async def test_calls_run_together_up_to_the_limit() -> None:
     """Far more than the hundred connections of a client's usual pool."""
-    with OpenAIServer(Answer(delay=0.5)) as server:
-        options = ModelOptions(base_url=server.base_url, max_concurrent_calls=200, call_timeout=30)
+    all_there = asyncio.Event()
+
+    async def behave(_request: Json, before: int) -> Answer:
+        if before == 119:
+            all_there.set()
+        await asyncio.wait_for(all_there.wait(), 100)  # nobody is answered before all have asked
+        return Answer()
+
+    with OpenAIServer(behave) as server:
+        options = ModelOptions(base_url=server.base_url, max_concurrent_calls=200, max_retries=0, call_timeout=200)
         async with ModelHub(options) as hub:
             await asyncio.gather(*[hub.call("openai:m", HI, seed=n, max_output_tokens=5) for n in range(120)])
-    assert server.peak > 100
+    assert server.peak == 120
 
 
 def test_two_event_loops_in_one_process_both_work() -> None:

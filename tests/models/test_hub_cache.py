@@ -31,7 +31,7 @@ class Memory:
 
 
 async def ask(server: OpenAIServer, cache: Memory, text: str = "Hi", **given: Any) -> Reply:
-    options = ModelOptions(base_url=server.base_url, max_retries=0, call_timeout=20)
+    options = ModelOptions(base_url=server.base_url, max_retries=0, call_timeout=100)
     async with ModelHub(options, cache=cache) as hub:
         return await hub.call(MODEL, [HumanMessage(text)], **{"seed": 7, "max_output_tokens": 100, **given})
 

@@ -65,7 +65,7 @@ async def test_a_writer_that_breaks_lets_nobody_wait_and_begins_anew(
     with monkeypatch.context() as patch:
         patch.setattr(module, "write_steps", lambda *_: [])  # fewer answers than steps
         with pytest.raises(asyncio.CancelledError):
-            await asyncio.wait_for(writer.write(step(run)), 20)
+            await asyncio.wait_for(writer.write(step(run)), 100)
     await writer.write(step(run))
     assert len(store.events(run.id)) == 1
 

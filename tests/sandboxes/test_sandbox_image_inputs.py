@@ -219,7 +219,7 @@ def test_an_interrupted_mmdebstrap_may_clean_up(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE) as process:
         assert started.read_text() == "\n"
         process.send_signal(signal.SIGINT)
-        process.wait(timeout=30)
+        process.wait(timeout=100)
     assert not left.exists()
 
 

@@ -39,7 +39,7 @@ class Renewals(Claims):
 
     async def next_found(self) -> set[str]:
         """Return the runs that the next renewal found lost."""
-        return await asyncio.to_thread(self.found.get, timeout=20)
+        return await asyncio.to_thread(self.found.get, timeout=100)
 
 
 @pytest.fixture

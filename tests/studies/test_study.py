@@ -146,7 +146,7 @@ async def _refuse(_request: Any, _number: int) -> Any:
 
 def wait_for(store: Store, *statuses: str, at_least: int = 1) -> None:
     """Wait until so many runs are in these states."""
-    end = time.monotonic() + 60
+    end = time.monotonic() + 200
     while study_counts(store.database, "s").of(*statuses) < at_least:
         assert time.monotonic() < end
         time.sleep(0.02)

@@ -172,6 +172,7 @@ def test_a_model_may_play_twice_with_different_settings(url: str) -> None:
 
 
 @pytest.mark.needs("axelrod")
+@pytest.mark.xdist_group("axelrod")  # importing the library takes seconds
 def test_strategies_of_the_library_play_prisoners_dilemmas(url: str) -> None:
     terms = {"rounds": 6, "memory": 6}
     runs = [

@@ -111,7 +111,7 @@ def test_a_killed_evolution_goes_on_and_ends_the_same(tmp_path: Path) -> None:
         command("killed", "--json"), cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, start_new_session=True
     )
     path = tmp_path / "killed.db"
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 200
     while time.monotonic() < deadline and process.poll() is None:
         if path.exists() and _recorded(path):
             break

@@ -55,7 +55,7 @@ def load(name: str) -> Any:
 
 def test_langgraph_s_own_command_line_finds_no_fault_with_the_file() -> None:
     langgraph = Path(sys.executable).with_name("langgraph")
-    done = subprocess.run([langgraph, "validate"], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([langgraph, "validate"], cwd=ROOT, capture_output=True, text=True, timeout=200, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -375,7 +375,7 @@ async def test_matches_that_share_no_player_go_on_at_the_same_time(arena: Arena)
             here += 1
             if here == 6:
                 all_there.set()
-            await asyncio.wait_for(all_there.wait(), 20)  # nobody goes on before all six have been asked
+            await asyncio.wait_for(all_there.wait(), 100)  # nobody goes on before all six have been asked
             return await super()._agenerate(messages, *args, **kwargs)
 
     BASELINES.register("waiting", lambda: Waiting(play=reply(lively)))
