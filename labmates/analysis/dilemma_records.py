@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -21,6 +22,11 @@ Use = Literal["expected", "sampled"]
 
 AGREEMENT = "agreement"
 """The stage of the event that tells what came of proposals and votes."""
+
+
+_SHOWN: Final = frozenset({"game", "mechanism", "terms", "entrants", "prices"})
+_SHOWN_TERMS: Final = frozenset({"order"})
+"""Parts of a condition that tables show anyway, or that change nothing of what is played."""
 
 
 @dataclass(frozen=True)
@@ -199,6 +205,37 @@ def shown_mechanism(condition: Mapping[str, Any]) -> str:
     name = str(condition.get("mechanism", "none"))
     order = condition.get("terms", {}).get("order")
     return name.replace("reputation", f"reputation{'+' if order == 3 else '-'}") if order else name
+
+
+def told_apart(conditions: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return under which mechanism each of several runs was played, told apart from others that differ in a parameter.
+
+    Terms that differ among runs under the same mechanism stand in brackets (``repetition(rounds=5)``), other parameters
+    behind it (``none, reasoning=cot``); games and models, by which runs are told apart anyway, are left out.
+    """
+    names = [shown_mechanism(condition) for condition in conditions]
+    labels = list(names)
+    for name in dict.fromkeys(names):
+        places = [place for place, other in enumerate(names) if other == name]
+        terms = [_without(conditions[place].get("terms", {}), _SHOWN_TERMS) for place in places]
+        others = [_without(conditions[place], _SHOWN) for place in places]
+        for place, term, other in zip(places, _differing(terms), _differing(others), strict=True):
+            labels[place] += f"({', '.join(term)})" if term else ""
+            labels[place] += "".join(f", {one}" for one in other)
+    return labels
+
+
+def _without(part: Mapping[str, Any], names: frozenset[str]) -> dict[str, Any]:
+    return {name: value for name, value in part.items() if name not in names}
+
+
+def _differing(parts: Sequence[Mapping[str, Any]]) -> list[list[str]]:
+    """Return of each part what is not the same in all that have it, as NAME=VALUE."""
+    values: dict[str, set[str]] = {}
+    for part in parts:
+        for name, value in part.items():
+            values.setdefault(name, set()).add(json.dumps(value, sort_keys=True))
+    return [[f"{name}={value}" for name, value in part.items() if len(values[name]) > 1] for part in parts]
 
 
 def _round(game: NormalForm, event: PayoffEvent) -> Round:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import cast
 
-from labmates.analysis.dilemma_records import CrossPlay, read_cross_play
+from labmates.analysis.dilemma_records import CrossPlay, read_cross_play, told_apart
 from labmates.errors import UsageError
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
@@ -19,12 +20,16 @@ KIND = DilemmaCondition.kind
 def cross_plays(store: Store, run_ids: Sequence[str] = (), *, study: str | None = None) -> list[CrossPlay]:
     """Return the records of the cross-plays of a store that have ended: those with these ids, or all, of a study.
 
+    Mechanisms are called so that runs under other parameters are told apart (`told_apart`).
+
     Raises
     ------
     UsageError
         If there is none, or one of the ids is not of a cross-play that has ended.
     """
-    return [_read(store, run) for run in ended_cross_plays(store, run_ids, study=study)]
+    runs = ended_cross_plays(store, run_ids, study=study)
+    mechanisms = told_apart([run.condition for run in runs])
+    return [replace(_read(store, run), mechanism=called) for run, called in zip(runs, mechanisms, strict=True)]
 
 
 def ended_cross_plays(store: Store, run_ids: Sequence[str] = (), *, study: str | None = None) -> list[RunRecord]:

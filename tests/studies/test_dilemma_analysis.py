@@ -14,9 +14,9 @@ import pandas as pd
 import pytest
 
 from labmates.analysis import dilemma_figures, dilemma_frames
-from labmates.analysis.dilemma_records import CrossPlay, read_cross_play
+from labmates.analysis.dilemma_records import CrossPlay, read_cross_play, told_apart
 from labmates.analysis.figures import save_figure, svg_text
-from labmates.analysis.ratings import Cell, rate
+from labmates.analysis.ratings import Cell, rate, summarise
 from labmates.api import arun
 from labmates.errors import UsageError
 from labmates.judges.answers import UnusableAnswerError, read_object
@@ -52,6 +52,43 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture(scope="module")
 def plays(url: str) -> list[CrossPlay]:
     return cross_plays(Store(url))
+
+
+@pytest.mark.parametrize(
+    ("conditions", "labels"),
+    [
+        ([{"mechanism": "repetition", "terms": {"rounds": 5}}] * 2, ["repetition"] * 2),
+        (
+            [{"mechanism": "repetition", "terms": {"rounds": n, "memory": 3}} for n in (5, 15)]
+            + [{"mechanism": "none"}],
+            ["repetition(rounds=5)", "repetition(rounds=15)", "none"],
+        ),
+        (
+            [{"mechanism": "none", "game": game, "reasoning": how} for game in "ab" for how in ("none", "cot")],
+            ["none, reasoning=none", "none, reasoning=cot"] * 2,
+        ),
+        (
+            [{"mechanism": "reputation", "terms": {"order": order, "rounds": 5}} for order in (1, 3)],
+            ["reputation-", "reputation+"],
+        ),
+        ([{"mechanism": "none", "seating": "all"}, {"mechanism": "none"}], ["none", "none"]),
+    ],
+)
+def test_runs_under_other_parameters_are_told_apart(conditions: list[dict[str, Any]], labels: list[str]) -> None:
+    assert told_apart(conditions) == labels
+
+
+async def test_runs_under_other_terms_are_not_averaged(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/runs.db"
+    for rounds in (2, 3):
+        condition: dict[str, Any] = {"game": "prisoners", "mechanism": "repetition", "entrants": "scripted:random"}
+        await arun("dilemma", store=url, terms={"rounds": rounds}, **condition)
+    found = cross_plays(Store(url))
+    frame = dilemma_frames.actions_frame(found)
+    assert set(frame["mechanism"]) == {"repetition(rounds=2)", "repetition(rounds=3)"}
+    assert {one.mechanism for one in summarise([rate(play.cell()) for play in found])} == set(frame["mechanism"])
+    [alone] = cross_plays(Store(url), [found[0].run])
+    assert alone.mechanism == "repetition"
 
 
 def row(frame: Any, **wanted: str) -> dict[str, Any]:

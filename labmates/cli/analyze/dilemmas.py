@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -89,9 +90,10 @@ def _figures(plays: Sequence[CrossPlay], frames: dict[str, pd.DataFrame]) -> Ite
             cells.setdefault((play.game, play.mechanism, play.models), []).append(play.cell())
     for place, ((game, mechanism, models), some) in enumerate(cells.items()):
         more = f"-{place}" if [key[:2] for key in cells].count((game, mechanism)) > 1 else ""
-        yield f"payoffs-{game}-{mechanism}{more}", draw.payoffs_figure(some)
+        name = re.sub(r"[^\w.+=-]+", "-", f"{game}-{mechanism}{more}")
+        yield f"payoffs-{name}", draw.payoffs_figure(some)
         if len(models) > 1:
-            yield f"population-{game}-{mechanism}{more}", draw.population_figure(some)
+            yield f"population-{name}", draw.population_figure(some)
     for name, frame in frames.items():
         if not len(frame):
             continue
