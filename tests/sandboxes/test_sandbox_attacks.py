@@ -389,7 +389,7 @@ def commands() -> str:
 async def test_orphans_are_collected(isolated: KernelSandbox) -> None:
     code = "import os, time\nfor _ in range(40):\n    if os.fork() == 0:\n        if os.fork(): os._exit(0)\n"
     code += "        time.sleep(0.05); os._exit(0)\n    os.wait()\ntime.sleep(0.5)\n"
-    code += "sum(' Z ' in open(f'/proc/{name}/stat').read() for name in os.listdir('/proc') if name.isdigit())"
+    code += "sum(b' Z ' in open(f'/proc/{name}/stat', 'rb').read() for name in os.listdir('/proc') if name.isdigit())"
     assert (await isolated.run(code)).text.splitlines()[-1] == "0"
 
 
