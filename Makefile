@@ -31,9 +31,9 @@ demo: setup
 
 test: develop lint tests
 
-# Tests wait for engines, servers and one another's locks: more of them than processors keep these busy.
+# Tests wait for engines, servers and one another's locks: one more than two processors keeps these busy, two more gain nothing.
 tests: develop
-	$(BIN)/pytest -n 4 --dist loadgroup --durations 15
+	$(BIN)/pytest -n 3 --dist loadgroup --durations 15
 
 lint: develop
 	$(BIN)/ruff check
