@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -40,3 +41,12 @@ def read_rows(path: Path, needed: Sequence[str] = ()) -> list[dict[str, str]]:
     if missing := [name for name in needed if name not in rows[0]]:
         raise UsageError(f"'{path}' has no column {', '.join(missing)}; it has {', '.join(rows[0])}")
     return rows
+
+
+def finite(text: str) -> float | None:
+    """Return the number that a cell holds; None if it is no finite one."""
+    try:
+        found = float(text)
+    except ValueError:
+        return None
+    return found if math.isfinite(found) else None

@@ -7,14 +7,13 @@ Workflows" (arXiv:2604.20658), appendices I and J (Tables 8 and 9).
 from __future__ import annotations
 
 import csv
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
-from labmates.csv_rows import read_rows
+from labmates.csv_rows import finite, read_rows
 from labmates.errors import UsageError
 from labmates.naming import short_names
 
@@ -116,10 +115,7 @@ def _known(row: Mapping[str, str]) -> KnownModel:
 def _number(row: Mapping[str, str], name: str) -> float | None:
     if not (text := row.get(name, "")):
         return None
-    try:
-        found = float(text)
-    except ValueError:
-        found = math.nan
-    if not math.isfinite(found):
+    found = finite(text)
+    if found is None:
         raise ValueError(f"{name} must be a number, not '{text}'")
     return found

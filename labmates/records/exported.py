@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast, get_args
 
+from labmates.csv_rows import finite
 from labmates.errors import UsageError
 from labmates.records.run import RunRecord, RunStatus
 
@@ -95,10 +95,7 @@ def _value(text: str) -> Any:
 
 
 def _number(name: str, text: str, where: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
+    value = finite(text)
+    if value is None:
         raise UsageError(f"{where}: {name} must be a finite number, not '{text}'")
     return value

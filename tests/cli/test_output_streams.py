@@ -19,10 +19,16 @@ from labmates.records.store import Store
 
 
 class Full(io.StringIO):
-    """A stream to a disk without room."""
+    """A stream to a disk without room, or with another fault."""
+
+    def __init__(self, number: int = errno.ENOSPC) -> None:
+        super().__init__()
+        self.number = number
+        self.refused = 0
 
     def write(self, text: str) -> int:
-        raise OSError(errno.ENOSPC, "No space left on device")
+        self.refused += 1
+        raise OSError(self.number, "No space left on device")
 
 
 @pytest.fixture(autouse=True)
@@ -62,6 +68,10 @@ def test_output_without_room_is_told_in_one_line() -> None:
 
 def test_a_log_without_room_ends_no_run(tmp_path: Path) -> None:
     store = Store(f"sqlite:///{tmp_path}/runs.db")
-    with contextlib.redirect_stderr(Full()):
+    with contextlib.redirect_stderr(full := Full()):
+        Progress(store, [], as_json=True).notify("half of it is done")
+    assert full.refused == 1
+    console.err.cache_clear()
+    with contextlib.redirect_stderr(Full(errno.EACCES)), pytest.raises(PermissionError):
         Progress(store, [], as_json=True).notify("half of it is done")
     store.close()

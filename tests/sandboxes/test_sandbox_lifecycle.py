@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import warnings
 from pathlib import Path
 from typing import cast
 
@@ -80,17 +81,24 @@ class _Enclosure:
 
 @pytest.mark.parametrize("steps", range(8))
 async def test_a_runner_that_connects_as_opening_is_cancelled_is_let_go(steps: int, tmp_path: Path) -> None:
-    with listening(tmp_path / "control") as listener, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as runner:
+    path = tmp_path / "control"
+    with (
+        warnings.catch_warnings(record=True) as left_open,
+        listening(path) as listener,
+        socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as runner,
+    ):
+        warnings.simplefilter("always", ResourceWarning)
         accepting = asyncio.create_task(_accept(listener, cast(Enclosure, _Enclosure())))
         await asyncio.sleep(0.01)
-        runner.connect(str(tmp_path / "control"))
+        runner.connect(str(path))
         for _ in range(steps):
             await asyncio.sleep(0)
         accepting.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             (await accepting).close()
-    del accepting
-    gc.collect()  # a socket that nobody closed is a warning, and so an error
+        del accepting
+        gc.collect()
+    assert [str(one.message) for one in left_open] == []
 
 
 async def test_closing_a_back_end_ends_an_open_that_is_under_way(data: Path) -> None:

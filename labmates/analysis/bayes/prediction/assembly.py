@@ -189,9 +189,9 @@ def assemble_all(wanted: Sequence[str], assembled: Callable[[str], Assembled]) -
         try:
             found.append(assembled(outcome))
         except UninformativeError as error:
-            left.append(LeftOut(outcome, 1, str(error)))
+            left.append(LeftOut(outcome, 1, str(error).removeprefix(f"{outcome} ")))
     if not found:
-        raise UsageError("\n".join(one.reason for one in left))
+        raise UsageError("\n".join(f"{one.what}: {one.reason}" for one in left))
     return found, left
 
 

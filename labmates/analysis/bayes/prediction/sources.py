@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from labmates.analysis.profiles import mean_of
-from labmates.csv_rows import read_rows
+from labmates.csv_rows import finite, read_rows
 from labmates.errors import LabmatesError, UsageError
 from labmates.records.exported import exported_runs, is_export
 from labmates.records.run import ENDED, RunRecord
@@ -224,9 +224,7 @@ def _levels(path: Path, rows: Sequence[Mapping[str, str]]) -> list[Level]:
         raise UsageError(f"'{path}' needs a column level (a row per simulation), or mean and error")
     found: dict[tuple[str, str], list[float]] = defaultdict(list)
     for row in rows:
-        # An export has all runs of a study: also those that failed, and those without any usable decision.
-        without = row.get("status") and (row["status"] not in ENDED or not row["level"])
-        if row["game"] and not without:
+        if row["game"]:
             found[_model(path, row), row["game"]].append(_number(path, row, "level"))
     levels = []
     for (model, game), values in found.items():
@@ -285,11 +283,8 @@ def _number(path: Path, row: Mapping[str, str], name: str, *, least: float = -ma
     if name not in row:
         raise UsageError(f"'{path}' has no column {name}; it has {', '.join(row)}")
     text = row[name]
-    try:
-        found = float(text)
-    except ValueError:
-        found = math.nan
-    if not (math.isfinite(found) and found >= least):
+    found = finite(text)
+    if found is None or found < least:
         more = "" if least == -math.inf else f", {least:g} or more"
         raise UsageError(f"'{path}': {name} must be a number{more}, not '{text}', in the row {_said(row)}")
     return found

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from labmates.analysis.bayes.proximity.predictors import Traits
-from labmates.csv_rows import read_rows
+from labmates.csv_rows import finite, read_rows
 from labmates.errors import UsageError
 from labmates.naming import short_names
 from labmates.records.exported import exported_runs, is_export
@@ -190,10 +190,7 @@ def _named(line: Mapping[str, str], where: str) -> NamedModel:
 
 
 def _number(text: str, name: str, where: str, *, missing: bool = False) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        raise UsageError(f"{where}: {name} is a number, not '{text}'") from None
-    if math.isinf(value) or (math.isnan(value) and not missing):
+    value = math.nan if missing and text.lower() == "nan" else finite(text)
+    if value is None:
         raise UsageError(f"{where}: {name} is a finite number, not '{text}'")
     return value

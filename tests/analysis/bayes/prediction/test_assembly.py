@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from labmates.analysis.bayes.prediction.assembly import Assembled, Choice, assemble
-from labmates.analysis.bayes.prediction.sources import Level, Observation, read_levels, read_observations
+from labmates.analysis.bayes.prediction.sources import LeftOut, Level, Observation, read_levels, read_observations
 from labmates.errors import UsageError
 from labmates.models.roster import roster, traits_of
 
@@ -233,6 +233,16 @@ def test_a_file_of_lab_runs_that_would_give_wrong_numbers_is_told(tmp_path: Path
 
 
 def test_failed_runs_of_an_export_do_not_spoil_its_good_ones(tmp_path: Path) -> None:
-    rows = ("a,o-ring,completed,2", "a,o-ring,failed,", "a,o-ring,completed,", "a,o-ring,completed,4", ",,failed,")
-    (tmp_path / "runs.csv").write_text("\n".join(["model,condition.game,status,metrics.level", *rows]) + "\n")
-    assert read_levels(tmp_path / "runs.csv") == ([Level("a", "o-ring", 3.0, 1.0, 2)], [])
+    usual = {"framing": "standard", "reasoning": "none", "deliberation": "False", "group_size": "5", "groups": "2"}
+    condition = {f"condition.{name}": value for name, value in {**usual, "game": "o-ring", "rounds": "3"}.items()}
+    said = (("completed", "2"), ("failed", ""), ("completed", ""), ("completed", "4"))
+    rows = [
+        {"id": f"r{seed}", "kind": "game", "key": "k", "replicate": str(seed), "seed": str(seed), "models": "a"}
+        | {**condition, "status": status, "metrics.level": level}
+        for seed, (status, level) in enumerate(said)
+    ]
+    lines = [",".join(rows[0]), *(",".join(row.values()) for row in rows)]
+    (tmp_path / "runs.csv").write_text("\n".join(lines) + "\n")
+    levels, left = read_levels(tmp_path / "runs.csv")
+    assert levels == [Level("a", "o-ring", 3.0, 1.0, 2)]
+    assert left == [LeftOut("simulations", 1, "they have not ended")]

@@ -121,7 +121,10 @@ def test_a_csv_file_may_bring_its_own_traits(tmp_path: Path) -> None:
         ("model,game,pareto_proximity\n", "has no rows"),
         ("model,pareto_proximity\na,1\n", "no column game"),
         ("model,game\na,b\n", "no column pareto_proximity or welfare_proximity"),
-        ("model,game,pareto_proximity\nmodel-1,o-ring,high\n", "line 2: pareto_proximity is a number, not 'high'"),
+        (
+            "model,game,pareto_proximity\nmodel-1,o-ring,high\n",
+            "line 2: pareto_proximity is a finite number, not 'high'",
+        ),
         ("model,game,pareto_proximity\nmodel-1,o-ring,inf\n", "line 2: pareto_proximity is a finite number"),
         ("model,game,pareto_proximity,reasoning\nmodel-1,o-ring,1,deep\n", "reasoning is one of none, cot, tom"),
         ("model,game,pareto_proximity,framing\nmodel-1,o-ring,1,odd\n", "framing is one of standard, alternate"),
