@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 _STEP = 0.24
 """How far apart fits stand, of a row's height."""
+_MOST_TICKS = 5
+"""Intervals between numbers below a panel, which is narrow: with more, numbers of three digits run into each other."""
 
 
 def draw_estimates(
@@ -41,3 +43,4 @@ def draw_estimates(
         capsize=2.5,
         linewidth=1.2,
     )
+    axes.locator_params(axis="x", nbins=_MOST_TICKS, min_n_ticks=3)

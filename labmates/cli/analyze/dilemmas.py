@@ -90,7 +90,7 @@ def _figures(plays: Sequence[CrossPlay], frames: dict[str, pd.DataFrame]) -> Ite
             cells.setdefault((play.game, play.mechanism, play.models), []).append(play.cell())
     for place, ((game, mechanism, models), some) in enumerate(cells.items()):
         more = f"-{place}" if [key[:2] for key in cells].count((game, mechanism)) > 1 else ""
-        name = re.sub(r"[^\w.+=-]+", "-", f"{game}-{mechanism}{more}")
+        name = re.sub(r"[^\w.+=-]+", "-", f"{game}-{mechanism}").strip("-") + more
         yield f"payoffs-{name}", draw.payoffs_figure(some)
         if len(models) > 1:
             yield f"population-{name}", draw.population_figure(some)
