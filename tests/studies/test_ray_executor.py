@@ -60,6 +60,8 @@ async def ray(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Any]:
         token.write_text("only-of-these-tests-0123456789abcdef")
         patch.setenv("RAY_AUTH_MODE", "token")
         patch.setenv("RAY_AUTH_TOKEN_PATH", str(token))
+        # Ray's workers give way to all else (15), so beside other tests on two processors each step would take ten times as long.
+        patch.setenv("RAY_worker_niceness", "0")
         import ray
 
         patch.setattr(ray, "init", partial(ray.init, runtime_env={"worker_process_setup_hook": no_trials}))
@@ -171,7 +173,7 @@ async def test_a_cluster_that_runs_is_used_and_goes_on(ray: Any, store: Store, t
     address = ray.get_runtime_context().gcs_address
     arguments = shown_on_the_page(ray_address=address, workers="1", store=store.url)
     command = partial(subprocess.run, [sys.executable, "-m", "labmates.cli.main", *arguments], cwd=tmp_path)
-    ended = await asyncio.to_thread(command, capture_output=True, text=True, timeout=90, check=False)
+    ended = await asyncio.to_thread(command, capture_output=True, text=True, timeout=300, check=False)
     assert ended.returncode == 0, ended.stderr
     assert "2 runs: 2 completed" in ended.stdout
     spec = stored_spec(store, "quiet")
