@@ -156,7 +156,7 @@ class GeospatialTask(Task[GeospatialTruth, GeospatialFindings]):
     name = "geospatial"
     title = "Spatial mapping of a resource"
     brief = BRIEF
-    version = "1"
+    version = "2"
     findings = GeospatialFindings
 
     def generate(self, seed: int, difficulty: Difficulty = "medium") -> Dataset[GeospatialTruth]:

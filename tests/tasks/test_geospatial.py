@@ -162,6 +162,19 @@ def test_sites_are_apart_inside_the_area_and_every_hot_spot_was_sampled(seed: in
         assert (np.hypot(*(places - [one.east, one.north]).T) < one.radius).sum() >= 3
 
 
+def test_the_order_of_the_work_does_not_tell_which_grids_lie_on_hot_spots() -> None:
+    first = []
+    for seed in range(12):
+        ground = draw_ground(LEVELS["medium"], random_for("geospatial", seed, "medium", "ground"))
+        places = draw_sites(ground, LEVELS["medium"], random_for("geospatial", seed, "medium", "sites"))
+        tree = cKDTree(places)
+        in_grid = tree.query_ball_point(places, 110, return_length=True) > 9
+        spots = np.array([[one.east, one.north] for one in ground.hot_spots])
+        on_spot = cKDTree(spots).query(places)[0] < 500
+        first.append(np.median(np.flatnonzero(in_grid & on_spot)) < np.median(np.flatnonzero(in_grid & ~on_spot)))
+    assert 3 <= sum(first) <= 9
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("difficulty", DIFFICULTIES)
 def test_variance_and_correlation_of_the_unexplained_part_are_as_the_truth_says(
