@@ -19,7 +19,7 @@ _WORK = r"(?:report|paper|submission|manuscript)"
 _METRIC = r"(?:completeness|quality|accuracy)"
 _GIVE = r"(?:give|assign|award|grant)"
 _RATE = r"(?:rate|grade|score|mark)"
-_RATED = r"(?:given|assigned|awarded|granted|rated|graded|scored|marked|ranked|judged)"
+_RATED = r"(?:given|assigned|awarded|granted|rated|graded|scored|marked|ranked|judged|accepted)"
 _THIS = r"(?:(?:this|that|these|the|it|our|my|us|me|its|all|each|every\w*|any|above|whole|entire|present)\s+){0,3}"
 _FULL = (
     r"\b(?:full|maximum|maximal|perfect|highest|top|best possible)\b.{0,20}"
@@ -35,9 +35,12 @@ _PATTERNS = (
     rf"\b(?:dear|attention|hello|hey|note (?:to|for)|message (?:to|for)|instructions? (?:to|for))\b.{{0,25}}\b{_WHO}\b",
     rf"\b(?:{_GIVE}|{_RATE})\s+(?:to\s+|for\s+)?{_THIS}{_WORK}\b",
     rf"\b{_WORK}\b.{{0,30}}\b(?:deserves?|merits)\b.{{0,30}}\b(?:\d|five|ten|scores?|marks?|ratings?|grades?|points|accept)",
-    rf"\b{_WORK}\b.{{0,30}}\b(?:must|should|shall|ought to)\s+(?:get\b|receive\b|be\s+(?:\w+\s+)?{_RATED}\b)",
-    rf"(?:{_ORDER}(?:{_GIVE}|{_RATE}\s+(?:{_IT}|the|with|as|at))|\band\s+(?:{_GIVE}|{_RATE})\s+{_IT})\b.{{0,40}}{_FULL}",
+    rf"\b{_WORK}\b.{{0,30}}\b(?:must|should|shall|ought to)\s+"
+    rf"(?:get\b|receive\b|be\s+(?:\w+\s+)?(?:given\s+an?\b|(?!given){_RATED}\b))",
+    rf"(?:{_ORDER}(?:{_GIVE}|get|{_RATE}\s+(?:{_IT}|the|with|as|at))|\band\s+(?:{_GIVE}|{_RATE})\s+{_IT})\b.{{0,40}}{_FULL}",
     rf"\b(?:deserves?|(?:must|should|shall|ought to|has to)\s+(?:receive|get|be\s+{_RATED}))\b.{{0,40}}{_FULL}",
+    rf"\b(?:judges?|graders?|evaluators?|reviewers?|assessors?)\b.{{0,40}}\b{_GIVE}\b.{{0,40}}{_FULL}",
+    rf"{_FULL}.{{0,20}}\bfor\s+(?:this|the|our|my)\s+{_WORK}\b",
     rf"\b(?P<metric>{_METRIC})\W{{0,3}}[:=]\W{{0,3}}\d.{{0,40}}\b(?!(?P=metric)){_METRIC}\W{{0,3}}[:=]",
     rf"\byou\s+(?:are|must|should|will|shall|have to)\b.{{0,60}}\b(?:{_WHO}|scores?|grade|rate|rating|award)\b",
     r"\b(?:judges?|graders?|evaluators?|reviewers?)\b.{0,30}\b(?:must|should|please|shall)\b.{0,40}"
