@@ -5,10 +5,8 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
-from labmates.judges.injection import screen
+from labmates.judges.injection import MOST_CHARS, screen
 
-MOST_CHARS = 100_000
-"""A model reads this much of a report; longer ones are cut."""
 _CUT = "[cut here: the report goes on for {} more characters]"
 
 
@@ -39,7 +37,7 @@ def fenced(report: str) -> Fenced:
     time.
     """
     mark = hashlib.blake2b(report.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
-    screened = screen(report[:MOST_CHARS])
+    screened = screen(report)
     more = len(report) - MOST_CHARS
     text = screened.text if more <= 0 else f"{screened.text}\n{_CUT.format(more)}"
     return Fenced(f"[report {mark} begins]\n{text}\n[report {mark} ends]", mark, screened.found)

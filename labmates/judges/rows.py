@@ -22,6 +22,8 @@ MOST_CHARS: Final = 200_000
 """So much of a text is read."""
 COARSE: Final = 0.05
 """A number in a source is taken as rounded only if its last digit is finer than this share of the number."""
+_HAIR: Final = 1e-9
+"""Share of a number by which its float may be off."""
 _NUMBER = re.compile(r"(?<![\w.])(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d{1,2})?(?!\w)(?:\s?%)?")
 
 
@@ -90,7 +92,12 @@ def agree(claim: Number, source: Number) -> bool:
     A source that is precise to less than `COARSE` has to be met as it stands.
     """
     rounded = source.half if source.half <= COARSE * claim.value else 0.0
-    return abs(claim.value - source.value) <= max(claim.half, rounded) + 1e-9 * claim.value
+    return abs(claim.value - source.value) <= max(claim.half, rounded) + _HAIR * claim.value
+
+
+def reach(claim: Number) -> float:
+    """Return how far from a claim a source may lie at most that agrees with it."""
+    return max(claim.half, COARSE * claim.value) + _HAIR * claim.value
 
 
 def rows_of(text: str, records: Collection[str] = (), *, prose: bool = True) -> Iterator[Row]:

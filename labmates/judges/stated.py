@@ -6,7 +6,7 @@ import types
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
@@ -174,7 +174,7 @@ def _leaves(value: Any, annotation: Any) -> tuple[tuple[str, ...], tuple[float, 
 
 
 def _is_choice(annotation: Any) -> bool:
-    if get_origin(annotation) in (Union, types.UnionType, list):
+    if get_origin(annotation) in (Union, types.UnionType, Annotated, list):
         return any(_is_choice(part) for part in get_args(annotation))
     return get_origin(annotation) is Literal
 

@@ -26,6 +26,7 @@ from labmates.tasks.anomaly_data import (
     normal_readings,
 )
 from labmates.tasks.base import Check, Credit, Dataset, Difficulty, Task, level_of
+from labmates.tasks.choices import Listed
 from labmates.tasks.noise import random_for
 from labmates.tasks.scoring import NOT_STATED, fading, plain_name, relative_error, score_list, score_names, score_number
 from labmates.tasks.words import says_all, says_count, says_name, says_number, says_together
@@ -62,7 +63,7 @@ class Event(BaseModel):
     start: int = Field(description="number of the first abnormal sample, as in the column `sample`")
     end: int = Field(description="number of the last abnormal sample; equal to start for a single one")
     sensors: list[Tag] = Field(default_factory=list, max_length=50, description="columns of the sensors involved")
-    kind: Kind | None = Field(None, description="kind of anomaly")
+    kind: Annotated[Kind, Listed] | None = Field(None, description="kind of anomaly")
 
 
 class AnomalyFindings(BaseModel):

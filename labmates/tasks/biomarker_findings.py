@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import BaseModel, Field
 
 from labmates.tasks.base import Credit
+from labmates.tasks.choices import AnySign, Sign
 from labmates.tasks.scoring import (
     NOT_STATED,
     fading,
@@ -38,7 +39,6 @@ ECHO = 0.15
 """A marker that does not tell a subtype, but whose mean in it lies this far off (in standard deviations) because of the
 other subtypes or through common pathways, may be stated for it or not."""
 
-Sign = Literal["+", "-"]
 Name = Annotated[str, Field(max_length=100)]
 
 
@@ -46,7 +46,7 @@ class MarkerEffect(BaseModel):
     """What one marker does."""
 
     marker: Name = Field(description="column of the marker")
-    sign: Sign | None = Field(
+    sign: AnySign | None = Field(
         None,
         description="'+' if higher levels go with a larger improvement or treatment effect, '-' if with a smaller one",
     )

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated
 
 import numpy as np
 from pydantic import BaseModel, Field
 
 from labmates.tasks.base import Check, Credit, Dataset, Difficulty, Task, level_of
+from labmates.tasks.choices import AnySign, Sign
 from labmates.tasks.ecology_data import (
     HORIZON,
     LEVELS,
@@ -59,7 +60,6 @@ Known habits of the records: names were typed by hand; some thermometers were se
 were entered
 twice; a decimal point is sometimes in the wrong place; not every site was visited in every survey."""
 
-Sign = Literal["+", "-"]
 Name = Annotated[str, Field(max_length=200)]
 
 SHIFT_FULL, SHIFT_ZERO = 3, 9
@@ -75,7 +75,7 @@ class Interaction(BaseModel):
 
     source: Name = Field(description="species that acts")
     target: Name = Field(description="species whose growth is changed")
-    sign: Sign | None = Field(None, description="'+' if the target gains, '-' if it loses")
+    sign: AnySign | None = Field(None, description="'+' if the target gains, '-' if it loses")
     strength: float | None = Field(
         None,
         description="change of the target's log abundance from one survey to the next for each unit of the "
@@ -254,13 +254,17 @@ def _score_interactions(stated: Sequence[Interaction] | None, true: Sequence[Int
     """Credit of the list by (source, target, sign), and of the strengths of those that were found.
 
     An effect without a sign, or with source and target exchanged, counts half; a wrong sign, and both signs for the
-    same effect, count nothing.
+    same effect, count nothing. An effect that is stated more than once is one statement.
     """
     if stated is None:
         return Credit("interactions", 0.0, 3, NOT_STATED), Credit("interaction_strengths", 0.0, 1, NOT_STATED)
     signs: dict[tuple[str, str], set[Sign]] = {}
+    once: dict[tuple[str, str], Interaction] = {}
     for one in stated:
         signs.setdefault(_way(one), set()).update([one.sign] if one.sign else [])
+        if one.sign or _way(one) not in once:
+            once[_way(one)] = one
+    effects = list(once.values())
 
     def similarity(a: Interaction, b: Interaction) -> float:
         same, turned = _way(a) == _way(b), _way(a) == _way(b)[::-1]
@@ -270,16 +274,16 @@ def _score_interactions(stated: Sequence[Interaction] | None, true: Sequence[Int
 
     near = [
         fading(
-            relative_error(abs(stated[i].strength or 0.0), abs(true[j].strength or 0.0)), STRENGTH_FULL, STRENGTH_ZERO
+            relative_error(abs(effects[i].strength or 0.0), abs(true[j].strength or 0.0)), STRENGTH_FULL, STRENGTH_ZERO
         )
-        for i, j, value in matches(stated, true, similarity)
+        for i, j, value in matches(effects, true, similarity)
         if value == 1.0
     ]
-    strengths = sum(near) / len(true) if true else 1.0
+    strengths = sum(near) / max(len(true), len(effects)) if true or effects else 1.0
     closeness = sum(near) / max(len(near), 1)
     reason = f"{len(near)} effects found of {len(true)}, mean closeness of their strengths {closeness:.2f}"
     return (
-        score_list("interactions", stated, true, weight=3, similarity=similarity),
+        score_list("interactions", effects, true, weight=3, similarity=similarity),
         Credit("interaction_strengths", strengths, 1, reason),
     )
 

@@ -94,19 +94,35 @@ def _read_fields(stated: dict[str, object], model: type[FindingsT]) -> ReadFindi
 
 def _read_field(name: str, value: object, model: type[BaseModel]) -> tuple[object, list[str]]:
     """Return the valid part of one field, None if there is none, and what was wrong."""
-    try:
-        errors = _errors(model, name, value)
-    except (ValueError, RecursionError) as error:
-        return None, [f"field '{name}': {_cut(str(error))}"]
-    if not errors:
-        return value, []
-    problems = [f"field '{name}'{_place(where)}: {_cut(message)}" for where, message in errors]
-    items = {where[0] for where, _ in errors if where}
-    if not isinstance(value, list) or not all(where for where, _ in errors):
+    if isinstance(value, list):
+        return _read_list(name, value, model)
+    why = _why_spoilt(value)
+    if why:
+        return None, [f"field '{name}': {why}"]
+    problems = [f"field '{name}'{_place(where)}: {_cut(message)}" for where, message in _errors(model, name, value)]
+    return None if problems else value, problems
+
+
+def _read_list(name: str, value: list[object], model: type[BaseModel]) -> tuple[object, list[str]]:
+    """Return the valid items of a list, None if there are none but should be, and what was wrong."""
+    spoilt = {index: why for index, item in enumerate(value) if (why := _why_spoilt(item))}
+    problems = [f"field '{name}'[{index}]: {why}" for index, why in spoilt.items()]
+    places = [index for index in range(len(value)) if index not in spoilt]
+    errors = _errors(model, name, [value[index] for index in places]) if places or not spoilt else []
+    wrong: set[int] = set()
+    whole = True
+    for where, message in errors:
+        if where and isinstance(where[0], int):
+            wrong.add(places[where[0]])
+            where = (places[where[0]], *where[1:])
+        else:
+            whole = False
+        problems.append(f"field '{name}'{_place(where)}: {_cut(message)}")
+    if not whole:
         return None, problems
-    valid = [item for index, item in enumerate(value) if index not in items]
+    valid = [value[index] for index in places if index not in wrong]
     # A list of which nothing is left says nothing; an empty one would say that there is none.
-    return (valid if valid and not _errors(model, name, valid) else None), problems
+    return (valid if (valid or not value) and not _errors(model, name, valid) else None), problems
 
 
 def _errors(model: type[BaseModel], name: str, value: object) -> list[tuple[tuple[int | str, ...], str]]:
@@ -115,12 +131,23 @@ def _errors(model: type[BaseModel], name: str, value: object) -> list[tuple[tupl
         _validate(model, {name: value})
     except ValidationError as error:
         return [(found["loc"][1:], found["msg"]) for found in error.errors() if found["loc"][:1] in ((name,), ())]
+    except (ValueError, RecursionError) as error:
+        return [((), str(error))]
     return []
 
 
 def _validate(model: type[FindingsT], fields: dict[str, Any]) -> FindingsT:
     # Strict, so that true is no 1 and "6" no 6; from JSON, so that dates and enums may still be written as text.
     return model.model_validate_json(json.dumps(fields, default=_refuse, allow_nan=False), strict=True)
+
+
+def _why_spoilt(value: object) -> str:
+    """Return why a value can't be written as JSON; empty if it can."""
+    try:
+        json.dumps(value, default=_refuse, allow_nan=False, ensure_ascii=False).encode()
+    except (ValueError, RecursionError) as error:
+        return _cut(str(error))
+    return ""
 
 
 def _refuse(value: object) -> object:

@@ -5,13 +5,14 @@ Source: cooperative-profiles paper, section 4.1 (science tasks). Data, findings 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated
 
-import numpy as np
 from pydantic import BaseModel, Field
 
 from labmates.tasks.base import Check, Credit, Dataset, Difficulty, Task, level_of
+from labmates.tasks.choices import AnySign, Sign
 from labmates.tasks.geospatial_data import LEVELS, Ground, draw_ground
 from labmates.tasks.geospatial_soil import BLOCK, FOLDS, Soil, draw_sites, draw_soil
 from labmates.tasks.geospatial_table import NO_DATA, sample_table
@@ -31,7 +32,6 @@ sites predicted by a spatial model (regression kriging or its like) in random {F
 when square blocks of {BLOCK:.0f} m are left out as a whole, and how well with rock and covariates alone? The records \
 are as people left them: check units, codes, coordinates, repeated rows and slips before you trust any number."""
 
-Sign = Literal["+", "-"]
 Name = Annotated[str, Field(max_length=100)]
 
 SITES_FULL, SITES_ZERO = 0.002, 0.01
@@ -58,7 +58,7 @@ class Driver(BaseModel):
     """A covariate that matters."""
 
     name: Name = Field(description="column of the covariate")
-    sign: Sign | None = Field(None, description="'+' if the grade rises with it, '-' if it falls")
+    sign: AnySign | None = Field(None, description="'+' if the grade rises with it, '-' if it falls")
 
 
 class Spot(BaseModel):
@@ -156,7 +156,7 @@ class GeospatialTask(Task[GeospatialTruth, GeospatialFindings]):
     name = "geospatial"
     title = "Spatial mapping of a resource"
     brief = BRIEF
-    version = "1"
+    version = "2"
     findings = GeospatialFindings
 
     def generate(self, seed: int, difficulty: Difficulty = "medium") -> Dataset[GeospatialTruth]:
@@ -217,12 +217,12 @@ class GeospatialTask(Task[GeospatialTruth, GeospatialFindings]):
                 lambda text: says_name(columns)(text) and says_together(grade, way)(text),
             ),
             Check("richest rock named", says_name([truth.richest_rock])),
-            Check("range told", says_number(r"\brange\b", [round(truth.range_m)], RANGE_FULL * truth.range_m)),
+            Check("range told", says_number(r"\brange\b", [truth.range_m], RANGE_FULL * truth.range_m, whole=False)),
             Check("nugget discussed", says_together(r"\bnugget", r"\d")),
             Check("direction discussed", says_together(r"\b(?:anisotrop|azimuth|direction|strike)", r"\d")),
             Check(
                 "hot spot located",
-                says_number(r"\bhot ?spots?\b", [round(one.x) for one in truth.hot_spots], PLACE_FULL),
+                says_number(r"\bhot[ -]?spots?\b", [one.x for one in truth.hot_spots], PLACE_FULL, whole=False),
             ),
             Check(
                 "kinds of validation compared",
@@ -284,7 +284,7 @@ def _turn(a: float, b: float) -> float:
 
 def _spot_similarity(stated: Spot, true: Spot) -> float:
     """Similarity in [0, 1]: nearness of the centres, times a factor for the radius."""
-    away = float(np.hypot(stated.x - true.x, stated.y - true.y))
+    away = math.hypot(stated.x - true.x, stated.y - true.y)
     if stated.radius is None or true.radius is None:
         size = 0.0
     else:

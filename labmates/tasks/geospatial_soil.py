@@ -87,7 +87,7 @@ def _inside(places: Floats) -> Floats:
 
 
 def _grids(ground: Ground, rng: np.random.Generator) -> list[Floats]:
-    """Return closer grids around most hot spots and around as many other places."""
+    """Return closer grids around most hot spots and around one place more than that, in an order that tells nothing."""
     drilled = [one for one in ground.hot_spots if rng.random() < 0.7]
     middles = [np.array([one.east, one.north]) + rng.normal(0, 80, size=2) for one in drilled]
     middles += [rng.uniform([INSIDE, INSIDE], [WIDTH - INSIDE, HEIGHT - INSIDE]) for _ in range(1 + len(drilled))]
@@ -97,7 +97,7 @@ def _grids(ground: Ground, rng: np.random.Generator) -> list[Floats]:
         steps = np.arange(-reach, reach + 1, GRID_STEP)
         grid = np.stack(np.meshgrid(steps, steps), axis=-1).reshape(-1, 2)
         grids.append(middle + grid + rng.normal(0, 4, size=grid.shape))
-    return grids
+    return [grids[k] for k in rng.permutation(len(grids))]
 
 
 def draw_soil(ground: Ground, level: GeospatialLevel, places: Floats, rng: np.random.Generator) -> Soil:

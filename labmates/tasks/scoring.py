@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TypeVar
@@ -36,24 +37,45 @@ def relative_error(stated: float, true: float) -> float:
 def matches(
     stated: Sequence[StatedT], true: Sequence[TrueT], similarity: Callable[[StatedT, TrueT], float]
 ) -> list[tuple[int, int, float]]:
-    """Pair stated with true items one to one, the most similar first; pairs without any similarity are left out.
+    """Pair stated with true items one to one so that the sum of their similarities is the largest possible.
+
+    Pairs without any similarity are left out. The sum depends on no order, of neither list.
 
     Returns
     -------
     list of (int, int, float)
-        Index in `stated`, index in `true`, and their similarity in (0, 1].
+        Index in `stated`, index in `true`, and their similarity in (0, 1], the most similar first.
     """
-    pairs = [(value, i, j) for i, a in enumerate(stated) for j, b in enumerate(true) if (value := similarity(a, b)) > 0]
-    pairs.sort(key=lambda pair: (-pair[0], pair[1], pair[2]))
+    pairs = [(i, j, value) for i, a in enumerate(stated) for j, b in enumerate(true) if (value := similarity(a, b)) > 0]
+    pairs.sort(key=lambda pair: (-pair[2], pair[0], pair[1]))
+    best_of_stated: dict[int, float] = {}
+    best_of_true: dict[int, float] = {}
     taken_stated: set[int] = set()
     taken_true: set[int] = set()
     found = []
-    for value, i, j in pairs:
+    for i, j, value in pairs:
+        best_of_stated.setdefault(i, value)
+        best_of_true.setdefault(j, value)
         if i not in taken_stated and j not in taken_true:
             taken_stated.add(i)
             taken_true.add(j)
             found.append((i, j, value))
+    # Nearly always each item gets the best that it can have, and nothing needs to be weighed (nor scipy imported).
+    most = min(math.fsum(best_of_stated.values()), math.fsum(best_of_true.values()))
+    if math.fsum(value for _, _, value in found) < most:
+        found = _largest_sum(pairs, len(stated), len(true))
     return found
+
+
+def _largest_sum(pairs: Sequence[tuple[int, int, float]], n_stated: int, n_true: int) -> list[tuple[int, int, float]]:
+    import numpy as np
+    from scipy.optimize import linear_sum_assignment
+
+    table = np.zeros((n_stated, n_true))
+    for i, j, value in pairs:
+        table[i, j] = value
+    chosen = set(zip(*(index.tolist() for index in linear_sum_assignment(table, maximize=True)), strict=True))
+    return [pair for pair in pairs if pair[:2] in chosen]
 
 
 def guarded_f1(hits: float, n_stated: int, n_true: int) -> float:
@@ -100,7 +122,7 @@ def score_list(
     weight: float,
     similarity: Callable[[StatedT, TrueT], float],
 ) -> Credit:
-    """Return the credit of a list of items by guarded F1 over the best one-to-one matching."""
+    """Return the credit of a list of items by guarded F1 over the best one-to-one matching (see `matches`)."""
     if stated is None:
         return Credit(finding, 0.0, weight, NOT_STATED)
     found = matches(stated, true, similarity)

@@ -15,7 +15,10 @@ MOST_NUMBERS = 8
 """A sentence with more numbers than this dates nothing."""
 
 _BREAK = re.compile(r"(?<=[.!?])\s+|\n+")
-_NUMBER = re.compile(r"(?<![\w.])\d{1,9}(?![\w]|\.\d)")
+_GAPS = ",\N{NO-BREAK SPACE}\N{THIN SPACE}\N{NARROW NO-BREAK SPACE}"
+_GAP = re.compile(f"[{_GAPS}]")
+_GROUPED = rf"\d{{1,3}}(?:[{_GAPS}]\d{{3}}){{1,2}}"
+_NUMBER = re.compile(rf"(?<![\w.])(?:({_GROUPED})|\d{{1,9}})(\.\d{{1,9}})?(?![\w]|\.\d)")
 
 
 def sentences(text: str) -> Iterator[str]:
@@ -44,29 +47,49 @@ def says_name(names: Sequence[str]) -> Callable[[str], bool]:
 def says_count(number: int, noun: str) -> Callable[[str], bool]:
     """Return a rule: the text counts `number` of the noun (a pattern), in digits or words, up to three words before it.
 
-    A text that claims more than `MOST_CLAIMS` different numbers does not pass.
+    Digits may be parted in groups of three ("2,700"). A text that claims more than `MOST_CLAIMS` different numbers
+    does not pass.
     """
     pattern = re.compile(
-        rf"\b(\d{{1,4}}|{'|'.join(WORDS)})\s{{1,3}}(?:[\w-]{{1,30}}\s{{1,3}}){{0,3}}?(?:{noun})\b", re.IGNORECASE
+        rf"\b(?<!\d[.{_GAPS}])({_GROUPED}|\d{{1,4}}|{'|'.join(WORDS)})\s{{1,3}}"
+        rf"(?:[\w-]{{1,30}}\s{{1,3}}){{0,3}}?(?:{noun})\b",
+        re.IGNORECASE,
     )
 
     def holds(text: str) -> bool:
         claims = {match[1].lower() for match in pattern.finditer(text)}
-        numbers = {WORDS.index(claim) if claim in WORDS else int(claim) for claim in claims}
+        numbers = {WORDS.index(claim) if claim in WORDS else int(re.sub(r"\D", "", claim)) for claim in claims}
         return number in numbers and len(numbers) <= MOST_CLAIMS
 
     return holds
 
 
-def says_number(pattern: str, values: Sequence[int], tolerance: float) -> Callable[[str], bool]:
-    """Return a rule: a sentence with the pattern has a whole number within `tolerance` of one of the `values`."""
+def says_number(
+    pattern: str, values: Sequence[float], tolerance: float, *, whole: bool = True
+) -> Callable[[str], bool]:
+    """Return a rule: a sentence with the pattern has a number within `tolerance` of one of the `values`.
+
+    Parameters
+    ----------
+    whole
+        Whether only whole numbers count, as for things that are numbered.
+    """
     compiled = re.compile(pattern, re.IGNORECASE)
 
     def holds(text: str) -> bool:
         for sentence in sentences(text):
-            numbers = {int(number) for number in _NUMBER.findall(sentence)} if compiled.search(sentence) else set()
-            if len(numbers) <= MOST_NUMBERS and any(abs(n - v) <= tolerance for n in numbers for v in values):
+            found = _NUMBER.finditer(sentence) if compiled.search(sentence) else ()
+            written = {match[0]: match for match in found if not (whole and match[2])}
+            numbers = [number for match in written.values() for number in _readings(match)]
+            if len(written) <= MOST_NUMBERS and any(abs(n - v) <= tolerance for n in numbers for v in values):
                 return True
         return False
 
     return holds
+
+
+def _readings(match: re.Match[str]) -> Iterator[float]:
+    """Yield what a written number may mean: "45,102" may be one number or two."""
+    yield float(_GAP.sub("", match[0]))
+    if match[1]:
+        yield from map(float, _GAP.split(match[0]))

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labmates.judges.fence import MOST_CHARS, fenced
+from labmates.judges.fence import fenced
+from labmates.judges.injection import MOST_CHARS
 from tests.judges.test_injection import INJECTIONS
 
 

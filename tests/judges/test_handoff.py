@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from labmates.judges.base import Report, Trace
 from labmates.judges.handoff import Audit, HandoffJudge, audit
+from labmates.judges.stated import items_of
 from labmates.judges.verified import VerifiedJudge
 from labmates.tasks.base import Dataset
 from labmates.tasks.findings import read_findings
@@ -138,6 +139,12 @@ def test_a_name_counts_only_where_the_text_speaks_of_the_finding() -> None:
     assert ways(told, "drifting_sensors")["data", "model"] == 1
 
 
+def test_kinds_and_signs_are_no_names_that_a_text_has_to_hold() -> None:
+    event = true().events[0].model_dump(mode="json")
+    [item] = items_of(get_task("anomaly").findings.model_validate({"events": [event]}))
+    assert item.names == tuple(event["sensors"])
+
+
 def test_numbers_of_the_paper_are_traced_to_the_digits_they_are_written_with() -> None:
     paper = (
         "We kept 4341 rows. The error fell to 0.53, the share is 5.7 %. The model has an R2 of 0.91. We saw 3 groups."
@@ -145,6 +152,8 @@ def test_numbers_of_the_paper_are_traced_to_the_digits_they_are_written_with() -
     found = audited(paper, output("data", "rows 4341"), output("model", "rmse=0.5342 share=0.0572"))
     assert (found.claims, found.traced) == (4, 3)
     assert found.untraced == ("0.91",)
+    # 0.05 less half of its last digit is no float that is equal to 0.045.
+    assert audited("The error is 0.05.", output("data", "0.045")).untraced == ()
 
 
 def test_what_the_writing_team_wrote_itself_traces_nothing() -> None:

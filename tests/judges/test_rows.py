@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labmates.judges.rows import agree, read_numbers, rows_of
+from labmates.judges.rows import agree, reach, read_numbers, rows_of
 
 
 def values(text: str) -> list[float]:
@@ -56,6 +56,7 @@ def test_a_number_agrees_with_itself_rounded_to_any_digits(value: float, decimal
     [claim] = read_numbers(f"{value:.{decimals}f}")
     [source] = read_numbers(f"{value!r}")
     assert agree(claim, source)
+    assert abs(claim.value - source.value) <= reach(claim)
 
 
 def test_prose_is_read_by_sentence_and_output_by_line() -> None:

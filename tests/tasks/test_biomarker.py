@@ -307,6 +307,15 @@ def test_a_subtype_counts_by_its_markers_and_share() -> None:
     assert credit(high=["A1", "A2", "B1", "B2"], low=["A1", "A2", "B1", "B2"]) == 0.0
 
 
+def test_the_order_in_which_subtypes_are_stated_does_not_matter() -> None:
+    first, second = (one.model_copy(update={"echoes": []}) for one in made().truth.subtypes[:2])
+    truth = made().truth.model_copy(update={"subtypes": [first, second]})
+    both = Subtype(high=first.high + second.high, low=first.low + second.low)
+    half = Subtype(high=first.high[:1], low=first.low[:1])
+    found = [score(truth, subtypes=stated)["subtypes"].credit for stated in ([both, half], [half, both])]
+    assert found[0] == found[1] > 0.3
+
+
 def test_the_effect_in_a_subtype_counts_if_the_subtype_was_found() -> None:
     truth = made().truth
 

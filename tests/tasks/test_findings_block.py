@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import date
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given
@@ -128,6 +128,49 @@ def test_of_a_list_only_the_invalid_items_are_left_out() -> None:
         "field 'items'[2].name",
         "field 'items'[3]",
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "entry", "kept"),
+    [
+        ("anomaly", {"events": [{"start": 1, "end": 2, "kind": " Contextual"}]}, "contextual"),
+        ("ecology", {"interactions": [{"source": "a", "target": "b", "sign": "\N{MINUS SIGN}"}]}, "-"),
+        ("biomarker", {"predictive_markers": [{"marker": "a", "sign": " +"}]}, "+"),
+        ("geospatial", {"covariates": [{"name": "a", "sign": "\N{EN DASH}"}]}, "-"),
+    ],
+)
+def test_kinds_and_signs_are_read_in_any_letters(name: str, entry: dict[str, Any], kept: str) -> None:
+    result = read(json.dumps(entry), get_task(name).findings)
+    assert result.problems == ()
+    assert f"'{kept}'" in str(stated(result))
+
+
+def test_an_item_that_is_no_json_leaves_the_others_of_its_list() -> None:
+    written = (
+        '{"name": "a", "size": NaN}',
+        '{"name": "b", "size": 1}',
+        '{"name": "\\ud800"}',
+        '{"name": 1, "name": 2}',
+        "{}",
+    )
+    result = read(f'{{"items": [{", ".join(written)}]}}')
+    assert stated(result) == {"items": [{"name": "b", "size": 1.0}]}
+    assert [problem.split(":")[0] for problem in result.problems] == [
+        "field 'items'[0]",
+        "field 'items'[2]",
+        "field 'items'[3]",
+        "field 'items'[4].name",
+    ]
+    assert stated(read('{"names": ["a", 99999999999999999999]}')) == {"names": ["a"]}
+    assert stated(read('{"items": [{"name": "a", "size": 1e999}]}')) == {}
+
+
+def test_a_field_that_may_be_a_list_or_something_else_is_left_out_as_a_whole() -> None:
+    class Either(BaseModel):
+        names: list[str] | str | None = None
+
+    assert stated(read('{"names": ["a", 1]}', Either)) == {}
+    assert stated(read('{"names": "a"}', Either)) == {"names": "a"}
 
 
 def test_a_list_of_which_nothing_is_valid_is_not_an_empty_list() -> None:

@@ -162,6 +162,19 @@ def test_sites_are_apart_inside_the_area_and_every_hot_spot_was_sampled(seed: in
         assert (np.hypot(*(places - [one.east, one.north]).T) < one.radius).sum() >= 3
 
 
+def test_the_order_of_the_work_does_not_tell_which_grids_lie_on_hot_spots() -> None:
+    first = []
+    for seed in range(12):
+        ground = draw_ground(LEVELS["medium"], random_for("geospatial", seed, "medium", "ground"))
+        places = draw_sites(ground, LEVELS["medium"], random_for("geospatial", seed, "medium", "sites"))
+        tree = cKDTree(places)
+        in_grid = tree.query_ball_point(places, 110, return_length=True) > 9
+        spots = np.array([[one.east, one.north] for one in ground.hot_spots])
+        on_spot = cKDTree(spots).query(places)[0] < 500
+        first.append(np.median(np.flatnonzero(in_grid & on_spot)) < np.median(np.flatnonzero(in_grid & ~on_spot)))
+    assert 3 <= sum(first) <= 9
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("difficulty", DIFFICULTIES)
 def test_variance_and_correlation_of_the_unexplained_part_are_as_the_truth_says(
@@ -288,6 +301,7 @@ def test_a_hot_spot_fades_with_its_distance_and_a_wrong_radius_costs_a_part() ->
     assert away[-1] == 0.0
     assert credit(radius=400) == 1.0
     assert credit(radius=None) == credit(radius=3_000) == pytest.approx(0.7)
+    assert credit(x=1.7e308, y=-1.7e308, radius=-1.7e308) == 0.0
 
 
 def test_a_direction_is_the_same_half_a_turn_on() -> None:
@@ -359,6 +373,12 @@ def test_checks_hold_for_the_truth_in_prose_and_fail_for_other_numbers() -> None
     truth = made().truth
     held = {check.name for check in TASK.checks(truth) if check.holds(TASK.summary(truth))}
     assert held == {check.name for check in TASK.checks(truth)}
+    spot = truth.hot_spots[0]
+    for name, told in {
+        "range told": f"The range is {truth.range_m + 0.4:,.1f} m.",
+        "hot spot located": f"A hot-spot lies at ({spot.x + 1.5:,.1f}, {spot.y:,.1f}).",
+    }.items():
+        assert [check.holds(told) for check in TASK.checks(truth) if check.name == name] == [True]
     other = TASK.summary(made(1).truth)
     missed = {check.name for check in TASK.checks(truth) if not check.holds(other)}
     assert {"hot spot located"} <= missed

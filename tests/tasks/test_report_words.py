@@ -19,6 +19,8 @@ from labmates.tasks.words import says_all, says_count, says_name, says_number, s
         ("There are 16 species.", False),
         ("There are 6 sites with many kinds of rare species.", False),
         ("Of 6 species, two species decline and three species gain.", True),
+        ("On average there are 3.6 species at a site.", False),
+        ("There are 1,006 species.", False),
         (" ".join(f"{n} species," for n in range(1, 13)), False),
         ("", False),
     ],
@@ -27,10 +29,34 @@ def test_a_count_is_told_in_digits_or_words_but_not_guessed(text: str, holds: bo
     assert says_count(6, "species")(text) is holds
 
 
+@pytest.mark.parametrize("written", ["2700", "2,700", "2\N{NO-BREAK SPACE}700", "2\N{NARROW NO-BREAK SPACE}700"])
+def test_digits_of_a_count_may_be_parted_in_groups(written: str) -> None:
+    assert says_count(2700, "patients")(f"The trial has {written} patients.")
+    assert not says_count(700, "patients")(f"The trial has {written} patients.")
+
+
+@pytest.mark.parametrize(
+    ("text", "holds"),
+    [
+        ("The range is 1200 m.", True),
+        ("The range is 1,203.4 m.", True),
+        ("A range of 1210.", True),
+        ("The range is 1,500.2 m.", False),
+        ("The range is 1.2 km.", False),
+        ("The range lies between 900.5 and 1,180.25 metres.", True),
+    ],
+)
+def test_a_measured_number_may_have_decimals_and_groups(text: str, holds: bool) -> None:
+    assert says_number(r"\brange\b", [1200.0], 50, whole=False)(text) is holds
+
+
 @pytest.mark.parametrize(
     ("text", "holds"),
     [
         ("A regime shift begins at survey 75.", True),
+        ("Regime shifts begin at surveys 30,75,110.", True),
+        ("Regime shifts begin at surveys 30,075 and 112.", True),
+        ("The regime shift at survey 75 (" + ", ".join(f"{n / 10}" for n in range(12)) + ").", True),
         ("A regime shift begins at survey 77, in 2012.", True),
         ("A regime shift begins at survey 90.", False),
         ("A regime shift begins. Survey 75 was wet.", False),

@@ -35,7 +35,7 @@ def made(name: str, seed: int = 0, difficulty: Difficulty = "medium") -> Dataset
         ("ecology", "0afb37de1d8e28d2d2efdbb22f1159df809de5c55e5eaab87bf1a22258044740"),
         ("anomaly", "11db8f249eb7551053850ad06fe5188e204d7fa7281bba618344c696cbc571d3"),
         ("biomarker", "ff28081fc18422f618a3e7331d893de963361d81e18144c5ffd647a8f3e8bfc1"),
-        ("geospatial", "63ac096aa18654d76182b67fcc4bbb7b41ab801d8c708c141e4006a22749c242"),
+        ("geospatial", "989c9b2f7cfb863c48920638121968ff078556f48027d8e7ea71928653093f21"),
     ],
 )
 def test_the_bytes_of_a_seed_are_pinned_on_every_platform(name: str, digest: str) -> None:

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labmates.tasks.anomaly import AnomalyFindings, AnomalyTruth, Event
@@ -52,6 +52,32 @@ def test_copying_the_example_of_the_schema_earns_next_to_nothing(name: str) -> N
     assert read.problems == ()
     for seed in SEEDS:
         assert accuracy(task.score(read.findings, truth_of(name, seed))) < 0.1
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=15)
+@given(data=st.data())
+def test_neither_the_order_of_lists_nor_letters_and_blanks_move_a_credit(name: str, data: st.DataObject) -> None:
+    task, truth = get_task(name), truth_of(name)
+    block, other = (task.oracle(one).model_dump(mode="json") for one in (truth, truth_of(name, 1)))
+    chance = data.draw(st.randoms(use_true_random=False))
+    for field, value in block.items():
+        if isinstance(value, list):
+            block[field] = chance.sample(value + other[field], len(value))
+    before = task.score(task.findings.model_validate(block), truth)
+    for value in block.values():
+        if isinstance(value, list):
+            chance.shuffle(value)
+    after = task.score(task.findings.model_validate(_shouted(block)), truth)
+    assert [one.credit for one in after] == pytest.approx([one.credit for one in before])
+
+
+def _shouted(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _shouted(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_shouted(inner) for inner in value]
+    return f" {value.upper()} ".replace("-", "\N{MINUS SIGN}") if isinstance(value, str) else value
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -115,6 +141,21 @@ def test_strengths_count_by_size_and_only_for_effects_that_were_found() -> None:
     assert credits["interaction_strengths"].credit == pytest.approx(expected)
     doubled = [one.model_copy(update={"strength": 2 * (one.strength or 0)}) for one in truth.interactions]
     assert score("ecology", EcologyFindings(interactions=doubled), truth)["interaction_strengths"].credit == 0.0
+
+
+def test_stating_an_interaction_again_or_all_there_could_be_does_not_pay() -> None:
+    truth = truth_of("ecology")
+    names = truth.species
+    competition = [Interaction(source=a, target=b, sign="-", strength=0.15) for a, b in (names[:2], names[1::-1])]
+    known = truth.model_copy(update={"interactions": competition})
+    once, twice = (score("ecology", EcologyFindings(interactions=competition[:1] * n), known) for n in (1, 2))
+    assert twice == once
+    every = [Interaction(source=a, target=b, sign="-", strength=0.15) for a, b in itertools.permutations(names, 2)]
+    credits = score("ecology", EcologyFindings(interactions=every), known)
+    assert credits["interaction_strengths"].credit == pytest.approx(2 / len(every))
+    none = truth.model_copy(update={"interactions": []})
+    assert score("ecology", EcologyFindings(interactions=[]), none)["interaction_strengths"].credit == 1.0
+    assert score("ecology", EcologyFindings(interactions=every), none)["interaction_strengths"].credit == 0.0
 
 
 def test_a_shift_fades_with_its_distance() -> None:
@@ -192,13 +233,17 @@ def test_guarded_f1_is_plain_f1_from_a_precision_of_one_half() -> None:
     assert guarded_f1(0, 3, 0) == 0.0
 
 
-@given(st.lists(st.integers(0, 50), max_size=12), st.lists(st.integers(0, 50), max_size=12))
-def test_matching_is_one_to_one_and_takes_the_most_similar(stated: list[int], true: list[int]) -> None:
-    found = matches(stated, true, lambda a, b: fading(abs(a - b), 0, 5))
+SIMILAR = st.lists(st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0]), min_size=4, max_size=4)
+
+
+@given(st.lists(SIMILAR, max_size=4))
+def test_matching_is_one_to_one_and_no_other_has_a_larger_sum(table: list[list[float]]) -> None:
+    found = matches(range(len(table)), range(4), lambda i, j: table[i][j])
     assert len({i for i, _, _ in found}) == len({j for _, j, _ in found}) == len(found)
     assert [value for _, _, value in found] == sorted((value for _, _, value in found), reverse=True)
-    assert sum(value == 1.0 for _, _, value in found) == sum(
-        min(stated.count(x), true.count(x)) for x in set(stated) & set(true)
+    assert all(value == table[i][j] > 0 for i, j, value in found)
+    assert sum(value for _, _, value in found) == max(
+        sum(table[i][j] for i, j in enumerate(chosen)) for chosen in itertools.permutations(range(4), len(table))
     )
 
 
