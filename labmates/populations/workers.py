@@ -99,6 +99,8 @@ class Errors:
         Where it happened first; round -1 is when the player was made. The seat is -1 where the worker died.
     what
         What happened first.
+    spent
+        Players that took too long or too much memory, when they were made or later.
     seats
         The same for each seat, as ``{"group seat": {"round", "what", "count"}}``; empty for very many.
     fatal
@@ -112,19 +114,24 @@ class Errors:
     seat: int
     round: int
     what: str
+    spent: int = 0
     seats: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     fatal: bool = False
 
     def joined(self, later: Errors) -> Errors:
         """Return this and what the same strategy did wrong later."""
         return replace(
-            self, count=self.count + later.count, over=self.over + later.over, fatal=self.fatal or later.fatal
+            self,
+            count=self.count + later.count,
+            over=self.over + later.over,
+            spent=self.spent + later.spent,
+            fatal=self.fatal or later.fatal,
         )
 
     @property
     def stopped(self) -> bool:
         """Whether the strategy took what it must not take, so that it is better not to be run again."""
-        return self.fatal or (self.over > 0 and self.round >= 0)
+        return self.fatal or self.spent > 0
 
 
 @dataclass(frozen=True)

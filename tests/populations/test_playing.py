@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -16,7 +18,7 @@ from labmates.populations.checks import check_strategies
 from labmates.populations.library import game_of, import_strategies, load_population
 from labmates.populations.match import play_match
 from labmates.populations.reference import REFERENCES, class_name, reference_source
-from labmates.populations.workers import Batch, Workers, chunks
+from labmates.populations.workers import Batch, Errors, Result, Workers, chunks
 from tests.populations.conftest import Play
 from tests.support.strategies import HEAD, library, strategy, write
 
@@ -221,6 +223,41 @@ def test_behaviour_is_the_cooperation_rate_in_each_situation(workers: Workers) -
     )  # fmt: skip
     assert len(by_history[0].rates) == 1 + 4 + 20
     assert by_history[0].rates[:5].tolist() == [1, 0, 0, 1, 1]
+
+
+def test_what_took_too_long_is_not_played_again_as_often_as_others(workers: Workers) -> None:
+    loaded = workers.load("references", reference_source(["random-0.5"]))
+    game = make_repeated("public-goods", 4, 3)
+    played: list[Batch] = []
+
+    def play(batches: Sequence[Batch]) -> list[Result]:
+        played.extend(batches)
+        late = Errors(loaded[0].index, 1, 1, 0, 0, 1, "took too long", spent=1)
+        return [replace(result, errors={late.strategy: late}) for result in workers.play(batches)]
+
+    [one] = behaviours(
+        game, play, [loaded[0].index], features="counts", random={loaded[0].index: False}, cooperate=frozenset()
+    )
+    assert not one.deterministic
+    assert len(played) == 1
+
+
+@pytest.mark.parametrize(
+    ("imports", "call"),
+    [
+        ("from random import choice as pick", "pick([C, D])"),
+        ("import random as r", "r.choice([C, D])"),
+        ("from numpy import random as chance", "(C if chance.rand() < 0.5 else D)"),
+        ("from numpy.random import rand", "(C if rand() < 0.5 else D)"),
+    ],
+)
+def test_random_numbers_can_be_drawn_under_another_name(workers: Workers, imports: str, call: str) -> None:
+    drawing, other = strategy(f"return {call}"), strategy("return C", name="Strategy_SELFISH_2")
+    one, two = workers.load("test.py", f"{HEAD}{imports}\n{drawing}{other}")
+    assert (one.random, two.random) == (True, False)
+    [result] = workers.play([Batch(make_repeated("public-goods", 4), np.full((1, 4), one.index), seed=0)])
+    assert not result.errors
+    assert 0 < result.actions.mean() < 1
 
 
 def test_what_claims_to_be_deterministic_and_is_not_is_played_as_often_as_others(workers: Workers) -> None:

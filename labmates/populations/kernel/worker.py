@@ -159,6 +159,7 @@ def _sum_up(failures: Sequence[Failure]) -> list[dict[str, Any]]:
                 "strategy": one.strategy,
                 "count": 0,
                 "over": 0,
+                "spent": 0,
                 "group": one.group,
                 "seat": one.seat,
                 "round": one.round,
@@ -168,6 +169,7 @@ def _sum_up(failures: Sequence[Failure]) -> list[dict[str, Any]]:
         )
         sums["count"] += 1
         sums["over"] += one.over
+        sums["spent"] += one.spent
         where = sums["seats"].setdefault(f"{one.group} {one.seat}", {"round": one.round, "what": one.what, "count": 0})
         where["count"] += 1
     for sums in found.values():

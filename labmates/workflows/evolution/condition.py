@@ -59,6 +59,6 @@ class EvolutionCondition(PopulationCondition):
     def _whole_groups(self) -> EvolutionCondition:
         if self.population % self.group_size:
             raise fault(self, "population", f"must be a multiple of the group size ({self.group_size})")
-        if self.elite > self.population:
+        if self.protocol == "paper" and self.elite > self.population:
             raise fault(self, "elite", f"must be at most the population ({self.population})")
         return self
