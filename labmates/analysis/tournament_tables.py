@@ -12,6 +12,7 @@ from labmates.analysis.tournament_report import Group, Hypothesis, Rate
 def rates_table(groups: Sequence[Group]) -> Table:
     """Return the rates of every model under every structure with both intervals."""
     rows: list[dict[str, Any]] = []
+    differing = _differing(groups)
     for group in groups:
         rates: dict[str, Rate | None] = {
             "cooperation": group.cooperation,
@@ -22,6 +23,7 @@ def rates_table(groups: Sequence[Group]) -> Table:
             **{name.replace("_", " "): found for name, found in group.questions.items()},
         }
         what = {"model": group.model, "among": ", ".join(group.among), "structure": group.structure.upper()}
+        what |= _told(group, differing)
         for name, one in rates.items():
             if one is None:
                 continue
@@ -30,6 +32,7 @@ def rates_table(groups: Sequence[Group]) -> Table:
             rows.append({**row, "players": one.players, "tournaments": one.tournaments})
     columns = [
         Column("model", once=True),
+        *(Column(name, once=True) for name in differing),
         Column("structure", once=True),
         Column("rate", " "),
         Column("mean", "Mean"),
@@ -51,9 +54,11 @@ def rates_table(groups: Sequence[Group]) -> Table:
 
 def hypotheses_table(found: Sequence[Hypothesis]) -> Table:
     """Return the tests of both hypotheses."""
+    differing = _differing(found)
     rows = [
         {
             "model": one.model,
+            **_told(one, differing),
             "hypothesis": f"{one.name} {one.measure}",
             **{name.upper(): value for name, value in one.rates.items()},
             "difference": one.difference,
@@ -66,6 +71,7 @@ def hypotheses_table(found: Sequence[Hypothesis]) -> Table:
     ]
     columns = [
         Column("model", once=True),
+        *(Column(name, once=True) for name in differing),
         Column("hypothesis"),
         *(Column(name) for name in ("RI", "GC", "SA") if any(name in row for row in rows)),
         Column("difference", form="+.3f", shows="both"),
@@ -76,3 +82,14 @@ def hypotheses_table(found: Sequence[Hypothesis]) -> Table:
         "Difference: super-additive minus the larger of the others. p is one-sided, by bootstrap over tournaments."
     ]
     return Table("hypotheses", "More in super-additive tournaments than in either of the others?", columns, rows, notes)
+
+
+def _differing(all_: Sequence[Group | Hypothesis]) -> list[str]:
+    """Return the settings, but for models, that are not the same everywhere."""
+    names = dict.fromkeys(name for one in all_ for name in one.settings if name not in ("model", "model_for"))
+    return [name for name in names if len({str(one.settings.get(name)) for one in all_}) > 1]
+
+
+def _told(one: Group | Hypothesis, names: Sequence[str]) -> dict[str, Any]:
+    values = {name: one.settings.get(name) for name in names}
+    return {name: value if isinstance(value, int | float | None) else str(value) for name, value in values.items()}
