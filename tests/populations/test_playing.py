@@ -15,7 +15,8 @@ from labmates.errors import UsageError
 from labmates.games.repeated import make_repeated
 from labmates.populations.behaviour import Features, behaviours, situations
 from labmates.populations.checks import check_strategies
-from labmates.populations.library import game_of, import_strategies, load_population
+from labmates.populations.crew import Crew
+from labmates.populations.library import game_of, import_strategies, library_digest, load_population
 from labmates.populations.match import play_match
 from labmates.populations.reference import REFERENCES, class_name, reference_source
 from labmates.populations.workers import Batch, Errors, Result, Workers, chunks
@@ -317,6 +318,22 @@ def test_libraries_are_imported_unchanged_and_know_their_genes(workers: Workers,
     for wrong, said in (({"models": ["gtp"]}, "has no strategies of 'gtp'"), ({"attitudes": ["kind"]}, "'kind'")):
         with pytest.raises(UsageError, match=said):
             load_population(workers, published, "public-goods", **wrong)
+
+
+def test_more_libraries_may_be_in_use_than_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("labmates.populations.crew._MOST_LIBRARIES", 1)
+    names = ("public-goods", "collective-risk")
+    for name in names:
+        library(tmp_path, name, one={"collective": "return C"})
+    crew = Crew(processes=1)
+    wanted = [((str(tmp_path), name, (), ()), library_digest(tmp_path, name)) for name in names]
+    first, second = (crew.open(*one) for one in wanted)
+    for name, strategies in zip(names, (first, second), strict=True):
+        groups = np.full((1, 4), next(iter(strategies.population.names)))
+        [result] = strategies.play([Batch(make_repeated(name, 4, 2), groups, seed=0)])
+        assert result.actions.all()
+    assert crew.open(*wanted[1]).population is second.population
+    crew.close()
 
 
 def test_folders_are_named_like_games() -> None:
