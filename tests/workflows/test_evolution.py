@@ -23,6 +23,7 @@ from labmates.records.events import PayoffEvent, WarningEvent
 from labmates.records.store import Store
 from labmates.studies.settings import RunSettings
 from labmates.workflows.evolution.condition import EvolutionCondition
+from labmates.workflows.selfplay.condition import SelfplayCondition
 from tests.support.strategies import library, strategy, write
 
 ROOT = Path(__file__).parents[2]
@@ -246,3 +247,12 @@ async def test_a_gene_that_is_alone_reaches_any_threshold(tmp_path: Path) -> Non
 def test_a_rule_without_a_finite_value_is_told(value: float) -> None:
     with pytest.raises(ValidationError, match="finite number"):
         EvolutionCondition(game="public-goods", strategies="here", digest="0", rules={"k": value})
+
+
+def test_attitudes_are_the_same_in_capitals_and_two_in_self_play() -> None:
+    common: dict[str, Any] = {"game": "public-goods", "strategies": "here", "digest": "0"}
+    one, other = (EvolutionCondition(**common, attitudes=(name,)) for name in ("Selfish", "selfish"))
+    assert one.key == other.key
+    assert SelfplayCondition(**common, collective="Prosocial").collective == "prosocial"
+    with pytest.raises(ValidationError, match="another attitude"):
+        SelfplayCondition(**common, selfish="Collective")

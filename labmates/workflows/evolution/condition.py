@@ -52,8 +52,8 @@ class EvolutionCondition(PopulationCondition):
 
     @field_validator("attitudes", "model_names")
     @classmethod
-    def _in_order(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(sorted(set(value)))
+    def _in_order(cls, value: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        return tuple(sorted({name.lower() if info.field_name == "attitudes" else name for name in value}))
 
     @model_validator(mode="after")
     def _whole_groups(self) -> EvolutionCondition:
