@@ -92,9 +92,9 @@ class Errors:
     Attributes
     ----------
     count
-        Decisions that it failed to make (a player that can't be made counts once).
+        Decisions that it failed to make, and those that were not asked for any more.
     over
-        Players that fell back for the rest of their game: they took too long or too much memory, or can't be made.
+        Players that fell back for the rest of their game: they took too long or too much memory, or could not be made.
     group, seat, round
         Where it happened first; round -1 is when the player was made. The seat is -1 where the worker died.
     what
@@ -460,7 +460,9 @@ def _result(job: _Job, told: Mapping[str, Any], data: bytes) -> Result:
         raise ValueError("the answer has another size")
     actions = np.unpackbits(np.frombuffer(data, dtype=np.uint8), count=size).astype(bool).reshape(shape)
     errors = {int(one["strategy"]): Errors(**one) for one in told["failures"]}
-    return Result(actions, {**errors, **job.fatal}, float(told["own"]), float(told["seconds"]))
+    for index, fatal in job.fatal.items():
+        errors[index] = replace(fatal, count=errors[index].count, over=errors[index].over)
+    return Result(actions, errors, float(told["own"]), float(told["seconds"]))
 
 
 def _environment() -> dict[str, str]:

@@ -408,14 +408,15 @@ def _make_all(
     made = []
     for place, number in enumerate(numbers):
         strategy = strategies[number]
-        if strategy is None:
-            continue
         group, seat = divmod(place, players)
+        if strategy is None:
+            played.failures.append(Failure(number, first + group, seat, t, "is not run", True))
+            continue
         stream = Stream(seed, (first + group, seat))
         try:
             if note is not None:
                 note(number, first + group, t)
-            if played.spent[number] >= _MOST_SPENT:
+            if played.spent and played.spent[number] >= _MOST_SPENT:
                 raise _StoppedError
             player = strategy.player(description, stream)
             if not callable(player):
