@@ -207,6 +207,8 @@ class Invasion:
         That of one invader in a group of residents.
     standard_error
         Of the difference.
+    errors
+        Decisions that strategies failed to make.
     """
 
     resident: Gene
@@ -214,6 +216,7 @@ class Invasion:
     resident_payoff: float
     invader_payoff: float
     standard_error: float
+    errors: int = 0
 
     @property
     def invades(self) -> bool:
@@ -242,8 +245,10 @@ def invasion(
     invaders = np.array(population.genes[invader])
     groups[samples:, 0] = invaders[chance.integers(len(invaders), size=samples)]
     batch = Batch(game, groups, derive(seed, "play"), cooperate=population.cooperate)
-    actions = np.concatenate([result.actions for result in play(list(chunks(batch)))])
+    results = play(list(chunks(batch)))
+    actions = np.concatenate([result.actions for result in results])
+    errors = sum(one.count for result in results for one in result.errors.values())
     earned = game.play(actions).mean(axis=1)
     among, alone = earned[:samples].mean(axis=1), earned[samples:, 0]
     error = float(np.sqrt(among.var(ddof=1) / samples + alone.var(ddof=1) / samples))
-    return Invasion(resident, invader, float(among.mean()), float(alone.mean()), error)
+    return Invasion(resident, invader, float(among.mean()), float(alone.mean()), error, errors)
