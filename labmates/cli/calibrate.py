@@ -11,6 +11,7 @@ from labmates.cli.common import json_option, verbose_option
 from labmates.cli.console import err, out, print_json
 from labmates.cli.interrupt import run_until_stopped
 from labmates.cli.options import model_options, options_of
+from labmates.cli.tables import print_grid
 from labmates.models.options import ModelOptions
 
 if TYPE_CHECKING:
@@ -95,24 +96,18 @@ def _watch(done: int, all_: int) -> None:
 
 
 def _print(found: Calibration) -> None:
-    from rich.table import Table
-
     from labmates.budgets.money import show_dollars
 
     out().print(f"\n{found.judge} (version {found.version}) on {found.task}", style="bold", markup=False)
-    table = Table(box=None, pad_edge=False)
-    for heading in ("metric", "reports", "unscored", "Spearman", "Kendall", "mean error", "mean |error|"):
-        table.add_column(heading, justify="left" if heading == "metric" else "right")
+    headings = ["metric", "reports", "unscored", "Spearman", "Kendall", "mean error", "mean |error|"]
+    rows = []
     for fit in found.fits:
         numbers = (fit.spearman, fit.kendall, fit.mean_error, fit.mean_absolute_error)
-        table.add_row(fit.metric, str(fit.reports), str(fit.unscored), *map(_number, numbers))
-    out().print(table)
-    table = Table(box=None, pad_edge=False)
-    for heading in ("order in the report", "metric", "pairs", "moved (mean)", "moved (most)"):
-        table.add_column(heading, justify="left" if heading in ("order in the report", "metric") else "right")
-    for move in found.moves:
-        table.add_row(move.order, move.metric, str(move.pairs), _number(move.mean), _number(move.most))
-    out().print(table)
+        rows.append([fit.metric, str(fit.reports), str(fit.unscored), *map(_number, numbers)])
+    print_grid(headings, rows, [heading != "metric" for heading in headings])
+    headings = ["order in the report", "metric", "pairs", "moved (mean)", "moved (most)"]
+    rows = [[move.order, move.metric, str(move.pairs), _number(move.mean), _number(move.most)] for move in found.moves]
+    print_grid(headings, rows, [place > 1 for place in range(len(headings))])
     out().print(_verdict(found), markup=False)
     if found.calls:
         tokens = found.input_tokens + found.output_tokens

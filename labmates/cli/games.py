@@ -9,6 +9,7 @@ import click
 from labmates.cli.common import json_option
 from labmates.cli.console import clean, out, print_json
 from labmates.cli.plugins import print_all
+from labmates.cli.tables import print_grid
 
 if TYPE_CHECKING:
     from labmates.games.base import Game
@@ -120,33 +121,27 @@ def _print_rules(game: Game) -> None:
 
 
 def _print_payoffs(made: list[Game]) -> None:
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, title="Payoff of each player when all do the same", title_justify="left")
     names = [quantity.name for quantity in made[0].quantities]
-    for name in [*names, *(f"n = {game.group_size}" for game in made)]:
-        table.add_column(name, justify="right")
+    headings = [*names, *(f"n = {game.group_size}" for game in made)]
+    rows = []
     strategies = list(made[0].strategies())
     for strategy in strategies[:: max(1, len(strategies) // 10)]:
         payoffs = (float(game.expected(game.uniform(strategy))[0, 0]) for game in made)
-        table.add_row(*map(str, strategy), *(f"{payoff:.2f}" for payoff in payoffs))
+        rows.append([*map(str, strategy), *(f"{payoff:.2f}" for payoff in payoffs)])
     out().print()
-    out().print(table)
+    print_grid(headings, rows, [True] * len(headings), title="Payoff of each player when all do the same")
 
 
 def _print_references(made: list[Game]) -> None:
-    from rich.table import Table
-
     from labmates.games.references import references
 
-    table = Table(box=None, pad_edge=False, title="Reference plays", title_justify="left")
-    for heading in ("group size", "players", f"Nash {made[0].primary}", "payoff", "optimum", "payoff"):
-        table.add_column(heading, justify="right")
+    headings = ["group size", "players", f"Nash {made[0].primary}", "payoff", "optimum", "payoff"]
+    rows = []
     for game in made:
         found = references(game)
         cells = (found.nash.level, found.nash.payoff, found.optimum.level, found.optimum.payoff)
-        table.add_row(str(game.group_size), str(game.players), *(f"{float(cell):.3f}" for cell in cells))
+        rows.append([str(game.group_size), str(game.players), *(f"{float(cell):.3f}" for cell in cells)])
     out().print()
-    out().print(table)
+    print_grid(headings, rows, [True] * len(headings), title="Reference plays")
     if any(references(game).optimum == references(game).nash for game in made):
         out().print("Where both are the same, no play is better for all.", markup=False)

@@ -9,6 +9,7 @@ import click
 from labmates.cli.common import json_option
 from labmates.cli.console import clean, out, print_json
 from labmates.cli.plugins import print_all
+from labmates.cli.tables import print_grid
 
 if TYPE_CHECKING:
     from labmates.games.payoff_table import PayoffTable
@@ -145,19 +146,15 @@ def show_dilemma(name: str, as_json: bool) -> int:
             }
         )
         return 0
-    from rich.table import Table
-
     out().print(clean(f"{table.title or table.name} ({table.name})"), style="bold", markup=False)
     if table.summary:
         out().print(clean(table.summary), markup=False)
-    rows = Table(box=None, pad_edge=False)
-    for player in range(table.players):
-        rows.add_column(f"player {player + 1}")
-    rows.add_column("payoffs")
+    headings = [*(f"player {player + 1}" for player in range(table.players)), "payoffs"]
+    rows = []
     for profile in game.profiles():
         labels = [own[action] for own, action in zip(table.actions, profile, strict=True)]
-        rows.add_row(*map(clean, labels), ", ".join(f"{float(payoff):g}" for payoff in game.payoffs[profile]))
-    out().print(rows)
+        rows.append([*labels, ", ".join(f"{float(payoff):g}" for payoff in game.payoffs[profile])])
+    print_grid(headings, rows, [False] * len(headings))
     said = ", ".join(str(one) for one in equilibria) or "none"
     out().print(clean(f"\nEquilibria in pure strategies: {said}"), markup=False)
     if found is None:

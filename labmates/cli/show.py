@@ -49,7 +49,7 @@ def show(
     """Tell the story of a run: phases, who said what, code and its output, artifacts, budget, scores."""
     from labmates.budgets.money import format_dollars
     from labmates.cli.events import list_events
-    from labmates.cli.summary import handoff_table, print_run
+    from labmates.cli.summary import print_handoff, print_run
     from labmates.records.bodies import Bodies
     from labmates.records.material import save_material
     from labmates.records.store import Store
@@ -79,8 +79,7 @@ def show(
         for event in database.events(run_id):
             _tell(event, bodies, None if full else SHORT_CHARS)
         print_run(database, run)
-        if (table := handoff_table(database.scores(run_id))) is not None:
-            out().print(table)
+        print_handoff(database.scores(run_id))
         if run.error:
             out().print(f"Error: {clean(run.error)}", markup=False)
     return 0

@@ -9,6 +9,7 @@ import click
 
 from labmates.cli.common import json_option, store_option, verbose_option
 from labmates.cli.console import complain, err, out, print_json
+from labmates.cli.tables import print_grid
 from labmates.errors import LabmatesError, UsageError
 
 if TYPE_CHECKING:
@@ -317,34 +318,35 @@ def _print_status(database: Database, study: StudyRecord, counts: Counts) -> Non
 
 
 def _print_plan(plan: Plan) -> None:
-    from rich.table import Table
-
     from labmates.budgets.money import show_dollars
 
     done = f", {plan.done} of them done" if plan.done else ""
     cells = f"{plan.conditions} conditions × {plan.replicates} runs"
     out().print(f"{plan.name}: {cells} = {plan.runs} runs{done}. What is left takes about:", markup=False)
-    table = Table(box=None, pad_edge=False)
-    for heading in ("model", "runs", "calls", "tokens in", "out", "dollars", "at most", "hours", "as"):
-        table.add_column(heading, justify="left" if heading in ("model", "as") else "right", no_wrap=True)
+    headings = ["model", "runs", "calls", "tokens in", "out", "dollars", "at most", "hours", "as"]
+    rows = []
     for one in [*plan.models, plan.total()] if len(plan.models) > 1 else plan.models:
         counts = (one.runs, one.calls, one.input_tokens, one.output_tokens)
         money = (f"${amount / 1e6:,.2f}" for amount in (one.dollars, one.most_dollars))
         basis = "" if one.model == "all" else one.basis
-        table.add_row(one.model, *map(_short, counts), *money, f"{one.hours:.1f}", basis)
-    out().print(table)
+        rows.append([one.model, *map(_short, counts), *money, f"{one.hours:.1f}", basis])
+    print_grid(headings, rows, [heading not in ("model", "as") for heading in headings])
     if plan.cap is not None:
         enough = "enough" if plan.total().dollars <= plan.cap else "not enough for all of that"
         out().print(f"The cap of {show_dollars(plan.cap)} is {enough}.", markup=False)
     for found in plan.detectable:
         known = "measured" if found.measured else "assumed"
         parts = [("two conditions of a model", found.conditions), ("two models", found.models)]
-        said = ", ".join(f"{value:.3f} between {what}" for what, value in parts if value is not None)
+        said = ", ".join(f"{_least(value)} between {what}" for what, value in parts if value is not None)
         out().print(
             f"{found.metric}: least difference that is found with a chance of 80 %: "
             f"{said or 'none with one run'} (spread {found.spread:.3f}, {known})",
             markup=False,
         )
+
+
+def _least(difference: float) -> str:
+    return f"{difference:.3f}" if difference <= 1 else f"{difference:.3f} (more than there can be)"
 
 
 def _short(number: int) -> str:

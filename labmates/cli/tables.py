@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from labmates.cli.common import F
-from labmates.cli.console import err, out, wide
+from labmates.cli.console import clean, err, out, wide
 
 if TYPE_CHECKING:
     from labmates.analysis.tables import Table
@@ -49,8 +49,10 @@ def print_tables(tables: Sequence[Table]) -> None:
             out().print(Text(note, style="dim"))
 
 
-def print_grid(headings: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[bool]) -> None:
-    """Print cells below headings.
+def print_grid(
+    headings: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[bool], *, title: str | None = None
+) -> None:
+    """Print cells below headings, without their control characters.
 
     Where there is little room, intervals and errors stand below their values, and names are broken. A number is never
     cut: if even so there is no room, lines are longer than the screen.
@@ -63,7 +65,7 @@ def print_grid(headings: Sequence[str], rows: Sequence[Sequence[str]], numbers: 
     from rich.table import Table as Shown
     from rich.text import Text
 
-    whole = columns = [list(cells) for cells in zip(headings, *rows, strict=True)]
+    whole = columns = [list(map(clean, cells)) for cells in zip(headings, *rows, strict=True)]
     room, console = out().width, out()
     if _width(whole) > room:
         columns = [_broken(cells) if number else cells for cells, number in zip(whole, numbers, strict=True)]
@@ -73,7 +75,7 @@ def print_grid(headings: Sequence[str], rows: Sequence[Sequence[str]], numbers: 
         )
         if _width(list(parts)) > room:
             columns, console = whole, wide(_width(whole))
-    shown = Shown(box=None, pad_edge=False)
+    shown = Shown(box=None, pad_edge=False, title=None if title is None else Text(title), title_justify="left")
     for (heading, *_), number in zip(columns, numbers, strict=True):
         side: Literal["left", "right"] = "right" if number else "left"
         shown.add_column(Text(heading), justify=side, overflow="fold", no_wrap=number)

@@ -120,7 +120,8 @@ class Kind:
     exact_calls
         Whether `estimate` tells just how many calls a run makes, if no reply has to be asked for again.
     spread
-        Standard deviation of metrics among runs of one condition, to plan with before any has been measured.
+        Standard deviation of metrics, which lie from 0 to 1, among runs of one condition, to plan with before any has
+        been measured.
     """
 
     name: str

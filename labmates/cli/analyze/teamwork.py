@@ -12,12 +12,10 @@ import click
 from labmates.cli.common import json_option, store_option
 from labmates.cli.console import clean, out, print_json
 from labmates.cli.runs import run_choice
-from labmates.cli.tables import out_option, write_files
+from labmates.cli.tables import out_option, print_grid, write_files
 from labmates.errors import UsageError
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from labmates.analysis.teamwork import Contrast, Mean, Measure, Pair, Teamwork
     from labmates.records.run import RunRecord
 
@@ -109,36 +107,30 @@ def _commands(run: RunRecord, seeds: Sequence[int], store: str | None) -> Iterat
 
 
 def _print(contrast: Contrast) -> None:
-    from rich.table import Table
-
     heading = f"\n{_told(contrast.condition)} ({contrast.key}) beside one agent alone ({contrast.solo_key})"
     out().print(clean(heading), style="bold", markup=False)
-    table = Table(box=None, pad_edge=False)
-    _columns(table, "every pair", "teams", "solo", "difference")
-    for pair in contrast.pairs:
-        _add_pair(table, pair)
-    out().print(table)
-    table = Table(box=None, pad_edge=False)
-    _columns(table, "mean of all pairs", "pairs", "teams", "solo", "difference", "95 % interval")
+    _print_rows(
+        ["every pair", "teams", "solo", "difference"], [row for pair in contrast.pairs for row in _told_pair(pair)]
+    )
+    rows = []
     for mean in contrast.means:
         measure = mean.measure
         numbers = (_number(measure, value) for value in (mean.teams, mean.solo))
         difference = _number(measure, mean.difference, sign="+")
-        table.add_row(_name(measure), str(mean.pairs), *numbers, difference, _interval(mean))
-    out().print(table)
+        rows.append([_name(measure), str(mean.pairs), *numbers, difference, _interval(mean)])
+    _print_rows(["mean of all pairs", "pairs", "teams", "solo", "difference", "95 % interval"], rows)
     out().print("Differences are teams minus solo.", style="dim")
 
 
-def _columns(table: Table, *names: str) -> None:
-    for place, name in enumerate(names):
-        table.add_column(name, justify="right" if place else "left", no_wrap=place > 0)
+def _print_rows(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    print_grid(headings, rows, [False, *(True for _ in headings[1:])])
 
 
-def _add_pair(table: Table, pair: Pair) -> None:
-    table.add_row(f"seed {pair.seed}: {' '.join(pair.team_runs)} beside {' '.join(pair.solo_runs)}", style="cyan")
+def _told_pair(pair: Pair) -> Iterator[list[str]]:
+    yield [f"seed {pair.seed}: {' '.join(pair.team_runs)} beside {' '.join(pair.solo_runs)}", "", "", ""]
     for one in pair.compared:
         numbers = (_number(one.measure, value) for value in (one.teams, one.solo))
-        table.add_row(f"  {_name(one.measure)}", *numbers, _number(one.measure, one.difference, sign="+"))
+        yield [f"  {_name(one.measure)}", *numbers, _number(one.measure, one.difference, sign="+")]
 
 
 def _interval(mean: Mean) -> str:
