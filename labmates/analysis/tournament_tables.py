@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from labmates.analysis.tables import Column, Table
+from labmates.analysis.tables import Column, Table, settings_apart, shown_settings
 from labmates.analysis.tournament_report import Group, Hypothesis, Rate
+
+_MODELS = ("model", "model_for")
 
 
 def rates_table(groups: Sequence[Group]) -> Table:
     """Return the rates of every model under every structure with both intervals."""
     rows: list[dict[str, Any]] = []
-    differing = _differing(groups)
+    differing = settings_apart([group.settings for group in groups], _MODELS)
     for group in groups:
         rates: dict[str, Rate | None] = {
             "cooperation": group.cooperation,
@@ -23,7 +25,7 @@ def rates_table(groups: Sequence[Group]) -> Table:
             **{name.replace("_", " "): found for name, found in group.questions.items()},
         }
         what = {"model": group.model, "among": ", ".join(group.among), "structure": group.structure.upper()}
-        what |= _told(group, differing)
+        what |= shown_settings(group.settings, differing)
         for name, one in rates.items():
             if one is None:
                 continue
@@ -54,11 +56,11 @@ def rates_table(groups: Sequence[Group]) -> Table:
 
 def hypotheses_table(found: Sequence[Hypothesis]) -> Table:
     """Return the tests of both hypotheses."""
-    differing = _differing(found)
+    differing = settings_apart([one.settings for one in found], _MODELS)
     rows = [
         {
             "model": one.model,
-            **_told(one, differing),
+            **shown_settings(one.settings, differing),
             "hypothesis": f"{one.name} {one.measure}",
             **{name.upper(): value for name, value in one.rates.items()},
             "difference": one.difference,
@@ -82,14 +84,3 @@ def hypotheses_table(found: Sequence[Hypothesis]) -> Table:
         "Difference: super-additive minus the larger of the others. p is one-sided, by bootstrap over tournaments."
     ]
     return Table("hypotheses", "More in super-additive tournaments than in either of the others?", columns, rows, notes)
-
-
-def _differing(all_: Sequence[Group | Hypothesis]) -> list[str]:
-    """Return the settings, but for models, that are not the same everywhere."""
-    names = dict.fromkeys(name for one in all_ for name in one.settings if name not in ("model", "model_for"))
-    return [name for name in names if len({str(one.settings.get(name)) for one in all_}) > 1]
-
-
-def _told(one: Group | Hypothesis, names: Sequence[str]) -> dict[str, Any]:
-    values = {name: one.settings.get(name) for name in names}
-    return {name: value if isinstance(value, int | float | None) else str(value) for name, value in values.items()}
