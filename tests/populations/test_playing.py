@@ -243,22 +243,21 @@ def test_what_took_too_long_is_not_played_again_as_often_as_others(workers: Work
     assert len(played) == 1
 
 
-@pytest.mark.parametrize(
-    ("imports", "call"),
-    [
-        ("from random import choice as pick", "pick([C, D])"),
-        ("import random as r", "r.choice([C, D])"),
-        ("from numpy import random as chance", "(C if chance.rand() < 0.5 else D)"),
-        ("from numpy.random import rand", "(C if rand() < 0.5 else D)"),
-    ],
-)
-def test_random_numbers_can_be_drawn_under_another_name(workers: Workers, imports: str, call: str) -> None:
-    drawing, other = strategy(f"return {call}"), strategy("return C", name="Strategy_SELFISH_2")
-    one, two = workers.load("test.py", f"{HEAD}{imports}\n{drawing}{other}")
-    assert (one.random, two.random) == (True, False)
-    [result] = workers.play([Batch(make_repeated("public-goods", 4), np.full((1, 4), one.index), seed=0)])
+def test_random_numbers_can_be_drawn_under_another_name(workers: Workers) -> None:
+    calls = {
+        "from random import choice as pick": "pick([C, D])",
+        "import random as r": "r.choice([C, D])",
+        "from numpy import random as chance": "(C if chance.rand() < 0.5 else D)",
+        "from numpy.random import rand": "(C if rand() < 0.5 else D)",
+    }
+    drawing = [strategy(f"return {call}", name=f"Strategy_SELFISH_{n}") for n, call in enumerate(calls.values())]
+    other = strategy("return C", name="Strategy_SELFISH_9")
+    loaded = workers.load("test.py", "\n".join([HEAD, *calls, *drawing, other]))
+    assert [one.random for one in loaded] == [True] * 4 + [False]
+    groups = np.array([[one.index] * 4 for one in loaded[:4]])
+    [result] = workers.play([Batch(make_repeated("public-goods", 4), groups, seed=0)])
     assert not result.errors
-    assert 0 < result.actions.mean() < 1
+    assert (result.actions.mean(axis=(1, 2)) % 1).all()
 
 
 def test_what_claims_to_be_deterministic_and_is_not_is_played_as_often_as_others(workers: Workers) -> None:

@@ -221,7 +221,7 @@ def _round(
         except BaseException as error:
             _spare(error, strategy, note)
             over |= _failed(error, strategy, place, t, chosen, played, first)
-            if place in over and played.spent[strategy] == _MOST_SPENT:
+            if _is_spent(error) and played.spent[strategy] >= _MOST_SPENT:
                 _stop(seats, strategy)
     place = None
     chosen[yes] = True
