@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from labmates.analysis.dilemma_records import CrossPlay
+from labmates.analysis.dilemma_records import CrossPlay, places
 from labmates.mechanisms.mediation import DELEGATE
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def outcomes_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
     """
     rows = []
     for play in plays:
-        delegated = {place for one in play.rounds if DELEGATE in one.actions for place in _places(one.step)}
+        delegated = {place for one in play.rounds if DELEGATE in one.actions for place in places(one.step)}
         for agreement in play.agreements:
             counts = [sum(seat in vote for vote in agreement.votes) for seat in range(len(agreement.proposals))]
             signed = [all(signed) for signed in agreement.signed]
@@ -106,11 +106,6 @@ def outcomes_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
     return groups.agg(
         votes=("tied", "count"), unanimous=("unanimous", "mean"), tied=("tied", "mean"), adopted=("adopted", "mean")
     ).reset_index()
-
-
-def _places(step: str) -> Iterator[str]:
-    """Yield all that a step's name begins with, part by part."""
-    return (step[: end + 1] for end, letter in enumerate(step) if letter == "/")
 
 
 def designs_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -146,6 +147,50 @@ class CrossPlay:
             tensor = np.array(means)
         return Cell(self.run, self.mechanism, self.game, self.models, tensor, self.scale)
 
+    @cached_property
+    def _mediators(self) -> dict[str, Agreement]:
+        """The agreements on mediators, by what the steps of all that was played under them begin with."""
+        numbers = {str(number) for number in range(1, self.table.players + 1)}
+        return {
+            one.place: one
+            for one in self.agreements
+            if any(design is not None and set(design) == numbers for design in one.proposals)
+        }
+
+    def mediator(self, one: Round) -> Mapping[str, str] | None:
+        """Return the mediator under whom a round was played, the action for each number of delegators; None without."""
+        for place in places(one.step):
+            if place in self._mediators:
+                agreement = self._mediators[place]
+                designs = {seat: agreement.proposals[seat] for seat in agreement.winners}
+                # Where several were played, the next part of the name tells whose it is.
+                is_one = all(design == designs[agreement.winners[0]] for design in designs.values())
+                seat = agreement.winners[0] if is_one else int(one.step.removeprefix(place).partition("/")[0])
+                return designs[seat]
+        return None
+
+    def cooperation(self, one: Round) -> list[float]:
+        """Return by seat how likely its cooperative action is taken, by itself or for it by the mediator.
+
+        Empty for a game that has no cooperative play.
+        """
+        game = self.table.game()
+        if game.cooperate is None:
+            return []
+        design = self.mediator(one)
+        shares = [dict(zip(labels, mix, strict=True)) for labels, mix in zip(one.labels, one.mixes, strict=True)]
+        delegated = [own.get(DELEGATE, 0) / 100 for own in shares]
+        found = []
+        for seat, own in enumerate(shares):
+            good = game.cooperate[seat]
+            likely = own[game.labels[seat][good]] / 100
+            if design is not None:
+                others = _numbers([*delegated[:seat], *delegated[seat + 1 :]])
+                acted = (game.labels[0].index(design[str(number)]) for number in range(1, game.players + 1))
+                likely += delegated[seat] * sum(p for p, action in zip(others, acted, strict=True) if action == good)
+            found.append(likely)
+        return found
+
     def totals(self, use: Use) -> dict[tuple[str, int], tuple[int, float]]:
         """Return the entrant and the payoff of each agent of each match, in the order of agents."""
         found: dict[tuple[str, int], tuple[int, float]] = {}
@@ -155,6 +200,19 @@ class CrossPlay:
                 _, before = found.get((one.match, agent), (entrant, 0.0))
                 found[one.match, agent] = (entrant, before + one.weight * value)
         return dict(sorted(found.items()))
+
+
+def _numbers(likely: Sequence[float]) -> Array:
+    """Return how likely 0, 1 and so on of some events come about, each of which is as likely as it says."""
+    found: Array = np.ones(1)
+    for one in likely:
+        found = np.convolve(found, [1 - one, one])
+    return found
+
+
+def places(step: str) -> Iterator[str]:
+    """Yield all that a step's name begins with, part by part."""
+    return (step[: end + 1] for end, letter in enumerate(step) if letter == "/")
 
 
 def scale_of(game: NormalForm) -> Scale | None:

@@ -6,10 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from labmates.analysis.tables import Column, Table
+from labmates.analysis.tables import Column, Table, settings_apart, shown_settings
 from labmates.records.events import PayoffEvent
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
+
+_SHOWN = frozenset({"game", "group_size", "protocol", "generations", "digest"})
+"""Settings that the table of winners shows anyway (of generations, how many it took), or that tell people nothing."""
 
 
 @dataclass(frozen=True)
@@ -71,14 +74,17 @@ def mixtures_table(found: Iterable[Mixed]) -> Table:
 
 def winners_table(found: Iterable[Evolved]) -> Table:
     """Return which genes win how often, a row for each condition and gene."""
+    found = list(found)
+    differing = settings_apart([one.condition for one in found], _SHOWN)
     rows = [
         {name: one.condition[name] for name in ("game", "group_size", "protocol")}
+        | shown_settings(one.condition, differing)
         | {"runs": one.runs, "winner": gene, "wins": wins, "threshold_reached": one.reached}
         | {"generations": one.generations, "efficiency": one.efficiency, "cooperation": one.cooperation}
         for one in found
         for gene, wins in one.winners
     ]
-    columns = [Column(name, once=True) for name in ("game", "group_size", "protocol", "runs")]
+    columns = [Column(name, once=True) for name in ("game", "group_size", "protocol", *differing, "runs")]
     columns += [Column("winner"), Column("wins"), Column("threshold_reached"), Column("generations", form=".0f")]
     columns += [Column("efficiency", "welfare efficiency", ".0%"), Column("cooperation", form=".0%")]
     return Table("winners", "Which genes win", columns, rows)

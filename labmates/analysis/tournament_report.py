@@ -21,7 +21,8 @@ from labmates.games.iterated.match import Action, Match
 from labmates.games.iterated.questions import QUESTIONS
 
 STRUCTURES = {"ri": "repeated interaction", "gc": "group competition", "sa": "super-additive"}
-_FREE = ("structure", "rounds_per_player", "prices")
+_BUDGET = "rounds_per_player"
+_FREE = ("structure", _BUDGET, "prices")
 """Fields in which tournaments that are compared may differ: a player's rounds follow from the structure."""
 
 
@@ -79,7 +80,7 @@ class Group:
     among
         All models that play in these tournaments.
     settings
-        What else the condition says.
+        What else the condition says; also a player's rounds, where they are not the same in one structure.
     cooperation, one_shot, within, between
         Rates of all moves, of first moves, of moves in matches within and between teams; None without any.
     curve
@@ -122,6 +123,8 @@ class Hypothesis:
     ----------
     name
         ``H1`` for cooperation, ``H2`` for one-shot cooperation.
+    settings
+        As in `Group`.
     rates
         By structure, means of tournaments.
     difference, low, high
@@ -136,6 +139,7 @@ class Hypothesis:
     measure: str
     model: str
     among: tuple[str, ...]
+    settings: Mapping[str, Any]
     rates: Mapping[str, float]
     tournaments: Mapping[str, int]
     difference: float | None
@@ -157,7 +161,8 @@ def report(tournaments: Sequence[Tournament]) -> Report:
     """Return what tournaments say, by model, structure and settings."""
     groups: list[Group] = []
     hypotheses: list[Hypothesis] = []
-    for same in _alike(tournaments):
+    for same, free in _alike(tournaments):
+        settings = {name: value for name, value in same[0].condition.items() if name not in free}
         among = tuple(dict.fromkeys(same[0].models.values()))
         for model in among:
             by_structure = {
@@ -165,10 +170,10 @@ def report(tournaments: Sequence[Tournament]) -> Report:
                 for name in STRUCTURES
                 if any(one.structure == name for one in same)
             }
-            groups += [_group(name, model, among, some) for name, some in by_structure.items()]
+            groups += [_group(name, model, among, settings, some) for name, some in by_structure.items()]
             hypotheses += [
-                _hypothesis("H1", "cooperation", model, among, by_structure, _cooperation),
-                _hypothesis("H2", "one-shot cooperation", model, among, by_structure, _one_shot),
+                _hypothesis("H1", "cooperation", model, among, settings, by_structure, _cooperation),
+                _hypothesis("H2", "one-shot cooperation", model, among, settings, by_structure, _one_shot),
             ]
     return Report(tuple(groups), tuple(hypotheses))
 
@@ -225,7 +230,9 @@ def _players(one: Tournament, model: str) -> list[str]:
     return sorted(player for player, name in one.models.items() if name == model)
 
 
-def _group(structure: str, model: str, among: tuple[str, ...], some: Sequence[Tournament]) -> Group:
+def _group(
+    structure: str, model: str, among: tuple[str, ...], settings: Mapping[str, Any], some: Sequence[Tournament]
+) -> Group:
     asked = {question: rate_of(_values(some, model, _answered(question))) for question in QUESTIONS}
     teams = structure != "ri"
     profiles = ((one, player, one.profile([player])) for one in some for player in _players(one, model))
@@ -233,7 +240,7 @@ def _group(structure: str, model: str, among: tuple[str, ...], some: Sequence[To
         structure=structure,
         model=model,
         among=among,
-        settings={name: value for name, value in some[0].condition.items() if name not in _FREE},
+        settings=settings,
         runs=tuple(one.run_id for one in some),
         cooperation=rate_of(_values(some, model, _cooperation)),
         one_shot=rate_of(_values(some, model, _one_shot)),
@@ -271,6 +278,7 @@ def _hypothesis(
     measure: str,
     model: str,
     among: tuple[str, ...],
+    settings: Mapping[str, Any],
     by_structure: Mapping[str, Sequence[Tournament]],
     of: Measure,
 ) -> Hypothesis:
@@ -283,19 +291,29 @@ def _hypothesis(
     counts = {structure: len(values) for structure, values in means.items()}
     if missing := [structure for structure in STRUCTURES if counts.get(structure, 0) < 2]:
         reason = f"it takes two tournaments or more of each structure; too few of: {', '.join(missing)}"
-        return Hypothesis(name, measure, model, among, rates, counts, None, None, None, None, reason)
+        return Hypothesis(name, measure, model, among, settings, rates, counts, None, None, None, None, reason)
     found = advantage(means["sa"], [means["ri"], means["gc"]])
-    return Hypothesis(name, measure, model, among, rates, counts, *found)
+    return Hypothesis(name, measure, model, among, settings, rates, counts, *found)
 
 
-def _alike(tournaments: Sequence[Tournament]) -> list[list[Tournament]]:
-    """Return tournaments together that differ in nothing but their structure and seed."""
+def _alike(
+    tournaments: Sequence[Tournament], free: tuple[str, ...] = _FREE
+) -> list[tuple[list[Tournament], tuple[str, ...]]]:
+    """Return tournaments together that differ in nothing but these fields and the seed, with these fields."""
 
     def key(one: Tournament) -> str:
-        return json.dumps({k: v for k, v in one.condition.items() if k not in _FREE}, sort_keys=True, default=str)
+        return json.dumps({k: v for k, v in one.condition.items() if k not in free}, sort_keys=True, default=str)
 
     ordered = sorted(tournaments, key=lambda one: (key(one), one.structure, one.seed))
-    return [list(same) for _, same in groupby(ordered, key=key)]
+    found: list[tuple[list[Tournament], tuple[str, ...]]] = []
+    for same in (list(same) for _, same in groupby(ordered, key=key)):
+        budgets = {(one.structure, one.condition.get(_BUDGET)) for one in same}
+        if _BUDGET in free and len(budgets) > len({structure for structure, _ in budgets}):
+            # Somebody has chosen them: they follow from more than the structure.
+            found += _alike(same, tuple(name for name in free if name != _BUDGET))
+        else:
+            found.append((same, free))
+    return found
 
 
 def mean_profile(group: Group) -> dict[str, float | None]:

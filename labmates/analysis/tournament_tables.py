@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from labmates.analysis.tables import Column, Table
+from labmates.analysis.tables import Column, Table, settings_apart, shown_settings
 from labmates.analysis.tournament_report import Group, Hypothesis, Rate
+
+_MODELS = ("model", "model_for")
 
 
 def rates_table(groups: Sequence[Group]) -> Table:
     """Return the rates of every model under every structure with both intervals."""
     rows: list[dict[str, Any]] = []
+    differing = settings_apart([group.settings for group in groups], _MODELS)
     for group in groups:
         rates: dict[str, Rate | None] = {
             "cooperation": group.cooperation,
@@ -22,6 +25,7 @@ def rates_table(groups: Sequence[Group]) -> Table:
             **{name.replace("_", " "): found for name, found in group.questions.items()},
         }
         what = {"model": group.model, "among": ", ".join(group.among), "structure": group.structure.upper()}
+        what |= shown_settings(group.settings, differing)
         for name, one in rates.items():
             if one is None:
                 continue
@@ -30,6 +34,7 @@ def rates_table(groups: Sequence[Group]) -> Table:
             rows.append({**row, "players": one.players, "tournaments": one.tournaments})
     columns = [
         Column("model", once=True),
+        *(Column(name, once=True) for name in differing),
         Column("structure", once=True),
         Column("rate", " "),
         Column("mean", "Mean"),
@@ -51,9 +56,11 @@ def rates_table(groups: Sequence[Group]) -> Table:
 
 def hypotheses_table(found: Sequence[Hypothesis]) -> Table:
     """Return the tests of both hypotheses."""
+    differing = settings_apart([one.settings for one in found], _MODELS)
     rows = [
         {
             "model": one.model,
+            **shown_settings(one.settings, differing),
             "hypothesis": f"{one.name} {one.measure}",
             **{name.upper(): value for name, value in one.rates.items()},
             "difference": one.difference,
@@ -66,6 +73,7 @@ def hypotheses_table(found: Sequence[Hypothesis]) -> Table:
     ]
     columns = [
         Column("model", once=True),
+        *(Column(name, once=True) for name in differing),
         Column("hypothesis"),
         *(Column(name) for name in ("RI", "GC", "SA") if any(name in row for row in rows)),
         Column("difference", form="+.3f", shows="both"),

@@ -89,10 +89,6 @@ class NormalForm:
         rest = [own[action] - own[other] for other in range(len(own)) if other != action]
         return all((gain >= 0).all() and (gain > 0).any() for gain in rest)
 
-    def is_dominant_profile(self, profile: Profile) -> bool:
-        """Tell whether every player's action in a profile is weakly dominant."""
-        return all(self.is_weakly_dominant(player, action) for player, action in enumerate(profile))
-
     @lru_cache(maxsize=1024)  # noqa: B019 - games are few and small
     def seen_by(self, player: int) -> NormalForm:
         """Return the game with a player in the first place and the others after it, in their order."""

@@ -77,7 +77,8 @@ class Question:
         What is told, as data: ``past`` (where games are played again and again), ``proposals``, ``design``,
         ``in_force``.
     shared
-        The answer depends on nothing but who is asked and its seat, so that it may be asked for once for all matches.
+        A name for what is asked for, where the answer depends on nothing but who is asked and its seat, so that it may
+        be asked for once for all matches; else empty.
     """
 
     agent: int
@@ -89,7 +90,7 @@ class Question:
     ask: str
     sheet: Sheet
     facts: Mapping[str, Any] = field(default_factory=dict)
-    shared: bool = False
+    shared: str = ""
 
 
 @dataclass(frozen=True)

@@ -106,7 +106,7 @@ def _asks_well(mechanism: Mechanism, game: NormalForm, seed: int) -> Iterator[st
             return
     calls = calls_of([mechanism], game)
     matches = _COPIES if mechanism.seats_itself else 1
-    expected = calls.per_match * matches + sum(question.shared for question in asked)
+    expected = calls.per_match * matches + sum(bool(question.shared) for question in asked)
     if len(asked) != expected:
         yield f"it says that it asks {expected} questions, and asks {len(asked)}"
 

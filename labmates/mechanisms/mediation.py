@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from labmates.errors import UsageError
-from labmates.games.normal_form import NormalForm, check_size
+from labmates.games.normal_form import NormalForm, Profile, check_size
 from labmates.mechanisms.base import Answer, Blank, Sheet
 from labmates.mechanisms.negotiation import Negotiation, cooperation
 
@@ -65,16 +65,29 @@ class Mediation(Negotiation):
     def apply(self, game: NormalForm, design: Answer) -> NormalForm:
         """Return the game with one more action."""
         n, more = game.players, len(game.labels[0])
-        taken = [game.labels[0].index(design[str(number)]) for number in range(1, n + 1)]
         payoffs = np.empty((more + 1,) * n + (n,), dtype=object)
         for profile in product(range(more + 1), repeat=n):
-            delegators = sum(action == more for action in profile)
-            acted = tuple(taken[delegators - 1] if action == more else action for action in profile)
-            payoffs[profile] = game.payoffs[acted]
-        everybody = (taken[-1],) * n
+            payoffs[profile] = game.payoffs[_acted(game, design, profile)]
+        all_delegate = (more,) * n
         return NormalForm(
             tuple((*own, DELEGATE) for own in game.labels),
             payoffs,
-            (more,) * n if everybody == cooperation(game) else None,
+            all_delegate if _acted(game, design, all_delegate) == cooperation(game) else None,
             game.defect,
         )
+
+    def cooperative(self, game: NormalForm, design: Answer) -> list[Profile]:
+        """Return all plays in which everybody cooperates, or delegates to a mediator that does."""
+        good, more = cooperation(game), len(game.labels[0])
+        if good is None:
+            return []
+        plays = product(*((action, more) for action in good))
+        return [profile for profile in plays if _acted(game, design, profile) == good]
+
+
+def _acted(game: NormalForm, design: Answer, profile: Profile) -> Profile:
+    """Return what is done when the mediator has acted for all who delegate."""
+    more = len(game.labels[0])
+    delegators = profile.count(more)
+    taken = game.labels[0].index(design[str(delegators)]) if delegators else more
+    return tuple(taken if action == more else action for action in profile)

@@ -57,9 +57,20 @@ class Negotiation(Mechanism):
     def stability(self, game: NormalForm, design: Answer) -> tuple[bool, bool]:
         """Tell whether full cooperation is a Nash equilibrium under a design, and whether it is weakly dominant."""
         under = self.apply(game, design)
-        if under.cooperate is None:
-            return False, False
-        return under.is_nash(under.cooperate), under.is_dominant_profile(under.cooperate)
+        ways = self.cooperative(game, design)
+        dominant = [
+            {action for action in {way[player] for way in ways} if under.is_weakly_dominant(player, action)}
+            for player in range(game.players)
+        ]
+        return (
+            any(map(under.is_nash, ways)),
+            any(all(action in own for action, own in zip(way, dominant, strict=True)) for way in ways),
+        )
+
+    def cooperative(self, game: NormalForm, design: Answer) -> list[Profile]:
+        """Return all plays of the game under a design in which everybody's cooperative action is taken."""
+        good = cooperation(game)
+        return [] if good is None else [good]
 
     def calls(self, game: NormalForm, inner: Calls) -> Calls:
         """Ask everybody for a vote, for a signature if there is one, and for a proposal."""
@@ -74,7 +85,8 @@ class Negotiation(Mechanism):
         here = f"{seats.step}{self.name}/"
         table = seats.telling([""] * n, [{}] * n, step=here)
         sheet = self.sheet(game)
-        asked = table.ask("propose", [self.ask_for(game)] * n, [sheet] * n, shared=self.proposals == "once")
+        shared = self.name if self.proposals == "once" else ""
+        asked = table.ask("propose", [self.ask_for(game)] * n, [sheet] * n, shared=shared)
         answers = yield asked
         proposals = [dict(answer) if answer else None for answer in answers]
         offered = [seat for seat, design in enumerate(proposals) if design is not None]

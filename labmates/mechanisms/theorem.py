@@ -10,7 +10,7 @@ player who knows the game as it sees it and what it was told, and nothing else.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from labmates.games.normal_form import Dilemma, NormalForm, find_dilemma
@@ -65,8 +65,8 @@ def best_design(view: NormalForm, sheet: Sheet) -> Answer:
     """Return the mediator or the contract that makes cooperation an equilibrium."""
     dilemma = dilemma_of(view)
     names = [blank.name for blank in sheet.blanks]
-    if names == list(view.labels[0]):
-        return _best_contract(view)
+    if not _is_mediator(view, names):
+        return _best_contract(view, names)
     good, bad = view.labels[0][dilemma.cooperate[0]], view.labels[0][dilemma.defect[0]]
     return {name: good if int(name) == view.players else bad for name in names}
 
@@ -75,8 +75,8 @@ def is_best(view: NormalForm, design: Answer | None) -> bool:
     """Tell whether a design is the one that `best_design` proposes."""
     if design is None:
         return False
-    if set(design) == set(view.labels[0]):
-        return dict(design) == _best_contract(view)
+    if not _is_mediator(view, design):
+        return dict(design) == _best_contract(view, design)
     dilemma = dilemma_of(view)
     good, bad = view.labels[0][dilemma.cooperate[0]], view.labels[0][dilemma.defect[0]]
     return all(action == (good if name == str(view.players) else bad) for name, action in design.items())
@@ -104,9 +104,14 @@ def all_on(labels: list[str], chosen: str) -> dict[str, int]:
     return {label: 100 if label == chosen else 0 for label in labels}
 
 
-def _best_contract(view: NormalForm) -> dict[str, int]:
+def _is_mediator(view: NormalForm, names: Iterable[str]) -> bool:
+    """Tell whether a design says something of each number of players; a contract does of each action."""
+    return set(names) == {str(number) for number in range(1, view.players + 1)}
+
+
+def _best_contract(view: NormalForm, actions: Iterable[str]) -> dict[str, int]:
     """Return the payment that makes the cooperative action strictly dominant: more than any payoffs are apart."""
     spread = max(view.payoffs[..., player].max() - view.payoffs[..., player].min() for player in range(view.players))
     payment = (math.ceil(spread) + 1) * (view.players - 1)
     good = view.labels[0][dilemma_of(view).cooperate[0]]
-    return {label: payment if label == good else 0 for label in view.labels[0]}
+    return {label: payment if label == good else 0 for label in actions}

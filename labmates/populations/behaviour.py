@@ -103,11 +103,14 @@ class Behaviour:
         Whether it does the same each time: declared by its code and seen.
     errors
         Decisions that it failed to make.
+    stopped
+        Whether it took too long or too much memory.
     """
 
     rates: NDArray[np.float64]
     deterministic: bool
     errors: int
+    stopped: bool
 
 
 def behaviours(
@@ -141,8 +144,10 @@ def behaviours(
         for start in range(0, len(wanted), slice_):
             chosen = wanted[start : start + slice_]
             for strategy, one in zip(chosen, _met(game, play, known, chosen, cooperate, games, seed), strict=True):
-                if not once or np.isin(one.rates, (0, 1)).all():
-                    found[strategy] = replace(one, deterministic=once)
+                same = once and bool(np.isin(one.rates, (0, 1)).all())
+                # What took too long once would do so again and again.
+                if same or one.stopped or not once:
+                    found[strategy] = replace(one, deterministic=same)
             if tell is not None:
                 tell(len(found))
 
@@ -178,6 +183,7 @@ def _met(
         own = [next(results) for _ in part]
         actions = np.concatenate([result.actions[:, :, 0] for result in own])
         rates = np.bincount(places, weights=actions.reshape(-1), minlength=known.size) / met
-        errors = sum(error.count for result in own for error in result.errors.values())
-        found.append(Behaviour(rates, False, errors))
+        errors = [error for result in own for error in result.errors.values()]
+        stopped = any(error.stopped for error in errors)
+        found.append(Behaviour(rates, False, sum(error.count for error in errors), stopped))
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -11,12 +12,14 @@ from labmates.populations.library import Population, library_digest, load_popula
 from labmates.populations.workers import Batch, Result, Workers
 
 _MOST_LIBRARIES = 2
+"""Workers of more libraries than this are kept only as long as somebody uses them."""
 Wanted = tuple[str, str, tuple[str, ...], tuple[str, ...]]
 """Folder, game, models and attitudes."""
+_Key = tuple[Wanted, str]
 
 
 class Crew:
-    """Workers by what they have loaded; those of the libraries that were used last are kept.
+    """Workers by what they have loaded: those of all libraries in use, and of some of those that were used last.
 
     Parameters
     ----------
@@ -30,7 +33,8 @@ class Crew:
         self._processes = processes
         self._unsafe = unsafe
         self._lock = threading.Lock()
-        self._known: dict[tuple[Wanted, str], tuple[Workers, Population]] = {}
+        self._known: dict[_Key, tuple[Workers, Population]] = {}
+        self._users: dict[_Key, weakref.WeakSet[Strategies]] = {}
 
     def open(self, wanted: Wanted, digest: str) -> Strategies:
         """Return the strategies of a library, with the workers that play them.
@@ -48,11 +52,12 @@ class Crew:
         folder, game, models, attitudes = wanted
         with self._lock:
             key = wanted, digest
-            if key not in self._known:
+            if key in self._known:
+                self._known[key] = self._known.pop(key)  # the last in order is what was used last
+            else:
                 if library_digest(Path(folder), game) != digest:
                     raise UsageError(f"the strategies in {folder} are not those that this run began with")
-                while len(self._known) >= _MOST_LIBRARIES:
-                    self._known.pop(next(iter(self._known)))[0].close()
+                self._make_room()
                 workers = Workers(processes=self._processes, unsafe=self._unsafe)
                 try:
                     population = load_population(workers, Path(folder), game, models=models, attitudes=attitudes)
@@ -60,7 +65,18 @@ class Crew:
                     workers.close()
                     raise
                 self._known[key] = workers, population
-            return Strategies(*self._known[key])
+                self._users[key] = weakref.WeakSet()
+            strategies = Strategies(*self._known[key])
+            self._users[key].add(strategies)
+            return strategies
+
+    def _make_room(self) -> None:
+        """End workers that nobody uses any more, until there is room for others; runs of one session may use many."""
+        for key in [key for key in self._known if not self._users[key]]:
+            if len(self._known) < _MOST_LIBRARIES:
+                break
+            self._known.pop(key)[0].close()
+            del self._users[key]
 
     def workers(self) -> Workers:
         """Return workers that nobody shares; to be closed by whoever asked for them."""
@@ -72,6 +88,7 @@ class Crew:
             for workers, _ in self._known.values():
                 workers.close()
             self._known.clear()
+            self._users.clear()
 
 
 class Strategies:

@@ -137,7 +137,9 @@ class Evolution:
         weights = payoffs / payoffs.sum() if payoffs.sum() > 0 else None
         genes = self.genes_of(agents)[chance.choice(len(agents), size=len(agents), p=weights)]
         for place in np.flatnonzero(chance.random(len(agents)) < rules.mutation):
-            genes[place] = self._mutated(int(genes[place]), chance.integers(2) == 0, chance)
+            old, model = int(genes[place]), chance.integers(2) == 0
+            # With one model alone, or one attitude, it is the other locus that changes.
+            genes[place] = self._mutated(old, model if self._others(old, model) else not model, chance)
         new = self._drawn(genes, chance)
         kept = order[: rules.elite]
         new[kept] = agents[kept]
@@ -147,7 +149,9 @@ class Evolution:
         rules, payoffs, agents = self.rules, generation.payoffs, generation.agents
         count = len(agents)
         others = (np.arange(count) + chance.integers(1, count, size=count)) % count
-        copies = chance.random(count) < 1 / (1 + np.exp(-rules.strength * (payoffs[others] - payoffs)))
+        with np.errstate(over="ignore"):  # a probability of 0 is what is meant then
+            likely = 1 / (1 + np.exp(-rules.strength * (payoffs[others] - payoffs)))
+        copies = chance.random(count) < likely
         genes = self.genes_of(agents)
         before = genes.copy()
         genes[copies] = genes[others][copies]
@@ -161,12 +165,15 @@ class Evolution:
 
     def _mutated(self, gene: int, model: bool, chance: np.random.Generator) -> int:
         """Return a gene with another model, or another attitude, among those that have strategies."""
+        others = self._others(gene, model)
+        return self._places[others[chance.integers(len(others))]] if others else gene
+
+    def _others(self, gene: int, model: bool) -> list[Gene]:
+        """Return the genes that differ from one in the model alone, or in the attitude alone."""
         old = self.genes[gene]
         if model:
-            others = [one for one in self.genes if one.attitude == old.attitude and one != old]
-        else:
-            others = [one for one in self.genes if one.model == old.model and one != old]
-        return self._places[others[chance.integers(len(others))]] if others else gene
+            return [one for one in self.genes if one.attitude == old.attitude and one != old]
+        return [one for one in self.genes if one.model == old.model and one != old]
 
     def _drawn(self, genes: NDArray[np.int64], chance: np.random.Generator) -> NDArray[np.int64]:
         """Return a strategy of each gene, each as likely."""
@@ -200,6 +207,8 @@ class Invasion:
         That of one invader in a group of residents.
     standard_error
         Of the difference.
+    errors
+        Decisions that strategies failed to make.
     """
 
     resident: Gene
@@ -207,6 +216,7 @@ class Invasion:
     resident_payoff: float
     invader_payoff: float
     standard_error: float
+    errors: int = 0
 
     @property
     def invades(self) -> bool:
@@ -235,8 +245,10 @@ def invasion(
     invaders = np.array(population.genes[invader])
     groups[samples:, 0] = invaders[chance.integers(len(invaders), size=samples)]
     batch = Batch(game, groups, derive(seed, "play"), cooperate=population.cooperate)
-    actions = np.concatenate([result.actions for result in play(list(chunks(batch)))])
+    results = play(list(chunks(batch)))
+    actions = np.concatenate([result.actions for result in results])
+    errors = sum(one.count for result in results for one in result.errors.values())
     earned = game.play(actions).mean(axis=1)
     among, alone = earned[:samples].mean(axis=1), earned[samples:, 0]
     error = float(np.sqrt(among.var(ddof=1) / samples + alone.var(ddof=1) / samples))
-    return Invasion(resident, invader, float(among.mean()), float(alone.mean()), error)
+    return Invasion(resident, invader, float(among.mean()), float(alone.mean()), error, errors)

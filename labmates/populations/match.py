@@ -66,7 +66,7 @@ def play_match(workers: Workers, game: RepeatedGame, players: Sequence[str], *, 
             told = {"round": -1, "what": "; ".join(one.problems), "count": game.n_rounds}
         elif one.index in result.errors:
             first = result.errors[one.index]
-            usual = {"round": first.round, "what": first.what, "count": first.count} if first.fatal else None
+            usual = {"round": first.round, "what": first.what, "count": game.n_rounds} if first.fatal else None
             found = first.seats.get(f"0 {seat}", usual)
             if found is None:
                 continue

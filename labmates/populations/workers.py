@@ -92,13 +92,15 @@ class Errors:
     Attributes
     ----------
     count
-        Decisions that it failed to make (a player that can't be made counts once).
+        Decisions that it failed to make, and those that were not asked for any more.
     over
-        Players that fell back for the rest of their game: they took too long or too much memory, or can't be made.
+        Players that fell back for the rest of their game: they took too long or too much memory, or could not be made.
     group, seat, round
         Where it happened first; round -1 is when the player was made. The seat is -1 where the worker died.
     what
         What happened first.
+    spent
+        Players that took too long or too much memory, when they were made or later.
     seats
         The same for each seat, as ``{"group seat": {"round", "what", "count"}}``; empty for very many.
     fatal
@@ -112,19 +114,24 @@ class Errors:
     seat: int
     round: int
     what: str
+    spent: int = 0
     seats: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     fatal: bool = False
 
     def joined(self, later: Errors) -> Errors:
         """Return this and what the same strategy did wrong later."""
         return replace(
-            self, count=self.count + later.count, over=self.over + later.over, fatal=self.fatal or later.fatal
+            self,
+            count=self.count + later.count,
+            over=self.over + later.over,
+            spent=self.spent + later.spent,
+            fatal=self.fatal or later.fatal,
         )
 
     @property
     def stopped(self) -> bool:
         """Whether the strategy took what it must not take, so that it is better not to be run again."""
-        return self.fatal or (self.over > 0 and self.round >= 0)
+        return self.fatal or self.spent > 0
 
 
 @dataclass(frozen=True)
@@ -453,7 +460,9 @@ def _result(job: _Job, told: Mapping[str, Any], data: bytes) -> Result:
         raise ValueError("the answer has another size")
     actions = np.unpackbits(np.frombuffer(data, dtype=np.uint8), count=size).astype(bool).reshape(shape)
     errors = {int(one["strategy"]): Errors(**one) for one in told["failures"]}
-    return Result(actions, {**errors, **job.fatal}, float(told["own"]), float(told["seconds"]))
+    for index, fatal in job.fatal.items():
+        errors[index] = replace(fatal, count=errors[index].count, over=errors[index].over)
+    return Result(actions, errors, float(told["own"]), float(told["seconds"]))
 
 
 def _environment() -> dict[str, str]:

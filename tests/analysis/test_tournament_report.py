@@ -12,6 +12,7 @@ from labmates.analysis import tournament_figures as figures
 from labmates.analysis.figures import save_figure
 from labmates.analysis.student import mean_interval
 from labmates.analysis.tournament_report import Rate, mean_profile, rate_of, report
+from labmates.analysis.tournament_tables import hypotheses_table, rates_table
 from labmates.analysis.tournaments import Tournament, rate
 from labmates.games.iterated.match import Action, Match, Round
 from labmates.games.iterated.questions import QUESTIONS
@@ -135,6 +136,16 @@ def test_tournaments_of_other_settings_are_not_thrown_together() -> None:
     assert sorted(len(group.runs) for group in groups) == [2, 3]
     same = report([*of({"sa": 0.2}, rounds_per_player=40), *of({"gc": 0.2}, rounds_per_player=24)])
     assert len(same.hypotheses) == 2
+
+
+def test_tournaments_of_one_structure_with_other_budgets_are_told_apart() -> None:
+    some = [*of({"sa": 0.2, "ri": 0.2}, replicates=2, rounds_per_player=20)]
+    some += of({"sa": 0.8, "ri": 0.2}, replicates=3, rounds_per_player=40)
+    found = report(some)
+    runs = {(group.structure, group.settings["rounds_per_player"]): len(group.runs) for group in found.groups}
+    assert runs == {("sa", 20): 2, ("sa", 40): 3, ("ri", 20): 2, ("ri", 40): 3}
+    rows = [*rates_table(found.groups).rows, *hypotheses_table(found.hypotheses).rows]
+    assert {row["rounds_per_player"] for row in rows} == {20, 40}
 
 
 def test_each_model_of_a_mixed_tournament_has_its_own_rates() -> None:

@@ -41,6 +41,20 @@ def test_a_strategy_that_would_reach_out_is_told_and_does_not(labmates: Labmates
     assert "Strategy_SELFISH_1: line 18: imports 'os'" in checked.out
 
 
+def test_an_analysis_tells_what_strategies_failed_to_decide(labmates: Labmates) -> None:
+    collective, selfish = strategy("return C", name="Strategy_COLLECTIVE_1"), strategy("return 1")
+    write(labmates.folder, collective, selfish)
+    words = ["model.py", "--game", "public-goods", "--rounds", "2"]
+    shown = labmates("analyze", "diversity", *words)
+    assert "model:Strategy_SELFISH_1 failed in 8 decisions and fell back" in shown.out
+    assert "Strategy_COLLECTIVE_1 failed" not in shown.out
+    told = labmates("analyze", "invasion", *words, "--samples", "2", "--json").records
+    assert {one["resident"]: one["errors"] for one in told} == {
+        "model/collective": 2 * 2,  # one invader in each of two groups
+        "model/selfish": 2 * 2 * 4 + 2 * 2 * 3,
+    }
+
+
 def test_a_library_is_imported_checked_and_analysed(labmates: Labmates, tmp_path: Path) -> None:
     library(tmp_path / "downloads", "public_goods", gpt=KNOWN)
     [told] = labmates("strategies", "import", "downloads", "--json").records

@@ -88,8 +88,8 @@ def test_the_game_is_told_from_where_a_player_sits() -> None:
 
 
 def test_defection_is_dominant_where_the_paper_says_so() -> None:
-    assert get_dilemma("prisoners").game().is_dominant_profile((1, 1))
-    assert get_dilemma("public-goods").game().is_dominant_profile((1, 1, 1))
+    assert all(get_dilemma("prisoners").game().is_weakly_dominant(player, 1) for player in range(2))
+    assert all(get_dilemma("public-goods").game().is_weakly_dominant(player, 1) for player in range(3))
     trust = get_dilemma("trust").game()
     assert not trust.is_weakly_dominant(0, 1)
     assert trust.is_weakly_dominant(1, 1)

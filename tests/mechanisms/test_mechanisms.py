@@ -154,6 +154,11 @@ def test_a_contract_is_stable_if_it_pays_more_than_defection_gains(
     assert Contract().stability(PRISONERS, design) == stable
 
 
+@pytest.mark.parametrize("design", [{"1": one, "2": two} for one in ("A0", "A1") for two in ("A0", "A1")])
+def test_cooperation_without_the_mediator_is_stable_where_it_is_so_in_the_game(design: dict[str, str]) -> None:
+    assert Mediation().stability(get_dilemma("stag-hunt").game(), design) == (True, False)
+
+
 @pytest.mark.parametrize("name", ["prisoners", "public-goods", "travellers", "trust", "stag-hunt"])
 @pytest.mark.parametrize("mechanism", [Mediation(), Contract()])
 def test_the_theorems_designs_are_stable_in_every_game(name: str, mechanism: Mediation | Contract) -> None:

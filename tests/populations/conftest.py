@@ -21,10 +21,11 @@ def workers() -> Iterator[Workers]:
 
 @pytest.fixture
 def play(workers: Workers) -> Play:
-    """Plays one group of the given classes, each of which is a seat."""
+    """Plays one group of the given classes, each of which is a seat; the same class may have several."""
 
     def playing(*classes: str, game: str = "public-goods", rounds: int = 20, **options: Any) -> tuple[Result, Batch]:
-        loaded = [workers.load("test.py", HEAD + source)[0] for source in classes]
+        found = {source: workers.load("test.py", HEAD + source)[0] for source in dict.fromkeys(classes)}
+        loaded = [found[source] for source in classes]
         assert [one.problems for one in loaded] == [()] * len(loaded)
         made = make_repeated(game, len(loaded), rounds, options.pop("rules", None))
         batch = Batch(made, np.array([[one.index for one in loaded]]), **{"seed": 0, **options})

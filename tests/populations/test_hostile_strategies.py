@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -127,6 +128,50 @@ def test_who_wishes_well_falls_back_to_cooperation(play: Play, workers: Workers)
     assert result.actions.all()
 
 
+def test_who_takes_too_long_to_be_made_is_better_not_run_again(play: Play) -> None:
+    result, batch = play(strategy("return C", init="while True: pass"), COOPERATE, DEFECT, rounds=1)
+    error = result.errors[int(batch.groups[0, 0])]
+    assert (error.what, error.round, error.over, error.spent) == ("took too long", -1, 1, 1)
+    assert error.stopped
+
+
+def test_what_can_not_be_made_is_tried_again(play: Play) -> None:
+    result, batch = play(strategy("return C", init="raise ValueError('no')"), COOPERATE, DEFECT, rounds=1)
+    error = result.errors[int(batch.groups[0, 0])]
+    assert (error.over, error.spent, error.stopped) == (1, 0, False)
+
+
+@pytest.mark.parametrize(
+    ("body", "init", "lost"),
+    [
+        ("return C", "raise ValueError('no')", 5),
+        ("if history.round_number == 3: raise MemoryError\nif history.round_number: return 1\nreturn C", "pass", 4),
+        ("if history.round_number == 2: return None\nreturn C", "pass", 1),
+    ],
+)
+def test_every_decision_that_is_not_made_counts(play: Play, body: str, init: str, lost: int) -> None:
+    result, batch = play(strategy(body, init=init), COOPERATE, DEFECT, rounds=5)
+    assert result.errors[int(batch.groups[0, 0])].count == lost
+
+
+def test_decisions_of_a_strategy_that_is_not_run_any_more_count(play: Play, workers: Workers) -> None:
+    _, batch = play(COOPERATE, DEFECT, DEFECT, rounds=5)
+    index = int(batch.groups[0, 0])
+    [result] = workers.play([replace(batch, broken=frozenset({index}))])
+    assert {one.strategy: one.count for one in result.errors.values()} == {index: 5}
+    assert not result.actions.any()
+
+
+@pytest.mark.parametrize(("body", "init"), [("raise MemoryError", "pass"), ("return C", "raise MemoryError")])
+def test_a_strategy_that_takes_too_much_again_and_again_is_not_run_for_ever(play: Play, body: str, init: str) -> None:
+    greedy = strategy(body, init=init, name="Strategy_SELFISH_10")
+    result, _ = play(*[greedy] * 11, DEFECT, rounds=2)
+    assert not result.actions.any()
+    [error] = result.errors.values()
+    assert (error.what, error.count, error.over, error.spent) == ("asked for too much memory", 22, 11, 8)
+    assert "others of it took too long or too much memory" in error.seats["0 10"]["what"]
+
+
 def test_memory_that_one_strategy_hoards_is_not_blamed_on_another(play: Play) -> None:
     hoarder = strategy(
         "self.kept.append(bytearray(60 * 10 ** 6))\nreturn D", name="Strategy_SELFISH_4", init="self.kept = []"
@@ -153,6 +198,10 @@ def test_reseeding_changes_nobody_elses_random_numbers(play: Play) -> None:
         "n = 0\n    def note(self):\n        Strategy_SELFISH_8.n += 1\n        return Strategy_SELFISH_8.n",
         "count = 0\n    def note(self):\n        type(self).count += 1\n        return type(self).count",
         "def note(self, seen=[]):\n        seen.append(1)\n        return len(seen)",
+        "n = 0\n    def note(self):\n        kind = type(self)\n        kind.n += 1\n        return kind.n",
+        "n = 0\n    def note(self):\n        self.kind = type(self)\n        self.kind.n += 1\n        return self.n",
+        "def count(self): pass\n    kept = count\n    def note(self, kept=kept):\n"
+        "        kept.n = getattr(kept, 'n', 0) + 1\n        return kept.n",
     ],
 )
 def test_players_of_one_class_share_nothing(play: Play, keeping: str) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -13,10 +15,11 @@ from labmates.errors import UsageError
 from labmates.games.repeated import make_repeated
 from labmates.populations.behaviour import Features, behaviours, situations
 from labmates.populations.checks import check_strategies
-from labmates.populations.library import game_of, import_strategies, load_population
+from labmates.populations.crew import Crew
+from labmates.populations.library import game_of, import_strategies, library_digest, load_population
 from labmates.populations.match import play_match
 from labmates.populations.reference import REFERENCES, class_name, reference_source
-from labmates.populations.workers import Batch, Workers, chunks
+from labmates.populations.workers import Batch, Errors, Result, Workers, chunks
 from tests.populations.conftest import Play
 from tests.support.strategies import HEAD, library, strategy, write
 
@@ -223,6 +226,40 @@ def test_behaviour_is_the_cooperation_rate_in_each_situation(workers: Workers) -
     assert by_history[0].rates[:5].tolist() == [1, 0, 0, 1, 1]
 
 
+def test_what_took_too_long_is_not_played_again_as_often_as_others(workers: Workers) -> None:
+    loaded = workers.load("references", reference_source(["random-0.5"]))
+    game = make_repeated("public-goods", 4, 3)
+    played: list[Batch] = []
+
+    def play(batches: Sequence[Batch]) -> list[Result]:
+        played.extend(batches)
+        late = Errors(loaded[0].index, 1, 1, 0, 0, 1, "took too long", spent=1)
+        return [replace(result, errors={late.strategy: late}) for result in workers.play(batches)]
+
+    [one] = behaviours(
+        game, play, [loaded[0].index], features="counts", random={loaded[0].index: False}, cooperate=frozenset()
+    )
+    assert not one.deterministic
+    assert len(played) == 1
+
+
+def test_random_numbers_can_be_drawn_under_another_name(workers: Workers) -> None:
+    calls = {
+        "from random import choice as pick": "pick([C, D])",
+        "import random as r": "r.choice([C, D])",
+        "from numpy import random as chance": "(C if chance.rand() < 0.5 else D)",
+        "from numpy.random import rand": "(C if rand() < 0.5 else D)",
+    }
+    drawing = [strategy(f"return {call}", name=f"Strategy_SELFISH_{n}") for n, call in enumerate(calls.values())]
+    other = strategy("return C", name="Strategy_SELFISH_9")
+    loaded = workers.load("test.py", "\n".join([HEAD, *calls, *drawing, other]))
+    assert [one.random for one in loaded] == [True] * 4 + [False]
+    groups = np.array([[one.index] * 4 for one in loaded[:4]])
+    [result] = workers.play([Batch(make_repeated("public-goods", 4), groups, seed=0)])
+    assert not result.errors
+    assert (result.actions.mean(axis=(1, 2)) % 1).all()
+
+
 def test_what_claims_to_be_deterministic_and_is_not_is_played_as_often_as_others(workers: Workers) -> None:
     [found] = workers.load("references", reference_source(["random-0.5"]))
     [one] = behaviours(
@@ -280,6 +317,22 @@ def test_libraries_are_imported_unchanged_and_know_their_genes(workers: Workers,
     for wrong, said in (({"models": ["gtp"]}, "has no strategies of 'gtp'"), ({"attitudes": ["kind"]}, "'kind'")):
         with pytest.raises(UsageError, match=said):
             load_population(workers, published, "public-goods", **wrong)
+
+
+def test_more_libraries_may_be_in_use_than_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("labmates.populations.crew._MOST_LIBRARIES", 1)
+    names = ("public-goods", "collective-risk")
+    for name in names:
+        library(tmp_path, name, one={"collective": "return C"})
+    crew = Crew(processes=1)
+    wanted = [((str(tmp_path), name, (), ()), library_digest(tmp_path, name)) for name in names]
+    first, second = (crew.open(*one) for one in wanted)
+    for name, strategies in zip(names, (first, second), strict=True):
+        groups = np.full((1, 4), next(iter(strategies.population.names)))
+        [result] = strategies.play([Batch(make_repeated(name, 4, 2), groups, seed=0)])
+        assert result.actions.all()
+    assert crew.open(*wanted[1]).population is second.population
+    crew.close()
 
 
 def test_folders_are_named_like_games() -> None:

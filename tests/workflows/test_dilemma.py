@@ -107,6 +107,15 @@ def test_as_many_calls_are_made_as_planned(
         assert play(url, **condition).usage.llm_calls == planned
 
 
+@pytest.mark.parametrize("mechanism", ["mediation+contract", "contract+mediation"])
+def test_designs_of_two_kinds_are_each_proposed_once(url: str, mechanism: str) -> None:
+    models = ["scripted:random", "scripted:grim"]
+    condition = {"game": "prisoners", "mechanism": mechanism, "terms": {"proposals": "once"}, "entrants": models}
+    planned = estimate(DilemmaCondition.model_validate(condition)).calls
+    assert planned == 2 * 2 * 2 + 4 * 2 * 2**2
+    assert play(url, **condition).usage.llm_calls == planned
+
+
 def test_the_plan_holds_for_three_models_multisets_and_the_other_games(url: str) -> None:
     three = ["scripted:random", "scripted:tit-for-tat", "scripted:standing"]
     for game, seating in (
@@ -135,6 +144,26 @@ def test_the_record_tells_distributions_draws_and_both_payoffs(url: str) -> None
     found = read_cross_play(run.id, run.condition, ["random", "cooperate"], events)
     assert found.cell("expected").payoffs.shape == (2, 2)
     assert found.cell("expected").payoffs[1, 1] == 10
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "terms"),
+    [
+        ("mediation+repetition", {"rounds": 2, "ties": "all"}),
+        ("repetition+mediation", {"rounds": 2, "ties": "all"}),
+    ],
+)
+def test_delegating_is_as_cooperative_as_what_the_mediator_does(
+    url: str, mechanism: str, terms: dict[str, Any]
+) -> None:
+    models = ["scripted:random", "scripted:grim"]
+    run = play(url, game="public-goods", mechanism=mechanism, terms=terms, entrants=models, seating="multisets")
+    with Store(url) as store:
+        found = read_cross_play(run.id, run.condition, models, list(store.events(run.id)))
+    likely = [found.cooperation(one) for one in found.rounds]
+    # Each cooperation is worth half a point to the group, whoever acts.
+    assert [3 + sum(each) / 2 for each in likely] == pytest.approx([sum(one.expected) for one in found.rounds])
+    assert run.metrics["cooperation_rate"] == pytest.approx(sum(map(sum, likely)) / (3 * len(likely)))
 
 
 def test_terms_in_brackets_are_those_that_are_given_apart() -> None:

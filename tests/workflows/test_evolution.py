@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 from labmates.api import arun
 from labmates.games.repeated import make_repeated
@@ -21,6 +22,8 @@ from labmates.populations.workers import Workers
 from labmates.records.events import PayoffEvent, WarningEvent
 from labmates.records.store import Store
 from labmates.studies.settings import RunSettings
+from labmates.workflows.evolution.condition import EvolutionCondition
+from labmates.workflows.selfplay.condition import SelfplayCondition
 from tests.support.strategies import library, strategy, write
 
 ROOT = Path(__file__).parents[2]
@@ -208,3 +211,48 @@ def test_the_best_keep_their_strategies_and_payoffs_of_nothing_give_all_the_same
     assert np.array_equal(after[-5:], agents[-5:])
     assert np.array_equal(after, evolution.next(Generation(0, agents, payoffs, 0.0, {}))), "the same seed, the same"
     assert len(evolution.next(Generation(0, agents, np.zeros(40), 0.0, {}))) == 40
+
+
+@pytest.mark.parametrize("gene", [0, 1])
+def test_with_one_model_alone_all_mutations_are_of_the_attitude(population: tuple[Population, Any], gene: int) -> None:
+    strategies, play = population
+    rules = Rules(make_repeated("collective-risk", 4, 2), "paper", 40, 1, 0, 1.0, 1.0)
+    evolution = Evolution(rules, strategies, play, seed=1)
+    agents = np.full(40, strategies.genes[evolution.genes[gene]][0])
+    after = evolution.next(Generation(0, agents, np.ones(40), 0.0, {}))
+    assert set(evolution.genes_of(after)) == {1 - gene}
+
+
+def test_under_the_strongest_selection_only_who_does_better_is_imitated(population: tuple[Population, Any]) -> None:
+    strategies, play = population
+    rules = Rules(make_repeated("collective-risk", 4, 2), "imitation", 40, 1, 0, 0.0, 1000.0)
+    evolution = Evolution(rules, strategies, play, seed=1)
+    agents = evolution.first()
+    best = evolution.genes_of(agents) == 1
+    after = evolution.next(Generation(0, agents, 5.0 * best, 0.0, {}))
+    assert (evolution.genes_of(after)[best] == 1).all()
+    assert (evolution.genes_of(after) == 1).sum() > best.sum()
+
+
+async def test_a_gene_that_is_alone_reaches_any_threshold(tmp_path: Path) -> None:
+    folder = library(tmp_path, "public-goods", one={"collective": "return C"})
+    metrics, _ = await evolve(
+        tmp_path, folder, game="public-goods", protocol="imitation", generations=10, window=10, threshold=1,
+        population=4, rounds=1,
+    )  # fmt: skip
+    assert (metrics["winner_share"], metrics["threshold_reached"]) == (1, 1)
+
+
+@pytest.mark.parametrize("value", [float("inf"), float("nan")])
+def test_a_rule_without_a_finite_value_is_told(value: float) -> None:
+    with pytest.raises(ValidationError, match="finite number"):
+        EvolutionCondition(game="public-goods", strategies="here", digest="0", rules={"k": value})
+
+
+def test_attitudes_are_the_same_in_capitals_and_two_in_self_play() -> None:
+    common: dict[str, Any] = {"game": "public-goods", "strategies": "here", "digest": "0"}
+    one, other = (EvolutionCondition(**common, attitudes=(name,)) for name in ("Selfish", "selfish"))
+    assert one.key == other.key
+    assert SelfplayCondition(**common, collective="Prosocial").collective == "prosocial"
+    with pytest.raises(ValidationError, match="another attitude"):
+        SelfplayCondition(**common, selfish="Collective")

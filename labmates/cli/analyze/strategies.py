@@ -112,6 +112,10 @@ def diversity(
         _print_sets(told)
         for name, problems in population.refused.items():
             out().print(clean(f"{name} is left out: {problems[0]}"), style="dim", markup=False)
+        for index in members:
+            if errors := found[rows[index]].errors:
+                failed = f"{population.names[index]} failed in {errors} decisions and fell back"
+                out().print(clean(failed), style="dim", markup=False)
     if plot is not None:
         draw(_map(game, sets, vectors), plot)
     return 0
@@ -216,10 +220,11 @@ def invasion(
                 )
                 if as_json:
                     told = {"resident_payoff": found.resident_payoff, "invader_payoff": found.invader_payoff}
-                    told |= {"standard_error": found.standard_error, "invades": found.invades}
+                    told |= {"standard_error": found.standard_error, "invades": found.invades, "errors": found.errors}
                     print_json({"resident": str(resident), "invader": str(invader), **told})
                     continue
                 verb = "invades" if found.invades else "does not invade"
                 payoffs = f"{found.invader_payoff:.3f} against {found.resident_payoff:.3f} per round"
-                out().print(clean(f"{invader} {verb} {resident}: {payoffs}"), markup=False)
+                failed = f"; strategies failed in {found.errors} decisions and fell back" if found.errors else ""
+                out().print(clean(f"{invader} {verb} {resident}: {payoffs}{failed}"), markup=False)
     return 0

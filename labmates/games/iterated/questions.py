@@ -156,8 +156,8 @@ def _on(rounds: Sequence[Round]) -> list[Question]:
             "forgiving",
             "opponent",
             "Was your opponent forgiving, that is, after a round in which you had defected (action_b), did it choose "
-            "action_a in the next round at least half of the time? If there was no such round, answer "
-            f'"{UNDECIDABLE}".',
+            "action_a in the next round at least half of the time? If no round came after one in which you had "
+            f'defected, answer "{UNDECIDABLE}".',
             "yes_no_open",
             UNDECIDABLE if forgiving is None else _YES_NO[forgiving],
         ),

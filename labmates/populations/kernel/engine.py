@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -23,6 +24,8 @@ from labmates.populations.kernel.limits import DecisionTimeout
 from labmates.populations.kernel.strategies import PAPER_SEEN, Strategy, drawing, in_paper_form
 
 _MOST_TOLD = 200
+_MOST_SPENT = 8
+"""Once so many players of a strategy have taken too long or too much memory in a batch, it is run no more there."""
 _view = ctypes.pythonapi.PyMemoryView_FromMemory
 _view.restype = ctypes.py_object
 _view.argtypes = (ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int)
@@ -53,6 +56,8 @@ class Failure:
         In a few words.
     over
         Whether the player falls back for the rest of the game.
+    spent
+        Whether it took too long or too much memory.
     """
 
     strategy: int
@@ -61,6 +66,7 @@ class Failure:
     round: int
     what: str
     over: bool
+    spent: bool = False
 
 
 @dataclass
@@ -71,12 +77,15 @@ class Played:
     ----------
     actions
         Shape ``(groups, rounds, players)``; True for cooperation.
+    spent
+        By strategy, how many of its players took too long or too much memory.
     own_seconds, seconds
         Time within the strategies' own code, if it was measured, and in all.
     """
 
     actions: NDArray[np.bool_]
     failures: list[Failure] = field(default_factory=list)
+    spent: Counter[int] = field(default_factory=Counter)
     own_seconds: float = 0.0
     seconds: float = 0.0
 
@@ -185,7 +194,7 @@ Seat = tuple[int, int, type[Any], Callable[..., Any], Record]
 
 def _round(
     t: int,
-    seats: Sequence[Seat],
+    seats: list[Seat],
     stocks: Sequence[Any] | None,
     chosen: NDArray[np.bool_],
     played: Played,
@@ -212,6 +221,8 @@ def _round(
         except BaseException as error:
             _spare(error, strategy, note)
             over |= _failed(error, strategy, place, t, chosen, played, first)
+            if _is_spent(error) and played.spent[strategy] >= _MOST_SPENT:
+                _stop(seats, strategy)
     place = None
     chosen[yes] = True
     chosen[no] = False
@@ -228,15 +239,36 @@ class _IllegalError(Exception):
         super().__init__(f"answered with {_class_name(answer)}, not C or D")
 
 
+class _StoppedError(Exception):
+    """A player is not run any more: too many others of its strategy took what they must not take."""
+
+
 def _failed(
     error: BaseException, strategy: int, place: int, t: int, chosen: NDArray[np.bool_], played: Played, first: int
 ) -> set[int]:
     """Record a failure; return the player's place if it falls back for the rest of the game."""
-    over = isinstance(error, (DecisionTimeout, MemoryError))
+    spent = _is_spent(error)
+    over = spent or isinstance(error, _StoppedError)
     players = len(chosen) // played.actions.shape[0]
     group, seat = divmod(place, players)
-    played.failures.append(Failure(strategy, first + group, seat, t, _what(error), over))
+    played.failures.append(Failure(strategy, first + group, seat, t, _what(error), over, spent))
+    played.spent[strategy] += spent
     return {place} if over else set()
+
+
+def _is_spent(error: BaseException) -> bool:
+    return isinstance(error, (DecisionTimeout, MemoryError))
+
+
+def _stop(seats: list[Seat], strategy: int) -> None:
+    """Let all players of a strategy fail from now on, without running any of its code."""
+    for number, (place, other, history, _, record) in enumerate(seats):
+        if other == strategy:
+            seats[number] = (place, other, history, _stopped, record)
+
+
+def _stopped(*_seen: Any) -> Any:
+    raise _StoppedError
 
 
 def _spare(error: BaseException, strategy: int, note: Note | None) -> None:
@@ -253,6 +285,8 @@ def _what(error: BaseException) -> str:
         return "took too long"
     if isinstance(error, MemoryError):
         return "asked for too much memory"
+    if isinstance(error, _StoppedError):
+        return "was not run, since others of it took too long or too much memory"
     if isinstance(error, _IllegalError):
         return str(error)
     try:
@@ -374,20 +408,25 @@ def _make_all(
     made = []
     for place, number in enumerate(numbers):
         strategy = strategies[number]
-        if strategy is None:
-            continue
         group, seat = divmod(place, players)
+        if strategy is None:
+            played.failures.append(Failure(number, first + group, seat, t, "is not run", True))
+            continue
         stream = Stream(seed, (first + group, seat))
         try:
             if note is not None:
                 note(number, first + group, t)
+            if played.spent and played.spent[number] >= _MOST_SPENT:
+                raise _StoppedError
             player = strategy.player(description, stream)
             if not callable(player):
                 raise TypeError("a player can't be called")
             made.append((place, player, stream))
         except BaseException as error:
             _spare(error, number, note)
-            played.failures.append(Failure(number, first + group, seat, t, _what(error), True))
+            spent = _is_spent(error)
+            played.failures.append(Failure(number, first + group, seat, t, _what(error), True, spent))
+            played.spent[number] += spent
     return made
 
 

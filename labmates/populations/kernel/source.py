@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from types import CodeType
 from typing import Any
 
-from labmates.populations.kernel.static import draws, nodes_of, problems_of, shares
+from labmates.populations.kernel.static import draws, names_of_chance, nodes_of, problems_of, shares
 
 _NAMED = re.compile(r"Strategy_(?P<attitude>[A-Za-z]+)_(?P<number>\d+)$")
 _MOST_CLASSES = 20_000
@@ -100,6 +100,7 @@ def read_source(text: str, name: str) -> Iterator[Code | Found]:
         raise UnreadableError(f"{name} holds {len(strategies)} strategies; at most {_MOST_CLASSES} are allowed")
     rest = [node for node in tree.body if node not in strategies] if len(strategies) < 4 else _without(tree, strategies)
     before = ast.Module(body=rest, type_ignores=[])
+    chance = names_of_chance(node for node in rest if isinstance(node, (ast.Import, ast.ImportFrom)))
     shared_source = "".join(_text(lines, node) for node in rest if not isinstance(node, (ast.Import, ast.ImportFrom)))
     try:
         shared_nodes = nodes_of(before)
@@ -110,7 +111,8 @@ def read_source(text: str, name: str) -> Iterator[Code | Found]:
             source = _text(lines, node)
             nodes = nodes_of(node)
             own = problems_of(nodes, len(source))
-            found = _found(node, source + shared_source, [*problems, *own], shared or shares(node, nodes))
+            random = draws(source + shared_source, chance)
+            found = _found(node, random, [*problems, *own], shared or shares(node, nodes))
             if found.problems:
                 yield found
             else:
@@ -142,7 +144,7 @@ def _is_strategy(node: ast.ClassDef) -> bool:
     return bool(_NAMED.match(node.name)) or "BaseStrategy" in bases
 
 
-def _found(node: ast.ClassDef, source: str, problems: list[str], shared: bool) -> Found:
+def _found(node: ast.ClassDef, random: bool, problems: list[str], shared: bool) -> Found:
     named = _NAMED.match(node.name)
     methods = {one.name: one for one in node.body if isinstance(one, ast.FunctionDef)}
     call = methods.get("__call__")
@@ -157,7 +159,7 @@ def _found(node: ast.ClassDef, source: str, problems: list[str], shared: bool) -
         attitude=named["attitude"].lower() if named else "",
         number=int(named["number"]) if named else 0,
         paper=call is not None and _is_paper(call, names),
-        random=draws(source),
+        random=random,
         shares=shared,
         arguments=max(1, len(names)),
         problems=tuple(dict.fromkeys(problems)),

@@ -7,8 +7,9 @@ the interpreter; what leads out of the process is stopped by `confine`, whatever
 from __future__ import annotations
 
 import ast
+import re
 import string
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from labmates.populations.kernel.names import BUILTINS, HIDDEN, MODULES, is_hidden
 
@@ -119,23 +120,37 @@ def _dunders(nodes: Sequence[ast.AST]) -> Iterator[Problem]:
             yield node.lineno, f"uses the attribute '{name}'"
 
 
-def draws(source: str) -> bool:
-    """Tell whether a strategy may draw random numbers."""
-    return "random" in source
+def draws(source: str, names: Collection[str] = ()) -> bool:
+    """Tell whether a strategy may draw random numbers.
+
+    Parameters
+    ----------
+    source
+        Its text, without the imports before it.
+    names
+        See `names_of_chance`.
+    """
+    return "random" in source or any(re.search(rf"\b{re.escape(name)}\b", source) for name in names)
+
+
+def names_of_chance(imports: Iterable[ast.Import | ast.ImportFrom]) -> set[str]:
+    """Return other names that imports give to what draws random numbers, be it a module or a function."""
+    names = {one.asname or one.name for node in imports if "random" in ast.unparse(node) for one in node.names}
+    return {name for name in names if "random" not in name}
 
 
 def shares(tree: ast.ClassDef | ast.Module, nodes: Sequence[ast.AST]) -> bool:
     """Tell whether something may be kept beyond one player: such a strategy is made anew for each player.
 
     That is so for values that can change in a class or a module, for defaults of parameters that can, and for
-    assignments to attributes of anything that is not a local variable or `self`.
+    assignments to attributes of anything that is not `self`, since any other name may stand for a class or a function.
 
     Parameters
     ----------
     nodes
         All of it.
     """
-    return _changes(tree) or any(map(_keeps, nodes))
+    return _changes(tree) or any(map(_keeps, nodes)) or (any(map(_asks_for_class, nodes)) and any(map(_reaches, nodes)))
 
 
 def _changes(tree: ast.ClassDef | ast.Module) -> bool:
@@ -182,12 +197,23 @@ def _keeps(node: ast.AST) -> bool:
         case ast.arguments(defaults=defaults, kw_defaults=kw_defaults):
             return not all(_is_constant(one) for one in [*defaults, *kw_defaults] if one is not None)
         case ast.Attribute(value=ast.Name(id=name), ctx=ast.Store() | ast.Del()):
-            # Classes and functions by their usual spelling, and `cls`.
-            return name == "cls" or name[:1].isupper() or name.startswith("Strategy_")
+            return name != "self"
         case ast.Attribute(value=ast.Call() | ast.Attribute(attr="__class__"), ctx=ast.Store() | ast.Del()):
             return True
         case ast.Call(func=ast.Name(id="setattr" | "delattr"), args=[ast.Name(id="self"), *_]):
             return False
         case ast.Call(func=ast.Name(id="setattr" | "delattr")):
+            return True
+    return False
+
+
+def _asks_for_class(node: ast.AST) -> bool:
+    return isinstance(node, ast.Name) and node.id == "type"
+
+
+def _reaches(node: ast.AST) -> bool:
+    """Tell whether an attribute of a thing within another is assigned to; that thing may be a class."""
+    match node:
+        case ast.Attribute(value=ast.Attribute() | ast.Subscript(), ctx=ast.Store() | ast.Del()):
             return True
     return False

@@ -76,7 +76,8 @@ def work(
             played = _play(asked, data, strategies, held, marks)
         except MemoryError:
             os._exit(OUT_OF_MEMORY)
-        told = {"failures": _sum_up(played.failures), "own": played.own_seconds, "seconds": played.seconds}
+        failures = _sum_up(played.failures, played.actions.shape[1])
+        told = {"failures": failures, "own": played.own_seconds, "seconds": played.seconds}
         send(connection, told, np.packbits(played.actions).tobytes())
         batches += 1
         if batches % _COLLECT_EACH == 0:
@@ -149,8 +150,8 @@ def make_game(told: dict[str, Any]) -> RepeatedGame:
     return REPEATED[told["name"]](told["n_players"], told["n_rounds"], **told["parameters"])
 
 
-def _sum_up(failures: Sequence[Failure]) -> list[dict[str, Any]]:
-    """Return what each strategy did wrong: how often, and what came first."""
+def _sum_up(failures: Sequence[Failure], rounds: int) -> list[dict[str, Any]]:
+    """Return what each strategy did wrong: how many decisions that cost, and what came first."""
     found: dict[int, dict[str, Any]] = {}
     for one in failures:
         sums = found.setdefault(
@@ -159,6 +160,7 @@ def _sum_up(failures: Sequence[Failure]) -> list[dict[str, Any]]:
                 "strategy": one.strategy,
                 "count": 0,
                 "over": 0,
+                "spent": 0,
                 "group": one.group,
                 "seat": one.seat,
                 "round": one.round,
@@ -166,10 +168,12 @@ def _sum_up(failures: Sequence[Failure]) -> list[dict[str, Any]]:
                 "seats": {},
             },
         )
-        sums["count"] += 1
+        cost = rounds - max(one.round, 0) if one.over else 1
+        sums["count"] += cost
         sums["over"] += one.over
+        sums["spent"] += one.spent
         where = sums["seats"].setdefault(f"{one.group} {one.seat}", {"round": one.round, "what": one.what, "count": 0})
-        where["count"] += 1
+        where["count"] += cost
     for sums in found.values():
         if len(sums["seats"]) > _MOST_SEATS:
             sums["seats"] = {}

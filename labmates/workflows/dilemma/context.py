@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -23,6 +24,8 @@ from labmates.workflows.services import Services
 
 EVERYBODY = "all"
 """The name of the one match in which everybody plays, where the mechanism seats them."""
+_Key = tuple[int, int, str, str]
+"""Entrant, seat, and what is asked for."""
 
 
 @dataclass
@@ -69,7 +72,7 @@ class DilemmaContext:
     condition: DilemmaCondition
     services: Services
     error: Exception | None = None
-    _shared: dict[tuple[int, int, str], Answer] = field(default_factory=dict)
+    _shared: dict[_Key, asyncio.Future[Answer]] = field(default_factory=dict)
 
     @property
     def recorder(self) -> Recorder:
@@ -116,7 +119,7 @@ class DilemmaContext:
                     yield match, question
 
     async def ask(self, match: Match, question: Question) -> Answer:
-        """Ask a player, unless it has answered the same for another match; its fallback if it gives no usable answer.
+        """Ask a player, unless it is or was asked the same for another match; its fallback if no answer can be used.
 
         Raises
         ------
@@ -125,12 +128,17 @@ class DilemmaContext:
         StoppedError
             If the run is to stop.
         """
+        if not question.shared:
+            return await self._ask(match, question)
         key = self._key(match, question)
-        if question.shared and key in self._shared:
-            return self._shared[key]
+        if key not in self._shared:
+            self._shared[key] = asyncio.ensure_future(self._ask(match, question))
+        return await self._shared[key]
+
+    async def _ask(self, match: Match, question: Question) -> Answer:
         entrant = match.entrants[question.agent]
         if question.shared:
-            step, team = f"once/{question.stage}/{entrant + 1}/{question.seat + 1}", ""
+            step, team = f"once/{question.shared}/{question.stage}/{entrant + 1}/{question.seat + 1}", ""
         else:
             step, team = f"{match.name}/{question.step}/{question.agent + 1}", match.name
         speaker = Speaker(team, self.names[entrant], self.condition.entrants[entrant].model)
@@ -155,8 +163,6 @@ class DilemmaContext:
                 failed=found is None,
             )
         )
-        if question.shared:
-            self._shared[key] = answer
         return answer
 
     def record(self, match: Match) -> None:
@@ -186,8 +192,8 @@ class DilemmaContext:
             },
         )
 
-    def _key(self, match: Match, question: Question) -> tuple[int, int, str]:
-        return match.entrants[question.agent], question.seat, question.stage
+    def _key(self, match: Match, question: Question) -> _Key:
+        return match.entrants[question.agent], question.seat, question.shared, question.stage
 
     def _make_matches(self, seed: int) -> Iterator[Match]:
         players = self.game.players

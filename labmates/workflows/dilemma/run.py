@@ -54,17 +54,14 @@ def _mean(payoffs: Array) -> Array:
 
 
 def _of_choices(play: CrossPlay) -> dict[str, float]:
-    """Return how likely players take the cooperative action, and how likely they delegate."""
-    game = play.table.game()
+    """Return how likely the cooperative action is taken, also by a mediator, and how likely players delegate."""
     cooperative: list[float] = []
     delegated: list[float] = []
     for one in play.rounds:
-        for seat, (labels, mix) in enumerate(zip(one.labels, one.mixes, strict=True)):
+        cooperative += play.cooperation(one)
+        for labels, mix in zip(one.labels, one.mixes, strict=True):
             shares = dict(zip(labels, mix, strict=True))
             delegated += [shares[DELEGATE] / 100] if DELEGATE in shares else []
-            if game.cooperate is not None:
-                good = game.labels[seat][game.cooperate[seat]]
-                cooperative.append((shares[good] + shares.get(DELEGATE, 0)) / 100)
     found = {"cooperation_rate": cooperative, "delegation_rate": delegated}
     return {name: fmean(values) for name, values in found.items() if values}
 

@@ -52,13 +52,13 @@ class EvolutionCondition(PopulationCondition):
 
     @field_validator("attitudes", "model_names")
     @classmethod
-    def _in_order(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(sorted(set(value)))
+    def _in_order(cls, value: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        return tuple(sorted({name.lower() if info.field_name == "attitudes" else name for name in value}))
 
     @model_validator(mode="after")
     def _whole_groups(self) -> EvolutionCondition:
         if self.population % self.group_size:
             raise fault(self, "population", f"must be a multiple of the group size ({self.group_size})")
-        if self.elite > self.population:
+        if self.protocol == "paper" and self.elite > self.population:
             raise fault(self, "elite", f"must be at most the population ({self.population})")
         return self

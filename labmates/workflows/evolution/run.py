@@ -107,7 +107,9 @@ def _metrics(condition: EvolutionCondition, events: Sequence[PayoffEvent]) -> di
     shares: dict[str, float] = {}
     for event in last:
         for gene, share in event.details["shares"].items():
-            shares[gene] = shares.get(gene, 0.0) + share / len(last)
+            shares[gene] = shares.get(gene, 0.0) + share
+    # Divided in the end, so that a gene that always held all holds 1 exactly.
+    shares = {gene: share / len(last) for gene, share in shares.items()}
     decisions = len(events) * condition.population * condition.games * condition.rounds
     welfare = sum(event.details["welfare"] for event in last) / len(last)
     selfish = [share for gene, share in shares.items() if not falls_back_to_cooperation(gene.rpartition("/")[2])]

@@ -6,7 +6,7 @@ from abc import ABC
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, FiniteFloat, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from labmates.errors import UsageError
@@ -30,7 +30,7 @@ class PopulationCondition(Condition, ABC):
     )
     group_size: int = Field(4, ge=2, le=4096, description="Players in a group.")
     rounds: int = Field(20, ge=1, le=1000, description="Rounds of a game.")
-    rules: dict[str, float] = Field(
+    rules: dict[str, FiniteFloat] = Field(
         default_factory=dict, description="Another value of one of the game's parameters (k, m, capacity), NAME=VALUE."
     )
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from pydantic import Field
+from pydantic import Field, field_validator, model_validator
 
-from labmates.workflows.populations.condition import PopulationCondition
+from labmates.workflows.populations.condition import PopulationCondition, fault
 
 
 class SelfplayCondition(PopulationCondition):
@@ -21,3 +21,14 @@ class SelfplayCondition(PopulationCondition):
     step: int | None = Field(
         None, ge=1, le=4096, description="Look at every so-many-th mixture; by default at about 64 of them."
     )
+
+    @field_validator("collective", "selfish")
+    @classmethod
+    def _as_files_have_it(cls, value: str) -> str:
+        return value.lower()
+
+    @model_validator(mode="after")
+    def _two_attitudes(self) -> SelfplayCondition:
+        if self.collective == self.selfish:
+            raise fault(self, "selfish", f"must be another attitude than that of the others ('{self.collective}')")
+        return self

@@ -43,7 +43,8 @@ def estimate(condition: TournamentCondition) -> Estimate:
     one after the other.
     """
     players, budget = len(condition.players), condition.budget
-    matches = min(budget / condition.rounds, max(map(condition.matches_of, condition.players)))
+    # The last match of a player may end when it has no rounds left; it is asked about that one, too.
+    matches = min(-(-budget // condition.rounds), max(map(condition.matches_of, condition.players)))
     loops = (budget - 1) // condition.plan_every * (condition.critique_turns > 0)
     planning = loops * (1 + 2 * condition.critique_turns)
     asked = matches * (condition.comprehension == "asked")
