@@ -60,7 +60,7 @@ async def ray(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Any]:
         token.write_text("only-of-these-tests-0123456789abcdef")
         patch.setenv("RAY_AUTH_MODE", "token")
         patch.setenv("RAY_AUTH_TOKEN_PATH", str(token))
-        # Ray's workers give way to all else, so beside other tests on two processors each step would take ten times as long.
+        # Ray's workers give way to all else: beside other tests each step would take ten times as long.
         patch.setenv("RAY_worker_niceness", "0")
         import ray
 
