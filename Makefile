@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 CONSTRAINTS := requirements/constraints.txt
-INSTALL := $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --constraints $(CONSTRAINTS)
+INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python --constraints $(CONSTRAINTS)
 IMAGE_REQUIREMENTS := labmates/sandboxes/image/requirements.txt
 # Where Python was told to keep no compiled modules (many images do), each process would compile ours and the tests anew.
 export PYTHONDONTWRITEBYTECODE :=

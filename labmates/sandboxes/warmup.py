@@ -2,7 +2,8 @@
 
 A sandbox can write neither next to the packages nor to a place that lives on. Where packages were installed without
 compiled modules (uv does so, and so do images that set ``PYTHONDONTWRITEBYTECODE``), every session would compile
-pandas again, which takes seconds; and every first plot would look through all fonts of the machine.
+pandas again, which takes seconds; and every first plot would look through all fonts of the machine. Compiled modules
+are put next to the packages, as by any Python, or into a folder of ours where that is not allowed.
 """
 
 from __future__ import annotations
@@ -95,7 +96,8 @@ def _prepare(folder: Path) -> bool:
     wanted = _FONTS
     if not _are_compiled():
         wanted = _IMPORTS
-        environment["PYTHONPYCACHEPREFIX"] = str(made / "bytecode")
+        if not all(os.access(path, os.W_OK) for path in this_interpreter().packages):
+            environment["PYTHONPYCACHEPREFIX"] = str(made / "bytecode")
     command = [str(this_interpreter().executable), *FLAGS, "-c", wanted]
     _LOGGER.info("preparing Python for sandboxes in %s, once; this takes some seconds", folder)
     done = subprocess.run(command, env=environment, cwd=made, capture_output=True, check=False)  # noqa: S603

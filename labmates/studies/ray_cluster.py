@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -36,10 +37,9 @@ def import_ray() -> ModuleType:
         If it is not installed.
     """
     try:
-        import ray
+        return import_module("ray")
     except ImportError as error:
         raise MissingExtraError("a Ray cluster", "ray") from error
-    return ray
 
 
 @asynccontextmanager

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from labmates.sandboxes import warmup
+from labmates.sandboxes.interpreter import this_interpreter
 
 
+@pytest.mark.parametrize(("compiled", "writable"), [(True, True), (False, True), (False, False)])
 def test_fonts_are_listed_and_modules_are_compiled_only_where_they_were_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compiled: bool, writable: bool
 ) -> None:
-    monkeypatch.setattr(warmup, "_IMPORTS", "import json.tool")  # all of them take seconds to compile
-    for compiled in (True, False):
-        monkeypatch.setattr(warmup, "_are_compiled", lambda compiled=compiled: compiled)
-        folder = tmp_path / str(compiled) / "made"
-        assert warmup._prepare(folder)
-        assert (folder / "bytecode").is_dir() is not compiled
-        assert len(list((folder / "matplotlib").glob("fontlist-*.json"))) == compiled
+    package = tmp_path / "packages" / "of_somebody.py"
+    package.parent.mkdir()
+    package.touch()
+    real = this_interpreter()
+    here = replace(real, packages=(package.parent, *real.packages))
+    # Root may write everywhere, so that taking the right away would try nothing.
+    monkeypatch.setattr(os, "access", lambda *_: writable)
+    monkeypatch.setattr(warmup, "this_interpreter", lambda: here)
+    monkeypatch.setattr(warmup, "_IMPORTS", "import of_somebody")  # all of them take seconds to compile
+    monkeypatch.setattr(warmup, "_are_compiled", lambda: compiled)
+    folder = tmp_path / "kernel" / "made"
+    assert warmup._prepare(folder)
+    assert (folder / "bytecode").is_dir() is (not compiled and not writable)
+    assert (package.parent / "__pycache__").is_dir() is (not compiled and writable)
+    assert len(list((folder / "matplotlib").glob("fontlist-*.json"))) == compiled
