@@ -16,9 +16,10 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from importlib.util import find_spec
+from importlib.util import cache_from_source, find_spec
 from pathlib import Path
 
 from labmates.sandboxes.folders import cache_folder, remove_folder
@@ -39,7 +40,8 @@ import scipy.stats, seaborn, sklearn.cluster, sklearn.decomposition, sklearn.ens
 import sklearn.linear_model, sklearn.metrics, sklearn.model_selection, sklearn.pipeline, sklearn.preprocessing
 import statsmodels.api, statsmodels.formula.api
 """
-_FONTS = "import matplotlib.font_manager"
+_LIST_FONTS = "import matplotlib.font_manager"
+_BYTECODE, _FONTS = "bytecode", "matplotlib"
 _LOCK = threading.Lock()
 _LOGGER = logging.getLogger(__name__)
 
@@ -65,9 +67,10 @@ def warm_up() -> Warmup:
 @cache
 def _prepared() -> Warmup:
     folder = cache_folder("kernel") / _fingerprint()
-    if not folder.is_dir() and not _prepare(folder):
-        return Warmup()
-    bytecode, fonts = folder / "bytecode", folder / "matplotlib"
+    bytecode, fonts = folder / _BYTECODE, folder / _FONTS
+    # Both, since packages that had been compiled may have been installed anew.
+    if not fonts.is_dir() or not (bytecode.is_dir() or _are_compiled()):
+        _prepare(folder)
     return Warmup(bytecode if bytecode.is_dir() else None, fonts if fonts.is_dir() else None)
 
 
@@ -77,46 +80,46 @@ def _fingerprint() -> str:
     return hashlib.sha256("\n".join([sys.version, *versions, *places]).encode()).hexdigest()[:16]
 
 
-def _prepare(folder: Path) -> bool:
+def _prepare(folder: Path) -> None:
     """Import the packages once in a process of our own; its by-products are what we want."""
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        made = Path(tempfile.mkdtemp(dir=folder.parent))
-        made.chmod(0o755)  # a sandbox of another user id reads it
+        folder.mkdir(parents=True, exist_ok=True)
+        made = Path(tempfile.mkdtemp(dir=folder))
     except OSError:
-        return False
-    (made / "matplotlib").mkdir()
+        return
+    (made / _FONTS).mkdir()
     environment = {
         "HOME": str(made),
         "PATH": "/usr/bin:/bin",
         "MPLBACKEND": "agg",
-        "MPLCONFIGDIR": str(made / "matplotlib"),
+        "MPLCONFIGDIR": str(made / _FONTS),
         "PYTHONPATH": os.pathsep.join(map(str, this_interpreter().packages)),
     }
-    wanted = _FONTS
+    wanted = _LIST_FONTS
     if not _are_compiled():
         wanted = _IMPORTS
-        if not all(os.access(path, os.W_OK) for path in this_interpreter().packages):
-            environment["PYTHONPYCACHEPREFIX"] = str(made / "bytecode")
+        if not all(os.access(source.parent, os.W_OK) for source in _large()):
+            environment["PYTHONPYCACHEPREFIX"] = str(made / _BYTECODE)
     command = [str(this_interpreter().executable), *FLAGS, "-c", wanted]
     _LOGGER.info("preparing Python for sandboxes in %s, once; this takes some seconds", folder)
     done = subprocess.run(command, env=environment, cwd=made, capture_output=True, check=False)  # noqa: S603
     if done.returncode == 0:
-        try:
-            made.rename(folder)
-        except OSError as error:
-            if not folder.is_dir():  # else another process was faster
-                _LOGGER.warning("what was prepared for sandboxes can't be kept: %s", error)
+        for part in made.iterdir():
+            try:
+                part.rename(folder / part.name)
+            except OSError as error:
+                if not (folder / part.name).is_dir():  # else it was there, or another process was faster
+                    _LOGGER.warning("what was prepared for sandboxes can't be kept: %s", error)
     remove_folder(made)
-    return folder.is_dir()
+
+
+def _large() -> Iterator[Path]:
+    """Yield the first files of large packages, as far as they are installed: as these are, so are all."""
+    for name in ("IPython", "sklearn", "statsmodels"):
+        spec = find_spec(name)
+        if spec is not None and spec.origin is not None:
+            yield Path(spec.origin)
 
 
 def _are_compiled() -> bool:
-    for name in ("IPython", "sklearn", "statsmodels"):
-        spec = find_spec(name)
-        if spec is None or spec.origin is None:
-            continue
-        source = Path(spec.origin)
-        if not (source.parent / "__pycache__" / f"{source.stem}.{sys.implementation.cache_tag}.pyc").exists():
-            return False
-    return True
+    return all(Path(cache_from_source(source)).exists() for source in _large())

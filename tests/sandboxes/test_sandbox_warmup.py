@@ -27,7 +27,7 @@ def test_fonts_are_listed_and_modules_are_compiled_only_where_they_were_not(
     monkeypatch.setattr(warmup, "_IMPORTS", "import of_somebody")  # all of them take seconds to compile
     monkeypatch.setattr(warmup, "_are_compiled", lambda: compiled)
     folder = tmp_path / "kernel" / "made"
-    assert warmup._prepare(folder)
+    warmup._prepare(folder)
     assert (folder / "bytecode").is_dir() is (not compiled and not writable)
     assert (package.parent / "__pycache__").is_dir() is (not compiled and writable)
     assert len(list((folder / "matplotlib").glob("fontlist-*.json"))) == compiled
