@@ -19,7 +19,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from importlib.util import cache_from_source, find_spec
+from importlib.util import find_spec
 from pathlib import Path
 
 from labmates.sandboxes.folders import cache_folder, remove_folder
@@ -122,4 +122,5 @@ def _large() -> Iterator[Path]:
 
 
 def _are_compiled() -> bool:
-    return all(Path(cache_from_source(source)).exists() for source in _large())
+    tag = sys.implementation.cache_tag
+    return all((source.parent / "__pycache__" / f"{source.stem}.{tag}.pyc").exists() for source in _large())

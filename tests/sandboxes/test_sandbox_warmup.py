@@ -31,3 +31,18 @@ def test_fonts_are_listed_and_modules_are_compiled_only_where_they_were_not(
     assert (folder / "bytecode").is_dir() is (not compiled and not writable)
     assert (package.parent / "__pycache__").is_dir() is (not compiled and writable)
     assert len(list((folder / "matplotlib").glob("fontlist-*.json"))) == compiled
+
+
+def test_packages_that_were_installed_anew_are_compiled_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    prepared: list[Path] = []
+
+    def prepare(folder: Path) -> None:
+        prepared.append(folder)
+        (folder / "matplotlib").mkdir(parents=True, exist_ok=True)
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(warmup, "_prepare", prepare)
+    for compiled, times in ((True, 1), (True, 1), (False, 2)):
+        monkeypatch.setattr(warmup, "_are_compiled", lambda compiled=compiled: compiled)
+        warmup._prepared.__wrapped__()
+        assert len(prepared) == times
