@@ -160,3 +160,12 @@ def test_models_are_compared_under_equal_conditions() -> None:
     assert found.between == pytest.approx(0.1 * np.std(range(5), ddof=1), rel=0.25)
     [apart] = convergence([run for run in runs if (run.condition["group_size"] == 3) == (run.models == ["m:0"])][:60])
     assert (apart.models, apart.between) == (2, None)
+
+
+def test_a_profile_over_several_conditions_says_so() -> None:
+    runs = [record("m:a", game, i, level=float(i)) for game in ("o-ring", "weakest-link") for i in range(4)]
+    assert not any("several conditions" in note for note in profiles_table(profiles(runs, {})).notes)
+    runs[:2] = [replace(run, key="another") for run in runs[:2]]
+    [profile] = profiles(runs, {})
+    assert [one.conditions for one in profile.games] == [2, 1]
+    assert "Simulations under several conditions are taken together: o-ring." in profiles_table([profile]).notes
