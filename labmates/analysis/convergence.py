@@ -7,6 +7,7 @@ reliability.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ METRICS = ("level",)
 """What is looked at where nobody says otherwise: the primary metric of each game."""
 RESAMPLES = 200
 """As in the cooperative-profiles paper, appendix D."""
+_OF_CALLS = frozenset({"model", "model_for", "max_output_tokens", "temperature", "repair_turns", "prices"})
 
 
 @dataclass(frozen=True)
@@ -32,14 +34,14 @@ class Convergence:
     Attributes
     ----------
     models
-        Number of models with at least two simulations.
+        Number of models with at least two simulations under the same condition.
     simulations
         Least number of simulations of a model.
     within
-        Standard deviation among simulations of a model, pooled over models.
+        Standard deviation among simulations of a model under one condition, pooled over models and conditions.
     between
-        Standard deviation of the models' true means: that of the means, less what chance adds. None with a single
-        model.
+        Standard deviation of the models' true means under equal conditions: that of the means, less what chance adds.
+        None if no condition has two models.
     sizes
         Numbers of simulations, n.
     bootstrap
@@ -47,7 +49,7 @@ class Convergence:
     closed_form
         The same by the formula for normal errors, s·√(2/(πn)), the mean over models too.
     reliability
-        Share of the variance of means of n that is between models; None with a single model.
+        Share of the variance of means of n that is between models; None where `between` is.
     """
 
     game: str
@@ -83,9 +85,25 @@ def closed_form_errors(deviation: float, sizes: Sequence[int]) -> Array:
     return np.asarray(deviation * np.sqrt(2 / (math.pi * np.array(sizes))))
 
 
-def variance_between(means: Array, errors: Array) -> float:
-    """Return the variance of true means, out of measured ones and their standard errors; at least 0."""
-    return max(0.0, float(means.var(ddof=1)) - float((errors**2).mean()))
+def variance_between(means: Array, errors: Array, conditions: Sequence[str] | None = None) -> float:
+    """Return the variance of true means, out of measured ones and their standard errors; at least 0.
+
+    Parameters
+    ----------
+    means, errors
+        Shape ``(means,)``.
+    conditions
+        Under which condition each was measured: only those under the same are compared, and what is found is pooled.
+        By default all are under one. Some condition has to have two.
+    """
+    under = np.zeros(len(means)) if conditions is None else np.array(conditions)
+    found, freedom = 0.0, 0
+    for condition in np.unique(under):
+        mine = under == condition
+        more = int(mine.sum()) - 1
+        found += float(((means[mine] - means[mine].mean()) ** 2).sum()) - more * float((errors[mine] ** 2).mean())
+        freedom += more
+    return max(0.0, found / freedom)
 
 
 def reliabilities(between: float, within: float, sizes: Sequence[int]) -> Array:
@@ -111,8 +129,9 @@ def convergence(
 ) -> list[Convergence]:
     """Return how metrics of each game converge, over runs with one model each.
 
-    Models with a single simulation of a game tell nothing of it and are left out, as are games without any other, and
-    metrics that a game does not have.
+    Models are compared under equal conditions, whatever the limits and prices of their calls. Models with a single
+    simulation of a game tell nothing of it and are left out, as are games without any other, and metrics that a game
+    does not have.
     """
     found: dict[tuple[str, str], dict[tuple[str, str], list[float]]] = {}
     ended = [run for run in runs if run.status in ENDED and len(run.models) == 1]
@@ -120,7 +139,7 @@ def convergence(
         for metric in metrics:
             for run in ended:
                 if run.condition["game"] == game and metric in run.metrics:
-                    values = found.setdefault((game, metric), {}).setdefault((run.models[0], run.key), [])
+                    values = found.setdefault((game, metric), {}).setdefault((run.models[0], _setting(run)), [])
                     values.append(run.metrics[metric])
     enough = {
         what: {one: np.array(values) for one, values in models.items() if len(values) > 1}
@@ -170,8 +189,13 @@ def convergence_table(found: Sequence[Convergence]) -> Table:
         "share of the variance of such means that lies between models."
     ]
     if any(one.reliability is None for one in found):
-        notes.append("A reliability needs two models.")
+        notes.append("A reliability needs two models under the same condition.")
     return Table("convergence", "Convergence of the games' metrics", columns, rows, notes)
+
+
+def _setting(run: RunRecord) -> str:
+    """Return all of a run's condition but who plays and how calls are made."""
+    return json.dumps({name: value for name, value in run.condition.items() if name not in _OF_CALLS}, sort_keys=True)
 
 
 def _of_game(
@@ -182,14 +206,15 @@ def _of_game(
     within = math.sqrt(sum(float(one.var(ddof=1)) * (len(one) - 1) for one in values) / freedom)
     curves = [bootstrap_errors(one, sizes, resamples=resamples, seed=seed + place) for place, one in enumerate(values)]
     between = reliability = None
-    if len(values) > 1:
+    settings = [setting for _, setting in models]
+    if len(set(settings)) < len(settings):
         errors = np.array([one.std(ddof=1) / math.sqrt(len(one)) for one in values])
-        between = math.sqrt(variance_between(np.array([one.mean() for one in values]), errors))
+        between = math.sqrt(variance_between(np.array([one.mean() for one in values]), errors, settings))
         reliability = tuple(map(float, reliabilities(between, within, sizes)))
     return Convergence(
         game=game,
         metric=metric,
-        models=len(values),
+        models=len({model for model, _ in models}),
         simulations=min(map(len, values)),
         within=within,
         between=between,

@@ -38,6 +38,8 @@ class GameProfile:
     ----------
     simulations
         Runs that have ended.
+    conditions
+        Under how many conditions they were played; of more than one the numbers are those of the mix.
     level
         The primary metric; None if no decision could be used. So are the others where they are not defined.
     pareto_proximity, welfare_proximity
@@ -52,6 +54,7 @@ class GameProfile:
 
     game: str
     simulations: int
+    conditions: int
     level: Mean | None
     pareto_proximity: Mean | None
     welfare_proximity: Mean | None
@@ -121,6 +124,8 @@ def profiles_table(found: Sequence[Profile]) -> Table:
         "Level: the game's primary metric. Proximity is 0 at the play that is best for all and 1 at the equilibrium. "
         "In brackets: 95 % intervals (Student's t)."
     ]
+    if mixed := dict.fromkeys(one.game for profile in found for one in profile.games if one.conditions > 1):
+        notes.append(f"Simulations under several conditions are taken together: {', '.join(mixed)}.")
     notes += [
         f"{profile.model} is excluded: more than {MOST_FAILED:.0%} of its decisions failed."
         for profile in found
@@ -159,6 +164,7 @@ def _of_game(game: str, runs: list[RunRecord], costs: Mapping[str, int]) -> Game
     return GameProfile(
         game=game,
         simulations=n,
+        conditions=len({run.key for run in runs}),
         level=metric("level"),
         pareto_proximity=metric("pareto_proximity"),
         welfare_proximity=metric("welfare_proximity"),

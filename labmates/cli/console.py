@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import json
+import math
 import os
 import sys
 from functools import cache
@@ -58,9 +59,17 @@ def err() -> Console:
 
 
 def print_json(data: dict[str, Any]) -> None:
-    """Write one JSON object as one line to standard output."""
-    sys.stdout.write(json.dumps(data, ensure_ascii=True) + "\n")
+    """Write one JSON object as one line to standard output; null for what is no finite number."""
+    sys.stdout.write(json.dumps(_in_json(data), ensure_ascii=True, allow_nan=False) + "\n")
     sys.stdout.flush()
+
+
+def _in_json(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {name: _in_json(one) for name, one in value.items()}
+    return [_in_json(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def complain(text: str) -> None:

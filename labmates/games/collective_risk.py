@@ -108,7 +108,10 @@ class CollectiveRisk(Game):
         return Fraction(strategy[0], self.rounds)
 
     def candidates(self) -> Iterable[Array]:
-        """Return a profile for each sum that all can contribute, since nothing else matters to the welfare."""
-        for total in range(self.players * self.rounds * self.allowance + 1):
+        """Return the profiles in which all contribute nothing, and just the target together.
+
+        Only the sum matters to the welfare, and a larger one that reaches no more is worse.
+        """
+        for total in {0: None, min(self.target, self.players * self.rounds * self.allowance): None}:
             contributed = [Fraction(one) for one in balanced(total, self.players)]
             yield np.array(contributed, dtype=object).reshape(self.groups, self.group_size, 1)

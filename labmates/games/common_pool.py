@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
 from pydantic import Field
 
-from labmates.games.base import Array, Decision, Game, Quantity, balanced
+from labmates.games.base import Array, Decision, Game, Quantity
 
 
 class CommonPool(Game):
@@ -75,10 +74,12 @@ class CommonPool(Game):
         return {"overdrawn_rate": float((self.overdrawn(history) > 0).mean())}
 
     def candidates(self) -> Iterable[Array]:
-        """Return a profile for each sum that can be taken, since nothing else matters to the welfare."""
-        for total in range(self.players * self.most_extraction + 1):
-            taken = [Fraction(one) for one in balanced(total, self.players)]
-            yield np.array(taken, dtype=object).reshape(self.groups, self.group_size, 1)
+        """Return the profiles in which all take nothing, and all that they may.
+
+        Only the sum matters to the welfare. It falls with it, or stays, as long as something is left, and rises from
+        there on: it is greatest at one of the ends.
+        """
+        return map(self.uniform, ((0,), (self.most_extraction,)))
 
 
 class CommonPoolWithSanctions(CommonPool):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -139,3 +140,32 @@ def test_convergence_is_told_by_game_over_models_with_several_simulations() -> N
     [alone] = convergence([run for run in runs if run.models == ["m:1"]])
     assert alone.reliability is None
     assert alone.between is None
+
+
+def test_models_are_compared_under_equal_conditions() -> None:
+    rng = np.random.default_rng(4)
+    runs = [
+        replace(
+            record(f"m:{model}", "o-ring", i, level=float(level)),
+            key=f"{model} {size}",
+            condition={"game": "o-ring", "model": f"m:{model}", "group_size": size, "prices": {"input": model}},
+        )
+        for size in (3, 8)
+        for model in range(5)
+        for i, level in enumerate(rng.normal(0.1 * model + size, 0.1, 30))
+    ]
+    [found] = convergence(runs)
+    assert found.models == 5
+    # Five models a tenth apart; that sizes differ by five has nothing to do with it.
+    assert found.between == pytest.approx(0.1 * np.std(range(5), ddof=1), rel=0.25)
+    [apart] = convergence([run for run in runs if (run.condition["group_size"] == 3) == (run.models == ["m:0"])][:60])
+    assert (apart.models, apart.between) == (2, None)
+
+
+def test_a_profile_over_several_conditions_says_so() -> None:
+    runs = [record("m:a", game, i, level=float(i)) for game in ("o-ring", "weakest-link") for i in range(4)]
+    assert not any("several conditions" in note for note in profiles_table(profiles(runs, {})).notes)
+    runs[:2] = [replace(run, key="another") for run in runs[:2]]
+    [profile] = profiles(runs, {})
+    assert [one.conditions for one in profile.games] == [2, 1]
+    assert "Simulations under several conditions are taken together: o-ring." in profiles_table([profile]).notes

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labmates.errors import UsageError
-from labmates.games.base import Array, Game
+from labmates.games.base import Array, Game, balanced
 from labmates.games.collective_risk import CollectiveRisk
 from labmates.games.common_pool import CommonPool, CommonPoolWithSanctions
 from labmates.games.conformance import check_game, random_decisions
@@ -276,3 +276,32 @@ def test_the_equilibria_are_those_that_every_single_deviation_leaves(data: st.Da
         if game.expected(game.uniform(strategy))[0, 0] >= max(gains):
             by_hand.append(strategy)
     assert equilibria(game) == by_hand
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    group_size=st.integers(2, 4),
+    groups=st.integers(1, 2),
+    pool=st.integers(1, 40),
+    multiplier=st.integers(1, 9),
+    rounds=st.integers(1, 3),
+    chance=st.fractions(0, 1, max_denominator=4),
+)
+def test_the_best_of_all_sums_is_among_the_candidates(
+    group_size: int, groups: int, pool: int, multiplier: int, rounds: int, chance: Fraction
+) -> None:
+    sizes = {"group_size": group_size, "groups": groups}
+    common = CommonPool(**sizes, pool=pool, multiplier=multiplier, most_extraction=4)
+    risk = CollectiveRisk(**sizes, rounds=rounds, allowance=3, target=pool, loss_probability=chance)
+    for game, most in ((common, 4), (risk, 3 * rounds)):
+        every = (
+            np.array([Fraction(one) for one in balanced(total, game.players)], dtype=object).reshape(groups, -1, 1)
+            for total in range(most * game.players + 1)
+        )
+        best, found = (max(game.expected(one).sum() for one in some) for some in (every, game.candidates()))
+        assert found == best
+
+
+def test_the_candidates_of_large_groups_are_few() -> None:
+    for name in ("common-pool", "collective-risk"):
+        assert len(list(make_game(name, {"group_size": 100, "groups": 20}).candidates())) <= 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +20,8 @@ class PermutationTest:
     Attributes
     ----------
     statistic
-        F of the tested predictors, given the others; or, of signs, the mean over its standard error.
+        F of the tested predictors, given the others; or, of signs, the mean over its standard error, which is infinite
+        where all values are the same.
     p
         Share of permutations at least as extreme, the data themselves counted in.
     units
@@ -65,6 +67,8 @@ def freedman_lane(
     if freedom < 1:
         raise ValueError(f"{n} models are too few for {kept.shape[1] + extra.shape[1]} coefficients")
     left = outcome - kept @ (kept.T @ outcome)
+    if np.linalg.norm(left) <= _TIE * np.linalg.norm(outcome):
+        left = np.zeros(n)  # the controls explain it all: what is left is rounding, of which nothing can be said
     rng = np.random.default_rng(seed)
     shuffled = left[np.argsort(rng.random((permutations, n)), axis=1)]
     ratios = _ratios(np.vstack([left, shuffled]), kept, extra)
@@ -89,8 +93,9 @@ def sign_flips(differences: Array, *, permutations: int = PERMUTATIONS, seed: in
     observed = abs(float(differences.mean()))
     at_least = int(np.count_nonzero(means >= observed * (1 - _TIE)))
     error = float(differences.std(ddof=1)) / np.sqrt(n)
-    statistic = float(differences.mean()) / error if error > 0 else 0.0
-    return PermutationTest(statistic, (1 + at_least) / (1 + permutations), permutations, n)
+    return PermutationTest(
+        _ratio(float(differences.mean()), float(error)), (1 + at_least) / (1 + permutations), permutations, n
+    )
 
 
 def leave_one_out_r2(outcome: Array, predictors: Array) -> float:
@@ -108,7 +113,7 @@ def leave_one_out_r2(outcome: Array, predictors: Array) -> float:
     if n <= design.shape[1]:
         raise ValueError(f"{n} models are too few for {design.shape[1]} coefficients")
     around = (outcome - outcome.mean()) * n / (n - 1)
-    if not around.any():
+    if _alike(outcome):
         raise ValueError("the outcome is the same for all models")
     own = np.minimum((design**2).sum(axis=1), 1 - 1e-9)
     missed = (outcome - design @ (design.T @ outcome)) / (1 - own)
@@ -130,7 +135,7 @@ def variance_inflation(predictors: Array) -> Array:
         mine = predictors[:, at]
         others = _basis(np.column_stack([np.ones(len(mine)), np.delete(predictors, at, axis=1)]))
         whole = ((mine - mine.mean()) ** 2).sum()
-        if whole > 0:
+        if not _alike(mine):
             left = ((mine - others @ (others.T @ mine)) ** 2).sum()
             found[at] = np.inf if left <= 1e-10 * whole else whole / left
     return found
@@ -146,6 +151,18 @@ def leverage(predictors: Array) -> Array:
         Without intercept, shape ``(models, predictors)``.
     """
     return np.asarray((_basis(np.column_stack([np.ones(len(predictors)), predictors])) ** 2).sum(axis=1))
+
+
+def _alike(values: Array) -> bool:
+    """Return whether values are all the same, but for rounding."""
+    return bool(np.ptp(values) <= _TIE * np.abs(values).max())
+
+
+def _ratio(mean: float, error: float) -> float:
+    """Return a mean over its standard error; infinite where all values are the same, and not 0."""
+    if error > _TIE * abs(mean):
+        return mean / error
+    return math.copysign(math.inf, mean) if mean else 0.0
 
 
 def _basis(columns: Array, like: Array | None = None) -> Array:

@@ -118,3 +118,16 @@ def test_copies_inflate_without_bound_and_constants_have_no_inflation() -> None:
 
     assert np.isinf(found[:2]).all()
     assert np.isnan(found[2])
+
+
+@pytest.mark.parametrize("n", [6, 7, 12])
+def test_values_that_are_alike_but_for_rounding_tell_nothing(n: int) -> None:
+    x, same = np.random.default_rng(0).normal(size=n), np.full(n, 0.1)
+
+    assert np.isnan(variance_inflation(np.column_stack([x, same]))[1])
+    with pytest.raises(ValueError, match="the same for all models"):
+        leave_one_out_r2(same, x[:, None])
+    explained = freedman_lane(0.1 + 0.3 * x, x**2, x[:, None], permutations=99)
+    assert (explained.statistic, explained.p) == (0.0, 1.0)
+    assert sign_flips(-same, permutations=99).statistic == -np.inf
+    assert sign_flips(np.zeros(n), permutations=99).statistic == 0

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, Protocol
 import numpy as np
 
 from labmates.analysis.bayes.prediction.columns import condition_columns
-from labmates.analysis.bayes.prediction.data import PredictionData, Scale, standardised
+from labmates.analysis.bayes.prediction.data import PredictionData, Scale, standardised, summarise
 from labmates.analysis.bayes.prediction.sources import OUTCOMES, LeftOut, Level, Observation
 from labmates.analysis.profiles import MOST_FAILED
 from labmates.errors import UsageError
@@ -385,4 +385,13 @@ def _varies(outcome: str, data: PredictionData) -> None:
         raise UninformativeError(
             f"{outcome} does not vary within any model: there is no noise to measure effects by. More runs per model "
             "with other seeds or conditions are needed"
+        )
+    triangle = summarise(data).triangle
+    across, along = triangle[:, :-1], triangle[:, -1]
+    found, _, rank, _ = np.linalg.lstsq(across, along, rcond=None)
+    within = len(data.outcome) - len(data.models)
+    if rank < within and float(((along - across @ found) ** 2).sum()) < 1e-18 * len(data.outcome):
+        raise UninformativeError(
+            f"{outcome} is exactly what the conditions make it within each model: there is no noise to measure effects "
+            "by. More runs per model with other seeds are needed"
         )

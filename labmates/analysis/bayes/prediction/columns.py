@@ -41,8 +41,11 @@ def condition_columns(conditions: Sequence[Mapping[str, Any]], notes: list[str])
     found: list[Array] = []
     if all("budget" in one for one in conditions):
         budgets = np.log([_positive(one["budget"]) for one in conditions])
-        if budgets.std() > 0:
+        # Not by the standard deviation: that of equal numbers is a rounding error, and would be blown up to a column.
+        if np.ptp(budgets) > 0:
             names, found = ["log(budget)"], [standardised(budgets)[0]]
+    elif any("budget" in one for one in conditions):
+        notes.append("The budget is not known of all lab runs, so the model does not control for it.")
     for factor, (pattern, usual) in _FACTORS.items():
         values = [str(one.get(factor, "")) for one in conditions]
         there = sorted(set(values))
@@ -69,6 +72,6 @@ def _positive(text: object) -> float:
         value = float(str(text))
     except ValueError:
         value = math.nan
-    if not value > 0:
+    if not 0 < value < math.inf:
         raise UsageError(f"the budget of a lab run must be a positive number of dollars, not '{text}'")
     return value

@@ -67,7 +67,7 @@ def evidence(data: PredictionData, *, seed: int = 0) -> Evidence:
     whole = np.column_stack([data.levels, data.benchmarks])
     names = (*data.games, *data.controls)
     freedom = len(data.models) - 1 - whole.shape[1]
-    reliable = 1 - (data.errors**2).mean(axis=0) / np.maximum(data.levels.var(axis=0), 1e-12)
+    reliable = 1 - (data.errors**2).mean(axis=0) / np.maximum(data.levels.var(axis=0, ddof=1), 1e-12)
     return Evidence(
         permutation=freedman_lane(means, data.levels, data.benchmarks, seed=seed),
         r2=_r2(means, whole),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -22,11 +23,14 @@ from labmates.analysis.bayes.proximity.mixed import (
 )
 from labmates.analysis.bayes.proximity.predictors import INTERCEPT, label
 from labmates.analysis.bayes.threads import one_thread
+from labmates.errors import UsageError
 from labmates.games.base import Array
 
 Specification = Literal["paper", "robust"]
 SPECIFICATIONS: Final[tuple[Specification, ...]] = ("paper", "robust")
 DEVIATION, FAMILY_PREFIX, R_SQUARED = "sd:", "family:", "r2"
+_NO_NOISE: Final = 1e-6
+"""A standard deviation of what is left of proximities that is but rounding: means of whole numbers differ by more."""
 _NAMED: Final = {
     FAMILY: "family intercepts",
     MODEL: "model intercepts",
@@ -72,12 +76,22 @@ def fit(
 
     Coefficients and family intercepts are drawn exactly given these. In the paper's specification that leaves two
     numbers to sample.
+
+    Raises
+    ------
+    UsageError
+        If predictors and random terms leave nothing of the outcome, so that no posterior exists.
     """
     components, notes = allowed(cells, specification)
+    if without_noise(cells, components):
+        raise _no_noise(specification)
     model = MixedModel(cells, components, priors or Priors())
-    with one_thread():
-        found = sample(model.target, draws=draws, seed=seed)
-        coefficients, families = model.draw(found.points, np.random.default_rng([seed, 1]))
+    try:
+        with one_thread():
+            found = sample(model.target, draws=draws, seed=seed)
+            coefficients, families = model.draw(found.points, np.random.default_rng([seed, 1]))
+    except ValueError as error:  # next to no noise: variances differ by more than numbers can hold
+        raise _no_noise(specification) from error
     everything = np.column_stack(
         [coefficients, families, found.points, r_squared(model, coefficients, families, found.points)]
     )
@@ -98,14 +112,21 @@ def parameters(model: MixedModel) -> tuple[str, ...]:
 
 def allowed(cells: Cells, specification: Specification) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the components of a specification that the data can tell apart, and what is said of the others."""
-    per_block = np.bincount(np.unique(cells.block, return_inverse=True)[1])
+    block = np.unique(cells.block, return_inverse=True)[1]
+    per_block = np.bincount(block)
     reasons = {
         FAMILY: "there is one family only" if len(cells.families) < 2 else "",
         MODEL: "each family has one model only, whose level is that of the family"
         if len(cells.families) == len(cells.models)
+        else "each model has one simulation only"
+        if np.bincount(cells.model, cells.count).max() < 2
         else "",
         **{name: _no_slope(cells, name) for name in SLOPES},
-        GAME: "there is one game only" if len(cells.games) < 2 else "",
+        GAME: "there is one game only"
+        if len(cells.games) < 2
+        else "each model has one simulation of a game only"
+        if np.bincount(block, cells.count).max() < 2
+        else "",
         CELL: "no model has two conditions of the same game"
         if per_block.max() < 2
         else "each cell has one simulation only"
@@ -118,6 +139,40 @@ def allowed(cells: Cells, specification: Specification) -> tuple[tuple[str, ...]
     wanted = PAPER if specification == "paper" else (FAMILY, MODEL, *slopes, GAME, CELL)
     notes = [f"without {_NAMED[name]}: {reasons[name]}" for name in wanted if reasons[name]]
     return tuple(name for name in wanted if not reasons[name]), tuple(notes)
+
+
+def _no_noise(specification: Specification) -> UsageError:
+    simpler = "" if specification == "paper" else "; the paper's specification says less of models, and may still do"
+    return UsageError(
+        f"{specification}: every outcome is just what the predictors and the levels of families and models make it, so "
+        f"there is no noise to measure effects by. Players or games that vary more are needed{simpler}"
+    )
+
+
+def without_noise(cells: Cells, components: Sequence[str]) -> bool:
+    """Tell whether outcomes are without any noise, so that the density grows without bound towards none.
+
+    That is so if terms which have fewer coefficients than there are cells give all means, and simulations of a cell
+    never differ.
+    """
+    if not cells.repeats:
+        return False
+    columns = [cells.design]
+    for name in components:
+        if name == FAMILY:
+            columns.append(np.eye(len(cells.families))[cells.family])
+        elif name != CELL and name != GAME:
+            by = cells.predictors[:, cells.names.index(name)] if name in SLOPES else np.ones(len(cells.model))
+            columns.append(np.eye(len(cells.models))[cells.model] * by[:, None])
+    blocks = np.unique(cells.block, return_inverse=True)[1]
+    games = [np.eye(blocks.max() + 1)[blocks]] if GAME in components else []
+    return any(_determined(cells.mean, np.hstack(some)) for some in (columns, columns + games))
+
+
+def _determined(values: Array, columns: Array) -> bool:
+    found, _, rank, _ = np.linalg.lstsq(columns, values, rcond=None)
+    left = values - columns @ found
+    return bool(rank < len(values) and (left**2).sum() <= _NO_NOISE**2 * len(values))
 
 
 def _no_slope(cells: Cells, name: str) -> str:

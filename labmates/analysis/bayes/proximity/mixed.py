@@ -72,10 +72,12 @@ class MixedModel:
         """The posterior of the standard deviations."""
         cells = self.cells
         within = cells.rows - len(cells.count)
-        spread = max(float(np.std(cells.mean)), 1e-3)
+        # What predictors leave: games may differ a hundred times as much as models do, and would hide how far to look.
+        left = cells.mean - cells.design @ np.linalg.lstsq(cells.design, cells.mean, rcond=None)[0]
+        spread = max(float(np.std(left)), 1e-3 * float(np.std(cells.mean)), 1e-6)
         residual = math.sqrt(cells.squares.sum() / within) if within and cells.squares.sum() > 0 else spread
         others = len(self.components)
-        start = np.r_[max(residual, 1e-3), np.full(others, 0.3 * spread)]
+        start = np.r_[max(residual, 1e-6), np.full(others, 0.3 * spread)]
         scale = np.r_[start[0] / math.sqrt(2 * max(within, 8)), np.full(others, 0.15 * spread)]
         groups = len(cells.families if self._is_simple else cells.models)
         batch = max(20, int(_BATCH // (groups * (self.width + 1) ** 2)))

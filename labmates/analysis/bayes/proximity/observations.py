@@ -123,6 +123,9 @@ def observations_of_csv(path: Path, known: Sequence[Traits]) -> Observations:
     for names in (("model",), ("game",), tuple(OUTCOMES.values())):
         if not set(names) & lines[0].keys():
             raise UsageError(f"{path}: no column {' or '.join(names)}; it has {', '.join(lines[0])}")
+    for at, line in enumerate(lines, 2):
+        if empty := [name for name in ("model", "game") if not line[name]]:
+            raise UsageError(f"{path}, line {at}: there is no {empty[0]}")
     own = {
         line["model"]: _named(line, f"{path}, line {at}")
         for at, line in enumerate(lines, 2)
@@ -184,8 +187,6 @@ def _named(line: Mapping[str, str], where: str) -> NamedModel:
         raise UsageError(f"{where}: a size is above 0, in billions of parameters, not '{line['size']}'")
     if line["thinking"].lower() not in _TRUTH:
         raise UsageError(f"{where}: thinking is yes or no, not '{line['thinking']}'")
-    if not line["model"]:
-        raise UsageError(f"{where}: a model can't be empty")
     return NamedModel(line["model"], line["family"], size, _TRUTH[line["thinking"].lower()])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from labmates.analysis.bayes.prediction.assembly import Assembled, Choice, assemble
+from labmates.analysis.bayes.prediction.columns import condition_columns
 from labmates.analysis.bayes.prediction.sources import LeftOut, Level, Observation, read_levels, read_observations
 from labmates.errors import UsageError
 from labmates.models.roster import roster, traits_of
@@ -246,3 +248,28 @@ def test_failed_runs_of_an_export_do_not_spoil_its_good_ones(tmp_path: Path) -> 
     levels, left = read_levels(tmp_path / "runs.csv")
     assert levels == [Level("a", "o-ring", 3.0, 1.0, 2)]
     assert left == [LeftOut("simulations", 1, "they have not ended")]
+
+
+def test_a_budget_that_is_the_same_for_all_is_no_predictor() -> None:
+    for budget in (0.5, 2.5, 5, 7):
+        for runs in range(2, 60):  # of how many the standard deviation is exactly 0 is a matter of rounding
+            assert condition_columns([{"budget": budget}] * runs, [])[0] == []
+
+
+def test_a_budget_that_is_not_known_of_all_runs_is_said() -> None:
+    some = lab()
+    some[0] = replace(some[0], condition={"task": "anomaly"})
+    found = put(levels(), some)
+    assert found.data.columns == ("task: ecology",)
+    assert any("The budget is not known of all lab runs" in note for note in found.notes)
+    with pytest.raises(UsageError, match="the budget of a lab run must be a positive number of dollars, not 'inf'"):
+        put(levels(), lab(budget="inf"))
+
+
+def test_outcomes_that_conditions_determine_are_refused() -> None:
+    by_task = [
+        replace(one, scores={("heuristic", "accuracy"): 0.3 if one.condition["task"] == "anomaly" else 0.4})
+        for one in lab()
+    ]
+    with pytest.raises(UsageError, match="accuracy is exactly what the conditions make it within each model"):
+        put(levels(), by_task)

@@ -14,6 +14,7 @@ from labmates.analysis.bayes.prediction.dispositions import correlations
 from labmates.analysis.bayes.prediction.evidence import evidence, verdict
 from labmates.analysis.bayes.prediction.fit import find_modes, fit_prediction, reach, search_box
 from labmates.analysis.bayes.prediction.simulation import COLUMNS, CONTROLS, GAMES, PUBLISHED, simulate_prediction
+from labmates.analysis.convergence import reliabilities, variance_between
 from labmates.games.base import Array
 
 
@@ -194,3 +195,13 @@ def test_the_robust_form_says_where_dispositions_go_too_much_together_for_it() -
     assert "Dispositions go together: common-pool-sanctions and common-pool (+0.9" in said(0.95, "robust")
     assert "Dispositions go together" not in said(0.95, "robust", "correlated")
     assert "Dispositions go together" not in said(0.5, "robust")
+
+
+def test_the_reliability_of_a_game_is_that_of_convergence() -> None:
+    data = simulate_prediction(np.random.default_rng(5), models=13).data
+    found = evidence(data).reliability
+    for at, game in enumerate(data.games):
+        levels, errors = data.levels[:, at], data.errors[:, at]
+        noise = float((errors**2).mean())
+        expected = reliabilities(np.sqrt(variance_between(levels, errors)), np.sqrt(noise), [1])
+        assert found[game] == pytest.approx(expected[0])

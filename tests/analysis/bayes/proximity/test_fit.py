@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from labmates.analysis.bayes.proximity.cells import collapse
-from labmates.analysis.bayes.proximity.fit import allowed, fit
+from labmates.analysis.bayes.proximity.cells import Cells, collapse
+from labmates.analysis.bayes.proximity.fit import SPECIFICATIONS, allowed, fit
 from labmates.analysis.bayes.proximity.predictors import REFERENCE_GAME, with_predictors
 from labmates.analysis.bayes.proximity.simulation import (
     CLUSTERED,
@@ -17,6 +19,7 @@ from labmates.analysis.bayes.proximity.simulation import (
     simulated_rows,
     true_names,
 )
+from labmates.errors import UsageError
 from labmates.models.roster import roster
 from tests.analysis.bayes.studies import small_design
 
@@ -102,3 +105,49 @@ def test_rows_and_cells_of_a_simulated_study_agree() -> None:
     assert by_rows.rows == by_cells.rows
     assert len(by_rows.count) == len(by_cells.count)
     assert by_rows.mean.mean() == pytest.approx(by_cells.mean.mean(), abs=0.02)
+
+
+def _determined(*, by_model: bool) -> Cells:
+    """Return cells without noise: outcomes are the game's level, and where asked for the model's as well."""
+    cells = simulated_cells(small_design(8).assign(count=1), INDEPENDENT, seed=0)
+    games = cells.block % len(cells.games)
+    level = 0.1 + 0.1 * games + (0.05 * cells.model**2 if by_model else 0.0)
+    return replace(cells, family=cells.model // 4, families=("a", "b"), mean=level, squares=np.zeros(len(level)))
+
+
+def test_outcomes_without_noise_are_told_from_a_fit() -> None:
+    for specification in SPECIFICATIONS:
+        with pytest.raises(UsageError, match=f"{specification}: every outcome .* no noise"):
+            fit(_determined(by_model=False), specification, draws=500)
+    with pytest.raises(UsageError, match="the paper's specification says less of models, and may still do"):
+        fit(_determined(by_model=True), "robust", draws=500)
+    found = fit(_determined(by_model=True), "paper", draws=500).posterior
+    assert np.isfinite(found.draws).all()
+
+
+def test_outcomes_with_next_to_no_noise_are_told_from_a_fit() -> None:
+    cells = _determined(by_model=False)
+    noise = np.random.default_rng(0).normal(0, 1e-7, len(cells.mean))
+    with pytest.raises(UsageError, match="no noise"):
+        fit(replace(cells, mean=cells.mean + noise), "paper", draws=500)
+
+
+def test_small_noise_beside_large_games_is_sampled_well() -> None:
+    cells = _determined(by_model=False)
+    noise = np.random.default_rng(0).normal(0, 1e-3, len(cells.mean))
+    found = fit(replace(cells, mean=cells.mean + noise), "paper", draws=1000).posterior
+    assert found.summaries["sd:residual"].mean == pytest.approx(1e-3, rel=0.2)
+    assert found.diagnostics.effective > 300
+
+
+def test_one_simulation_each_leaves_no_term_beside_the_noise() -> None:
+    design = small_design(8)
+    one_each = design[design["condition"] == "canonical"].assign(count=1)
+
+    components, notes = allowed(simulated_cells(one_each, CLUSTERED, seed=0), "robust")
+    assert {"game", "cell"}.isdisjoint(components)
+    assert any("each model has one simulation of a game only" in note for note in notes)
+
+    components, notes = allowed(simulated_cells(one_each[one_each["game"] == "o-ring"], CLUSTERED, seed=0), "robust")
+    assert "model" not in components
+    assert any("each model has one simulation only" in note for note in notes)

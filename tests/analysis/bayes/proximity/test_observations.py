@@ -130,6 +130,8 @@ def test_a_csv_file_may_bring_its_own_traits(tmp_path: Path) -> None:
         ("model,game,pareto_proximity,framing\nmodel-1,o-ring,1,odd\n", "framing is one of standard, alternate"),
         ("model,game,pareto_proximity,family,size,thinking\nm,o-ring,1,F,-1,no\n", "a size is above 0"),
         ("model,game,pareto_proximity,family,size,thinking\nm,o-ring,1,F,1,perhaps\n", "thinking is yes or no"),
+        ("model,game,pareto_proximity\nmodel-1,o-ring,1\nmodel-1,,1\n", "line 3: there is no game"),
+        ("model,game,pareto_proximity\n,o-ring,1\n", "line 2: there is no model"),
     ],
 )
 def test_what_is_wrong_with_a_csv_file_is_said(tmp_path: Path, text: str, said: str) -> None:
