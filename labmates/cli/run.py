@@ -135,7 +135,7 @@ def execute(
             why = f"run {failed[0].id}: {failed[0].error}"
             complain(f"{len(failed)} of {len(ended)} runs failed; {why}\n  the same command goes on with {part_of}")
         return 1 if failed or elsewhere else 0
-    if not as_json:
+    if ended and not as_json:
         print_summary(store, ended)
     for record in failed:
         complain(f"run {record.id} failed: {record.error}\n  go on with: {again} {record.id}")
