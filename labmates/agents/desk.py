@@ -109,6 +109,8 @@ class Desk:
             raise ToolError(
                 f"'{team}' is no other team. Other teams: {_names(t for t in TEAMS if t != self.team.name)}."
             )
+        if not content.strip():
+            raise ToolError("the message is empty.")
         self.sent.append(Sent(team, content[:MOST_MESSAGE_CHARS]))
         return f"The {team} team reads your message when its next phase starts."
 
@@ -118,6 +120,8 @@ class Desk:
         if team not in earlier:
             allowed = _names(earlier) if earlier else "none, yours is the first team"
             raise ToolError(f"you can't ask '{team}'. Only teams that worked before yours can be asked: {allowed}.")
+        if not request.strip():
+            raise ToolError("the request is empty: say what you need.")
         made = sum(asked.team == team for asked in self.requests)
         if made >= self.requests_left.get(team, 0):
             raise ToolError(f"your team can make no further request to the {team} team.")

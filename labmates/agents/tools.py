@@ -49,14 +49,14 @@ class SendMessage(_Arguments):
 
 
 class RequestAdditionalWork(_Arguments):
-    """Ask a team that worked before yours for something new; it works on it before your team goes on. Costs credits."""
+    """Ask a team that worked before yours for something new; it works on it before your team goes on."""
 
     target_team: str = Field(description="The team that is asked.")
     request: str = Field(description="What you need, exactly.")
 
 
 class RequestTeamRedo(_Arguments):
-    """Ask a team that worked before yours to do its work anew from scratch. Costs many credits."""
+    """Ask a team that worked before yours to do its work anew from scratch."""
 
     target_team: str = Field(description="The team that is asked.")
     request: str = Field(description="What has to be different.")

@@ -129,16 +129,19 @@ def execute(
             err().print(f"Interrupted. Go on with: {again} {run_id}", markup=False)
         return 130
     failed = [record for record in ended if record.status == "failed"]
+    elsewhere = {run.id for run in runs} - {record.id for record in ended}
     if part_of is not None:
         if failed:
             why = f"run {failed[0].id}: {failed[0].error}"
             complain(f"{len(failed)} of {len(ended)} runs failed; {why}\n  the same command goes on with {part_of}")
-        return 1 if failed else 0
-    if not as_json:
+        return 1 if failed or elsewhere else 0
+    if ended and not as_json:
         print_summary(store, ended)
     for record in failed:
         complain(f"run {record.id} failed: {record.error}\n  go on with: {again} {record.id}")
-    return 1 if failed else 0
+    for run_id in sorted(elsewhere):
+        complain(f"run {run_id} was taken over by another process; see: labmates show {run_id}")
+    return 1 if failed or elsewhere else 0
 
 
 def useless(kind: str) -> list[str]:

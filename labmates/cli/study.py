@@ -332,7 +332,7 @@ def _print_plan(plan: Plan) -> None:
         rows.append([one.model, *map(_short, counts), *money, f"{one.hours:.1f}", basis])
     print_grid(headings, rows, [heading not in ("model", "as") for heading in headings])
     if plan.cap is not None:
-        enough = "enough" if plan.total().dollars <= plan.cap else "not enough for all of that"
+        enough = "enough" if plan.spent + plan.total().dollars <= plan.cap else "not enough for all of that"
         out().print(f"The cap of {show_dollars(plan.cap)} is {enough}.", markup=False)
     for found in plan.detectable:
         known = "measured" if found.measured else "assumed"

@@ -41,7 +41,8 @@ def print_run(store: Store, run: RunRecord) -> None:
     usage = run.usage
     kind = f"{run.kind}, one agent alone" if run.condition.get("solo") else run.kind
     code = ""
-    if KINDS.get(run.kind).uses_code:
+    # A run of a plug-in's kind is told, too, where the plug-in is not installed.
+    if run.kind in KINDS and KINDS.get(run.kind).uses_code:
         code = f", {usage.tool_calls} tool calls; code ran in: {run.sandbox or 'no sandbox'}"
     out().print(
         f"\nRun {run.id} ({kind}, {', '.join(run.models)}, seed {run.seed}): {run.status} in {run.seconds:.1f} s, "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from urllib.parse import quote
 
 import click
 
@@ -57,7 +58,7 @@ def view(
     from labmates.viewer.links import Links
     from labmates.viewer.server import open_socket, serve
 
-    named, runs = _told_apart(what)
+    named, runs = store_and_runs(what)
     if named and store:
         raise UsageError(f"which store: '{named}' or '{store}'? Give one")
     if export is None and (study or limit or not events):
@@ -80,13 +81,13 @@ def view(
     return 0
 
 
-def _told_apart(what: tuple[str, ...]) -> tuple[str | None, list[str]]:
+def store_and_runs(what: tuple[str, ...]) -> tuple[str | None, list[str]]:
     """Return the store among the arguments, if there is one, and the runs."""
     first = what[0] if what else ""
     if "://" in first:
         return first, list(what[1:])
     if first and (Path(first).is_file() or "/" in first or first.endswith((".db", ".sqlite"))):
-        return f"sqlite:///{first}", list(what[1:])
+        return f"sqlite:///{quote(first)}", list(what[1:])  # in a URL, '?' and '%' have a meaning
     return None, list(what)
 
 

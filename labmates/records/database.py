@@ -16,6 +16,7 @@ from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Self, TypeVar
+from urllib.parse import quote
 
 import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
@@ -276,7 +277,7 @@ def _sqlite_engine(url: sa.URL, must_exist: bool, read_only: bool) -> sa.Engine:
         raise ArgumentError("a store is a file: in memory it would be gone at the end")
     options: dict[str, Any] = {"connect_args": {"timeout": _BUSY_SECONDS}}
     if must_exist:
-        path = url.database
+        path = quote(url.database)  # in an address, '#', '?' and '%' have a meaning
         options = {
             "creator": lambda: sqlite3.connect(
                 f"file:{path}?mode=rw", uri=True, timeout=_BUSY_SECONDS, check_same_thread=False

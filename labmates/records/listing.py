@@ -24,6 +24,8 @@ Sort = Literal["started", "seconds", "spent", "kind", "status", "study", "id"]
 SORTS: Final[tuple[Sort, ...]] = get_args(Sort)
 _STUDY = sa.func.coalesce(_RUNS.c.study, "")
 _MOST_NEAR = 5
+_MOST_VALUE: Final = 2**63
+"""Numbers from here on are none that a database holds."""
 
 
 @dataclass(frozen=True)
@@ -202,6 +204,7 @@ def _place(place: str, sort: str) -> tuple[Any, str]:
     except (ValueError, TypeError, RecursionError):
         value, run_id = None, None
     wanted = (int, float) if sort in ("started", "seconds", "spent") else (str,)
-    if not isinstance(value, wanted) or isinstance(value, bool) or not isinstance(run_id, str):
+    is_fit = isinstance(value, wanted) and not isinstance(value, bool) and isinstance(run_id, str)
+    if not is_fit or (isinstance(value, int | float) and not abs(value) < _MOST_VALUE):
         raise UsageError(f"'{place[:80]}' is no place in this list; begin at its first page")
     return value, run_id

@@ -16,6 +16,7 @@ from labmates.budgets.prices import PriceList
 from labmates.models.names import is_own_baseline
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
+from labmates.records.studies import ended_replicates, study_counts
 from labmates.studies.spec import StudySpec
 from labmates.studies.study import most_cost
 from labmates.workflows.kinds import KINDS, Condition, Estimate
@@ -89,6 +90,8 @@ class Plan:
         Of the whole study.
     done
         Runs that have ended already.
+    cap, spent
+        What the study may spend in all, and what it has spent so far, in micro-dollars.
     models
         What is left to do, by model.
     """
@@ -99,6 +102,7 @@ class Plan:
     runs: int
     done: int
     cap: int | None
+    spent: int
     models: tuple[ModelPlan, ...]
     detectable: tuple[Detectable, ...]
 
@@ -115,7 +119,8 @@ class Plan:
         money = ("dollars", "most_dollars")
         models = [asdict(one) | {name: format_dollars(getattr(one, name)) for name in money} for one in self.models]
         cap = None if self.cap is None else format_dollars(self.cap)
-        return asdict(self) | {"cap": cap, "models": models, "detectable": [asdict(one) for one in self.detectable]}
+        money_in_all = {"cap": cap, "spent": format_dollars(self.spent)}
+        return asdict(self) | money_in_all | {"models": models, "detectable": [asdict(one) for one in self.detectable]}
 
 
 def make_plan(spec: StudySpec, conditions: Sequence[Condition], store: Store | None) -> Plan:
@@ -127,11 +132,14 @@ def make_plan(spec: StudySpec, conditions: Sequence[Condition], store: Store | N
         Where runs of the study may stand already, and runs of the same kind that were measured; None if there is none.
     """
     runs: list[RunRecord] = []
+    done: set[tuple[str, int]] = set()
+    spent = 0
     if store is not None:
         with closing(store.runs(kind=spec.kind)) as stored:
             runs = list(islice(stored, _MOST_MEASURED))
+        done = ended_replicates(store.database, spec.name)
+        spent = study_counts(store.database, spec.name).spent
     ended = [run for run in runs if run.status in ENDED]
-    done = {(run.key, run.replicate) for run in ended if run.study == spec.name}
     measured = _Measured(ended)
     by_model: dict[str, list[tuple[Condition, int]]] = defaultdict(list)
     for condition in conditions:
@@ -144,6 +152,7 @@ def make_plan(spec: StudySpec, conditions: Sequence[Condition], store: Store | N
         runs=len(conditions) * spec.replicates,
         done=sum(spec.replicates - left for some in by_model.values() for _, left in some),
         cap=spec.cap,
+        spent=spent,
         models=tuple(_of_model(spec, model, some, measured) for model, some in by_model.items()),
         detectable=tuple(_detectable(spec, ended, max(1, len(conditions) // max(1, len(by_model))))),
     )

@@ -269,7 +269,8 @@ def _url_for_workers(store: Store, *, one_machine: bool) -> str:
     """
     if store.sqlite_path is not None:
         if one_machine:
-            return f"sqlite:///{Path(store.sqlite_path).absolute()}"
+            path = str(Path(store.sqlite_path).absolute())
+            return sa.URL.create("sqlite", database=path).render_as_string()
         raise UsageError(
             f"the store {store.shown_url} is a file of this machine, and the Ray cluster has others: give a store in "
             "PostgreSQL (postgresql://…), or leave the address of the cluster out"

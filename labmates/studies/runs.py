@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import ValidationError
 
 from labmates._version import __version__
-from labmates.errors import UsageError
+from labmates.errors import UsageError, explain
 from labmates.records.run import ENDED, RunRecord, new_run_id
 from labmates.records.store import Store
 from labmates.seeds import LARGEST_SEED, MOST_REPLICATES
@@ -70,4 +70,6 @@ def condition_of(run: RunRecord) -> Condition:
     try:
         return KINDS.get(run.kind).condition.model_validate(run.condition)
     except ValidationError as error:
-        raise UsageError(f"the condition of the run '{run.id}' is not of this version of labmates: {error}") from error
+        raise UsageError(
+            f"the condition of the run '{run.id}' is not of this version of labmates: {explain(error)}"
+        ) from error

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from labmates.judges.panel import Panel, make_panel, partial_judges
@@ -19,6 +19,7 @@ from labmates.owners import this_worker
 from labmates.records.calls import StoredCalls
 from labmates.records.claims import Claims
 from labmates.records.run import RunRecord
+from labmates.records.steps import LeaseLostError
 from labmates.records.store import Store
 from labmates.records.writer import Writer
 from labmates.sandboxes.choose import choose_backend
@@ -86,9 +87,10 @@ class Session:
         self.claims = Claims(store, this_worker())
 
     async def execute(self, runs: Sequence[RunRecord]) -> list[RunRecord]:
-        """Execute runs and return their records as they ended, in the given order, without those that were not begun.
+        """Execute runs and return their records as they ended, in the given order.
 
-        Runs that are planned are entered into the store; others stand there, and are taken up where they stopped.
+        Runs that are planned are entered into the store; others stand there, and are taken up where they stopped. Left
+        out are runs that were not begun, and those that another worker has taken over, which end there.
 
         Raises
         ------
@@ -111,7 +113,12 @@ class Session:
                 async with places:
                     if self._brake is not None and self._brake.pulled.is_set():
                         return None
-                    return await lab.carry_out(await asyncio.to_thread(claim, run))
+                    claimed = await asyncio.to_thread(claim, run)
+                    with suppress(LeaseLostError):
+                        return await lab.carry_out(claimed)
+                    if self._notify:
+                        self._notify(f"the run {run.id} was taken over by another worker")
+                    return None
 
             try:
                 async with asyncio.TaskGroup() as group:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import math
 import random
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any, Literal
 
@@ -43,8 +44,8 @@ class Sample(_Part):
     @field_validator("weights")
     @classmethod
     def _positive(cls, value: dict[str, dict[Any, float]]) -> dict[str, dict[Any, float]]:
-        if any(weight <= 0 for weights in value.values() for weight in weights.values()):
-            raise ValueError("weights are above 0")
+        if not all(0 < weight < math.inf for weights in value.values() for weight in weights.values()):
+            raise ValueError("weights are above 0, and finite")
         return value
 
 
@@ -198,7 +199,9 @@ def _draw(pool: Sequence[dict[str, Any]], sample: Sample, seed: int) -> list[dic
     def rank(cell: Mapping[str, Any]) -> float:
         weight = 1.0
         for field, weights in sample.weights.items():
-            weight *= weights.get(cell.get(field), 1.0)
+            # Whoever varies mappings can't weight them: a key of a mapping is none itself.
+            value = cell.get(field)
+            weight *= weights.get(value, 1.0) if isinstance(value, Hashable) else 1.0
         return float(draw.random() ** (1 / weight))
 
     ranks = [rank(cell) for cell in pool]

@@ -57,7 +57,7 @@ def enter(store: Store, spec: StudySpec, source: Source | None = None) -> Entere
     Raises
     ------
     UsageError
-        If it is wrong, or its cap can't pay one run.
+        If it is wrong, its cap can't pay one run, or its runs were begun with another seed.
     """
     conditions = conditions_of(spec, source)
     costs = {condition.key: most_cost(spec, condition) for condition in conditions}
@@ -73,11 +73,14 @@ def enter(store: Store, spec: StudySpec, source: Source | None = None) -> Entere
     }
 
     def make(planned: Planned) -> RunRecord:
-        replicate = planned.replicate
-        return replace(first[planned.key], id=new_run_id(), replicate=replicate, seed=spec.seed + replicate)
+        return replace(first[planned.key], id=new_run_id(), replicate=planned.replicate, seed=planned.seed)
 
     # All conditions once before any of them a second time: a study that is stopped early is a smaller study.
-    wanted = [Planned(key, replicate, costs[key]) for replicate in range(spec.replicates) for key in first]
+    wanted = [
+        Planned(key, replicate, spec.seed + replicate, costs[key])
+        for replicate in range(spec.replicates)
+        for key in first
+    ]
     record = StudyRecord(spec.name, spec.model_dump(mode="json"), spec.cap, time.time())
     return Entered(spec, conditions, len(wanted), enter_study(store.database, record, wanted, make))
 

@@ -38,6 +38,8 @@ ASSETS: Final = {
     "icon.svg": "image/svg+xml",
 }
 """The viewer's own files, with their types."""
+MOST_NUMBER: Final = 2**31 - 2
+"""The greatest number that an event or a body can have, with one more after it."""
 _LINKS = Links()
 
 
@@ -126,7 +128,7 @@ class _Viewer:
     def _event(self, request: Request) -> Response:
         reader = self._reader(request)
         try:
-            return HTMLResponse(event_page(reader, request.path_params["event"], _LINKS))
+            return HTMLResponse(event_page(reader, _number(request, "event"), _LINKS))
         except UsageError as error:
             return _error(404, "There is no such event", error)
 
@@ -156,10 +158,10 @@ class _Viewer:
         return JSONResponse({"html": html, "last": last, "more": more, "ended": reader.run.status != "running"})
 
     def _figure(self, request: Request) -> Response:
-        return Response(figure(self._reader(request), request.path_params["body"]), media_type="image/png")
+        return Response(figure(self._reader(request), _number(request, "body")), media_type="image/png")
 
     def _file(self, request: Request) -> Response:
-        found = file_of(self._reader(request), request.path_params["event"], request.path_params["place"])
+        found = file_of(self._reader(request), _number(request, "event"), _number(request, "place"))
         headers = {"content-disposition": f"attachment; filename*=UTF-8''{quote(found.name, safe='')}"}
         return Response(found.content, media_type=found.media, headers=headers)
 
@@ -178,6 +180,14 @@ class _Viewer:
             return _error(500, "That can't be shown", error)
         _log.error("%s failed", request.url.path, exc_info=error)
         return _error(500, "This page failed", "The reason stands in the log of labmates view.")
+
+
+def _number(request: Request, name: str) -> int:
+    """Return a number that stands in an address; one that no database can hold is that of nothing."""
+    number: int = request.path_params[name]
+    if number > MOST_NUMBER:
+        raise HTTPException(404)
+    return number
 
 
 def _error(status: int, title: str, said: object, near: list[str] | None = None) -> Response:

@@ -5,7 +5,7 @@ from importlib.resources import files
 
 import pytest
 
-from labmates.agents.desk import ToolError
+from labmates.agents.desk import Desk, ToolError
 from labmates.agents.prompts import render
 from labmates.agents.roles import TEAMS
 from labmates.agents.tools import ARGUMENTS, check_arguments, tool_names, tool_schema
@@ -55,6 +55,15 @@ def test_wrong_arguments_are_told_with_what_is_allowed() -> None:
     with pytest.raises(ToolError, match="It takes: nothing"):
         check_arguments("list_artifacts", {"all": True}, held)
     assert check_arguments("run_code", {"code": "1"}, held).model_dump() == {"code": "1", "description": ""}
+
+
+def test_a_message_or_request_that_says_nothing_is_refused() -> None:
+    desk = Desk(TEAMS["eval"], {}, {"data": 2})
+    with pytest.raises(ToolError, match="the message is empty"):
+        desk.send("data", " \n")
+    with pytest.raises(ToolError, match="the request is empty"):
+        desk.ask("data", "redo", "", "because")
+    assert (desk.sent, desk.requests) == ([], [])
 
 
 def test_each_team_hands_over_an_artifact_of_its_own_and_roles_are_unique() -> None:

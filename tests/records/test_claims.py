@@ -36,7 +36,7 @@ def store(store_url: str) -> Iterator[Store]:
 
 def enter(store: Store, runs: int, cap: int | None = None, most: int = 100) -> None:
     """Enter a study of so many runs."""
-    wanted = [Planned("k", replicate, most) for replicate in range(runs)]
+    wanted = [Planned("k", replicate, 0, most) for replicate in range(runs)]
 
     def make(planned: Planned) -> RunRecord:
         return RunRecord(new_run_id(), "science", planned.key, planned.replicate, 0, {}, ["m"], "planned", study="s")

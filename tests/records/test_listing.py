@@ -114,6 +114,8 @@ def test_ids_that_begin_alike_are_near(store: Store) -> None:
         {"before": "[1]"},
         {"after": "[true,1]"},
         {"after": "[" * 9000},
+        {"after": f'[{10**30},"x"]'},
+        {"before": '[-1e999,"x"]'},
     ],
 )
 def test_what_is_no_order_or_place_is_refused(store: Store, asked: dict[str, str]) -> None:

@@ -5,7 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
+from labmates.cli.view import store_and_runs
 from labmates.errors import UsageError
 from labmates.records.bodies import Bodies
 from labmates.records.database import StoreError
@@ -15,6 +17,7 @@ from labmates.records.run import RunRecord, Usage, new_run_id
 from labmates.records.store import Store
 from labmates.records.view import run_json
 from labmates.records.writer import Writer
+from tests.studies.ended import fresh_run
 
 
 def a_run(**changes: object) -> RunRecord:
@@ -116,6 +119,20 @@ def test_reading_a_store_that_is_not_there_makes_no_file(tmp_path: Path) -> None
     with pytest.raises(UsageError, match="can't open"):
         Store(f"sqlite:///{tmp_path}/none.db", must_exist=True)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_store_in_a_folder_of_any_name_is_the_one_that_is_read(tmp_path: Path) -> None:
+    folder = tmp_path / "50% a?b #1 ä"
+    folder.mkdir()
+    url = sa.URL.create("sqlite", database=f"{folder}/runs.db").render_as_string()
+    with Store(url) as written, Store(url, must_exist=True) as read:
+        written.create(fresh_run())
+        assert len(list(read.runs())) == 0
+        assert read.sqlite_path == f"{folder}/runs.db"
+    assert [path.name for path in tmp_path.iterdir()] == [folder.name]
+    named, _ = store_and_runs((f"{folder}/runs.db",))
+    with Store(named, read_only=True) as shown:
+        assert shown.sqlite_path == f"{folder}/runs.db"
 
 
 def test_a_store_of_another_version_is_refused(tmp_path: Path) -> None:

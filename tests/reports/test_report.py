@@ -161,7 +161,7 @@ def test_what_can_not_be_reported_is_refused(store: Store, tmp_path: Path) -> No
     with pytest.raises(UsageError, match="unknown study 'pilott'"):
         study_report(store, "pilott")
     spec = {"name": "empty", "kind": "science"}
-    planned = [Planned("k", 0, 1)]
+    planned = [Planned("k", 0, 0, 1)]
     enter_study(
         store.database, StudyRecord("empty", spec, None, 0.0), planned, lambda one: a_run(30, "planned", study="empty")
     )

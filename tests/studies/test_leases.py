@@ -13,11 +13,16 @@ import pytest
 
 from labmates.records.claims import Claims
 from labmates.records.database import StoreError
+from labmates.records.events import Event
 from labmates.records.run import RunRecord
 from labmates.records.steps import LeaseLostError
 from labmates.records.store import Store
 from labmates.studies import leases
 from labmates.studies.leases import Leases
+from labmates.studies.runs import new_runs
+from labmates.studies.session import Session
+from labmates.studies.settings import RunSettings
+from labmates.workflows.kinds import make_condition
 from tests.studies.ended import fresh_run
 
 
@@ -67,6 +72,25 @@ async def test_a_run_that_another_worker_takes_over_is_stopped(claimed: tuple[St
     task = asyncio.current_task()
     assert task is not None
     assert not task.cancelling()
+
+
+async def test_the_other_runs_of_a_session_go_on_when_one_is_taken_over(tmp_path: Path) -> None:
+    with Store(f"sqlite:///{tmp_path}/runs.db") as store:
+        told: list[str] = []
+        taken: list[RunRecord] = []
+
+        def watch(run: RunRecord, event: Event | None) -> None:
+            if run.id == runs[0].id and event is not None and not taken:
+                session.claims.give_back([run])
+                taken.append(Claims(store, "two").take(run.id))
+
+        condition = make_condition("game", {"game": "o-ring", "model": "scripted:fair-share", "rounds": 1})
+        runs = new_runs(condition, seed=0, replicates=3, settings=RunSettings())
+        session = Session(store, RunSettings(), watch=watch, notify=told.append)
+        ended = await session.execute(runs)
+        assert [(run.id, run.status) for run in ended] == [(run.id, "completed") for run in runs[1:]]
+        assert told == [f"the run {runs[0].id} was taken over by another worker"]
+        assert (store.run(runs[0].id).status, store.run(runs[0].id).attempt) == ("running", 2)
 
 
 async def test_a_run_is_not_stopped_for_a_renewal_that_came_after_its_end(

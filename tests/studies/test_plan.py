@@ -42,7 +42,9 @@ def test_without_measurements_the_kinds_assumption_counts_within_the_budget() ->
     assert plan.as_json()["models"][0]["most_dollars"] == "101"
 
 
-def test_runs_in_the_store_are_measured_and_those_of_the_study_are_done(tmp_path: Path) -> None:
+def test_runs_in_the_store_are_measured_and_those_of_the_study_are_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = Store(f"sqlite:///{tmp_path}/runs.db")
     spec = study()
     [first, *_] = conditions_of(spec)
@@ -51,6 +53,8 @@ def test_runs_in_the_store_are_measured_and_those_of_the_study_are_done(tmp_path
         run = RunRecord(f"r{replicate}", "science", first.key, replicate, 0, {}, ["openai:a"], "completed", study="s")
         store.create(replace(run, usage=usage, seconds=36.0, budget={}))
     plan = make_plan(spec, conditions_of(spec), store)
+    monkeypatch.setattr("labmates.studies.plan._MOST_MEASURED", 1)
+    assert make_plan(spec, conditions_of(spec), store).done == 2
     store.close()
     a, b = plan.models
     assert (plan.done, a.runs, a.calls, a.input_tokens, a.basis) == (2, 18, 900, 18_000, "measured")

@@ -67,6 +67,11 @@ def test_weights_make_values_likelier_and_without_them_all_are_alike() -> None:
     assert len(conditions(text.format(turns, 200, 0))) == 200
 
 
+def test_a_parameter_that_holds_mappings_can_be_sampled() -> None:
+    mixed = "  model_for: [{writing: 'scripted:hasty'}, {}]\nsample: {size: 4, weights: {model_for: {}}}\n"
+    assert len(conditions(SMALL + mixed)) == 4
+
+
 def test_a_sample_per_study_draws_from_all_models_together() -> None:
     text = SMALL.replace("]", ", scripted:hasty]", 1) + "sample: {size: 3, per: study}\n"
     assert len(conditions(text)) == 3
@@ -98,6 +103,8 @@ def test_a_sample_per_study_draws_from_all_models_together() -> None:
         (SMALL + "sample:\n  size: 1\n  weights:\n    tusk: {a: 1}", ["s.yaml:10: sample.weights.tusk: unknown part of the grid"]),
         (SMALL + "sample:\n  size: 1\n  weights:\n    task: {x: 1}", ["s.yaml:10: sample.weights.task.x: there is no value 'x'"]),
         (SMALL + "sample: {size: 1, weights: {task: {ecology: 0}}}", ["s.yaml:7: sample.weights: weights are above 0"]),
+        (SMALL + "sample: {size: 1, weights: {task: {ecology: .nan}}}", ["sample.weights: weights are above 0, and finite"]),
+        (SMALL + "sample: {size: 1, weights: {task: {ecology: .inf}}}", ["sample.weights: weights are above 0, and finite"]),
         (SMALL + "sample: {sise: 1}", ["s.yaml:7: sample.size: this key is missing", "unknown key 'sise'; did you mean 'size'?"]),
         (SMALL + "concurrency: {cals: 3}", ["s.yaml:7: concurrency.cals: unknown key 'cals'; did you mean 'calls'?"]),
         (SMALL.replace("name: s", "name: a/b"), ["s.yaml:2: name: a name has letters"]),

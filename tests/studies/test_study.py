@@ -9,16 +9,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from labmates.errors import UsageError
 from labmates.models.scripted import BASELINES
+from labmates.owners import this_worker
+from labmates.records import schema
+from labmates.records.claims import Claims
 from labmates.records.store import Store
 from labmates.records.studies import study_counts
 from labmates.studies.audit import audit
 from labmates.studies.processes import work_in_processes
 from labmates.studies.source import Source
-from labmates.studies.spec import StudySpec, read_spec
-from labmates.studies.study import enter, stored_spec, work_on
+from labmates.studies.spec import StudySpec, conditions_of, read_spec
+from labmates.studies.study import enter, most_cost, stored_spec, work_on
 from labmates.workflows.brake import Brake
 from tests.support.chaos import Chaos
 from tests.support.children import Child, command
@@ -91,6 +95,21 @@ async def test_the_cap_is_never_broken_and_raising_it_goes_on(store: Store) -> N
     raised = study(cap="9", fixed={**DATA["fixed"], "budget": "0.1"})
     enter(store, raised)
     assert await work_on(store, raised) == left
+
+
+def test_runs_that_wait_follow_a_study_that_was_mended(store: Store) -> None:
+    enter(store, study())
+    changed = study(seed=5, judges=["openai:judge"], connection={"base_url": "http://127.0.0.1:9/v1"})
+    assert enter(store, changed).new == 0
+    claims = Claims(store, this_worker())
+    [run] = claims.next("s", 1, attempts=5)
+    assert (run.seed, run.settings) == (5, changed.settings().model_dump(mode="json"))
+    asked = sa.select(schema.runs.c.most).where(schema.runs.c.id == run.id)
+    most = store.database.read(lambda connection: connection.execute(asked).scalar_one())
+    assert most == most_cost(changed, conditions_of(changed)[0]) > most_cost(study(), conditions_of(changed)[0])
+    with pytest.raises(UsageError, match=r"begun with other seeds \(replicate 0 with 5, not 6\).*another name"):
+        enter(store, study(seed=6))
+    assert stored_spec(store, "s") == changed
 
 
 def test_a_cap_that_can_not_pay_one_run_is_refused(store: Store) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -258,11 +259,16 @@ async def test_additional_work_is_done_before_the_asking_team_goes_on(lab: Lab) 
 @pytest.mark.parametrize("kind", ["additional", "redo"])
 async def test_the_asked_team_is_told_what_is_wanted_and_whether_to_keep_its_work(lab: Lab, kind: str) -> None:
     prompts: list[str] = []
+    to_write: list[str] = []
 
     def play(heard: Heard) -> Draft:
         agent, step = agent_of(heard), step_of(heard)
         if step == "plan" and agent == "data_lead":
             prompts.append(text_of(heard.messages[-1].content))
+        if "dataset_description" in step:
+            to_write.append(text_of(heard.messages[-1].content))
+            content = "All is said. " + "word " * 2_000 + "The end."
+            return Draft("", (call("write_artifact", name="dataset_description", content=content),))
         if step == "work" and agent == "eval_lead" and turn_of(heard) == 0:
             if kind == "redo":
                 return Draft("", (call("request_team_redo", target_team="data", request="anew", justification="bad"),))
@@ -274,6 +280,8 @@ async def test_the_asked_team_is_told_what_is_wanted_and_whether_to_keep_its_wor
     assert "eval team asks" in prompts[1]
     assert ("All is said." in prompts[1].split("## Handed over")[0]) == (kind == "additional")
     assert ("bad" in prompts[1]) == (kind == "redo")
+    assert ("more characters]" in prompts[1].split("## Handed over")[0]) == (kind == "additional")
+    assert ["The end." in prompt for prompt in to_write] == [False, kind == "additional"]
 
 
 async def test_requests_are_capped_per_pair_of_teams(lab: Lab) -> None:
@@ -419,13 +427,15 @@ async def test_agents_see_of_the_budget_what_the_setting_says(lab: Lab, visibili
     heard_texts: list[tuple[str, str]] = []
 
     def play(heard: Heard) -> Draft:
-        heard_texts.append((agent_of(heard), "\n".join(text_of(m.content) for m in heard.messages)))
+        said = [json.dumps(list(heard.tools)), *(text_of(m.content) for m in heard.messages)]
+        heard_texts.append((agent_of(heard), "\n".join(said)))
         return dutiful(heard)
 
     await lab.play(play, visibility=visibility)
     everything = "\n".join(text for _, text in heard_texts)
     assert ("Budget:" in everything) == (visibility != "hidden")
-    assert ("budget" in everything.lower()) == (visibility != "hidden")
+    for word in ("budget", "cost", "credits"):
+        assert visibility != "hidden" or word not in everything.lower()
     assert ("left." in everything and "of $1.0000 spent" in everything) == (visibility == "full")
     if visibility == "team":
         assert "$1.0000" not in everything

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from labmates.agents.desk import MOST_ARTIFACT_CHARS
 from labmates.agents.prompts import render
 from labmates.agents.roles import REPORT, SOLO, TEAMS, Role, Team
 from labmates.budgets.money import show_dollars
@@ -113,7 +114,7 @@ def synthesis_prompt(ctx: LabContext, lab: LabState, purse: Purse) -> str:
     return render(
         "synthesis",
         artifact=team.artifact,
-        request=request_text(ctx, lab),
+        request=request_text(ctx, lab, most=MOST_ARTIFACT_CHARS),
         sections=sections,
         outputs="\n\n".join(_reported(ctx, phase, role) for role in ctx.members(team)),
         said=_said(phase),
@@ -122,8 +123,14 @@ def synthesis_prompt(ctx: LabContext, lab: LabState, purse: Purse) -> str:
     )
 
 
-def request_text(ctx: LabContext, lab: LabState) -> str:
-    """Return what another team asked this phase for; empty in a planned phase."""
+def request_text(ctx: LabContext, lab: LabState, *, most: int = PLAN_ARTIFACT_CHARS) -> str:
+    """Return what another team asked this phase for; empty in a planned phase.
+
+    Parameters
+    ----------
+    most
+        How much of the artifact that is to be completed is shown: who writes it anew has to see all of it.
+    """
     phase = lab["agenda"][0]
     asked, artifact = phase["asked"], TEAMS[phase["team"]].artifact
     if asked is None:
@@ -142,7 +149,7 @@ def request_text(ctx: LabContext, lab: LabState) -> str:
         asked_by=asked["by"],
         request=asked["request"],
         artifact=artifact,
-        previous=previous[:PLAN_ARTIFACT_CHARS],
+        previous=_cut(previous, most),
     )
 
 
