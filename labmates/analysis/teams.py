@@ -95,7 +95,7 @@ def seat_ratings(payoffs: Array) -> dict[str, Array]:
     games, seats = len(payoffs), payoffs.ndim - 1
     anywhere = symmetrised(payoffs)
     both = np.concatenate([payoffs, anywhere])
-    populations = _evolved(both)
+    populations = np.concatenate([_evolved(payoffs), _evolved(anywhere, alike=True)])
     uniform = np.full_like(populations, 1 / payoffs.shape[-1])
 
     def rows(values: Array) -> Array:
@@ -225,13 +225,20 @@ def _resampled(game: SeatGame, resamples: int, rng: np.random.Generator) -> tupl
     return payoffs, unit
 
 
-def _evolved(payoffs: Array, steps: int = STEPS, rate: float = RATE) -> Array:
-    """Return the populations, one for each seat, in which games end; shape ``(games, seats, models)``."""
+def _evolved(payoffs: Array, *, alike: bool = False, steps: int = STEPS, rate: float = RATE) -> Array:
+    """Return the populations, one for each seat, in which games end; shape ``(games, seats, models)``.
+
+    Parameters
+    ----------
+    alike
+        Whether seats are alike, and have one population: else what rounding makes of several may drift apart.
+    """
     models, seats = payoffs.shape[-1], payoffs.ndim - 1
     logs = np.zeros((len(payoffs), seats, models))
     populations = np.full_like(logs, 1 / models)
     for _ in range(steps):
-        logs += rate * _against(payoffs, populations)
+        fitness = _against(payoffs, populations)
+        logs += rate * (fitness[:, :1] if alike else fitness)
         populations = np.exp(logs - logs.max(axis=-1, keepdims=True))
         populations /= populations.sum(axis=-1, keepdims=True)
     return populations
