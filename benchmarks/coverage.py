@@ -1,7 +1,10 @@
 """How often 95 % intervals hold the truth, over many simulated studies: the paper's specification and the robust one.
 
+The experiment `intervals` is the engine of all other tables (`benchmarks.interval_coverage`).
+
     python -m benchmarks.coverage --studies 100 --json coverage.json
     python -m benchmarks.coverage --experiment prediction --setting T7/0.8/0.5
+    python -m benchmarks.coverage --experiment intervals --studies 2000
 
 Each study is simulated with the coefficients that the paper published and with models that differ beyond their
 predictors. Studies run in processes beside each other; one takes some seconds.
@@ -22,6 +25,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from benchmarks import interval_coverage
 from labmates.analysis.bayes.prediction.density import FORMS
 from labmates.analysis.bayes.prediction.fit import fit_prediction
 from labmates.analysis.bayes.prediction.simulation import GAMES, simulate_prediction
@@ -174,12 +178,15 @@ def show(table: pd.DataFrame) -> None:
 def main() -> None:
     """Run from the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--experiment", choices=EXPERIMENTS, default="proximity")
+    parser.add_argument("--experiment", choices=[*EXPERIMENTS, "intervals"], default="proximity")
     parser.add_argument("--setting", action="append", help="default: those of the docs")
     parser.add_argument("--studies", type=int, default=100)
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     parser.add_argument("--json", type=Path, help="write the table to this file")
     options = parser.parse_args()
+    if options.experiment == "intervals":
+        interval_coverage.run(options.studies, options.json)
+        return
     settings = tuple(options.setting or EXPERIMENTS[options.experiment][1])
     table = coverage(options.experiment, settings, options.studies, options.processes)
     show(table)

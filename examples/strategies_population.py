@@ -30,8 +30,9 @@ evolutions = labmates.run(
 
 store = Store(STORE)
 print("Welfare per round in groups of four, with its 95 % interval")
-for share, welfare, low, high in mixed(store, selfplay).points:
-    print(f"{share:>6.0%} exploitative   {welfare:.2f} [{low:.2f}, {high:.2f}]   {'#' * round(20 * welfare)}")
+for share, welfare in mixed(store, selfplay).points:
+    (low, high), bar = welfare.ends(), "#" * round(20 * welfare.value)
+    print(f"{share:>6.0%} exploitative   {welfare.value:.2f} [{low:.2f}, {high:.2f}]   {bar}")
 
 [evolution] = evolved(store, evolutions)
 print(f"\nAfter {evolution.generations:.0f} generations: cooperation {evolution.cooperation:.0%}")

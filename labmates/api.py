@@ -304,4 +304,4 @@ def load_agreement(store: str | None = None, *, kind: str | None = None) -> list
 def load_teamwork(store: str | None = None, *, kind: str = "science") -> Teamwork:
     """Return the runs of teams in a store beside those of one agent alone; see `labmates.analysis.teamwork`."""
     with Store(store, must_exist=True) as database:
-        return teamwork(judged_runs(database, list(database.runs(kind=kind))))
+        return teamwork(judged_runs(database, list(database.runs(kind=kind))), KINDS.get(kind).domains)

@@ -1,4 +1,4 @@
-"""Reading CSV files of users: rows by name of column, and what is wrong with a file in plain words."""
+"""CSV files: rows of users' files by column, with clear errors, and cells that no spreadsheet takes for formulas."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from labmates.errors import UsageError
+
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def read_rows(path: Path, needed: Sequence[str] = ()) -> list[dict[str, str]]:
@@ -37,10 +39,25 @@ def read_rows(path: Path, needed: Sequence[str] = ()) -> list[dict[str, str]]:
     for number, row in enumerate(given, start=1):
         if None in row:
             raise UsageError(f"'{path}': row {number} has more cells than there are columns ({len(columns)})")
-    rows = [{name.strip(): (text or "").strip() for name, text in row.items() if name} for row in given]
+    rows = [{name.strip(): _as_written((text or "").strip()) for name, text in row.items() if name} for row in given]
     if missing := [name for name in needed if name not in rows[0]]:
         raise UsageError(f"'{path}' has no column {', '.join(missing)}; it has {', '.join(rows[0])}")
     return rows
+
+
+def inert(cell: object) -> object:
+    """Return a cell that a spreadsheet shows instead of computing: text that begins a formula gets a ``'`` before it.
+
+    Numbers stay as they are, whatever their sign.
+    """
+    if isinstance(cell, str) and cell.startswith(_FORMULA_STARTS) and finite(cell) is None:
+        return f"'{cell}"
+    return cell
+
+
+def _as_written(cell: str) -> str:
+    """Undo `inert`."""
+    return cell[1:] if cell.startswith("'") and cell[1:].startswith(_FORMULA_STARTS) else cell
 
 
 def finite(text: str) -> float | None:

@@ -51,6 +51,6 @@ def explain(error: ValidationError, names: Callable[[str], str] = str) -> str:
         message = fault["msg"].removeprefix("Value error, ")
         # What was said of a part of the value tells it already.
         told = fault["type"] == "missing" or "(given: " in message
-        given = "" if told else f" (given: {str(fault['input'])[:80]!r})"
+        given = "" if told else f" (given: {repr(fault['input'])[:80]})"
         lines.append(f"{where}: {message}{given}" if where else f"{message}{given}")
     return "\n".join(lines)

@@ -1,7 +1,7 @@
 """Decisions out of replies: one JSON object, whatever stands around it, whose values are taken strictly.
 
-Models wrap their JSON in fences, prose and LaTeX, and some think aloud in JSON before they decide: the last whole
-object counts. Nothing in it is bent until it fits: 2.7 is no 2, "3" is no 3, and a key too many is a fault.
+How the object is found is told in `labmates.models.objects`. Nothing in it is bent until it fits: 2.7 is no 2, "3" is
+no 3, and a key too many, such as ``reasoning``, is a fault.
 """
 
 from __future__ import annotations
@@ -10,18 +10,13 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
+from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 
-from labmates.errors import explain
-from labmates.models.objects import RepeatedKeyError, last_object
+from labmates.models.objects import UnusableAnswerError, read_object
 from labmates.models.reply import Reply
 
 MOST_CHARS = 50_000
 """So much of a reply is read, from its end."""
-
-
-class UndecidedError(Exception):
-    """A reply holds no decision that can be used; the text says why, and goes back to the model."""
 
 
 class Form(BaseModel):
@@ -47,24 +42,15 @@ def read_decision(reply: Reply, form: type[FormT]) -> FormT:
 
     Raises
     ------
-    UndecidedError
-        If there is none: the reply was cut off or is empty, it holds no whole JSON object, or its last one is not what
-        was asked for.
+    UnusableAnswerError
+        If there is none: the reply was cut off or is empty, or it holds no JSON object of that form, or several that
+        differ.
     """
     if "cut" in reply.faults:
-        raise UndecidedError("it was cut off by the limit on its length before it ended; be shorter")
+        raise UnusableAnswerError("it was cut off by the limit on its length before it ended; be shorter")
     if not reply.text.strip():
-        raise UndecidedError("it has no text")
-    try:
-        found = last_object(reply.text[-MOST_CHARS:])
-    except RepeatedKeyError as error:
-        raise UndecidedError(str(error)) from error
-    if found is None:
-        raise UndecidedError("there is no whole JSON object in it")
-    try:
-        return form.model_validate(found)
-    except ValidationError as error:
-        raise UndecidedError("; ".join(explain(error).splitlines())) from error
+        raise UnusableAnswerError("it has no text")
+    return read_object(reply.text, form, start=max(len(reply.text) - MOST_CHARS, 0))
 
 
 def numbers_form(

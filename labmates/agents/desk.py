@@ -7,11 +7,15 @@ the members. So a run repeats exactly, whatever the concurrency.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
+from labmates.agents.excerpts import excerpt, page
+from labmates.agents.findings import FindingsForm, Stated
 from labmates.agents.roles import EXTRA_ARTIFACTS, TEAMS, Team
+from labmates.agents.sections import continued, named_sections, sections_of, with_section
+from labmates.models.reply import ToolCall
 
 MOST_ARTIFACT_CHARS = 60_000
 MOST_READ_CHARS = 12_000
@@ -27,11 +31,21 @@ class ToolError(Exception):
 
 @dataclass(frozen=True)
 class Written:
-    """An artifact that the agent wrote."""
+    """A version of an artifact that the agent wrote.
+
+    Attributes
+    ----------
+    added
+        What this version has more than the one before, if it was made by adding to that; else None.
+    partial
+        It breaks off where the length limit cut the reply.
+    """
 
     name: str
     content: str
     description: str
+    added: str | None = None
+    partial: bool = False
 
 
 @dataclass(frozen=True)
@@ -64,61 +78,137 @@ class Desk:
         Newest content of every artifact when the step started, by name.
     requests_left
         How many requests the team may still make to each other team.
+    readers
+        Teams that have a phase still to start, so that they will read a message.
+    cut
+        The artifacts whose newest version is partial.
+    form
+        How the agent states findings; None if it does not.
     """
 
     team: Team
     artifacts: Mapping[str, str]
     requests_left: Mapping[str, int]
+    readers: Sequence[str] = ()
+    cut: Collection[str] = ()
+    form: FindingsForm | None = None
     written: list[Written] = field(default_factory=list)
     sent: list[Sent] = field(default_factory=list)
     requests: list[WorkRequest] = field(default_factory=list)
+    stated: list[Stated] = field(default_factory=list)
     summary: str | None = None
 
-    def read(self, name: str) -> str:
-        """Return the newest version of an artifact, cut to its first characters if it is long."""
+    def read(self, name: str, offset: int = 0) -> str:
+        """Return a page of the newest version of an artifact, from the character `offset` on."""
         content = self._newest().get(name)
         if content is None:
             known = ", ".join(sorted(self._newest())) or "none yet"
             raise ToolError(f"there is no artifact '{name}'. There are: {known}.")
-        if len(content) > MOST_READ_CHARS:
-            return f"{content[:MOST_READ_CHARS]}\n[cut: {len(content) - MOST_READ_CHARS} more characters]"
-        return content or "[this artifact is empty]"
+        if offset >= len(content) > 0:
+            raise ToolError(f"'{name}' has {len(content)} characters: the offset must be below that.")
+        return page(content, offset, MOST_READ_CHARS) or "[this artifact is empty]"
 
     def list(self) -> str:
         """Return names and sizes of all artifacts."""
-        newest = self._newest()
-        return "\n".join(f"{name}: {len(text)} characters" for name, text in sorted(newest.items())) or "none yet"
+        lines = [
+            f"{name}: {len(text)} characters{', partial: it breaks off at its end' if self.is_partial(name) else ''}"
+            for name, text in sorted(self._newest().items())
+        ]
+        return "\n".join(lines) or "none yet"
 
-    def write(self, name: str, content: str, description: str) -> str:
-        """Keep a new version of an artifact."""
+    def is_partial(self, name: str) -> bool:
+        """Tell whether the newest version of an artifact breaks off."""
+        return next((item.partial for item in reversed(self.written) if item.name == name), name in self.cut)
+
+    def write(self, name: str, content: str, description: str = "", *, partial: bool = False) -> str:
+        """Keep a new version of an artifact; one that breaks off does not take the place of a longer one."""
+        if not content.strip():
+            raise ToolError("the content is empty.")
+        if partial and len(content) <= len(self._newest().get(name, "")):
+            raise ToolError("it was cut off while still shorter than the present version, which is kept.")
+        return self._keep(Written(name, content, description, partial=partial))
+
+    def append(self, name: str, content: str, *, partial: bool = False) -> str:
+        """Add a text to the end of an artifact; a partial one goes on where it breaks off."""
+        before = self._existing(name)
+        if not content.strip():
+            raise ToolError("the content is empty.")
+        whole = continued(before, content, cut=self.is_partial(name))
+        return self._keep(Written(name, whole, "", added=content, partial=partial))
+
+    def replace_section(self, name: str, heading: str, content: str) -> str:
+        """Replace the text under a heading of an artifact."""
+        before = self._existing(name)
+        found = named_sections(before, heading)
+        if len(found) != 1:
+            titles = ", ".join(f"'{section.title}'" for section in sections_of(before)) or "none"
+            has = f"has {len(found)} sections called" if found else "has no section"
+            raise ToolError(f"'{name}' {has} '{heading}'. Its sections: {titles}.")
+        # Where the last section is written anew, nothing breaks off any more.
+        partial = self.is_partial(name) and found[0].end < len(before)
+        return self._keep(Written(name, with_section(before, found[0], content), "", partial=partial))
+
+    def keep_cut(self, call: ToolCall) -> str | None:
+        """Keep what arrived of a cut call that writes; return the name of the artifact that breaks off, or None."""
+        name, content = call.arguments.get("name"), call.arguments.get("content")
+        if not (isinstance(name, str) and isinstance(content, str)):
+            return None
+        try:
+            if call.name == "write_artifact":
+                self.write(name, content, partial=True)
+            elif call.name == "append_artifact":
+                self.append(name, content, partial=True)
+            else:
+                return None
+        except ToolError:
+            return name if self.is_partial(name) else None
+        return name
+
+    def text(self, name: str) -> str:
+        """Return the newest version of an artifact whole."""
+        return self._newest()[name]
+
+    def _existing(self, name: str) -> str:
+        before = self._newest().get(name)
+        if before is None:
+            raise ToolError(f"there is no artifact '{name}' yet: write it with write_artifact.")
+        return before
+
+    def _keep(self, item: Written) -> str:
+        name, content = item.name, item.content
         if not _NAME.fullmatch(name):
             raise ToolError(f"'{name}' is no artifact name: lower-case letters, digits and _, starting with a letter.")
         owner = artifact_owner(name)
         if owner not in (None, self.team.name) and not self.team.alone:
             raise ToolError(f"'{name}' belongs to the {owner} team; ask that team, or choose another name.")
-        if not content.strip():
-            raise ToolError("the content is empty.")
         if len(content) > MOST_ARTIFACT_CHARS:
-            raise ToolError(f"the content has {len(content)} characters; at most {MOST_ARTIFACT_CHARS} are allowed.")
-        self.written.append(Written(name, content, description))
+            raise ToolError(
+                f"the artifact would have {len(content)} characters; at most {MOST_ARTIFACT_CHARS} are allowed."
+            )
+        self.written.append(item)
         return f"'{name}' is kept ({len(content)} characters)."
 
     def send(self, team: str, content: str) -> str:
         """Leave a message for another team."""
+        readers = [*self.readers, *(asked.team for asked in self.requests)]
         if team not in TEAMS or team == self.team.name:
+            raise ToolError(f"'{team}' is not another team. Teams that can still read a message: {_names(readers)}.")
+        if team not in readers:
             raise ToolError(
-                f"'{team}' is no other team. Other teams: {_names(t for t in TEAMS if t != self.team.name)}."
+                f"the {team} team has no phase left to start, so it would never read the message. Teams that can "
+                f"still read one: {_names(readers)}."
             )
         if not content.strip():
             raise ToolError("the message is empty.")
-        self.sent.append(Sent(team, content[:MOST_MESSAGE_CHARS]))
-        return f"The {team} team reads your message when its next phase starts."
+        self.sent.append(Sent(team, excerpt(content, MOST_MESSAGE_CHARS, "first")))
+        shortened = f", cut to its first {MOST_MESSAGE_CHARS:,} characters" * (len(content) > MOST_MESSAGE_CHARS)
+        return f"The {team} team reads your message when its next phase starts{shortened}."
 
     def ask(self, team: str, kind: RequestKind, request: str, justification: str = "") -> str:
         """Ask an earlier team for another phase."""
         earlier = list(TEAMS)[: list(TEAMS).index(self.team.name)]
         if team not in earlier:
-            allowed = _names(earlier) if earlier else "none, yours is the first team"
+            allowed = ", ".join(earlier) or "none, yours is the first team"
             raise ToolError(f"you can't ask '{team}'. Only teams that worked before yours can be asked: {allowed}.")
         if not request.strip():
             raise ToolError("the request is empty: say what you need.")
@@ -127,6 +217,13 @@ class Desk:
             raise ToolError(f"your team can make no further request to the {team} team.")
         self.requests.append(WorkRequest(team, kind, request, justification))
         return f"Noted: the {team} team is asked for it before your team goes on."
+
+    def state(self, findings: Mapping[str, Any]) -> str:
+        """Record findings, if all of them are valid."""
+        if self.form is None:
+            raise ToolError("your team's lead states the findings.")
+        self.stated.append(self.form.check(findings))
+        return self.stated[-1].told
 
     def complete(self, summary: str) -> str:
         """End the agent's task."""
@@ -145,5 +242,5 @@ def artifact_owner(name: str) -> str | None:
     return EXTRA_ARTIFACTS.get(name)
 
 
-def _names(teams: object) -> str:
-    return ", ".join(teams)  # type: ignore[arg-type]
+def _names(teams: Iterable[str]) -> str:
+    return ", ".join(dict.fromkeys(teams)) or "none"

@@ -56,20 +56,19 @@ DATA = Team(
         Role(
             "data_lead",
             "data lead",
-            "You decide how the data are to be examined, look at their structure and distributions yourself, and "
-            "write `dataset_description` so that nobody after you has to open the raw data to know what is in them.",
+            "Decide how the data are to be examined, look at their structure and distributions yourself, and write "
+            "`dataset_description` so that later teams know what is in the data without opening them.",
         ),
         Role(
             "data_engineer",
             "data engineer",
-            "You find and repair what is wrong with the raw data: duplicated rows, missing values, outliers, units "
-            "and spellings that differ within a column. You report each repair with the number of rows that it "
-            "touched.",
+            "Find and repair what is wrong with the raw data: duplicated rows, missing values, outliers, units and "
+            "spellings that differ within a column. Report each repair with the number of rows that it touched.",
         ),
         Role(
             "domain_expert",
             "domain expert",
-            "You judge which variables matter for the project's questions and why, derive the features that the "
+            "Judge which variables matter for the project's questions and why, derive the features that the "
             "subject calls for, and document each with its formula and its relation to the outcome.",
         ),
     ),
@@ -89,20 +88,20 @@ MODEL = Team(
         Role(
             "ml_engineer",
             "machine-learning engineer",
-            "You choose the modelling approach, write the main model, fit it, and document in `model_architecture` "
+            "Choose the modelling approach, write the main model, fit it, and document in `model_architecture` "
             "what it is, why it suits the data, and what it found.",
         ),
         Role(
             "statistician",
             "statistician",
-            "You estimate the quantities that the paper has to state with statistical models: effect sizes with "
+            "Estimate the quantities that the paper has to state with statistical models: effect sizes with "
             "confidence intervals and tests, assumptions checked.",
         ),
         Role(
             "experimentalist",
             "experimentalist",
-            "You compare alternatives: simple baselines, feature subsets, settings left out one at a time. You write "
-            "the artifact `experiment_results` with a table of all comparisons.",
+            "Compare alternatives: simple baselines, feature subsets, settings left out one at a time. Write the "
+            "artifact `experiment_results` with a table of all comparisons.",
         ),
     ),
 )
@@ -121,19 +120,19 @@ EVAL = Team(
         Role(
             "eval_lead",
             "evaluation lead",
-            "You design how the model team's claims are tested, compute the metrics with their uncertainty, and write"
+            "Design how the model team's claims are tested, compute the metrics with their uncertainty, and write"
             " `evaluation_report` with a verdict on every finding.",
         ),
         Role(
             "validation_analyst",
             "validation analyst",
-            "You try to reproduce the claimed findings independently on held-out parts of the data (other times, "
+            "Try to reproduce the claimed findings independently on held-out parts of the data (other times, "
             "groups or places) and report which hold and which don't.",
         ),
         Role(
             "error_analyst",
             "error analyst",
-            "You look for failures: confusion between classes, the distribution of errors, subgroups and periods in "
+            "Look for failures: confusion between classes, the distribution of errors, subgroups and periods in "
             "which results break down, and what these have in common.",
         ),
     ),
@@ -147,19 +146,19 @@ WRITING = Team(
         Role(
             "lead_author",
             "lead author",
-            "You plan the paper and write `final_paper`: one coherent text in seven sections that brings together "
+            "Plan the paper and write `final_paper`: one coherent text in seven sections that brings together "
             "what all teams found, with their numbers, and says which team found what.",
         ),
         Role(
             "methods_writer",
             "methods writer",
-            "You draft the dataset description, methods and evaluation sections from the artifacts of the other teams"
+            "Draft the dataset description, methods and evaluation sections from the artifacts of the other teams"
             " and check that every number in the paper stands in an artifact.",
         ),
         Role(
             "results_writer",
             "results writer",
-            "You draft results, discussion and conclusion: the findings with their numbers as the eval team confirmed"
+            "Draft results, discussion and conclusion: the findings with their numbers as the eval team confirmed"
             " them, what they mean, and where they end.",
         ),
     ),
@@ -177,7 +176,7 @@ SOLO = Team(
         Role(
             "researcher",
             "researcher",
-            "You examine and repair the data, choose, fit and compare models, test what they say on data that they "
+            "Examine and repair the data, choose, fit and compare models, test what they say on data that they "
             "have not seen, and write `final_paper`: one coherent text in seven sections that brings together what you "
             "found, with its numbers.",
         ),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError
 
 from labmates.agents.desk import Desk, ToolError
+from labmates.agents.findings import FindingsForm
 from labmates.agents.roles import Team
 
 
@@ -17,24 +18,44 @@ class _Arguments(BaseModel):
 
 
 class RunCode(_Arguments):
-    """Run Python code; the data set is loaded as `df`, and variables are kept between calls."""
+    """Run Python code."""
 
-    code: str = Field(description="The Python code. Print what you want to see.")
-    description: str = Field("", description="What the code is for, in a few words.")
+    code: str = Field(description="The Python code.")
+    description: str = Field("", description="What it is for, in a few words.")
 
 
 class ReadArtifact(_Arguments):
-    """Read an artifact of the project."""
+    """Read an artifact."""
 
     name: str = Field(description="Name of the artifact.")
+    offset: int = Field(0, ge=0, description="Character to start at, to read on in a long artifact.")
 
 
 class WriteArtifact(_Arguments):
-    """Keep a text as an artifact of the project; an existing one gets a new version."""
+    """Keep a text as an artifact; an existing one gets a new version."""
 
-    name: str = Field(description="Name of the artifact: lower-case letters, digits and _.")
+    name: str = Field(description="Its name: lower-case letters, digits and _.")
     content: str = Field(description="The whole text, in Markdown.")
     description: str = Field("", description="What it holds, in a few words.")
+
+
+class AppendArtifact(_Arguments):
+    """Add a text to the end of an artifact; one that was cut off goes on exactly where it stopped."""
+
+    name: str = Field(description="Name of the artifact.")
+    content: str = Field(description="What comes after the present text, and nothing of that again.")
+
+
+class ReplaceSection(_Arguments):
+    """Replace one section of an artifact and leave the rest of it as it is."""
+
+    name: str = Field(description="Name of the artifact.")
+    heading: str = Field(description="Heading of the section, as it stands in the artifact.")
+    content: str = Field(description="The new text of the section, without the heading.")
+
+
+class StateFindings(RootModel[dict[str, Any]]):
+    """State your team's findings, as far as they are known; each call replaces all that your team stated before."""
 
 
 class ListArtifacts(_Arguments):
@@ -42,9 +63,9 @@ class ListArtifacts(_Arguments):
 
 
 class SendMessage(_Arguments):
-    """Send a short message to another team; it reads it when its next phase starts."""
+    """Send a short message to a team that has yet to start; it reads the message then."""
 
-    to_team: str = Field(description="The other team: data, model, eval or writing.")
+    to_team: str = Field(description="The other team.")
     content: str = Field(description="The message.")
 
 
@@ -73,6 +94,9 @@ ARGUMENTS: dict[str, type[BaseModel]] = {
     "run_code": RunCode,
     "read_artifact": ReadArtifact,
     "write_artifact": WriteArtifact,
+    "append_artifact": AppendArtifact,
+    "replace_section": ReplaceSection,
+    "state_findings": StateFindings,
     "list_artifacts": ListArtifacts,
     "send_message": SendMessage,
     "request_additional_work": RequestAdditionalWork,
@@ -81,14 +105,35 @@ ARGUMENTS: dict[str, type[BaseModel]] = {
 }
 """Every tool by name, with the model of its arguments."""
 
+READ = "read_artifact"
+"""The tool that shows an artifact, a page at a time."""
+
+TO_WRITE = ("write_artifact", "append_artifact", "replace_section")
+"""Tools that make a new version of an artifact."""
+
 TO_OTHERS = ("send_message", "request_additional_work", "request_team_redo")
 """Tools that make sense only where there are other teams."""
 
 
-def tool_names(team: Team) -> list[str]:
-    """Return the names of the tools that members of `team` hold."""
+STATE = "state_findings"
+"""The tool of leads; its arguments are the fields of the project's findings."""
+
+
+def tool_names(team: Team, *, leads: bool = False) -> list[str]:
+    """Return the names of the tools that a member of `team` holds, or its lead."""
     lacking = {*(() if team.has_code else ("run_code",)), *(TO_OTHERS if team.alone else ())}
-    return [name for name in ARGUMENTS if name not in lacking]
+    return [name for name in ARGUMENTS if name not in lacking and (leads or name != STATE)]
+
+
+def tool_schemas(names: Iterable[str], form: FindingsForm | None) -> list[dict[str, Any]]:
+    """Return the descriptions of tools; the one that states findings has the fields of `form`."""
+    return [findings_schema(form) if name == STATE and form is not None else tool_schema(name) for name in names]
+
+
+def findings_schema(form: FindingsForm) -> dict[str, Any]:
+    """Return the description of the tool that states findings."""
+    function = {"name": STATE, "description": StateFindings.__doc__, "parameters": dict(form.parameters)}
+    return {"type": "function", "function": function}
 
 
 @cache
@@ -100,7 +145,7 @@ def tool_schema(name: str) -> dict[str, Any]:
     model = ARGUMENTS[name]
     schema = model.model_json_schema()
     properties = {
-        key: {k: v for k, v in value.items() if k not in ("title", "default")}
+        key: {k: v for k, v in value.items() if k not in ("title", "default", "minimum")}
         for key, value in schema.get("properties", {}).items()
     }
     parameters = {
@@ -144,9 +189,15 @@ def use_desk(desk: Desk, arguments: BaseModel) -> str:
     """
     match arguments:
         case ReadArtifact():
-            return desk.read(arguments.name)
+            return desk.read(arguments.name, arguments.offset)
         case WriteArtifact():
             return desk.write(arguments.name, arguments.content, arguments.description)
+        case AppendArtifact():
+            return desk.append(arguments.name, arguments.content)
+        case ReplaceSection():
+            return desk.replace_section(arguments.name, arguments.heading, arguments.content)
+        case StateFindings():
+            return desk.state(arguments.root)
         case ListArtifacts():
             return desk.list()
         case SendMessage():

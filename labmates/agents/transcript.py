@@ -1,6 +1,7 @@
 """An agent's transcript: how it is kept, and the rule by which it is shortened when a model's context can't hold it.
 
-The rule, applied once each time that the model refuses a transcript for its length:
+One step of the rule is taken each time that the model refuses a transcript for its length. Where the model's context is
+known, `compact` takes as many steps as are needed before the call is made:
 
 1. Tool results before the last two replies are cut to their first 200 characters.
 2. If they are already, the older half of the replies goes, each with its tool results; the first messages (who the
@@ -13,14 +14,18 @@ what it has.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
+from labmates.agents.prompts import render
+
 KEPT_RESULT_CHARS = 200
 SHORT_MESSAGE_CHARS = 2_000
 _MARK = "[shortened]"
+_LIMIT_LINE = re.compile(r"\n\n" + re.escape(render("output_limit", limit="N")).replace("N", r"\d+", 1))
 
 
 def message_to_data(message: BaseMessage) -> dict[str, Any]:
@@ -59,9 +64,33 @@ def append_line(message: BaseMessage, line: str) -> BaseMessage:
     return message.model_copy(update={"content": f"{text_of(message)}\n\n{line}"})
 
 
+def with_limit(messages: Sequence[BaseMessage], limit: int) -> list[BaseMessage]:
+    """Return the transcript with the output limit of the next reply, in tokens, stated once at its end."""
+    last = messages[-1]
+    text = _LIMIT_LINE.sub("", text_of(last))
+    last = last.model_copy(update={"content": text})
+    return [*messages[:-1], append_line(last, render("output_limit", limit=limit))]
+
+
 def shorten(messages: Sequence[BaseMessage]) -> list[BaseMessage] | None:
     """Return the next shorter version of a transcript by the rule above, or None if there is none."""
     return _cut_results(messages) or _drop_replies(messages) or _cut_longest(messages)
+
+
+def compact(
+    messages: Sequence[BaseMessage], size: Callable[[Sequence[BaseMessage]], int], room: int
+) -> list[BaseMessage]:
+    """Return a transcript whose `size` is at most `room`, shortened by the rule above if it is larger.
+
+    What is shortened is brought to three quarters of the room, so that the next replies find room without another cut.
+    A transcript that can't be shortened that far is returned in its shortest version.
+    """
+    shortest = list(messages)
+    if size(shortest) <= room:
+        return shortest
+    while size(shortest) > room * 3 // 4 and (shorter := shorten(shortest)) is not None:
+        shortest = shorter
+    return shortest
 
 
 def _cut_results(messages: Sequence[BaseMessage]) -> list[BaseMessage] | None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from labmates.analysis.tables import Column, Table
+from labmates.analysis.validity import MOST_FAILED
 from labmates.games.base import Array
 from labmates.records.run import ENDED, RunRecord
 
@@ -130,11 +131,11 @@ def convergence(
     """Return how metrics of each game converge, over runs with one model each.
 
     Models are compared under equal conditions, whatever the limits and prices of their calls. Models with a single
-    simulation of a game tell nothing of it and are left out, as are games without any other, and metrics that a game
-    does not have.
+    simulation of a game tell nothing of it and are left out, as are models of which more than `MOST_FAILED` of the
+    decisions failed there, games without any other, and metrics that a game does not have.
     """
     found: dict[tuple[str, str], dict[tuple[str, str], list[float]]] = {}
-    ended = [run for run in runs if run.status in ENDED and len(run.models) == 1]
+    ended = _played([run for run in runs if run.status in ENDED and len(run.models) == 1])
     for game in dict.fromkeys(run.condition["game"] for run in ended):
         for metric in metrics:
             for run in ended:
@@ -146,6 +147,19 @@ def convergence(
         for what, models in found.items()
     }
     return [_of_game(*what, models, sizes, resamples, seed) for what, models in enough.items() if models]
+
+
+def _played(runs: Sequence[RunRecord]) -> list[RunRecord]:
+    """Return the runs of models that have played their games, each under one setting."""
+    failed: dict[tuple[str, str, str], list[float]] = {}
+    for run in runs:
+        rate = run.metrics.get("failed_decision_rate", 0.0)
+        failed.setdefault((run.condition["game"], run.models[0], _setting(run)), []).append(rate)
+    return [
+        run
+        for run in runs
+        if float(np.mean(failed[run.condition["game"], run.models[0], _setting(run)])) <= MOST_FAILED
+    ]
 
 
 def convergence_table(found: Sequence[Convergence]) -> Table:

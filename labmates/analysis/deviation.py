@@ -25,7 +25,7 @@ from labmates.analysis.metagame import Array, as_metagame
 from labmates.errors import LabmatesError, UsageError
 
 TIE = 1e-6
-"""Ratings that differ by no more than this are the same."""
+"""Ratings that differ by no more than this share of the payoffs' range are the same."""
 
 _FEASIBLE = 1e-10  # the strictest tolerance that the solver takes
 _ENTERS = 1e-10
@@ -113,15 +113,21 @@ def _scaled(arrays: Sequence[Array], gains: Callable[[Sequence[Array]], Array]) 
     return np.where(np.abs(ratings) < 1e-9 * (high - low), 0.0, ratings)
 
 
-def ranks(ratings: ArrayLike, *, tie: float = TIE) -> Array:
-    """Return the rank of each rating, 1 for the highest; ratings no further apart than `tie` share the average rank."""
+def ranks(ratings: ArrayLike, *, unit: float = 1.0) -> Array:
+    """Return the rank of each rating, 1 for the highest; ratings no further apart than a `TIE` share the average rank.
+
+    Parameters
+    ----------
+    unit
+        The range of the payoffs: ranks don't depend on what payoffs are counted in.
+    """
     values = np.asarray(ratings, dtype=float)
     order = np.argsort(-values, kind="stable")
     found = np.empty(len(values))
     start = 0
     while start < len(order):
         end = start
-        while end < len(order) and values[order[start]] - values[order[end]] <= tie:
+        while end < len(order) and values[order[start]] - values[order[end]] <= TIE * unit:
             end += 1
         found[order[start:end]] = (start + 1 + end) / 2
         start = end

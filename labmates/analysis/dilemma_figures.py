@@ -40,7 +40,7 @@ def payoffs_figure(cells: Sequence[Cell]) -> Figure:
     while tensor.ndim > 3:
         tensor = tensor.mean(axis=-1)
     panels = [tensor] if tensor.ndim == 2 else [tensor[:, :, third] for third in range(len(tensor))][:_MOST_PANELS]
-    title = f"{cell.game}, {cell.mechanism}: payoffs"
+    title = f"{cell.game}, {cell.mechanism}: payoffs{_left_out(cell)}"
     if players > 3:
         title += ", mean over further co-players"
     if players > 2 and len(panels) < len(models):
@@ -82,7 +82,7 @@ def population_figure(cells: Sequence[Cell], *, steps: int = 1000) -> Figure:
         ax.set_ylabel(label)
     axes[1].set_xlabel("step")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right center", fontsize=8, frameon=False)
-    figure.suptitle(f"{cell.game}, {cell.mechanism}: evolution", x=0.01, ha="left", fontweight="bold")
+    figure.suptitle(f"{cell.game}, {cell.mechanism}: evolution{_left_out(cell)}", x=0.01, ha="left", fontweight="bold")
     return figure
 
 
@@ -179,20 +179,32 @@ def shares_figure(frame: pd.DataFrame, columns: Mapping[str, str], title: str) -
 
 
 def reasons_figure(frame: pd.DataFrame) -> Figure:
-    """Draw how often choices are explained by each kind of reasons, by mechanism and model, over all games.
+    """Draw how often choices are explained by each kind of reasons, by mechanism and model, a panel for each judge.
+
+    Games count by the number of their labelled choices.
 
     Parameters
     ----------
     frame
         As `labmates.analysis.dilemma_frames.reasons_frame` returns it.
     """
-    table = frame.pivot_table(index="label", columns=["mechanism", "model"], values="share", fill_value=0.0)
-    values = table.to_numpy(dtype=float)
-    figure, [ax] = new_figure(3.0 + 0.5 * values.shape[1], 1.6 + 0.28 * values.shape[0])
-    ax.imshow(values, cmap="viridis", vmin=0, vmax=1, aspect="auto")
-    _numbers(ax, values, always=True)
-    _ticks(ax, map(str, table.index), (": ".join(column) for column in table.columns.to_list()))
-    ax.set_title("Reasons: share of explained choices", loc="left", fontweight="bold")
+    counted = frame.assign(given=frame["share"] * frame["labelled"])
+    judges = list(dict.fromkeys(frame["judge"]))
+    tables = []
+    for judge in judges:
+        sums = counted[counted["judge"] == judge].pivot_table(
+            index="label", columns=["mechanism", "model"], values=["given", "labelled"], aggfunc="sum"
+        )
+        tables.append(sums["given"] / sums["labelled"])
+    heights = [1.4 + 0.28 * len(table) for table in tables]
+    width = 3.0 + 0.5 * max(table.shape[1] for table in tables)
+    figure, axes = new_figure(width, sum(heights) + 0.2, rows=len(tables), height_ratios=heights)
+    for ax, judge, table in zip(axes, judges, tables, strict=True):
+        values = table.to_numpy(dtype=float)
+        ax.imshow(values, cmap="viridis", vmin=0, vmax=1, aspect="auto")
+        _numbers(ax, values, always=True)
+        _ticks(ax, map(str, table.index), (": ".join(column) for column in table.columns.to_list()))
+        ax.set_title(f"Reasons: share of choices that {judge} labelled", loc="left", fontweight="bold")
     return figure
 
 
@@ -208,6 +220,11 @@ DESIGNS = {"nash": "cooperation is an equilibrium", "dominant": "cooperation is 
 
 def _mean(cells: Sequence[Cell]) -> tuple[Cell, Array]:
     return cells[0], np.mean([cell.payoffs for cell in cells], axis=0)
+
+
+def _left_out(cell: Cell) -> str:
+    """Return which models are not drawn since too many of their decisions failed."""
+    return f" (left out, failed: {', '.join(cell.left_out)})" if cell.left_out else ""
 
 
 def _against(tensor: Array, population: Array) -> Array:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final, Literal
 
 import numpy as np
 
+from labmates.analysis.intervals import Domain
 from labmates.analysis.metagame import Array, metagame
 from labmates.analysis.ratings import Cell, Scale
+from labmates.analysis.validity import Tally, tallies
 from labmates.games.dilemmas import get_dilemma
 from labmates.games.normal_form import NormalForm
 from labmates.games.payoff_table import PayoffTable
-from labmates.mechanisms.mediation import DELEGATE
+from labmates.mechanisms.contract import Contract
+from labmates.mechanisms.mediation import DELEGATE, Mediation
 from labmates.records.events import DecisionEvent, Event, LabelEvent, PayoffEvent
 
 Use = Literal["expected", "sampled"]
@@ -26,6 +29,8 @@ AGREEMENT = "agreement"
 
 
 _SHOWN: Final = frozenset({"game", "mechanism", "terms", "entrants", "prices"})
+_ONLY_CHOOSING: Final = frozenset({"none", "repetition", "reputation", "mediation"})
+"""Mechanisms under which payoffs are those of the game's table."""
 _SHOWN_TERMS: Final = frozenset({"order"})
 """Parts of a condition that tables show anyway, or that change nothing of what is played."""
 
@@ -52,6 +57,8 @@ class Round:
         By seat.
     weight
         What the round counts in its match.
+    failed
+        By seat, whether no distribution could be had: the fallback stands in `mixes`.
     """
 
     step: str
@@ -65,6 +72,7 @@ class Round:
     payoffs: tuple[float, ...]
     expected: tuple[float, ...]
     weight: float
+    failed: tuple[bool, ...]
 
 
 @dataclass(frozen=True)
@@ -89,6 +97,31 @@ class Agreement:
     tied: int
     signed: tuple[tuple[bool, ...], ...]
 
+    def design(self, step: str) -> tuple[Mapping[str, Any], int] | None:
+        """Return the design under which a step was played, and its number among those that were; None without one."""
+        designs: dict[int, Mapping[str, Any]] = {}
+        for seat in self.winners:
+            proposal = self.proposals[seat]
+            if proposal is not None and proposal not in designs.values():
+                designs[seat] = proposal
+        if not designs:
+            return None
+        # Where several were played, the next part of the name tells whose it is.
+        seat = next(iter(designs)) if len(designs) == 1 else int(step.removeprefix(self.place).partition("/")[0])
+        return designs[seat], list(designs).index(seat)
+
+
+@dataclass(frozen=True)
+class Decided:
+    """One decision that was asked for; `seat` from 0, `match` empty where it was asked once for all matches."""
+
+    step: str
+    match: str
+    entrant: int
+    seat: int
+    stage: str
+    failed: bool
+
 
 @dataclass(frozen=True)
 class CrossPlay:
@@ -100,10 +133,12 @@ class CrossPlay:
         What the run's models are called.
     has_metagame
         Whether there are matches of fixed co-players.
-    decisions, failed
-        How many decisions were asked for, and how many had to be replaced by a fallback.
+    decided
+        All decisions that were asked for.
     labels
         For each choice whose reasons a judge has labelled: the model, the judge and the labels.
+    left_out
+        Models that were left out, with their decisions; see `without`.
     """
 
     run: str
@@ -114,9 +149,14 @@ class CrossPlay:
     has_metagame: bool
     rounds: tuple[Round, ...]
     agreements: tuple[Agreement, ...]
-    decisions: int
-    failed: int
+    decided: tuple[Decided, ...]
     labels: tuple[tuple[int, str, tuple[str, ...]], ...] = ()
+    left_out: Mapping[str, Tally] = field(default_factory=dict)
+
+    @cached_property
+    def failures(self) -> Mapping[str, Tally]:
+        """How many decisions of each model failed."""
+        return tallies((self.models[one.entrant], one.failed) for one in self.decided)
 
     @property
     def scale(self) -> Scale | None:
@@ -132,20 +172,66 @@ class CrossPlay:
             If not every seating was played.
         """
         totals = self.totals(use)
-        if self.has_metagame:
+        if not self.models:
+            tensor: Array = np.zeros(0)
+        elif self.has_metagame:
             matches: dict[str, tuple[list[int], list[float]]] = {}
             for (match, _), (entrant, payoff) in totals.items():
                 seats, payoffs = matches.setdefault(match, ([], []))
                 seats.append(entrant)
                 payoffs.append(payoff)
-            tensor: Array = metagame(len(self.models), matches.values())
+            tensor = metagame(len(self.models), matches.values())
         else:
             means = [
                 np.mean([payoff for entrant, payoff in totals.values() if entrant == place] or [np.nan])
                 for place in range(len(self.models))
             ]
             tensor = np.array(means)
-        return Cell(self.run, self.mechanism, self.game, self.models, tensor, self.scale)
+        what = (self.run, self.mechanism, self.game, self.models, tensor, self.scale)
+        return Cell(*what, failures=self.failures, left_out=self.left_out, domain=self._domain())
+
+    def _domain(self) -> Domain:
+        """Return the range of a player's payoffs; unbounded where a mechanism lets players pay each other."""
+        payoffs = self.table.game().table
+        low, high = float(payoffs.min()), float(payoffs.max())
+        choosing = all(part.partition("(")[0].strip() in _ONLY_CHOOSING for part in self.mechanism.split("+"))
+        return Domain(low, high) if choosing and low < high else Domain(unit=high - low or 1.0)
+
+    def without(self, models: Collection[str]) -> CrossPlay:
+        """Return the same cross-play among the other models alone: what was played with these models does not count."""
+        if not models:
+            return self
+        places = {place: at for at, place in enumerate(p for p, m in enumerate(self.models) if m not in models)}
+        return replace(
+            self,
+            models=tuple(self.models[place] for place in places),
+            rounds=tuple(
+                replace(one, entrants=tuple(places[entrant] for entrant in one.entrants))
+                for one in self.rounds
+                if places.keys() >= set(one.entrants)
+            ),
+            agreements=tuple(
+                replace(one, entrants=tuple(places[entrant] for entrant in one.entrants))
+                for one in self.agreements
+                if places.keys() >= set(one.entrants)
+            ),
+            decided=tuple(replace(one, entrant=places[one.entrant]) for one in self.decided if one.entrant in places),
+            labels=tuple((places[who], judge, said) for who, judge, said in self.labels if who in places),
+            left_out={**self.left_out, **{m: tally for m, tally in self.failures.items() if m in models}},
+        )
+
+    def failed_at(self, place: str, stage: str) -> frozenset[int]:
+        """Return the seats whose decisions of a stage failed, of those whose steps begin with a place."""
+        return self._failed.get((place, stage), frozenset())
+
+    @cached_property
+    def _failed(self) -> Mapping[tuple[str, str], frozenset[int]]:
+        found: dict[tuple[str, str], set[int]] = {}
+        for one in self.decided:
+            if one.failed:
+                for place in places(one.step):
+                    found.setdefault((place, one.stage), set()).add(one.seat)
+        return {key: frozenset(seats) for key, seats in found.items()}
 
     @cached_property
     def _mediators(self) -> dict[str, Agreement]:
@@ -161,13 +247,22 @@ class CrossPlay:
         """Return the mediator under whom a round was played, the action for each number of delegators; None without."""
         for place in places(one.step):
             if place in self._mediators:
-                agreement = self._mediators[place]
-                designs = {seat: agreement.proposals[seat] for seat in agreement.winners}
-                # Where several were played, the next part of the name tells whose it is.
-                is_one = all(design == designs[agreement.winners[0]] for design in designs.values())
-                seat = agreement.winners[0] if is_one else int(one.step.removeprefix(place).partition("/")[0])
-                return designs[seat]
+                found = self._mediators[place].design(one.step)
+                return None if found is None else found[0]
         return None
+
+    def form(self, one: Round) -> NormalForm:
+        """Return the game that a round was: with the mediators and contracts that held in it."""
+        game = self.table.game()
+        agreements = {agreement.place: agreement for agreement in self.agreements}
+        for place in places(one.step):
+            if place in agreements and (found := agreements[place].design(one.step)) is not None:
+                design, number = found
+                if place in self._mediators:
+                    game = Mediation().apply(game, design)
+                elif all(agreements[place].signed[number]):
+                    game = Contract().apply(game, design)
+        return game
 
     def cooperation(self, one: Round) -> list[float]:
         """Return by seat how likely its cooperative action is taken, by itself or for it by the mediator.
@@ -192,13 +287,20 @@ class CrossPlay:
         return found
 
     def totals(self, use: Use) -> dict[tuple[str, int], tuple[int, float]]:
-        """Return the entrant and the payoff of each agent of each match, in the order of agents."""
+        """Return the entrant and the payoff of each agent of each match, in the order of agents.
+
+        The weights of a match add up to 1; where rounds with other models were left out, those that are left do.
+        """
         found: dict[tuple[str, int], tuple[int, float]] = {}
+        weights: dict[tuple[str, int], float] = {}
         for one in self.rounds:
             values = one.expected if use == "expected" else one.payoffs
             for entrant, agent, value in zip(one.entrants, one.agents, values, strict=True):
                 _, before = found.get((one.match, agent), (entrant, 0.0))
                 found[one.match, agent] = (entrant, before + one.weight * value)
+                weights[one.match, agent] = weights.get((one.match, agent), 0.0) + one.weight
+        if self.left_out and not self.has_metagame:
+            found = {who: (entrant, payoff / weights[who]) for who, (entrant, payoff) in found.items()}
         return dict(sorted(found.items()))
 
 
@@ -238,7 +340,9 @@ def read_cross_play(
     game = condition["game"]
     table = get_dilemma(game) if isinstance(game, str) else PayoffTable.model_validate(game)
     decided = [event for event in events if isinstance(event, DecisionEvent)]
-    asked = [event for event in decided if event.stage != AGREEMENT]
+    failed = {event.step for event in decided if event.failed}
+    rounds = tuple(_round(table.game(), event, failed) for event in events if isinstance(event, PayoffEvent))
+    groups = {place: one.agents for one in rounds for place in places(one.step)}
     return CrossPlay(
         run=run,
         mechanism=shown_mechanism(condition),
@@ -246,16 +350,27 @@ def read_cross_play(
         models=tuple(models),
         table=table,
         has_metagame="pairing" not in condition.get("terms", {}),
-        rounds=tuple(_round(table.game(), event) for event in events if isinstance(event, PayoffEvent)),
+        rounds=rounds,
         agreements=tuple(_agreement(event) for event in decided if event.stage == AGREEMENT),
-        decisions=len(asked),
-        failed=sum(event.failed for event in asked),
+        decided=tuple(
+            Decided(event.step, event.match, models.index(event.agent), _seat(event, groups), event.stage, event.failed)
+            for event in decided
+            if event.stage != AGREEMENT
+        ),
         labels=tuple(
             (models.index(event.agent), event.judge, tuple(event.labels))
             for event in events
             if isinstance(event, LabelEvent) and event.labels is not None
         ),
     )
+
+
+def _seat(event: DecisionEvent, groups: Mapping[str, tuple[int, ...]]) -> int:
+    """Return the seat of whoever decided: the last part of a step names an agent of a group, or a seat at once."""
+    place, _, number = event.step.rpartition("/")
+    agents = groups.get(place[: place.rfind("/") + 1], ())
+    who = int(number) - 1
+    return agents.index(who) if who in agents else who
 
 
 def shown_mechanism(condition: Mapping[str, Any]) -> str:
@@ -296,10 +411,11 @@ def _differing(parts: Sequence[Mapping[str, Any]]) -> list[list[str]]:
     return [[f"{name}={value}" for name, value in part.items() if len(values[name]) > 1] for part in parts]
 
 
-def _round(game: NormalForm, event: PayoffEvent) -> Round:
+def _round(game: NormalForm, event: PayoffEvent, failed: Collection[str]) -> Round:
     details = event.details
     mixes = tuple(map(tuple, details["mixes"]))
     # Under a mediator there is one more action than the game has.
+    choose = f"{event.step.removesuffix('play')}choose"
     labels = tuple((*own, DELEGATE)[: len(mix)] for own, mix in zip(game.labels, mixes, strict=True))
     return Round(
         step=event.step,
@@ -313,6 +429,7 @@ def _round(game: NormalForm, event: PayoffEvent) -> Round:
         payoffs=tuple(event.payoffs.values()),
         expected=tuple(details["expected"]),
         weight=details["weight"],
+        failed=tuple(f"{choose}/{agent + 1}" in failed for agent in details["agents"]),
     )
 
 

@@ -88,7 +88,7 @@ def as_metagame(payoffs: ArrayLike) -> Array:
     if np.abs(array).max() > MOST_PAYOFF:
         raise UsageError(f"a payoff of the metagame is larger than {MOST_PAYOFF:g}")
     for axis in range(2, array.ndim):
-        if not np.allclose(array, np.swapaxes(array, 1, axis), rtol=1e-9, atol=1e-12):
+        if np.abs(array - np.swapaxes(array, 1, axis)).max() > 1e-9 * np.abs(array).max():
             raise UsageError("the order of co-players makes a difference in this metagame; average over it first")
     return np.ascontiguousarray(array)
 

@@ -1,20 +1,21 @@
 """Files of recorded payoffs: what was played elsewhere, to be rated here.
 
-A file is one JSON object: ``models`` (names), ``cells`` (``run``, ``mechanism``, ``game``, ``discount`` and
-``matchups``), and, if payoffs are to be normalised, ``conventions.normalisation``: for each game the payoffs when all
-defect and when all cooperate. A matchup has ``seats``, the place of each seat's model in ``models``, and ``rounds``,
-the payoffs of all seats in each round; ``discount`` is the probability of another round, and needed where there are
-several. Whatever else stands in the file is left alone.
+A file is one JSON object: ``models`` (names; a cell may have its own), ``cells`` (``run``, ``mechanism``, ``game``,
+``discount``, ``models`` and ``matchups``), and, if payoffs are to be normalised, ``conventions.normalisation``: for
+each game the payoffs when all defect and when all cooperate. ``conventions.range`` has the least and the greatest
+payoff of each game, which intervals then don't leave. A matchup has ``seats``, the place of each seat's model in
+``models``, and ``rounds``, the payoffs of all seats in each round; ``discount`` is the probability of another round,
+and needed where there are several. Whatever else stands in the file is left alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, model_validator
 
+from labmates.analysis.intervals import Domain
 from labmates.analysis.metagame import metagame
 from labmates.analysis.ratings import Cell, Scale
 from labmates.errors import UsageError, explain
@@ -40,6 +41,7 @@ class _Cell(_Part):
     run: str = ""
     mechanism: str
     game: str
+    models: list[str] | None = Field(None, min_length=1)
     discount: float | None = Field(None, ge=0, le=1)
     matchups: list[_Matchup] = Field(min_length=1)
 
@@ -52,12 +54,37 @@ class _Cell(_Part):
 
 class _Conventions(_Part):
     normalisation: dict[str, tuple[FiniteFloat, FiniteFloat]] = {}
+    range: dict[str, tuple[FiniteFloat, FiniteFloat]] = {}
+
+    @model_validator(mode="after")
+    def _ranges_have_a_width(self) -> _Conventions:
+        for game, (low, high) in self.range.items():
+            if low >= high:
+                raise ValueError(f"the range of {game} begins at {low:g} and ends at {high:g}")
+        return self
+
+    def domain(self, game: str) -> Domain:
+        """Return the range of a player's payoffs in a game."""
+        if game in self.range:
+            return Domain(*self.range[game])
+        defect, cooperate = self.normalisation.get(game, (0.0, 1.0))
+        return Domain(unit=abs(cooperate - defect) or 1.0)
 
 
 class _File(_Part):
-    models: list[str] = Field(min_length=1)
+    models: list[str] | None = Field(None, min_length=1)
     cells: list[_Cell] = Field(min_length=1)
     conventions: _Conventions = _Conventions()
+
+    @model_validator(mode="after")
+    def _models_of_all(self) -> _File:
+        for place, cell in enumerate(self.cells):
+            models = cell.models or self.models
+            if models is None:
+                raise ValueError(f"cells[{place}] names no models, nor does the file: add 'models' to one of them")
+            if len(set(models)) < len(models):
+                raise ValueError(f"cells[{place}] names a model twice: {', '.join(models)}")
+        return self
 
 
 def read_cells(path: Path) -> list[Cell]:
@@ -76,11 +103,10 @@ def read_cells(path: Path) -> list[Cell]:
         file = _File.model_validate_json(text)
     except ValidationError as error:
         raise UsageError(f"{path} is no file of payoffs:\n{explain(error)}") from error
-    scales = file.conventions.normalisation
-    return [_cell(cell, tuple(file.models), scales, path) for cell in file.cells]
+    return [_cell(cell, tuple(cell.models or file.models or ()), file.conventions, path) for cell in file.cells]
 
 
-def _cell(cell: _Cell, models: tuple[str, ...], scales: Mapping[str, tuple[float, float]], path: Path) -> Cell:
+def _cell(cell: _Cell, models: tuple[str, ...], conventions: _Conventions, path: Path) -> Cell:
     def played(match: _Matchup) -> tuple[list[int], list[float]]:
         rounds = np.array(match.rounds)
         return match.seats, (discount_weights(cell.discount or 0.0, len(rounds)) @ rounds).tolist()
@@ -89,6 +115,6 @@ def _cell(cell: _Cell, models: tuple[str, ...], scales: Mapping[str, tuple[float
         payoffs = metagame(len(models), map(played, cell.matchups))
     except UsageError as error:
         raise UsageError(f"{path}, run '{cell.run}', {cell.mechanism}, {cell.game}: {error}") from error
-    defect, cooperate = scales.get(cell.game, (0.0, 0.0))
+    defect, cooperate = conventions.normalisation.get(cell.game, (0.0, 0.0))
     scale = Scale(defect, cooperate) if cooperate != defect else None
-    return Cell(cell.run, cell.mechanism, cell.game, models, payoffs, scale)
+    return Cell(cell.run, cell.mechanism, cell.game, models, payoffs, scale, domain=conventions.domain(cell.game))

@@ -14,6 +14,8 @@ from labmates.analysis.figures import COLOURS, GREY, LEGEND_ROW, look, new_figur
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from labmates.analysis.populations import Points
+
 _MOST_DRAWN = 6
 _REST = "all others"
 
@@ -55,15 +57,13 @@ def diversity_figure(
     return figure
 
 
-def selfplay_figure(
-    curves: Mapping[str, Sequence[tuple[float, float, float, float]]], bounds: tuple[float, float], title: str
-) -> Figure:
+def selfplay_figure(curves: Mapping[str, Points], bounds: tuple[float, float], title: str) -> Figure:
     """Draw the welfare of groups by their share of selfish players.
 
     Parameters
     ----------
     curves
-        For each, points of (share of selfish players, welfare, low, high).
+        For each, the welfare by the share of selfish players.
     bounds
         Of the welfare.
     """
@@ -71,7 +71,7 @@ def selfplay_figure(
     for bound in bounds:
         axes.axhline(bound, color=GREY, linewidth=0.8, linestyle=":")
     for place, (name, points) in enumerate(curves.items()):
-        share, welfare, low, high = np.array(sorted(points)).T
+        share, welfare, low, high = np.array([(share, one.value, *one.ends()) for share, one in points]).T
         colour, marker = look(place)
         axes.fill_between(share, low, high, color=colour, alpha=0.2, linewidth=0)
         axes.plot(share, welfare, color=colour, marker=marker, markersize=3, linewidth=1.2, label=name)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from labmates.analysis.intervals import Estimate, notes
 from labmates.analysis.tables import Column, Table, settings_apart, shown_settings
 from labmates.records.events import PayoffEvent
 from labmates.records.run import RunRecord
@@ -15,15 +16,18 @@ _SHOWN = frozenset({"game", "group_size", "protocol", "generations", "digest"})
 """Settings that the table of winners shows anyway (of generations, how many it took), or that tell people nothing."""
 
 
+Points = Sequence[tuple[float, Estimate]]
+
+
 @dataclass(frozen=True)
 class Mixed:
-    """Welfare of one self-play: points of (share of selfish players, welfare, low, high of its 95 % interval)."""
+    """Welfare of one self-play: for each share of selfish players, the mean over groups with its interval."""
 
     game: str
     model: str
     group_size: int
     run: str
-    points: tuple[tuple[float, float, float, float], ...]
+    points: Points
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,7 @@ class Evolved:
     cooperation: float
 
 
-def curves_of(found: Sequence[Mixed]) -> dict[str, Sequence[tuple[float, float, float, float]]]:
+def curves_of(found: Sequence[Mixed]) -> dict[str, Points]:
     """Return the points of every self-play by a name of its own: whose it is, and the run where that is not enough."""
     names = [f"{one.model}, groups of {one.group_size}" for one in found]
     often = Counter(names)
@@ -61,15 +65,17 @@ def curves_of(found: Sequence[Mixed]) -> dict[str, Sequence[tuple[float, float, 
 
 def mixtures_table(found: Iterable[Mixed]) -> Table:
     """Return the welfare of every mixture, a row each."""
+    found = list(found)
     rows = [
         {"game": one.game, "model": one.model, "group_size": one.group_size, "run": one.run, "selfish": share}
-        | {"welfare": welfare, "welfare_low": low, "welfare_high": high}
+        | welfare.row("welfare")
         for one in found
-        for share, welfare, low, high in one.points
+        for share, welfare in one.points
     ]
     columns = [Column(name, once=True) for name in ("game", "model", "group_size", "run")]
     columns += [Column("selfish", "share of selfish players", ".1%"), Column("welfare", shows="both")]
-    return Table("selfplay", "Welfare by the share of selfish players", columns, rows)
+    remarks = notes(welfare for one in found for _, welfare in one.points)
+    return Table("selfplay", "Welfare by the share of selfish players", columns, rows, remarks)
 
 
 def winners_table(found: Iterable[Evolved]) -> Table:
@@ -103,8 +109,12 @@ def mixed(store: Store, run: RunRecord) -> Mixed:
     for event in payoff_events(store, run.id):
         details = event.details
         model = str(details["model"])
-        points.append((details["selfish"] / size, event.payoffs["welfare"], details["low"], details["high"]))
-    return Mixed(str(run.condition["game"]), model, size, run.id, tuple(sorted(points)))
+        named = {name: details[name] for name in ("df", "method", "reason") if name in details}
+        # Records of before have normal intervals, without a name.
+        n = details.get("n", run.condition["samples"])
+        welfare = Estimate(event.payoffs["welfare"], None, details["low"], details["high"], n, **named)
+        points.append((details["selfish"] / size, welfare))
+    return Mixed(str(run.condition["game"]), model, size, run.id, tuple(sorted(points, key=lambda point: point[0])))
 
 
 def gene_shares(store: Store, run: RunRecord) -> list[dict[str, float]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from labmates.analysis.convergence import Convergence
 from labmates.analysis.figures import COLOURS, GREY, LEGEND_ROW, MARKERS, look, new_figure
@@ -44,7 +44,8 @@ def profile_figure(
         # Beside each other, so that intervals do not cover each other.
         offset = 0.0 if many == 1 else (0.5 if many < 10 else 0.8) * (place / (many - 1) - 0.5)
         colour, marker = look(place)
-        label = f"{profile.model} (excluded)" if profile.excluded else profile.model
+        excluded = ", ".join(profile.excluded_games)
+        label = f"{profile.model} (excluded: {excluded})" if excluded else profile.model
         _dots(axes, profile, games, plays, lambda y, by=offset: y + by, colour, marker, label=label, intervals=True)  # type: ignore[misc]
     axes.set_yticks(range(len(games)), games)
     axes.set_ylim(len(games) - 0.5, -0.5)
@@ -67,25 +68,28 @@ def _dots(
     label: str,
     intervals: bool = False,
 ) -> None:
-    x, y, widths = [], [], []
+    x, y, below, above = [], [], [], []
     for one in profile.games:
         found = plays.get(one.game)
-        if one.game not in games or one.level is None or found is None:
+        if one.game not in games or one.level is None or one.excluded or found is None:
             continue
         nash, optimum = float(found.nash.level), float(found.optimum.level)
         where = (one.level.value - nash) / (optimum - nash)
         inside = where <= _MOST
         x.append(where if inside else _MOST)
         y.append(place(games.index(one.game)))
-        widths.append((one.level.half or 0.0) / abs(optimum - nash) if inside else 0.0)
+        ends = [
+            (end - nash) / (optimum - nash) for end in (one.level.low, one.level.high) if end is not None and inside
+        ]
+        below.append(where - min(ends, default=where))
+        above.append(max(ends, default=where) - where)
         if not inside:
             axes.annotate(f"→ {where:.1f}", (_MOST, y[-1]), (6, -3), textcoords="offset points", color=colour, size=8)
     if not x:
         return
     if intervals:
-        axes.errorbar(
-            x, y, xerr=widths, fmt=marker, color=colour, label=label, markersize=6, capsize=2, linewidth=1, zorder=3
-        )
+        looks: Any = {"markersize": 6, "capsize": 2, "linewidth": 1, "zorder": 3}
+        axes.errorbar(x, y, xerr=[below, above], fmt=marker, color=colour, label=label, **looks)
     else:
         axes.plot(x, y, marker, color=colour, label=label, markersize=7, linestyle="none", zorder=2)
 

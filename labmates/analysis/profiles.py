@@ -1,33 +1,20 @@
-"""Cooperative profiles: how a model plays the behavioural games, game by game, with standard errors."""
+"""Cooperative profiles: how a model plays the behavioural games, game by game, with intervals."""
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from labmates.analysis.student import quantile
+from labmates.analysis.intervals import COUNT, SHARE, Domain, Estimate, mean, notes
 from labmates.analysis.tables import Column, Table
+from labmates.analysis.validity import MOST_FAILED
+from labmates.errors import UsageError
+from labmates.games.registry import make_game
 from labmates.records.run import ENDED, RunRecord
 
-MOST_FAILED = 0.2
-"""A model of which more decisions failed than this share is reported as excluded, as the paper on profiles does."""
-
-
-@dataclass(frozen=True)
-class Mean:
-    """A mean over simulations; `error` is its standard error, None for a single simulation."""
-
-    value: float
-    error: float | None
-    simulations: int
-
-    @property
-    def half(self) -> float | None:
-        """Half the width of its 95 % interval, by Student's t; None for a single simulation."""
-        return None if self.error is None else quantile(self.simulations - 1) * self.error
+METRICS = ("level", "pareto_proximity", "welfare_proximity")
 
 
 @dataclass(frozen=True)
@@ -55,15 +42,20 @@ class GameProfile:
     game: str
     simulations: int
     conditions: int
-    level: Mean | None
-    pareto_proximity: Mean | None
-    welfare_proximity: Mean | None
+    level: Estimate | None
+    pareto_proximity: Estimate | None
+    welfare_proximity: Estimate | None
     failed_rate: float
     calls: float
     input_tokens: float
     output_tokens: float
     seconds: float
     cost: int
+
+    @property
+    def excluded(self) -> bool:
+        """Whether so many decisions failed that the model has not played this game: its metrics may not be used."""
+        return self.failed_rate > MOST_FAILED
 
 
 @dataclass(frozen=True)
@@ -80,8 +72,13 @@ class Profile:
 
     @property
     def excluded(self) -> bool:
-        """Whether so many decisions failed that the profile says little of the model."""
-        return self.failed_rate > MOST_FAILED
+        """Whether no game is left."""
+        return all(one.excluded for one in self.games)
+
+    @property
+    def excluded_games(self) -> tuple[str, ...]:
+        """The games that the model has not played, since too many of its decisions failed there."""
+        return tuple(one.game for one in self.games if one.excluded)
 
 
 def profiles(runs: Iterable[RunRecord], costs: Mapping[str, int]) -> list[Profile]:
@@ -110,62 +107,61 @@ def profiles_table(found: Sequence[Profile]) -> Table:
     for profile in found:
         for one in profile.games:
             row: dict[str, Any] = {"model": profile.model, "game": one.game, "simulations": one.simulations}
-            for name in ("level", "pareto_proximity", "welfare_proximity"):
-                row |= _cells(name, getattr(one, name))
-            rows.append({**row, "failed_rate": one.failed_rate, "excluded": profile.excluded})
+            for name in METRICS:
+                mean = None if one.excluded else getattr(one, name)
+                row |= {name: None} if mean is None else mean.row(name)
+            rows.append({**row, "failed_rate": one.failed_rate, "excluded": one.excluded})
     columns = [
         Column("model", once=True),
         Column("game"),
         Column("simulations"),
-        *(Column(name, form=".3f", shows="both") for name in ("level", "pareto_proximity", "welfare_proximity")),
+        *(Column(name, form=".3f", shows="both") for name in METRICS),
         Column("failed_rate", "failed decisions", ".1%"),
+        Column("excluded"),
     ]
-    notes = [
-        "Level: the game's primary metric. Proximity is 0 at the play that is best for all and 1 at the equilibrium. "
-        "In brackets: 95 % intervals (Student's t)."
+    played = [one for profile in found for one in profile.games if not one.excluded]
+    remarks = [
+        "Level: the game's primary metric. Proximity is 0 at the play that is best for all and 1 at the equilibrium.",
+        *notes(getattr(one, name) for one in played for name in METRICS),
     ]
     if mixed := dict.fromkeys(one.game for profile in found for one in profile.games if one.conditions > 1):
-        notes.append(f"Simulations under several conditions are taken together: {', '.join(mixed)}.")
-    notes += [
-        f"{profile.model} is excluded: more than {MOST_FAILED:.0%} of its decisions failed."
-        for profile in found
-        if profile.excluded
+        remarks.append(f"Simulations under several conditions are taken together: {', '.join(mixed)}.")
+    remarks += [text for profile in found for text in told_excluded(profile)]
+    return Table("profiles", "Cooperative profiles", columns, rows, remarks)
+
+
+def told_excluded(profile: Profile) -> list[str]:
+    """Return which games are excluded from a profile, a sentence for each."""
+    return [
+        f"{profile.model} in {one.game} is excluded: {one.failed_rate:.1%} of its decisions failed, more than "
+        f"{MOST_FAILED:.0%}."
+        for one in profile.games
+        if one.excluded
     ]
-    return Table("profiles", "Cooperative profiles", columns, rows, notes)
 
 
-def _cells(name: str, mean: Mean | None) -> dict[str, float | None]:
-    """Return a mean with its error and its interval, under the names that they have in a row."""
-    if mean is None:
-        return dict.fromkeys((name, f"{name}_error", f"{name}_low", f"{name}_high"))
-    low, high = (None, None) if mean.half is None else (mean.value - mean.half, mean.value + mean.half)
-    return {name: mean.value, f"{name}_error": mean.error, f"{name}_low": low, f"{name}_high": high}
-
-
-def mean_of(values: Iterable[float]) -> Mean | None:
-    """Return mean and standard error; None without values."""
-    numbers = list(values)
-    n = len(numbers)
-    if not n:
-        return None
-    mean = math.fsum(numbers) / n
-    if n == 1:
-        return Mean(mean, None, 1)
-    variance = math.fsum((number - mean) ** 2 for number in numbers) / (n - 1)
-    return Mean(mean, math.sqrt(variance / n), n)
+def level_domain(condition: Mapping[str, Any]) -> Domain:
+    """Return the values that the primary metric of a game under a condition can take; without an end if unknown."""
+    try:
+        game = make_game(condition["game"], condition.get("rules"))
+    except (KeyError, UsageError):
+        return COUNT
+    [primary] = [one for one in game.quantities if one.name == game.primary]
+    return Domain(primary.low, primary.high)
 
 
 def _of_game(game: str, runs: list[RunRecord], costs: Mapping[str, int]) -> GameProfile:
     n = len(runs)
 
-    def metric(name: str) -> Mean | None:
-        return mean_of(run.metrics[name] for run in runs if name in run.metrics)
+    def metric(name: str, domain: Domain = SHARE) -> Estimate | None:
+        values = [run.metrics[name] for run in runs if name in run.metrics]
+        return mean(values, domain) if values else None
 
     return GameProfile(
         game=game,
         simulations=n,
         conditions=len({run.key for run in runs}),
-        level=metric("level"),
+        level=metric("level", level_domain(runs[0].condition)),
         pareto_proximity=metric("pareto_proximity"),
         welfare_proximity=metric("welfare_proximity"),
         failed_rate=sum(run.metrics["failed_decision_rate"] for run in runs) / n,

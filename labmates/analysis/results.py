@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from labmates.analysis.figures import COLOURS, GREY, MARKERS, new_figure
-from labmates.analysis.student import mean_interval
+from labmates.analysis.intervals import ANY, Domain, Domains, Estimate, means, notes, unknown
 from labmates.analysis.tables import MISSING, Column, Table
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.view import flatten
@@ -20,16 +19,6 @@ if TYPE_CHECKING:
 MOST_ROWS = 48
 """More rows than a figure can show."""
 _OF_MODELS = ("model", "model_for", "prices")
-
-
-@dataclass(frozen=True)
-class Mean:
-    """The mean of a metric over `runs` runs with its 95 % interval (Student's t); None for a single run."""
-
-    value: float
-    low: float | None
-    high: float | None
-    runs: int
 
 
 @dataclass(frozen=True)
@@ -44,26 +33,21 @@ class Cell:
         The parameters in which conditions differ, beside models.
     means
         By metric; a metric that no run has is left out.
+    invalid
+        How many of the runs may not be used; they count in the means.
     """
 
     models: str
     varies: Mapping[str, str]
     runs: int
-    means: Mapping[str, Mean]
+    means: Mapping[str, Estimate]
+    invalid: int = 0
 
     @property
     def label(self) -> str:
         """What tells its condition from others, beside models."""
         told = {name.split(".")[-1]: value for name, value in self.varies.items() if value != MISSING}
         return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in told.items())
-
-
-def mean_of(values: Sequence[float]) -> Mean | None:
-    """Return the mean of some values; None without any."""
-    if not values:
-        return None
-    low, high = mean_interval(values) if len(values) > 1 else (None, None)
-    return Mean(fmean(values), low, high, len(values))
 
 
 def varying(runs: Iterable[RunRecord]) -> list[str]:
@@ -99,8 +83,14 @@ def models_of(run: RunRecord) -> str:
     return f"{run.condition.get('model')} ({special})"
 
 
-def cells(runs: Sequence[RunRecord], metrics: Sequence[str]) -> list[Cell]:
-    """Return the means of metrics by condition, over the runs that have ended."""
+def cells(runs: Sequence[RunRecord], metrics: Sequence[str], domains: Domains = unknown) -> list[Cell]:
+    """Return the means of metrics by condition, over the runs that have ended.
+
+    Parameters
+    ----------
+    domains
+        By condition and metric, the values that it can take; any for those that are not named.
+    """
     names = varying(runs)
     groups: dict[str, list[RunRecord]] = {}
     for run in runs:
@@ -111,22 +101,31 @@ def cells(runs: Sequence[RunRecord], metrics: Sequence[str]) -> list[Cell]:
             models_of(group[0]),
             {name: told(_flat(group[0].condition).get(name)) for name in names},
             len(group),
-            _means(group, metrics),
+            estimates,
+            _invalid(group),
         )
-        for group in groups.values()
+        for group, estimates in zip(groups.values(), _means(list(groups.values()), metrics, domains), strict=True)
     ]
     # Runs end in any order: what is alike stands together, in the order in which it came first.
     order = {name: list(dict.fromkeys(cell.varies[name] for cell in found)) for name in names}
     return sorted(found, key=lambda cell: [order[name].index(cell.varies[name]) for name in names])
 
 
-def by_model(runs: Sequence[RunRecord], metrics: Sequence[str]) -> list[Cell]:
-    """Return the means of metrics by model, over all conditions."""
+def by_model(runs: Sequence[RunRecord], metrics: Sequence[str], domains: Domains = unknown) -> list[Cell]:
+    """Return the means of metrics by model, over all conditions; see `cells`."""
     groups: dict[str, list[RunRecord]] = {}
     for run in runs:
         if run.status in ENDED:
             groups.setdefault(models_of(run), []).append(run)
-    return [Cell(models, {}, len(group), _means(group, metrics)) for models, group in groups.items()]
+    found = _means(list(groups.values()), metrics, domains)
+    return [
+        Cell(models, {}, len(group), each, _invalid(group))
+        for (models, group), each in zip(groups.items(), found, strict=True)
+    ]
+
+
+def _invalid(runs: Iterable[RunRecord]) -> int:
+    return sum(run.invalid is not None for run in runs)
 
 
 def told(value: Any) -> str:
@@ -144,27 +143,26 @@ def results_table(name: str, title: str, found: Sequence[Cell], metrics: Sequenc
     shown = [metric for metric in metrics if any(metric in cell.means for cell in found)]
     rows = []
     for cell in found:
-        row: dict[str, Any] = {"models": cell.models, **cell.varies, "runs": cell.runs}
+        row: dict[str, Any] = {"models": cell.models, **cell.varies, "runs": cell.runs, "invalid": cell.invalid}
         for metric in shown:
-            mean = cell.means.get(metric)
-            row |= {
-                metric: mean and mean.value,
-                f"{metric}_low": mean and mean.low,
-                f"{metric}_high": mean and mean.high,
-            }
-            row[f"{metric}_runs"] = mean.runs if mean else 0
+            row |= cell.means[metric].row(metric) if metric in cell.means else {metric: None, f"{metric}_n": 0}
         rows.append(row)
-    fewer = sum(mean.runs < cell.runs for cell in found for mean in cell.means.values())
-    notes = ["Means over runs that have ended; in brackets 95 % intervals (Student's t over runs)."]
+    fewer = sum(mean.n < cell.runs for cell in found for mean in cell.means.values())
+    remarks = ["Means over runs that have ended.", *notes(mean for cell in found for mean in cell.means.values())]
     if fewer:
-        notes.append(f"{fewer} of the means are of fewer runs than their row: the others have no such number.")
+        remarks.append(f"{fewer} of the means are of fewer runs than their row: the others have no such number.")
     varies = list(found[0].varies) if found else []
     columns = [
         Column("models"),
         *(Column(name, name.split(".")[-1].replace("_", " ")) for name in varies),
         Column("runs"),
+        *([Column("invalid")] if any(cell.invalid for cell in found) else []),
     ]
-    return Table(name, title, [*columns, *(Column(metric, form=".3f", shows="both") for metric in shown)], rows, notes)
+    if any(cell.invalid for cell in found):
+        remarks.append("Invalid runs have ended but may not be used; they count in these means all the same.")
+    return Table(
+        name, title, [*columns, *(Column(metric, form=".3f", shows="both") for metric in shown)], rows, remarks
+    )
 
 
 def results_figure(found: Sequence[Cell], metric: str) -> Figure | None:
@@ -207,6 +205,23 @@ def _short(text: str) -> str:
     return text if len(text) <= 56 else f"{text[:55]}…"
 
 
-def _means(runs: Sequence[RunRecord], metrics: Sequence[str]) -> dict[str, Mean]:
-    found = {metric: mean_of([run.metrics[metric] for run in runs if metric in run.metrics]) for metric in metrics}
-    return {metric: mean for metric, mean in found.items() if mean is not None}
+def _means(
+    groups: Sequence[Sequence[RunRecord]], metrics: Sequence[str], domains: Domains
+) -> list[dict[str, Estimate]]:
+    """Return the means of metrics in each group of runs."""
+    found: list[dict[str, Estimate]] = [{} for _ in groups]
+    for metric in metrics:
+        values = [[run.metrics[metric] for run in group if metric in run.metrics] for group in groups]
+        places = [place for place, some in enumerate(values) if some]
+        estimates = means(
+            [values[place] for place in places], [_domain(groups[place], metric, domains) for place in places]
+        )
+        for place, estimate in zip(places, estimates, strict=True):
+            found[place][metric] = estimate
+    return found
+
+
+def _domain(runs: Sequence[RunRecord], metric: str, domains: Domains) -> Domain:
+    """Return the values that a metric can take in some of these runs."""
+    each = [domains(condition).get(metric, ANY) for condition in {run.key: run.condition for run in runs}.values()]
+    return Domain(min(one.low for one in each), max(one.high for one in each))

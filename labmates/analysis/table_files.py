@@ -11,6 +11,7 @@ from typing import Final
 
 from labmates.analysis.latex import latex
 from labmates.analysis.tables import Column, Table
+from labmates.csv_rows import inert
 from labmates.errors import MissingExtraError, UsageError
 from labmates.plain import clean
 
@@ -87,7 +88,7 @@ def csv_text(table: Table) -> str:
     file = io.StringIO()
     writer = csv.DictWriter(file, table.keys(), lineterminator="\n")
     writer.writeheader()
-    writer.writerows(table.rows)
+    writer.writerows({name: inert(cell) for name, cell in row.items()} for row in table.rows)
     return file.getvalue()
 
 

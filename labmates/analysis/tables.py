@@ -40,7 +40,8 @@ class Column:
     Attributes
     ----------
     key
-        Its name in the rows. Its interval has the names ``key_low`` and ``key_high`` there.
+        Its name in the rows. Its interval has the names ``key_low`` and ``key_high`` there; where there is none,
+        ``key_reason`` may say why.
     heading
         By default the key, with spaces.
     form
@@ -72,7 +73,9 @@ class Column:
     def cell(self, row: Row) -> str:
         """Return what stands in a row of this column."""
         low, high = row.get(f"{self.key}_low"), row.get(f"{self.key}_high")
-        interval = "" if low is None or high is None else f"[{self._shown(low)}, {self._shown(high)}]"
+        interval = f"[{why}]" if (why := row.get(f"{self.key}_reason")) else ""
+        if low is not None and high is not None:
+            interval = f"[{self._shown(low)}, {self._shown(high)}]"
         if self.shows == "interval":
             return interval or MISSING
         value = self._shown(row.get(self.key)) + (CREDIBLE if self.marked and row.get(self.marked) else "")

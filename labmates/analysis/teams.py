@@ -12,16 +12,18 @@ every seat is a row of one program. Every seating must have been played: none is
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import permutations, product
+from itertools import permutations, product, repeat
 from typing import Any, Final, Literal
 
 import numpy as np
 
 from labmates.analysis.deviation import deviation_ratings, joint_deviation_ratings, ranks
+from labmates.analysis.intervals import ANY, ONE, SHARE, Domain, Estimate, clipped, notes
 from labmates.analysis.metagame import MOST_ENTRIES, Array
-from labmates.analysis.replicator import RATE, STEPS
+from labmates.analysis.replicator import AT_REST, RATE, STEPS
 from labmates.analysis.tables import Column, Table
 from labmates.errors import UsageError
 
@@ -64,18 +66,20 @@ class SeatRatings:
 
     Attributes
     ----------
-    low, high
-        95 % intervals by bootstrap of each of `RATINGS`; None if some seating was played once only.
+    estimates
+        The same with their intervals, rows of models; without any if some seating was played once only.
     resampled
         ``seed``: data sets were drawn anew, each with all its runs; ``run``: runs within each seating.
+    unconverged
+        How many of the populations, of all seats and of any, have not come to rest.
     """
 
     game: SeatGame
     values: Mapping[str, Array]
-    low: Mapping[str, Array] | None
-    high: Mapping[str, Array] | None
+    estimates: Mapping[str, Sequence[Sequence[Estimate]]]
     resampled: Literal["seed", "run"]
     runs: int
+    unconverged: int = 0
 
 
 def seat_ratings(payoffs: Array) -> dict[str, Array]:
@@ -112,7 +116,12 @@ def seat_ratings(payoffs: Array) -> dict[str, Array]:
         "fitness": rows(_against(both, populations)),
         "population": rows(populations),
         "deviation": deviation,
-        "rank": np.array([[ranks(row) for row in one] for one in deviation]),
+        "rank": np.array(
+            [
+                [ranks(row, unit=float(np.ptp(game))) for row in one]
+                for one, game in zip(deviation, payoffs, strict=True)
+            ]
+        ),
     }
 
 
@@ -122,14 +131,16 @@ def symmetrised(payoffs: Array) -> Array:
     return np.asarray(sum(np.transpose(payoffs, (0, *order)) for order in orders) / len(orders))
 
 
-def rate_teams(game: SeatGame, *, resamples: int = RESAMPLES, seed: int = 0) -> SeatRatings:
-    """Return the ratings of a game's mean scores, with intervals.
+def rate_teams(game: SeatGame, domain: Domain = ANY, *, resamples: int = RESAMPLES, seed: int = 0) -> SeatRatings:
+    """Return the ratings of a game's mean scores, with intervals: t with the standard error of a bootstrap.
 
     Where every seating was played with the same seeds, seeds are drawn anew, since runs of one seed share their data
     set; else runs are drawn within each seating.
 
     Parameters
     ----------
+    domain
+        What a score can be.
     resamples
         Of the bootstrap.
     seed
@@ -146,14 +157,47 @@ def rate_teams(game: SeatGame, *, resamples: int = RESAMPLES, seed: int = 0) -> 
         raise UsageError(f"{len(game.models)} models on {len(game.seats)} seats make too large a game")
     if missing := game.missing():
         raise UsageError(f"{len(missing)} of {len(game.models) ** len(game.seats)} seatings were not played")
-    drawn, unit = _resampled(game, resamples, np.random.default_rng(seed))
-    values = {name: some[0] for name, some in seat_ratings(_means(game)[None]).items()}
-    low = high = None
-    if drawn is not None:
-        each = seat_ratings(drawn)
-        low = {name: np.quantile(some, 0.025, axis=0) for name, some in each.items()}
-        high = {name: np.quantile(some, 0.975, axis=0) for name, some in each.items()}
-    return SeatRatings(game, values, low, high, unit, sum(map(len, game.scores.values())))
+    drawn, unit, n = _resampled(game, resamples, np.random.default_rng(seed))
+    payoffs = _means(game)
+    values = {name: some[0] for name, some in seat_ratings(payoffs[None]).items()}
+    runs = sum(map(len, game.scores.values()))
+    each: dict[str, list[list[Estimate]]] = {}
+    errors = (
+        {name: some.std(axis=0) * math.sqrt(n / (n - 1)) for name, some in seat_ratings(drawn).items()} if n > 1 else {}
+    )
+    # Of runs within seatings, the mean of a model on a seat has those of all seatings with it there.
+    df = n - 1 if unit == "seed" else sum(len(some) - 1 for some in game.scores.values()) / len(game.models)
+    method = f"bootstrap over {'data sets' if unit == 'seed' else 'runs within seatings'}, t"
+    for name, of_name in values.items():
+        inside = _domains(domain, len(game.models))[name]
+        each[name] = [
+            [
+                clipped(float(value), float(error), df, inside, n=n, method=method)
+                if error is not None
+                else Estimate(float(value), None, None, None, n, reason=ONE)
+                for value, error in zip(row, errors[name][place] if errors else repeat(None, len(row)), strict=True)
+            ]
+            for place, row in enumerate(of_name)
+        ]
+    return SeatRatings(game, values, each, unit, runs, _unconverged(payoffs, values))
+
+
+def _domains(scores: Domain, models: int) -> dict[str, Domain]:
+    """Return the range of each rating."""
+    return {
+        "mean": scores,
+        "fitness": scores,
+        "population": SHARE,
+        "deviation": Domain(scores.low - scores.high, 0.0),
+        "rank": Domain(1.0, float(models)),
+    }
+
+
+def _unconverged(payoffs: Array, values: Mapping[str, Array]) -> int:
+    """Count the populations in which some model gets more than `AT_REST` of the range above the average."""
+    averages = (values["population"] * values["fitness"]).sum(axis=1)
+    gains = values["fitness"].max(axis=1) - averages
+    return int((gains > AT_REST * np.ptp(payoffs)).sum())
 
 
 def teams_table(rated: Sequence[SeatRatings], metric: str) -> Table:
@@ -166,32 +210,28 @@ def teams_table(rated: Sequence[SeatRatings], metric: str) -> Table:
             for number, model in enumerate(game.models):
                 row: dict[str, Any] = {**what, "seat": seat, "model": model}
                 for name in RATINGS:
-                    row[name] = one.values[name][place, number]
-                    if one.low is not None and one.high is not None:
-                        row |= {
-                            f"{name}_low": one.low[name][place, number],
-                            f"{name}_high": one.high[name][place, number],
-                        }
-                rows.append({**row, "runs": one.runs})
+                    row |= one.estimates[name][place][number].row(name)
+                rows.append({**row, "runs": one.runs, "unconverged": one.unconverged})
     shown = ("task", "difficulty", "budget", "visibility", "team_size")
     columns = [Column(name, once=True) for name in shown if len({row.get(name) for row in rows}) > 1]
     columns += [Column("seat", once=True), Column("model")]
     columns += [Column(name, form=".1f" if name == "rank" else ".3f", shows="both") for name in RATINGS]
-    notes = [
+    remarks = [
         f"Payoff: {metric} of the whole lab. Mean over all seatings; fitness and population after replicator dynamics; "
         "deviation rating (0: nobody could gain by another choice; lower is worse) and its rank on the seat. On any "
         "seat: in the symmetrised game, in which models are dealt to seats at random.",
+        *notes(mean for one in rated for of in one.estimates.values() for row in of for mean in row),
     ]
     for one in rated:
-        unit = "data sets (seeds)" if one.resampled == "seed" else "runs within seatings"
-        notes.append(
-            f"In brackets: 95 % intervals by bootstrap over {unit}."
-            if one.low is not None
-            else "No intervals: some seating was played once only."
-        )
+        if one.unconverged:
+            remarks.append(
+                f"{one.unconverged} populations have not come to rest: more steps would change their fitness."
+            )
         if one.game.unscored:
-            notes.append(f"{len(one.game.unscored)} runs without this score count nowhere.")
-    return Table("teams", f"Ratings of models in science teams by {metric}", columns, rows, list(dict.fromkeys(notes)))
+            remarks.append(f"{len(one.game.unscored)} runs without this score count nowhere.")
+    return Table(
+        "teams", f"Ratings of models in science teams by {metric}", columns, rows, list(dict.fromkeys(remarks))
+    )
 
 
 def _means(game: SeatGame) -> Array:
@@ -201,8 +241,8 @@ def _means(game: SeatGame) -> Array:
     return payoffs
 
 
-def _resampled(game: SeatGame, resamples: int, rng: np.random.Generator) -> tuple[Array | None, Literal["seed", "run"]]:
-    """Return mean payoffs of resamples, none if some seating was played once only, and what was drawn."""
+def _resampled(game: SeatGame, resamples: int, rng: np.random.Generator) -> tuple[Array, Literal["seed", "run"], int]:
+    """Return mean payoffs of resamples, what was drawn, and of how many; none of one, for lack of a second play."""
     by_seating = {
         seating: {seed: [score for other, score in scores if other == seed] for seed, _ in scores}
         for seating, scores in game.scores.items()
@@ -210,8 +250,9 @@ def _resampled(game: SeatGame, resamples: int, rng: np.random.Generator) -> tupl
     seeds = sorted(next(iter(by_seating.values())))
     shared = all(sorted(one) == seeds for one in by_seating.values())
     unit: Literal["seed", "run"] = "seed" if shared else "run"
-    if min(len(one) if shared else len(game.scores[seating]) for seating, one in by_seating.items()) < 2:
-        return None, unit
+    n = min(len(one) if shared else len(game.scores[seating]) for seating, one in by_seating.items())
+    if n < 2:
+        return np.empty(0), unit, n
     payoffs = np.empty((resamples, *(len(game.models),) * len(game.seats)))
     weights = rng.multinomial(len(seeds), np.full(len(seeds), 1 / len(seeds)), resamples) if shared else None
     for seating, scores in game.scores.items():
@@ -222,7 +263,7 @@ def _resampled(game: SeatGame, resamples: int, rng: np.random.Generator) -> tupl
         else:
             values = np.array([score for _, score in scores])
             payoffs[place] = values[rng.integers(len(values), size=(resamples, len(values)))].mean(1)
-    return payoffs, unit
+    return payoffs, unit, n
 
 
 def _evolved(payoffs: Array, *, alike: bool = False, steps: int = STEPS, rate: float = RATE) -> Array:

@@ -3,12 +3,13 @@
 Twins are of the same kind and seed (so they have the same data set) and of equal condition in everything that one agent
 alone has too: task, difficulty, model, budget, visibility, prices, turns, length of replies and so on. How large teams
 are and how they talk belongs to teams only, so one solo run may be the twin of several conditions of teams. Runs of the
-same condition and seed are averaged before they are paired, and a pair counts once. A run without a score has no part
-in that score's mean; how many pairs are behind a mean stands beside it.
+same condition and seed are averaged before they are paired, and a pair counts once. By intention to treat, a run
+without a paper or without findings that can be read has accuracy 0; the mean over pairs in which both sides can be
+read (per protocol) stands beside it. A run that a judge failed at has no part in that score's mean; how many pairs
+are behind a mean stands beside it. Skill, accuracy beyond guessing, comes first.
 
-A difference is always teams minus solo. The interval of a mean difference is Student's t over the pairs of a condition
-(95 %): pairs are few as a rule, and for few values the bootstrap's intervals are too short. Scores are compared where
-the same version of the same judge gave them, the newest one of each run.
+A difference is always teams minus solo. The interval of a mean difference is over the pairs of a condition. Scores are
+compared where the same version of the same judge gave them, the newest one of each run.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from itertools import groupby
 from statistics import fmean
 from typing import TYPE_CHECKING, Final, Literal
 
-from labmates.analysis.student import mean_interval
+from labmates.analysis import intervals
+from labmates.analysis.intervals import ANY, SHARE, Domain, Domains, Estimate, holm, notes, unknown
 from labmates.analysis.tables import Column, Table
 from labmates.records.events import ScoreEvent
 from labmates.records.run import ENDED
@@ -31,9 +33,20 @@ if TYPE_CHECKING:
 
 OF_TEAMS_ONLY: Final = ("phases", "requests")
 """Metrics that say nothing of one agent alone."""
+REPEATED: Final = ("heuristic_quality",)
+"""Metrics that repeat a judge's score under another name."""
+SKILL: Final = "skill"
 MIXED: Final = "its teams are of different models; one agent alone is of one"
 NO_SOLO: Final = "no run of one agent alone"
 NO_TEAMS: Final = "no run of teams"
+INTENTION: Final = (
+    "A report without findings that can be read counts, with accuracy 0 (intention to treat); per protocol is the mean "
+    "over the pairs in which every report can be read."
+)
+WITHOUT_SKILL: Final = (
+    "No pair has skill (accuracy beyond guessing): an earlier version judged these runs, so compare their accuracy. "
+    "labmates judge adds skill where the task is of the version that made the data."
+)
 
 
 @dataclass(frozen=True, order=True)
@@ -52,6 +65,12 @@ class Judged:
     run: RunRecord
     scores: tuple[ScoreEvent, ...]
 
+    @property
+    def readable(self) -> bool:
+        """Whether its report states findings that can be read; so counts a run of which no judge has told."""
+        told = [score.readable for score in self.scores if score.readable is not None]
+        return not told or told[-1]
+
 
 @dataclass(frozen=True)
 class Compared:
@@ -65,12 +84,16 @@ class Compared:
 
 @dataclass(frozen=True)
 class Pair:
-    """Runs of teams and of one agent alone with the same seed; more than one on a side are averaged."""
+    """Runs of teams and of one agent alone with the same seed; more than one on a side are averaged.
+
+    `readable` tells whether all their reports state findings that can be read.
+    """
 
     seed: int
     team_runs: tuple[str, ...]
     solo_runs: tuple[str, ...]
     compared: tuple[Compared, ...]
+    readable: bool
 
 
 @dataclass(frozen=True)
@@ -81,17 +104,19 @@ class Mean:
     ----------
     pairs
         How many pairs have it on both sides.
-    low, high
-        The 95 % interval of the mean difference; None for a single pair.
+    difference
+        The mean difference with its interval.
+    per_protocol, readable_pairs
+        The mean difference over the pairs in which all reports can be read (None without any), and their number.
     """
 
     measure: Measure
     pairs: int
     teams: float
     solo: float
-    difference: float
-    low: float | None
-    high: float | None
+    difference: Estimate
+    per_protocol: float | None
+    readable_pairs: int
 
 
 @dataclass(frozen=True)
@@ -136,8 +161,14 @@ def judged_runs(store: Store, runs: Sequence[RunRecord]) -> list[Judged]:
     return [Judged(run, tuple(found[run.id])) for run in runs]
 
 
-def teamwork(judged: Sequence[Judged]) -> Teamwork:
-    """Pair runs of teams with their twins of one agent alone, and compare them."""
+def teamwork(judged: Sequence[Judged], domains: Domains = unknown) -> Teamwork:
+    """Pair runs of teams with their twins of one agent alone, and compare them.
+
+    Parameters
+    ----------
+    domains
+        By condition and metric, the values that it can take; of those that are not named, judges' scores are shares.
+    """
     ended = [one for one in judged if one.run.status in ENDED]
     solo = [one for one in ended if one.run.condition.get("solo")]
     twins = _Twins(solo)
@@ -147,7 +178,7 @@ def teamwork(judged: Sequence[Judged]) -> Teamwork:
         found = [(runs, twins.of(runs[0].run)) for runs in _by_seed(group)]
         if pairs := [_pair(runs, alone) for runs, alone in found if alone]:
             solo_key = next(alone[0].run.key for _, alone in found if alone)
-            contrasts.append(_contrast(group[0].run, solo_key, pairs))
+            contrasts.append(_contrast(group[0].run, solo_key, pairs, domains))
         if lonely := [one for runs, alone in found if not alone for one in runs]:
             run = lonely[0].run
             is_mixed = run.models != [run.condition.get("model")]
@@ -160,23 +191,32 @@ def teamwork(judged: Sequence[Judged]) -> Teamwork:
     )
 
 
+HOLM: Final = "p (Holm): two-sided, adjusted for all differences of this table."
+
+
 def teamwork_table(found: Teamwork) -> Table:
     """Return the means of all contrasts, a row for each condition of teams and measure."""
     rows = []
+    differences = [mean.difference for contrast in found.contrasts for mean in contrast.means]
+    adjusted = iter(holm([difference.p for difference in differences]))
     for contrast in found.contrasts:
         told = {
             name: contrast.condition.get(name) for name in ("task", "difficulty", "model", "visibility", "team_size")
         }
         for mean in contrast.means:
             row = {**told, "condition": contrast.key, "judge": mean.measure.judge, "measure": mean.measure.metric}
-            row |= {"pairs": mean.pairs, "teams": mean.teams, "solo": mean.solo, "difference": mean.difference}
-            rows.append({**row, "difference_low": mean.low, "difference_high": mean.high})
+            row |= {"pairs": mean.pairs, "teams": mean.teams, "solo": mean.solo}
+            row |= {"per_protocol": mean.per_protocol, "readable_pairs": mean.readable_pairs}
+            rows.append({**row, **mean.difference.row("difference"), "p_holm": next(adjusted)})
     columns = [Column(name, once=True) for name in ("task", "model", "visibility", "team_size", "condition")]
     columns += [Column("judge"), Column("measure"), Column("pairs"), Column("teams"), Column("solo")]
-    columns += [Column("difference", form="+.3f", shows="both")]
-    notes = ["Differences are teams minus solo, with 95 % intervals by Student's t over pairs."]
-    notes += [f"{len(one.runs)} runs of {one.side} have no partner: {one.reason}." for one in found.unpaired]
-    return Table("teamwork", "Teams beside one agent alone", columns, rows, notes)
+    columns += [Column("difference", form="+.3f", shows="both"), Column("p_holm", "p (Holm)", ".4f")]
+    columns += [Column("per_protocol", "per protocol", form="+.3f"), Column("readable_pairs", "readable pairs")]
+    remarks = ["Differences are teams minus solo, the mean over pairs.", HOLM, INTENTION, *notes(differences)]
+    if not any(mean.measure.metric == SKILL for contrast in found.contrasts for mean in contrast.means):
+        remarks.append(WITHOUT_SKILL)
+    remarks += [f"{len(one.runs)} runs of {one.side} have no partner: {one.reason}." for one in found.unpaired]
+    return Table("teamwork", "Teams beside one agent alone", columns, rows, remarks)
 
 
 def measures(one: Judged) -> dict[Measure, float]:
@@ -184,11 +224,11 @@ def measures(one: Judged) -> dict[Measure, float]:
     run = one.run
     # What follows a plus sign names a help, not another way to judge.
     found = {
-        Measure(score.judge, score.version.partition("+")[0], score.metric): score.value
+        Measure(score.judge, score.version.partition("+")[0], score.metric): score.intended
         for score in one.scores
-        if score.value is not None
+        if score.intended is not None
     }
-    known = {score.metric for score in one.scores} | {*OF_TEAMS_ONLY}
+    known = {score.metric for score in one.scores} | {*OF_TEAMS_ONLY, *REPEATED}
     found |= {Measure("", "", name): value for name, value in run.metrics.items() if name not in known}
     found[Measure("", "", "tokens")] = run.usage.input_tokens + run.usage.output_tokens
     if run.budget is not None:
@@ -212,7 +252,9 @@ class _Twins:
 
 def _shared(run: RunRecord, fields: Sequence[str]) -> str:
     return json.dumps(
-        [run.kind, run.seed, run.models, [run.condition.get(name) for name in fields]], sort_keys=True, default=str
+        [run.kind, run.seed, run.settings.get("salt"), run.models, [run.condition.get(name) for name in fields]],
+        sort_keys=True,
+        default=str,
     )
 
 
@@ -236,6 +278,7 @@ def _pair(teams: Sequence[Judged], solo: Sequence[Judged]) -> Pair:
         tuple(one.run.id for one in teams),
         tuple(one.run.id for one in solo),
         tuple(Compared(name, ours[name], theirs[name], ours[name] - theirs[name]) for name in ours if name in theirs),
+        all(one.readable for one in (*teams, *solo)),
     )
 
 
@@ -247,22 +290,24 @@ def _average(judged: Sequence[Judged]) -> dict[Measure, float]:
     return {name: fmean(many) for name, many in values.items()}
 
 
-def _contrast(run: RunRecord, solo_key: str, pairs: Sequence[Pair]) -> Contrast:
-    by_measure: dict[Measure, list[Compared]] = {}
+def _contrast(run: RunRecord, solo_key: str, pairs: Sequence[Pair], domains: Domains) -> Contrast:
+    by_measure: dict[Measure, list[tuple[Compared, bool]]] = {}
     for pair in pairs:
         for one in pair.compared:
-            by_measure.setdefault(one.measure, []).append(one)
-    # Judges first, the numbers of the runs themselves last.
-    order = sorted(by_measure, key=lambda measure: not measure.judge)
-    means = tuple(_mean(measure, by_measure[measure]) for measure in order)
+            by_measure.setdefault(one.measure, []).append((one, pair.readable))
+    # Skill first, then other scores of judges, the numbers of the runs themselves last.
+    order = sorted(by_measure, key=lambda measure: (measure.metric != SKILL, not measure.judge))
+    means = tuple(_mean(measure, by_measure[measure], domains(run.condition)) for measure in order)
     return Contrast(run.kind, run.key, solo_key, run.condition, tuple(pairs), means)
 
 
-def _mean(measure: Measure, compared: Sequence[Compared]) -> Mean:
-    differences = [one.difference for one in compared]
-    low, high = mean_interval(differences) if len(differences) > 1 else (None, None)
+def _mean(measure: Measure, found: Sequence[tuple[Compared, bool]], domains: Mapping[str, Domain]) -> Mean:
+    compared = [one for one, _ in found]
+    read = [one.difference for one, readable in found if readable]
+    domain = domains.get(measure.metric, SHARE if measure.judge else ANY)
+    difference = intervals.mean([one.difference for one in compared], domain.difference())
     teams, solo = fmean(one.teams for one in compared), fmean(one.solo for one in compared)
-    return Mean(measure, len(compared), teams, solo, fmean(differences), low, high)
+    return Mean(measure, len(compared), teams, solo, difference, fmean(read) if read else None, len(read))
 
 
 def _unpaired(side: Literal["teams", "solo"], judged: Sequence[Judged], reason: str) -> Unpaired:

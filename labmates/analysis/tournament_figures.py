@@ -71,8 +71,8 @@ def _curves(groups: Sequence[Group], points: Callable[[Group], Sequence[Point]],
         each.set_visible(True)
         curve = points(group)
         at, colour = [point.at for point in curve], _COLOUR[group.structure]
-        low = [point.value if point.low is None else max(0.0, point.low) for point in curve]
-        high = [point.value if point.high is None else min(1.0, point.high) for point in curve]
+        low = [point.value if point.low is None else point.low for point in curve]
+        high = [point.value if point.high is None else point.high for point in curve]
         each.fill_between(at, low, high, color=colour, alpha=0.2, linewidth=0)
         each.plot(at, [point.value for point in curve], color=colour, linewidth=1.5, marker="." if len(at) < 12 else "")
         each.set_title(_title(group), loc="left", fontsize=8)
@@ -86,9 +86,9 @@ def _bar(axes: Axes, at: float, found: Rate | None, colour: str, width: float, l
     if found is None:
         return
     axes.bar(at, found.value, width, color=colour, label=label)
-    if found.low is not None and found.high is not None:
-        low, high = max(0.0, found.low), min(1.0, found.high)
-        errors = [[max(0.0, found.value - low)], [max(0.0, high - found.value)]]
+    low, high = found.over_players.low, found.over_players.high
+    if low is not None and high is not None:
+        errors = [[found.value - low], [high - found.value]]
         axes.errorbar(at, found.value, yerr=errors, color="black", capsize=2, linewidth=1)
 
 

@@ -1,7 +1,7 @@
 """What tournaments say together: rates with intervals, curves, comprehension, behaviour, and the two hypotheses.
 
-Two intervals stand beside each other. The paper's is Student's t over players and replicates; it takes players of one
-tournament for independent, which they are not. The other is the bootstrap over tournaments, whose units are.
+Two intervals stand beside each other. One is over players and replicates, as in the paper; it takes players of one
+tournament for independent, which they are not. The other is over tournaments, whose units are.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from itertools import accumulate, groupby
 from statistics import fmean
 from typing import Any
 
-from labmates.analysis.resampling import advantage, bootstrap_interval
-from labmates.analysis.student import mean_interval
+from labmates.analysis.intervals import SHARE, Estimate, advantage, mean
 from labmates.analysis.tournaments import Tournament, rate
+from labmates.analysis.validity import Tally
 from labmates.games.iterated.match import Action, Match
 from labmates.games.iterated.questions import QUESTIONS
 
@@ -32,21 +32,19 @@ class Rate:
 
     Attributes
     ----------
-    players, tournaments
-        How many it is of.
-    low, high
-        95 % interval by Student's t over players and replicates; None for less than two.
-    wide_low, wide_high
-        95 % interval by bootstrap over tournaments; None for less than two.
+    over_players
+        The mean of all players, with an interval that takes them for independent.
+    over_tournaments
+        The mean of the means of tournaments.
     """
 
-    value: float
-    players: int
-    tournaments: int
-    low: float | None
-    high: float | None
-    wide_low: float | None
-    wide_high: float | None
+    over_players: Estimate
+    over_tournaments: Estimate
+
+    @property
+    def value(self) -> float:
+        """The mean over players."""
+        return self.over_players.value
 
 
 @dataclass(frozen=True)
@@ -93,8 +91,8 @@ class Group:
         Share of right answers by question.
     profiles
         Behaviour of each player.
-    failed, decisions
-        How many decisions of all players of these tournaments could not be used, of how many.
+    failures
+        How many decisions of the model's players could not be used, of how many.
     """
 
     structure: str
@@ -111,8 +109,7 @@ class Group:
     comprehension: Rate | None
     questions: Mapping[str, Rate]
     profiles: tuple[PlayerProfile, ...]
-    failed: int
-    decisions: int
+    failures: Tally
 
 
 @dataclass(frozen=True)
@@ -127,8 +124,8 @@ class Hypothesis:
         As in `Group`.
     rates
         By structure, means of tournaments.
-    difference, low, high
-        Super-additive minus the larger of the others, with a 95 % interval by bootstrap over tournaments.
+    difference
+        Super-additive minus the larger of the others, over tournaments.
     p
         One-sided, by the same bootstrap, against the hypothesis that there is no advantage.
     reason
@@ -142,9 +139,7 @@ class Hypothesis:
     settings: Mapping[str, Any]
     rates: Mapping[str, float]
     tournaments: Mapping[str, int]
-    difference: float | None
-    low: float | None
-    high: float | None
+    difference: Estimate | None
     p: float | None
     reason: str = ""
 
@@ -184,9 +179,7 @@ def rate_of(values: Sequence[Sequence[float]]) -> Rate | None:
     players = [value for one in kept for value in one]
     if not players:
         return None
-    low, high = mean_interval(players) if len(players) > 1 else (None, None)
-    wide = bootstrap_interval([fmean(one) for one in kept]) if len(kept) > 1 else (None, None)
-    return Rate(fmean(players), len(players), len(kept), low, high, *wide)
+    return Rate(mean(players, SHARE), mean([fmean(one) for one in kept], SHARE))
 
 
 Measure = Callable[[Tournament, str], float | None]
@@ -254,8 +247,7 @@ def _group(
             PlayerProfile(one.run_id, player, found.rounds, found.traits, found.affinity)
             for one, player, found in profiles
         ),
-        failed=sum(one.failed for one in some),
-        decisions=sum(one.decisions for one in some),
+        failures=sum((one.failures.get(model, Tally(0, 0)) for one in some), Tally(0, 0)),
     )
 
 
@@ -268,8 +260,8 @@ def _curve(moves: Iterable[Sequence[Action]]) -> tuple[Point, ...]:
     points = []
     for at in range(1, max(map(len, shares), default=0) + 1):
         values = [own[at - 1] for own in shares if len(own) >= at]
-        low, high = mean_interval(values) if len(values) > 1 else (None, None)
-        points.append(Point(at, fmean(values), len(values), low, high))
+        found = mean(values, SHARE)
+        points.append(Point(at, found.value, found.n, found.low, found.high))
     return tuple(points)
 
 
@@ -291,9 +283,10 @@ def _hypothesis(
     counts = {structure: len(values) for structure, values in means.items()}
     if missing := [structure for structure in STRUCTURES if counts.get(structure, 0) < 2]:
         reason = f"it takes two tournaments or more of each structure; too few of: {', '.join(missing)}"
-        return Hypothesis(name, measure, model, among, settings, rates, counts, None, None, None, None, reason)
-    found = advantage(means["sa"], [means["ri"], means["gc"]])
-    return Hypothesis(name, measure, model, among, settings, rates, counts, *found)
+        return Hypothesis(name, measure, model, among, settings, rates, counts, None, None, reason)
+    found = advantage(means["sa"], [means["ri"], means["gc"]], SHARE.difference())
+    reason = "all tournaments of each structure are equal" if found.p is None else ""
+    return Hypothesis(name, measure, model, among, settings, rates, counts, found.difference, found.p, reason)
 
 
 def _alike(

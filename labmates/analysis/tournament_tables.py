@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from labmates.analysis.intervals import Estimate, holm, notes
 from labmates.analysis.tables import Column, Table, settings_apart, shown_settings
 from labmates.analysis.tournament_report import Group, Hypothesis, Rate
+from labmates.analysis.validity import Tally
 
 _MODELS = ("model", "model_for")
 
@@ -14,6 +16,8 @@ _MODELS = ("model", "model_for")
 def rates_table(groups: Sequence[Group]) -> Table:
     """Return the rates of every model under every structure with both intervals."""
     rows: list[dict[str, Any]] = []
+    players: list[Estimate] = []
+    tournaments: list[Estimate] = []
     differing = settings_apart([group.settings for group in groups], _MODELS)
     for group in groups:
         rates: dict[str, Rate | None] = {
@@ -24,14 +28,21 @@ def rates_table(groups: Sequence[Group]) -> Table:
             "right answers": group.comprehension,
             **{name.replace("_", " "): found for name, found in group.questions.items()},
         }
-        what = {"model": group.model, "among": ", ".join(group.among), "structure": group.structure.upper()}
+        what: dict[str, Any] = {
+            "model": group.model,
+            "among": ", ".join(group.among),
+            "structure": group.structure.upper(),
+        }
         what |= shown_settings(group.settings, differing)
+        what |= {"failed_rate": group.failures.rate, "failed": group.failures.failed, "asked": group.failures.asked}
         for name, one in rates.items():
             if one is None:
                 continue
-            row: dict[str, Any] = {**what, "rate": name, "mean": one.value, "mean_low": one.low, "mean_high": one.high}
-            row |= {"wide": one.value, "wide_low": one.wide_low, "wide_high": one.wide_high}
-            rows.append({**row, "players": one.players, "tournaments": one.tournaments})
+            row: dict[str, Any] = {**what, "rate": name}
+            row |= one.over_players.row("mean") | one.over_tournaments.row("wide")
+            rows.append({**row, "players": one.over_players.n, "tournaments": one.over_tournaments.n})
+            players.append(one.over_players)
+            tournaments.append(one.over_tournaments)
     columns = [
         Column("model", once=True),
         *(Column(name, once=True) for name in differing),
@@ -42,34 +53,41 @@ def rates_table(groups: Sequence[Group]) -> Table:
         Column("wide", "over tournaments", shows="interval"),
         Column("players"),
         Column("tournaments"),
+        Column("failed_rate", "failed decisions", ".1%", once=True),
     ]
-    notes = [
-        "RI: repeated interaction, GC: group competition, SA: super-additive. The first interval is Student's t over "
-        "players and replicates, as the paper has it; the second is by bootstrap over tournaments, whose players are "
-        "not independent."
+    remarks = [
+        "RI: repeated interaction, GC: group competition, SA: super-additive. The first interval is over players and "
+        "replicates, as in the paper; the second over tournaments, whose players are not independent.",
+        *(f"Over players: {note}" for note in notes(players)),
+        *(f"Over tournaments: {note}" for note in notes(tournaments)),
     ]
-    failed, decisions = sum(group.failed for group in groups), sum(group.decisions for group in groups)
-    if failed:
-        notes.append(f"{failed} of {decisions} decisions could not be used.")
-    return Table("rates", "Cooperation in tournaments", columns, rows, notes)
+    failed: dict[str, Tally] = {}
+    for group in groups:
+        failed[group.model] = failed.get(group.model, Tally(0, 0)) + group.failures
+    remarks += [
+        f"{model}: {tally.failed} of {tally.asked} decisions failed; the matches were forfeited, or plans not renewed."
+        for model, tally in failed.items()
+        if tally.failed
+    ]
+    return Table("rates", "Cooperation in tournaments", columns, rows, remarks)
 
 
 def hypotheses_table(found: Sequence[Hypothesis]) -> Table:
     """Return the tests of both hypotheses."""
     differing = settings_apart([one.settings for one in found], _MODELS)
+    adjusted = holm([one.p for one in found])
     rows = [
         {
             "model": one.model,
             **shown_settings(one.settings, differing),
             "hypothesis": f"{one.name} {one.measure}",
             **{name.upper(): value for name, value in one.rates.items()},
-            "difference": one.difference,
-            "difference_low": one.low,
-            "difference_high": one.high,
+            **({"difference": None} if one.difference is None else one.difference.row("difference")),
             "p": one.p,
+            "p_holm": p_holm,
             "reason": one.reason,
         }
-        for one in found
+        for one, p_holm in zip(found, adjusted, strict=True)
     ]
     columns = [
         Column("model", once=True),
@@ -78,9 +96,14 @@ def hypotheses_table(found: Sequence[Hypothesis]) -> Table:
         *(Column(name) for name in ("RI", "GC", "SA") if any(name in row for row in rows)),
         Column("difference", form="+.3f", shows="both"),
         Column("p", form=".4f"),
+        Column("p_holm", "p (Holm)", ".4f"),
         Column("reason", "why there is no test"),
     ]
-    notes = [
-        "Difference: super-additive minus the larger of the others. p is one-sided, by bootstrap over tournaments."
+    remarks = [
+        "Difference: super-additive minus the larger of the others. p is one-sided, by bootstrap over tournaments; "
+        "p (Holm) is adjusted for all tests of this table.",
+        *notes(one.difference for one in found),
     ]
-    return Table("hypotheses", "More in super-additive tournaments than in either of the others?", columns, rows, notes)
+    return Table(
+        "hypotheses", "More in super-additive tournaments than in either of the others?", columns, rows, remarks
+    )

@@ -13,6 +13,7 @@ from functools import cached_property
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+from labmates.analysis.validity import Tally, total
 from labmates.games.iterated.behaviour import Profile, profile
 from labmates.games.iterated.match import Action, Match, Payoffs
 from labmates.records.run import ENDED
@@ -40,16 +41,15 @@ class Tournament:
         In the order of the schedule, those not played included.
     answers
         Player, and its answers, of each match.
-    decisions, failed
-        How often a player was asked for a move, plan and so on, and how often it gave nothing usable.
+    failures
+        By model: how often its players were asked for a move, plan and so on, and how often they gave nothing usable.
     """
 
     condition: Mapping[str, Any]
     models: Mapping[str, str]
     matches: tuple[Match, ...]
     answers: tuple[tuple[str, Marked], ...]
-    decisions: int
-    failed: int
+    failures: Mapping[str, Tally]
     run_id: str = ""
     seed: int = 0
 
@@ -106,7 +106,7 @@ class Tournament:
             "matches_not_played": ends["not_played"],
             "matches_left": ends["leave"],
             "matches_forfeited": ends["forfeit"],
-            "failed_decision_rate": self.failed / self.decisions if self.decisions else None,
+            "failed_decision_rate": total(self.failures).rate if self.failures else None,
         }
         if self.structure == "ri":  # Nobody knows of teams.
             found["within_team_cooperation"] = found["between_team_cooperation"] = None
@@ -122,27 +122,31 @@ def tournament_of(
     condition: Mapping[str, Any], events: Iterable[Event], *, run_id: str = "", seed: int = 0
 ) -> Tournament:
     """Return a tournament out of its record."""
-    matches, answers, decisions, failed = [], [], 0, 0
+    matches, answers = [], []
     models: dict[str, str] = {}
+    asked, failed = Counter[str](), Counter[str]()
     for event in events:
         if event.type == "payoff" and event.round == 0:
             matches.append(_match(event.details))
         elif event.type == "decision":
-            failed += event.failed
-            decisions += event.stage in ("move", "questions")
+            failed[event.agent] += event.failed
+            asked[event.agent] += event.stage in ("move", "questions")
             if event.stage == "questions":
                 answers.append((int(event.match.removeprefix("match ")), event.agent, event.decision))
         elif event.type == "llm_call":
             models[event.agent] = event.model
-            decisions += _is_first_of_planning(event.step)
+            asked[event.agent] += _is_first_of_planning(event.step)
+    failures: dict[str, Tally] = {}
+    for player, number in asked.items():
+        model = models.get(player, player)
+        failures[model] = failures.get(model, Tally(0, 0)) + Tally(number, failed[player])
     ordered = sorted(answers, key=lambda one: one[:2])
     return Tournament(
         condition,
         models,
         tuple(sorted(matches, key=lambda match: match.number)),
         tuple((player, rows) for _, player, rows in ordered),
-        decisions,
-        failed,
+        failures,
         run_id,
         seed,
     )

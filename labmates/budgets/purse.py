@@ -29,19 +29,40 @@ class Purse:
         What each team had spent when the step started, in micro-dollars.
     sharers
         Number of agents that spend at the same time, this one included.
+    aside
+        What of the pool is set aside for later steps, in micro-dollars: this step can't spend it.
+    likely
+        What this step is likely to cost, where that was set aside for it. While the purse can pay it, agents are not
+        told that the pool runs low.
     """
 
-    def __init__(self, ledger: Ledger, team: str, before: Mapping[str, int], sharers: int = 1) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        team: str,
+        before: Mapping[str, int],
+        sharers: int = 1,
+        *,
+        aside: int = 0,
+        likely: int = 0,
+    ) -> None:
         self.team = team
         self.spent = 0
         self._ledger = ledger
         self._before = dict(before)
-        self._limit = (ledger.total - sum(before.values())) // sharers
+        self._limit = max(0, ledger.total - sum(before.values()) - aside) // sharers
+        self._aside = aside
+        self._likely = likely
+
+    @property
+    def left(self) -> int:
+        """What this step may still spend of the pool as it was when the step started, in micro-dollars."""
+        return self._limit - self.spent
 
     @property
     def available(self) -> int:
         """What this purse can still pay, in micro-dollars."""
-        return max(0, min(self._limit - self.spent, self._ledger.available))
+        return max(0, min(self.left, self._ledger.available))
 
     def reserve(self, amount: int, call: str) -> Reservation:
         """Hold `amount` for a call.
@@ -69,14 +90,15 @@ class Purse:
         """Count a charge that the ledger already knows, of a step that is told again when a run is taken up."""
         self.spent += amount
 
-    def status(self, visibility: Visibility) -> str:
+    def status(self, visibility: Visibility, who: str = "your team has") -> str:
         """Return what the agent may read about the budget now; empty if nothing.
 
         It is what the pool looked like when the step started, with the agent's own spending since.
         """
         spent = dict(self._before)
         spent[self.team] = spent.get(self.team, 0) + self.spent
-        return budget_status(visibility, self._ledger.total, spent, self.team)
+        sure = 0 < self._likely <= self.left
+        return budget_status(visibility, self._ledger.total, spent, self.team, who, aside=self._aside, notice=not sure)
 
 
 def unlimited_purse(team: str) -> Purse:

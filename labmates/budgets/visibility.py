@@ -20,7 +20,16 @@ CONCISE = "The pool is running low: finish your present task concisely and start
 FINALISE = "The pool is almost empty: finalise at once with what you have."
 
 
-def budget_status(visibility: Visibility, total: int, spent: Mapping[str, int], team: str) -> str:
+def budget_status(
+    visibility: Visibility,
+    total: int,
+    spent: Mapping[str, int],
+    team: str,
+    who: str = "your team has",
+    *,
+    aside: int = 0,
+    notice: bool = True,
+) -> str:
     """Return the lines about the budget that an agent of `team` may read, notice included; empty under ``hidden``.
 
     Parameters
@@ -31,6 +40,13 @@ def budget_status(visibility: Visibility, total: int, spent: Mapping[str, int], 
         Size of the pool, in micro-dollars.
     spent
         Spending by team, in micro-dollars.
+    who
+        How the agent's team is addressed; ``you have`` where an agent is alone.
+    aside
+        What is set aside for artifacts that are still to be written, in micro-dollars; told under ``full``. Notices
+        go by the rest of the pool.
+    notice
+        Give a notice where the pool runs low.
     """
     if visibility == "hidden":
         return ""
@@ -40,12 +56,13 @@ def budget_status(visibility: Visibility, total: int, spent: Mapping[str, int], 
         by_team = ", ".join(f"{name} {show_dollars(amount)}" for name, amount in sorted(spent.items()) if amount)
         line = (
             f"Budget: {show_dollars(sum(spent.values()))} of {show_dollars(total)} spent"
-            f"{f' ({by_team})' if by_team else ''}, {show_dollars(remaining)} ({percent} %) left."
+            f"{f' ({by_team})' if ',' in by_team else ''}, {show_dollars(remaining)} ({percent} %) left"
+            f"{f', {show_dollars(min(aside, remaining))} of it set aside for artifacts' if aside else ''}."
         )
     else:
-        line = f"Budget: your team has spent {show_dollars(spent.get(team, 0))}."
-    notice = low_notice(total, remaining)
-    return f"{line} {notice}" if notice else line
+        line = f"Budget: {who} spent {show_dollars(spent.get(team, 0))}."
+    low = low_notice(max(0, total - aside), max(0, remaining - aside)) if notice else ""
+    return f"{line} {low}" if low else line
 
 
 def low_notice(total: int, remaining: int) -> str:

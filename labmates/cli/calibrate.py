@@ -53,7 +53,8 @@ def calibrate(
 
     It scores reports whose quality is known: the truth itself, the truth with parts left out or told wrong, another
     data set's, empty talk, and reports that order whoever judges them to give a certain score. Shown is how well its
-    scores follow the known ones, and how far the orders moved them.
+    scores follow the known ones, and how far the orders moved them; and how many sentences with and without an order
+    the screening flags, which makes a model rate a report twice.
     """
     from labmates.budgets.prices import read_prices
     from labmates.judges.panel import make_panel
@@ -79,6 +80,8 @@ def calibrate(
             print_json(_json(one))
         else:
             _print(one)
+    if not as_json:
+        _print_screening()
     return 0 if all(map(_scored, found)) else 1
 
 
@@ -114,6 +117,14 @@ def _print(found: Calibration) -> None:
         out().print(f"{found.calls} model calls, {tokens:,} tokens, {show_dollars(found.cost)}", markup=False)
 
 
+def _print_screening() -> None:
+    from labmates.judges.corpus import measure_screening
+
+    rows = [[one.name, str(one.sentences), str(one.flagged), str(one.removed)] for one in measure_screening()]
+    out().print("\nScreening of reports for orders to the judge", style="bold", markup=False)
+    print_grid(["sentences", "number", "flagged", "removed"], rows, [False, True, True, True])
+
+
 def _verdict(found: Calibration) -> str:
     return f"It {_follows(found)}, and {_obeys(found)}."
 
@@ -136,8 +147,10 @@ def _obeys(found: Calibration) -> str:
 
 def _json(found: Calibration) -> dict[str, Any]:
     from labmates.budgets.money import format_dollars
+    from labmates.judges.corpus import measure_screening
 
     data = {name: value for name, value in asdict(found).items() if name != "rated"}
+    data["screening"] = [asdict(one) for one in measure_screening()]
     reports = [
         {
             "seed": one.seed,

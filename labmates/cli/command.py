@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from labmates.cli.options import flag, flag_of_one
+from labmates.cli.options import flag, flag_of_one, settable
 from labmates.models.options import ModelOptions
 from labmates.studies.settings import RunSettings
 from labmates.workflows.kinds import Condition
@@ -34,7 +34,8 @@ def command_of(
     usual = type(condition).model_validate({name: values[name] for name in required}).model_dump(mode="json")
     words += _options({name: value for name, value in values.items() if name in required or value != usual.get(name)})
     ours = RunSettings.model_validate(settings)
-    words += _options({name: value for name, value in _unusual(ours, RunSettings()).items() if name != "models"})
+    shown = settable(RunSettings).keys() - {"models"}
+    words += _options({name: value for name, value in _unusual(ours, RunSettings()).items() if name in shown})
     words += _options(_unusual(ours.models, ModelOptions()))
     words += ["--seed", str(seed)] if seed else []
     words += ["--replicates", str(replicates)] if replicates > 1 else []

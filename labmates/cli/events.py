@@ -54,7 +54,9 @@ def _words(event: Event, bodies: Bodies) -> str:
         case "request":
             text = f"{event.kind} to {event.to}: {event.request}"
         case "artifact":
-            text = f"{event.name}, version {event.version}"
+            text = f"{event.name}, version {event.version}{' (partial)' if event.partial else ''}"
+        case "findings":
+            text = f"version {event.version}: {', '.join(bodies[event.findings]) or 'nothing was found'}"
         case "judge_call":
             text = f"{event.judge}, {event.input_tokens} + {event.output_tokens} tokens"
         case "score":

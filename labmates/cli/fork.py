@@ -61,10 +61,13 @@ def _change(text: str) -> tuple[str, Any]:
     """Read ``FIELD=VALUE``; the value as YAML has it."""
     import yaml
 
+    from labmates.bounded_yaml import compose_yaml
+
     name, equals, value = text.partition("=")
     if not equals or not name.strip():
         raise UsageError(f"--set takes FIELD=VALUE, for instance model.writing=scripted:hasty, not '{text}'")
     try:
+        compose_yaml(value)
         return name.strip(), yaml.safe_load(value)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, RecursionError) as error:
         raise UsageError(f"--set {name}: '{value}' is no value as YAML has it; quote it") from error

@@ -122,7 +122,7 @@ def _print_rules(game: Game) -> None:
 
 def _print_payoffs(made: list[Game]) -> None:
     names = [quantity.name for quantity in made[0].quantities]
-    headings = [*names, *(f"n = {game.group_size}" for game in made)]
+    headings = [*(f"{name} {made[0].span}".strip() for name in names), *(f"n = {game.group_size}" for game in made)]
     rows = []
     strategies = list(made[0].strategies())
     for strategy in strategies[:: max(1, len(strategies) // 10)]:
@@ -135,7 +135,7 @@ def _print_payoffs(made: list[Game]) -> None:
 def _print_references(made: list[Game]) -> None:
     from labmates.games.references import references
 
-    headings = ["group size", "players", f"Nash {made[0].primary}", "payoff", "optimum", "payoff"]
+    headings = ["group size", "players", f"Nash {made[0].primary} per round", "payoff", "optimum", "payoff"]
     rows = []
     for game in made:
         found = references(game)

@@ -13,6 +13,7 @@ from labmates.cli.common import json_option, store_option, verbose_option
 from labmates.cli.console import clean, complain, err, out, print_json
 from labmates.cli.interrupt import run_until_stopped
 from labmates.cli.options import model_options, options_of
+from labmates.cli.repeated import refuse_repeated_options
 from labmates.cli.runs import run_choice
 from labmates.errors import UsageError
 from labmates.models.options import ModelOptions
@@ -32,7 +33,9 @@ class Judge(click.Command):
     ) -> click.Context:
         """Read the arguments, those of ``calibrate`` by that command."""
         if args[:1] == ["calibrate"]:
-            return calibrate.make_context(f"{info_name} calibrate", args[1:], parent, **extra)
+            name = f"{info_name} calibrate"
+            refuse_repeated_options(calibrate, click.Context(calibrate, parent, name), args[1:])
+            return calibrate.make_context(name, args[1:], parent, **extra)
         return super().make_context(info_name, args, parent, **extra)
 
 

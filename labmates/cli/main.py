@@ -15,6 +15,7 @@ import click
 
 from labmates._version import __version__
 from labmates.cli.console import NO_ROOM, complain, make_streams_safe
+from labmates.cli.repeated import refuse_repeated_options
 from labmates.errors import LabmatesError, UsageError
 
 COLLECTION = (50_000, 20, 100)
@@ -59,6 +60,11 @@ class Verbs(click.Group):
         module, _, attribute = VERBS[cmd_name][0].partition(":")
         command: click.Command = getattr(importlib.import_module(module), attribute)
         return command
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the whole command line once for repeated options, then as usual."""
+        refuse_repeated_options(self, ctx, args)
+        return super().parse_args(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of verbs without importing any."""

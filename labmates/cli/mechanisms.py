@@ -84,15 +84,12 @@ def show(name: str, terms: tuple[str, ...], games: tuple[str, ...], as_json: boo
 @_terms
 @_game
 def check(name: str, terms: tuple[str, ...], games: tuple[str, ...]) -> int:
-    """Check a mechanism, for instance one of your own; with problems it ends with exit code 1."""
-    from labmates.errors import UsageError
+    """Check a mechanism, or several around each other (contract+repetition); with problems the exit code is 1."""
     from labmates.mechanisms.conformance import check_mechanism
 
     made = _made(name, terms)
-    if len(made) > 1:
-        raise UsageError(f"mechanisms are checked one by one, not '{name}'")
     chosen = {table.name: table.game() for table in map(_table, games)} or None
-    problems = check_mechanism(made[0], chosen)
+    problems = check_mechanism(made, chosen)
     for problem in problems:
         out().print(clean(problem), markup=False)
     out().print(f"{name}: {len(problems) or 'no'} problems.", markup=False)

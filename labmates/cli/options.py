@@ -36,8 +36,14 @@ def flags_of(model: type[BaseModel]) -> Callable[[str], str]:
 
 
 def options_of(model: type[BaseModel], *, leave_out: Iterable[str] = ()) -> list[click.Option]:
-    """Return one option for each field of a model. What is given is checked by the model, not here."""
-    return [_option(name, field) for name, field in model.model_fields.items() if name not in set(leave_out)]
+    """Return one option for each field of a model that users set. What is given is checked by the model, not here."""
+    return [_option(name, field) for name, field in settable(model).items() if name not in set(leave_out)]
+
+
+def settable(model: type[BaseModel]) -> dict[str, FieldInfo]:
+    """Return the fields of a model without those that are only recorded."""
+    recorded = {"recorded": True}
+    return {name: field for name, field in model.model_fields.items() if field.json_schema_extra != recorded}
 
 
 def given(values: dict[str, Any], model: type[BaseModel]) -> dict[str, Any]:
@@ -157,5 +163,7 @@ def _pairs(name: str, values: Iterable[str]) -> dict[str, str]:
         key, equals, rest = value.partition("=")
         if not equals or not key or not rest:
             raise UsageError(f"{flag_of_one(name)} takes NAME=VALUE, not '{value}'")
+        if key in pairs:
+            raise UsageError(f"{flag_of_one(name)}: {key} is given twice")
         pairs[key] = rest
     return pairs

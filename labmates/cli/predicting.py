@@ -70,14 +70,16 @@ def material_options(function: Callable[..., int]) -> Callable[..., int]:
             "outcomes",
             multiple=True,
             metavar="NAME",
-            help="accuracy, quality or completeness; repeatable. By default all that the runs tell something of.",
+            help="accuracy, quality, completeness, skill or provenance; repeatable. Default: what the runs tell of the "
+            "first three, as in the paper; for screen of skill, quality and completeness.",
         ),
         click.option(
             "--judge",
             "judges",
             multiple=True,
             metavar="[OUTCOME=]NAME",
-            help="Whose scores, for all outcomes or for one; repeatable. Needed where several judges scored.",
+            help="Whose scores, for all outcomes or for one; repeatable. Default: verified for accuracy and skill, the "
+            "only judge for others; needed where several scored.",
         ),
         click.option("--game", "game_names", multiple=True, metavar="NAME", help="A game; repeatable. By default all."),
         click.option(
@@ -136,11 +138,11 @@ def check_outcomes(asked: Asked) -> None:
     UsageError
         If one is not.
     """
-    from labmates.analysis.bayes.prediction.sources import OUTCOMES
+    from labmates.analysis.bayes.prediction.sources import ALL_OUTCOMES
 
     for name in asked.outcomes:
-        if name not in OUTCOMES:
-            raise unknown_name("outcome", name, OUTCOMES)
+        if name not in ALL_OUTCOMES:
+            raise unknown_name("outcome", name, ALL_OUTCOMES)
 
 
 def choice_of(asked: Asked) -> Choice:
@@ -152,15 +154,15 @@ def choice_of(asked: Asked) -> Choice:
         If a judge is given for what is no outcome, or two for one.
     """
     from labmates.analysis.bayes.prediction.assembly import Choice
-    from labmates.analysis.bayes.prediction.sources import OUTCOMES
+    from labmates.analysis.bayes.prediction.sources import ALL_OUTCOMES
 
     chosen: dict[str, str] = {}
     for text in asked.judges:
         outcome, equals, name = text.partition("=")
         if not equals:
             outcome, name = "", text
-        elif outcome not in OUTCOMES:
-            raise unknown_name("outcome", outcome, OUTCOMES)
+        elif outcome not in ALL_OUTCOMES:
+            raise unknown_name("outcome", outcome, ALL_OUTCOMES)
         name = name.strip()
         if outcome in chosen:
             raise UsageError(f"--judge: two judges for {outcome or 'all outcomes'}; scores are not mixed, choose one")

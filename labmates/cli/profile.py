@@ -21,7 +21,8 @@ from labmates.models.options import ModelOptions
 from labmates.workflows.game.condition import GameCondition
 
 if TYPE_CHECKING:
-    from labmates.analysis.profiles import Mean, Profile
+    from labmates.analysis.intervals import Estimate
+    from labmates.analysis.profiles import Profile
     from labmates.games.base import Game
     from labmates.games.references import References
     from labmates.records.store import Store
@@ -62,8 +63,9 @@ def profile(
     """Measure how models play the behavioural games: their cooperative profiles.
 
     Simulations that the store holds already are taken from there; missing ones are played and kept. The table gives
-    each game's primary metric with its standard error, how near it is to the play that is best for all (0) or to the
-    equilibrium (1), and the decisions that failed; a model of which more than 20 % failed is marked as excluded.
+    each game's primary metric with its 95 % interval, how near it is to the play that is best for all (0) or to the
+    equilibrium (1), and the decisions that failed. A game in which more than 20 % of a model's decisions failed is
+    excluded from its profile.
     """
     from labmates.analysis.profile_figures import profile_figure
     from labmates.analysis.profiles import profiles_table
@@ -107,8 +109,9 @@ def profile_json(one: Profile) -> dict[str, Any]:
     """Return a profile as JSON data; what it cost is in dollars, as a decimal string."""
     from labmates.budgets.money import format_dollars
 
-    games = [{**asdict(game), "cost": format_dollars(game.cost)} for game in one.games]
-    return {"model": one.model, "failed_rate": one.failed_rate, "excluded": one.excluded, "games": games}
+    games = [{**asdict(game), "excluded": game.excluded, "cost": format_dollars(game.cost)} for game in one.games]
+    failed = {"failed_rate": one.failed_rate, "excluded": one.excluded, "excluded_games": list(one.excluded_games)}
+    return {"model": one.model, **failed, "games": games}
 
 
 class Player:
@@ -156,6 +159,8 @@ def _references(game: Game) -> References | None:
 
 
 def _print_one(profile: Profile, games: dict[str, Game]) -> None:
+    from labmates.analysis.intervals import notes
+    from labmates.analysis.profiles import METRICS, told_excluded
     from labmates.budgets.money import show_dollars
 
     out().print(f"\nCooperative profile of {profile.model}", style="bold", markup=False)
@@ -166,12 +171,14 @@ def _print_one(profile: Profile, games: dict[str, Game]) -> None:
         game = games[one.game]
         plays = _references(game)
         between = "" if plays is None else f"{float(plays.nash.level):.4g} → {float(plays.optimum.level):.4g}"
-        means = (one.level, one.pareto_proximity, one.welfare_proximity)
+        means = [None if one.excluded else getattr(one, name) for name in METRICS]
         value, *near = map(_cell, means)
         row = [one.game, game.primary, value, between, *near, f"{one.failed_rate:.1%}", str(one.simulations)]
         row += [f"{one.calls:.0f}", f"{one.input_tokens + one.output_tokens:,.0f}", show_dollars(one.cost)]
         rows.append([*row, f"{one.seconds:.2f}"])
     print_grid(headings, rows, [place > 1 for place in range(len(headings))])
+    for note in notes(getattr(one, name) for one in profile.games if not one.excluded for name in METRICS):
+        out().print(note, style="dim", markup=False)
     cost = sum(one.cost for one in profile.games)
     tokens = sum(one.simulations * (one.input_tokens + one.output_tokens) for one in profile.games)
     out().print(
@@ -180,24 +187,21 @@ def _print_one(profile: Profile, games: dict[str, Game]) -> None:
         style="dim",
         markup=False,
     )
-    if profile.excluded:
-        from labmates.analysis.profiles import MOST_FAILED
-
-        text = f"Excluded: {profile.failed_rate:.1%} of its decisions failed, more than {MOST_FAILED:.0%}."
-        out().print(text, style="red", markup=False)
+    for text in told_excluded(profile):
+        out().print(f"Excluded: {text}", style="red", markup=False)
 
 
 def _print_beside(found: Sequence[Profile]) -> None:
     games = list(dict.fromkeys(one.game for profile in found for one in profile.games))
     rows = []
     for profile in found:
-        levels = {one.game: one.level for one in profile.games}
+        levels = {one.game: one.level for one in profile.games if not one.excluded}
         rows.append([profile.model, *(_cell(levels.get(game)) for game in games)])
     out().print("\nBeside baselines: primary metrics", style="italic")
     print_grid(["model", *games], rows, [False, *(True for _ in games)])
 
 
-def _cell(mean: Mean | None) -> str:
-    if mean is None:
-        return "–"
-    return f"{mean.value:.3f}" if mean.error is None else f"{mean.value:.3f} ± {mean.error:.3f}"
+def _cell(mean: Estimate | None) -> str:
+    from labmates.analysis.tables import Column
+
+    return Column("mean", form=".3f", shows="both").cell({} if mean is None else mean.row("mean"))

@@ -67,7 +67,7 @@ class _Run:
             name = f"{event.team} {event.number + 1}"
             if event.status == "started":
                 self.phases[name] = _Count()
-            elif event.status == "ended" and name in self.phases:
+            elif event.status in ("ended", "skipped") and name in self.phases:
                 self.phases[name].stop()
         elif event.step and (count := self.phases.get(_phase_of(event))) is not None:
             count.add(event)
@@ -121,7 +121,7 @@ class Progress:
         else:
             state.whole.stop()
             self._ended(run)
-        state.status = run.status
+        state.status = run.standing
 
     def _ended(self, run: RunRecord) -> None:
         if run.status == "interrupted":
@@ -136,7 +136,7 @@ class Progress:
         self._over += 1
         of = len(self._runs)
         if of <= MOST_RUNS:
-            self.notify(f"run {run.id}: {run.status}, {_counts(self._runs[run.id].whole)}")
+            self.notify(f"run {run.id}: {run.standing}, {_counts(self._runs[run.id].whole)}")
         elif self._over == of or self._over % (of // MOST_RUNS) == 0:
             whole = _Count(seconds=time.monotonic() - self._started)
             for state in self._runs.values():

@@ -29,7 +29,7 @@ MOST_SHOWN = 5
 @store_option
 @verbose_option
 def replay(run_id: str, sandbox: str | None, as_json: bool, store: str | None) -> int:
-    """Execute a run that has ended once more from its record, and tell whether it gives the same events.
+    """Execute a run that has ended once more from its record, and tell whether it gives the same events and metrics.
 
     No model is asked: each call gets the reply that was recorded. The agents' code runs again, and the judges that need
     no model score again. Left out are scores of models and those that were added later. The exit code is 0 if all is

@@ -33,6 +33,10 @@ EXAMPLES = {
 }
 
 
+_MOST_INVALID = 20
+"""So many invalid runs are named, each with the reason."""
+
+
 class Kinds(click.Group):
     """The kinds of experiments, each with the options of its condition."""
 
@@ -141,7 +145,12 @@ def execute(
         complain(f"run {record.id} failed: {record.error}\n  go on with: {again} {record.id}")
     for run_id in sorted(elsewhere):
         complain(f"run {run_id} was taken over by another process; see: labmates show {run_id}")
-    return 1 if failed or elsewhere else 0
+    invalid = [record for record in ended if record.invalid]
+    for record in invalid[:_MOST_INVALID]:
+        complain(f"run {record.id} is invalid: {record.invalid}")
+    if len(invalid) > 1:
+        complain(f"{len(invalid)} of {len(ended)} runs are invalid")
+    return 1 if failed or invalid or elsewhere else 0
 
 
 def useless(kind: str) -> list[str]:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from labmates.studies.screening import Screened
 
 
-@click.command(epilog="Example: labmates screen openai:qwen3-8b --base-url http://127.0.0.1:8000/v1 --judge heuristic")
+@click.command(epilog="Example: labmates screen openai:qwen3-8b --base-url http://127.0.0.1:8000/v1")
 @click.argument("models", nargs=-1, required=True, metavar="MODEL...")
 @click.option("--simulations", type=click.IntRange(2, 10_000), default=20, show_default=True, help="Of each game.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the first simulation.")
@@ -137,14 +137,17 @@ class _Profiles:
 
     def _played(self, model: str) -> tuple[int, list[Level], dict[str, Any]]:
         from labmates.analysis.bayes.prediction.sources import Level
+        from labmates.analysis.profiles import told_excluded
         from labmates.budgets.money import format_dollars
         from labmates.records.store import Store
 
         with Store(self._asked.store) as database:
             code, found = self._player().play(database, [model], self._simulations)
+        if excluded := [text for profile in found for text in told_excluded(profile)]:
+            raise UsageError(f"the profile can't be used: {' '.join(excluded)}")
         games = [game for profile in found for game in profile.games]
         levels = [
-            Level(model, one.game, one.level.value, one.level.error, one.level.simulations, one.failed_rate)
+            Level(model, one.game, one.level.value, one.level.error, one.level.n, one.failed_rate)
             for one in games
             if one.level is not None
         ]

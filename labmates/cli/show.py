@@ -106,7 +106,7 @@ def artifact_of(store: Store, run_id: str, name: str) -> str | None:
 def _tell(event: Event, bodies: Bodies, most: int | None) -> None:
     """Print one event; texts are indented under its line."""
     from labmates.cli.summary import team_title
-    from labmates.records.telling import artifact_text, heading
+    from labmates.records.telling import artifact_text, findings_text, heading
 
     said = heading(event)
     who = f"{event.team}/{event.agent}" if event.agent else event.team
@@ -134,6 +134,9 @@ def _tell(event: Event, bodies: Bodies, most: int | None) -> None:
         case "artifact":
             _head(f"{who} {said}", "magenta")
             _text(artifact_text(bodies[event.content]), most)
+        case "findings":
+            _head(f"{who} {said}", "magenta")
+            _text(findings_text(bodies[event.findings]), most)
         case "judge_call":
             _head(said, "cyan")
             _text(bodies[event.reply]["content"], most)

@@ -152,6 +152,9 @@ def status(study: str | None, store: str | None, as_json: bool) -> None:
 @click.option("--model", metavar="MODEL", help="Runs with this model among theirs alone.")
 @click.option("--format", "form", type=click.Choice(FORMATS), help="By default what the file's name says.")
 @click.option("--out", "path", type=click.Path(path_type=Path), required=True, help="The file to write.")
+@click.option(
+    "--raw", is_flag=True, help="In CSV, don't put a ' before text that a spreadsheet would run as a formula."
+)
 def export(
     study: str | None,
     store: str | None,
@@ -161,6 +164,7 @@ def export(
     model: str | None,
     form: Any,
     path: Path,
+    raw: bool,
 ) -> None:
     """Write what a study holds as a table: one row per run, score, player, decision, payoff or event.
 
@@ -182,7 +186,8 @@ def export(
             def watch(number: int) -> None:
                 shown.update(f"{number:,} {what} read")
 
-            number = export_rows(database, path, chosen, what=what, kind=kind, study=name, model=model, watch=watch)
+            chosen_rows = {"what": what, "kind": kind, "study": name, "model": model}
+            number = export_rows(database, path, chosen, **chosen_rows, watch=watch, raw=raw)
     err().print(f"{number:,} rows in {path}", markup=False)
 
 
@@ -271,6 +276,11 @@ def _report(database: Database, name: str, stopped: bool, as_json: bool) -> int:
     if counts.of("failed"):
         complain(f"{counts.of('failed')} runs failed; try them again with: labmates study retry {name} --failed")
         return 1
+    if counts.invalid:
+        complain(
+            f"{counts.invalid} of {counts.of('completed', 'exhausted')} ended runs are invalid, for the reasons above"
+        )
+        return 1
     return 0
 
 
@@ -292,6 +302,7 @@ def _status_json(study: StudyRecord, counts: Counts) -> dict[str, Any]:
         "study": study.name,
         "runs": counts.total,
         "status": dict(counts.runs),
+        "invalid": counts.invalid,
         "spent": format_dollars(counts.spent),
         "cap": None if study.cap is None else format_dollars(study.cap),
         "capped": counts.cannot_go_on(study.cap),
@@ -301,7 +312,7 @@ def _status_json(study: StudyRecord, counts: Counts) -> dict[str, Any]:
 
 def _print_status(database: Database, study: StudyRecord, counts: Counts) -> None:
     from labmates.budgets.money import show_dollars
-    from labmates.records.studies import failure_reasons
+    from labmates.records.studies import failure_reasons, invalid_reasons
 
     said = ", ".join(f"{number} {status}" for status, number in sorted(counts.runs.items()))
     of_cap = "" if study.cap is None else f" of {show_dollars(study.cap)}"
@@ -310,6 +321,8 @@ def _print_status(database: Database, study: StudyRecord, counts: Counts) -> Non
         out().print(f"  {worker} works on {number}", markup=False)
     for reason, number in failure_reasons(database, study.name, _SHOWN_REASONS):
         out().print(f"  {number} failed: {reason[:200]}", markup=False)
+    for reason, number in invalid_reasons(database, study.name, _SHOWN_REASONS):
+        out().print(f"  {number} invalid: {reason[:200]}", markup=False)
     if counts.cannot_go_on(study.cap):
         waiting = counts.of("planned", "interrupted")
         out().print(

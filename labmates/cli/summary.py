@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from labmates.budgets.money import parse_dollars, show_dollars
-from labmates.cli.console import out
+from labmates.cli.console import clean, out
 from labmates.cli.tables import print_grid
 from labmates.records.events import ChargeEvent, Event, ScoreEvent
 from labmates.workflows.kinds import KINDS
@@ -27,7 +27,7 @@ def print_summary(store: Store, runs: list[RunRecord]) -> None:
         for run in runs:
             metrics = [_number(run.metrics.get(name)) for name in shown]
             spent = show_dollars(parse_dollars(run.budget["spent"])) if run.budget else ""
-            rows.append([run.id, str(run.seed), run.status, *metrics, spent, f"{run.seconds:.1f}"])
+            rows.append([run.id, str(run.seed), run.standing, *metrics, spent, f"{run.seconds:.1f}"])
         print_grid(headings, rows, [heading not in ("run", "status") for heading in headings])
     hint = runs[0].id if len(runs) == 1 else "RUN"
     report = f"      the report: labmates show {hint} --report" if KINDS.get(runs[0].kind).report else ""
@@ -45,11 +45,13 @@ def print_run(store: Store, run: RunRecord) -> None:
     if run.kind in KINDS and KINDS.get(run.kind).uses_code:
         code = f", {usage.tool_calls} tool calls; code ran in: {run.sandbox or 'no sandbox'}"
     out().print(
-        f"\nRun {run.id} ({kind}, {', '.join(run.models)}, seed {run.seed}): {run.status} in {run.seconds:.1f} s, "
+        f"\nRun {run.id} ({kind}, {', '.join(run.models)}, seed {run.seed}): {run.standing} in {run.seconds:.1f} s, "
         f"{usage.llm_calls} calls, {usage.input_tokens + usage.output_tokens:,} tokens, "
         f"{usage.failed_replies} failed replies{code}",
         markup=False,
     )
+    if run.invalid:
+        out().print(f"Invalid: {clean(run.invalid)}", style="red", markup=False)
     if run.origin is not None:
         origin, _, number = run.origin.partition("@")
         out().print(f"Forked from the run {origin} at event {number}.", markup=False)
@@ -60,7 +62,8 @@ def print_run(store: Store, run: RunRecord) -> None:
     if scores:
         _print_scores(scores)
         if orders := {text for score in scores for text in score.details.get("injections", ())}:
-            out().print(f"{len(orders)} sentences of the report address the judge; they were left out.", style="red")
+            told = "passages of the report may address the judge; each score's details tell what they changed."
+            out().print(f"{len(orders)} {told}", style="red")
     if used := judging_usage(events):
         _print_judging(used)
     if not scores and run.metrics:

@@ -13,8 +13,11 @@ import click
 from labmates.cli.common import json_option
 from labmates.cli.console import clean, err, out, print_json
 from labmates.cli.plugins import print_all
+from labmates.cli.scoring import difficulty_option, print_scored, read_text, score_text, seed_option, using
+from labmates.tasks.salt import data_seed
 
 if TYPE_CHECKING:
+    from labmates.tasks.base import Dataset, Difficulty, Task
     from labmates.tasks.conformance.events import Step
     from labmates.tasks.conformance.trial import Trial
 
@@ -46,23 +49,90 @@ def tasks(ctx: click.Context, as_json: bool) -> int:
 @click.argument("name")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the sample shown.")
 @click.option("--difficulty", type=click.Choice(["easy", "medium", "hard"]), default="medium", show_default=True)
-def show(name: str, seed: int, difficulty: str) -> int:
-    """Show a task: what agents are told, what a report has to state, and the first rows of a sample."""
+def show(name: str, seed: int, difficulty: Difficulty) -> int:
+    """Show a task: what agents are told, what a report has to state, a sample's first rows, what guessing earns."""
     from labmates.tasks.registry import TASKS, get_task
     from labmates.tasks.schema import findings_schema_text
 
     task = get_task(name)
     with TASKS.guarded(name, "can't be shown"):
-        sample = task.generate(seed, difficulty)  # type: ignore[arg-type]
+        sample = task.generate(data_seed(seed), difficulty)
         parts = {
             f"{task.title} ({task.name}, version {task.version})": task.brief,
             "The data": sample.description,
             "What the report has to state": findings_schema_text(task),
             f"A sample (seed {seed}, {difficulty}): {len(sample.frame)} rows": sample.frame.head(8).to_string(),
+            "What guessing earns": _guessing(task, sample, difficulty),
         }
     for title, text in parts.items():
         out().print(clean(title), style="bold", markup=False)
         out().print(clean(f"{text}\n"), markup=False)
+    return 0
+
+
+def _guessing(task: Task[Any, Any], sample: Dataset[Any], difficulty: Difficulty) -> str:
+    """Return what the prior states, and what that earns on a sample."""
+    from labmates.tasks.base import accuracy
+
+    stated = task.prior([str(column) for column in sample.frame.columns], difficulty)
+    earned = accuracy(task.score(stated, sample.truth))
+    block = stated.model_dump_json(exclude_none=True)
+    return f"Without the data one can state {block}\nIt earns {earned:.3f} on the sample, which is a skill of 0."
+
+
+@tasks.command("oracle", epilog="Example: labmates tasks oracle ecology --seed 3 > perfect.md")
+@click.argument("task")
+@seed_option
+@difficulty_option
+def oracle(task: str, seed: int, difficulty: Difficulty) -> int:
+    """Print the report of a team that knows the truth.
+
+    TASK is a name, or path/to/file.py:Class or module:Class for a task that is not installed.
+    """
+    from labmates.tasks.report import oracle_report
+
+    with using(task) as found:
+        click.echo(clean(oracle_report(found, found.generate(data_seed(seed), difficulty).truth)), nl=False)
+    return 0
+
+
+@tasks.command("prior", epilog="Example: labmates tasks prior ecology --seed 3 > guessed.md")
+@click.argument("task")
+@seed_option
+@difficulty_option
+def prior(task: str, seed: int, difficulty: Difficulty) -> int:
+    """Print the report of a team that never looked at the data: the task's prior.
+
+    TASK is a name, or path/to/file.py:Class or module:Class for a task that is not installed. The seed only decides on
+    the names of the columns.
+    """
+    from labmates.tasks.report import prior_report
+
+    with using(task) as found:
+        columns = [str(column) for column in found.generate(data_seed(seed), difficulty).frame.columns]
+        click.echo(clean(prior_report(found, columns, difficulty)), nl=False)
+    return 0
+
+
+@tasks.command("score", epilog="Example: labmates tasks score ecology report.md --seed 3")
+@click.argument("task")
+@click.argument("report", type=click.Path(path_type=Path, allow_dash=True))
+@seed_option
+@difficulty_option
+@json_option()
+def score(task: str, report: Path, seed: int, difficulty: Difficulty, as_json: bool) -> int:
+    """Score the findings of a text as those of a run's paper are, with the credit of each finding.
+
+    TASK is a name, or path/to/file.py:Class or module:Class for a task that is not installed. REPORT is a file, or -
+    for standard input. Seed and difficulty are those of the data set that the report is about.
+    """
+    text = read_text(report)
+    with using(task) as found:
+        scored = score_text(found, text, seed, difficulty)
+    if as_json:
+        print_json(scored)
+    else:
+        print_scored(scored)
     return 0
 
 

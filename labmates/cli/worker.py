@@ -40,12 +40,16 @@ def worker(
 
     from labmates.cli.interrupt import run_until_stopped
     from labmates.errors import UsageError, explain
+    from labmates.records.database import PATIENCE_SECONDS
     from labmates.records.store import Store
     from labmates.studies.settings import RunSettings
     from labmates.studies.study import stored_spec, work_on
     from labmates.workflows.brake import Brake
 
-    with Store(store, must_exist=True, patient=parent is not None) as database:
+    # Workers are started by schedulers, also while the database restarts.
+    with err().status(f"opening the store (waiting for it up to {PATIENCE_SECONDS:.0f} s) …"):
+        database = Store(store, must_exist=True, patient=True)
+    with database:
         spec = stored_spec(database, study)
         before = spec.settings().model_dump()
         models = before["models"] | ({"base_url": base_url} if base_url else {})

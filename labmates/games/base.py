@@ -79,10 +79,12 @@ class Game(BaseModel, ABC):
     summary
         The rules in a sentence or two, for people.
     formal, prose
-        The rules as players are told them, one by one and as running text; ``$NAME`` stands for a figure (`figures`)
-        and for ``$players``, the number of players in all groups.
+        The rules as players are told them, one by one and as running text; ``$NAME`` stands for a figure (`figures`),
+        for further words (`wording`), and for ``$players``, the number of players in all groups.
     primary
         Name of the quantity whose mean over players and rounds is the game's primary metric.
+    span
+        What a strategy of the reduced game counts where that is not a round, for instance ``in all rounds together``.
     cooperative
         Whether more of it is the cooperative direction: 1 if so, -1 if less is.
     source
@@ -97,6 +99,7 @@ class Game(BaseModel, ABC):
     formal: ClassVar[tuple[str, ...]]
     prose: ClassVar[str]
     primary: ClassVar[str]
+    span: ClassVar[str] = ""
     source: ClassVar[str] = ""
 
     group_size: int = Field(5, ge=2, le=100, description="Players in a group.")
@@ -197,8 +200,23 @@ class Game(BaseModel, ABC):
         """Return every figure of the rules by its name."""
         return {name: _figure(getattr(self, name)) for name in type(self).model_fields}
 
+    def wording(self) -> dict[str, str]:
+        """Return further words that stand in the rules, by the name of their placeholder."""
+        return {}
+
+    def payoff_fact(self, payoff: float, so_far: float) -> str:
+        """Return how a player is told what a round brought.
+
+        Parameters
+        ----------
+        payoff, so_far
+            Of this round, after sanctions, and of all rounds so far.
+        """
+        after = " after sanctions" if self.sanction_limit else ""
+        return f"your payoff of this round{after}: {in_figures(payoff)}; of all rounds so far: {in_figures(so_far)}"
+
     def _told(self, text: str) -> str:
-        return Template(text).substitute(self.figures(), players=self.players)
+        return Template(text).substitute(self.figures(), players=self.players, **self.wording())
 
     def levels(self, decisions: Array) -> Array:
         """Return the primary quantity of each decision."""
@@ -249,6 +267,11 @@ def balanced(total: int, players: int) -> list[int]:
     """Return whole numbers that add up to `total` and differ by one at the most."""
     least, more = divmod(total, players)
     return [least + 1] * more + [least] * (players - more)
+
+
+def in_figures(value: float) -> str:
+    """Return a payoff as players read it."""
+    return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
 def _figure(value: object) -> str:

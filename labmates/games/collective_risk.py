@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
-from labmates.games.base import Array, Decision, Exact, Game, Quantity, balanced
+from labmates.games.base import Array, Decision, Exact, Game, Quantity, balanced, in_figures
 
 
 class CollectiveRisk(Game):
@@ -30,7 +30,8 @@ class CollectiveRisk(Game):
         "In each round each player gets $allowance units, contributes a whole number of them, from 0 to $allowance, "
         "and saves the rest.",
         "If the target is reached by the end of round $rounds, everybody keeps all that they have saved.",
-        "If it is missed, all players lose all savings with a probability of $loss_probability.",
+        "If it is missed, either all players lose all their savings, with a probability of $loss_probability, or "
+        "nobody loses any.",
     )
     prose: ClassVar[str] = (
         "A danger lies ahead of all $players players, of your group and of the others. It is averted if $target units "
@@ -40,6 +41,7 @@ class CollectiveRisk(Game):
         "probability of $loss_probability everybody's savings are gone."
     )
     primary: ClassVar[str] = "contribution"
+    span: ClassVar[str] = "in all rounds together"
     source: ClassVar[str] = "Cooperative profiles, section 3 and appendix E"
 
     rounds: int = Field(10, ge=1, le=200, description="How often everybody decides.")
@@ -74,6 +76,10 @@ class CollectiveRisk(Game):
             f"contributed by all {self.players} players in this round: {int(history[-1].sum())}",
             f"contributed so far: {total} of {self.target}; missing: {max(0, self.target - total)}",
         )
+
+    def payoff_fact(self, payoff: float, so_far: float) -> str:
+        """Return what a player saved, which is no payoff before the end."""
+        return f"you saved in this round: {in_figures(payoff)}; your savings so far: {in_figures(so_far)}"
 
     def keeps(self, history: Array) -> Fraction:
         """Return 1 if the target is reached."""

@@ -23,14 +23,15 @@ class CommonPool(Game):
     formal: ClassVar[tuple[str, ...]] = (
         "At the start of each round a pool that belongs to all $players players holds $pool units.",
         "Each player takes out a whole number of units, from 0 to $most_extraction.",
-        "What is left in the pool is multiplied by $multiplier and shared out evenly among all $players players.",
+        "What is left in the pool is multiplied by $multiplier and shared out evenly among all $players players."
+        "$overdrawn",
         "Your payoff of the round is what you have taken plus your share.",
     )
     prose: ClassVar[str] = (
         "There is one pool for the $players players of all groups. It is filled anew to $pool units for every round. "
         "You may take up to $most_extraction of them for yourself, and so may everybody else. The rest of the pool "
         "grows to $multiplier times as much and is then divided equally among all players, whatever they took. You "
-        "keep what you took and get your share on top; the more is taken, the smaller are the shares."
+        "keep what you took and get your share on top; the more is taken, the smaller are the shares.$overdrawn"
     )
     primary: ClassVar[str] = "extraction"
     source: ClassVar[str] = "Cooperative profiles, section 3 and appendix C"
@@ -53,6 +54,14 @@ class CommonPool(Game):
     def overdrawn(self, decisions: Array) -> Array:
         """Return by how much more was taken than there is; payoffs stay as the formula has them."""
         return np.asarray(np.maximum(decisions[..., 0].sum(axis=(-2, -1)) - self.pool, 0))
+
+    def wording(self) -> dict[str, str]:
+        """Say what comes of an overdrawn pool, where all together can take more than there is."""
+        possible = self.players * self.most_extraction > self.pool
+        said = (
+            f" If more than {self.pool} units are taken, all keep what they have taken, and there is nothing to share."
+        )
+        return {"overdrawn": said if possible else ""}
 
     @property
     def default_decision(self) -> Decision:

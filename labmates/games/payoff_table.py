@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from labmates.bounded_yaml import compose_yaml
 from labmates.errors import UsageError, explain
 from labmates.games.base import Exact
 from labmates.games.normal_form import NormalForm, Profile, check_size, neutral_labels
@@ -129,7 +130,7 @@ def read_table(text: str, where: str) -> PayoffTable:
     import yaml
 
     try:
-        twice = _first_twice(yaml.compose(text, Loader=yaml.SafeLoader))
+        twice = _first_twice(compose_yaml(text))
         data = yaml.safe_load(text)
     except yaml.MarkedYAMLError as error:
         line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""

@@ -55,6 +55,14 @@ class RepeatedGame(ABC):
         """Return the least and the greatest mean payoff of a player per round."""
 
     @abstractmethod
+    def individual_bounds(self) -> tuple[float, float]:
+        """Return the payoffs per round of one player that the others exploit, and of one that exploits the others.
+
+        The exploited player always cooperates among players who always defect. The exploiting one is among players who
+        always cooperate, and defects from the round on from which that pays best.
+        """
+
+    @abstractmethod
     def payoffs(self, cooperate: Actions, stock: Payoffs | None) -> Payoffs:
         """Return what each player gets in a round; shape ``(groups, players)``."""
 
@@ -115,6 +123,11 @@ class PublicGoods(RepeatedGame):
         """Return the payoffs when all defect and when all cooperate."""
         return 1.0, float(self.k)
 
+    def individual_bounds(self) -> tuple[float, float]:
+        """Return the payoffs of a lone cooperator and of a lone defector."""
+        own = self.k / self.n_players
+        return own, 1 + self.k - own
+
     def payoffs(self, cooperate: Actions, stock: Payoffs | None) -> Payoffs:
         """Return the share of the public good, and what was kept."""
         share = self.k * cooperate.sum(axis=1) / self.n_players
@@ -166,6 +179,10 @@ class CollectiveRisk(RepeatedGame):
         low, high = (defectors + 1) / self.n_players, self.k + defectors / self.n_players
         return min(low, float(self.k)), max(high, 1.0)
 
+    def individual_bounds(self) -> tuple[float, float]:
+        """Return the payoffs of a lone cooperator, and of a lone defector or, where all are needed, of the better."""
+        return 0.0, max(self.k, 1.0) if self.threshold == self.n_players else 1 + self.k
+
     def payoffs(self, cooperate: Actions, stock: Payoffs | None) -> Payoffs:
         """Return the benefit where the threshold is reached, and what was kept."""
         benefit = self.k * (cooperate.sum(axis=1) >= self.threshold).astype(np.float64)
@@ -213,6 +230,25 @@ class CommonPool(RepeatedGame):
         """
         each = self.most / self.n_players
         return each / self.n_rounds, 0.5 * each * (self.n_rounds + 1) / self.n_rounds
+
+    def individual_bounds(self) -> tuple[float, float]:
+        """Return the payoffs of a lone cooperator, and of one that defects alone from its best round on."""
+        exploited, exploiting = self._harvests(cooperates=True), self._harvests(cooperates=False)
+        # While all cooperate the stock stays full, so that what defection brings does not depend on when it begins.
+        each = 0.5 * self.most / self.n_players
+        totals = [each * (self.n_rounds - n) + sum(exploiting[:n]) for n in range(self.n_rounds + 1)]
+        return sum(exploited) / self.n_rounds, max(totals) / self.n_rounds
+
+    def _harvests(self, *, cooperates: bool) -> list[float]:
+        """Return what one player takes in each round while all others do the opposite."""
+        stock, taken = float(self.most), []
+        others = self.n_players - 1
+        for _ in range(self.n_rounds):
+            share = 0.5 * stock / self.n_players
+            taken.append(share if cooperates else 2 * share)
+            left = max(0.0, stock - taken[-1] - others * (2 * share if cooperates else share))
+            stock = min(left + 2 * left * (1 - left / self.most), float(self.most))
+        return taken
 
     def start(self, groups: int) -> Payoffs:
         """Return the stock of each group before the first round."""

@@ -22,13 +22,13 @@ class WeakestLink(Game):
         "Each of the $players players, in whatever group, chooses an effort: a whole number from 0 to $most_effort.",
         "Let L be the least effort that any of the $players players has chosen.",
         "Your payoff of the round is $multiplier × L, less your own effort.",
-        "So effort beyond L earns you nothing, and L rises only if everybody makes more effort.",
+        "So effort beyond L earns you nothing, and L rises if and only if all who made the least effort make more.",
     )
     prose: ClassVar[str] = (
         "All $players players work on something that turns out only as well as whoever tries least makes it, no matter "
         "in which group. You choose how much effort you make, from 0 to $most_effort. Everybody then receives "
         "$multiplier for each unit of the least effort that was made by anyone, and pays 1 for each unit of their own. "
-        "Trying hard pays if all do, and is wasted if a single player does not."
+        "Whatever you try beyond the least that anybody tries is wasted."
     )
     primary: ClassVar[str] = "effort"
     source: ClassVar[str] = "Cooperative profiles, section 3 and appendix B"

@@ -1,17 +1,20 @@
-"""What a judge is: it reads a report and gives scores in [0, 1], each with a reason, or says why it can't."""
+"""What a judge is: it reads a report and gives scores, each with a reason, or says why it can't."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol
 
 from pydantic import BaseModel
 
-from labmates.tasks.base import Task
+from labmates.tasks.base import Difficulty, Task
 
 METRICS: Final = ("completeness", "quality", "accuracy")
 """What reports are scored by (cooperative-profiles paper, section 4.1.2)."""
+SKILL: Final = "skill"
+"""Accuracy corrected for guessing, the one metric that may be negative (see `labmates.tasks.base.skill`)."""
 
 
 @dataclass(frozen=True)
@@ -23,15 +26,18 @@ class Trace:
     team
         Whose it is.
     kind
-        A version of an artifact, or what code printed.
+        A version of an artifact, what code printed, or findings that were stated with the tool, as JSON.
     name
-        Name of the artifact, or of the agent whose code it was.
+        Name of the artifact, or of the agent whose code or statement it was.
+    code
+        The code that printed an output.
     """
 
     team: str
-    kind: Literal["artifact", "output"]
+    kind: Literal["artifact", "output", "findings"]
     name: str
     text: str
+    code: str = ""
 
 
 @dataclass(frozen=True)
@@ -50,6 +56,12 @@ class Report:
         What all teams left behind, oldest first, earlier versions of the report included.
     stages
         The teams in the order in which they hand on; the last one writes the report.
+    columns, difficulty
+        The columns of the run's data and their difficulty: what a task's prior may know.
+    stated
+        The findings that whoever wrote the report stated last with the tool; None if they never did.
+    repaired
+        What was mended in the form of `stated`: what and where.
     """
 
     text: str | None
@@ -58,6 +70,10 @@ class Report:
     artifacts: Mapping[str, str] = field(default_factory=dict)
     trail: tuple[Trace, ...] = ()
     stages: tuple[str, ...] = ()
+    stated: Mapping[str, Any] | None = None
+    repaired: tuple[Mapping[str, str], ...] = ()
+    columns: tuple[str, ...] = ()
+    difficulty: Difficulty = "medium"
 
     @property
     def is_missing(self) -> bool:
@@ -76,7 +92,7 @@ class Score:
     metric
         For instance ``"accuracy"``.
     value
-        In [0, 1]; None if the judge could not score, never a default instead.
+        In [0, 1], for skill at most 1 and finite; None if the judge could not score, never a default instead.
     reason
         Why, in one line.
     details
@@ -95,8 +111,9 @@ class Score:
     failed: bool = False
 
     def __post_init__(self) -> None:
-        if self.value is not None and not 0 <= self.value <= 1:
-            raise ValueError(f"a score must lie in [0, 1], not {self.value}")
+        least = -sys.float_info.max if self.metric == SKILL else 0
+        if self.value is not None and not least <= self.value <= 1:
+            raise ValueError(f"{self.metric}: a score must lie in [0, 1] (skill: at most 1), not {self.value}")
 
 
 class Judge(Protocol):

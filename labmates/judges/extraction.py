@@ -6,17 +6,18 @@ the truth.
 
 from __future__ import annotations
 
-import json
 from string import Template
 from typing import Any
 
 from langchain_core.messages import HumanMessage, SystemMessage
 from pydantic import BaseModel
 
-from labmates.judges.answers import UnusableAnswerError, objects_in
 from labmates.judges.fence import fenced
+from labmates.judges.injection import RULES
 from labmates.judges.interview import REPAIR, Interviewer
 from labmates.judges.wording import digest
+from labmates.models.objects import UnusableAnswerError
+from labmates.relaxed_json import find_objects
 from labmates.tasks.base import Task
 from labmates.tasks.findings import ReadFindings, read_findings
 from labmates.tasks.schema import findings_schema_text
@@ -42,8 +43,8 @@ One fenced block that begins with ```findings and holds one JSON object with the
 and every part of an entry that may be left out, of which the report says nothing.""")
 
 
-DIGEST = digest(SYSTEM, QUESTION.template, REPAIR)
-"""Changes with every word that a model is told."""
+DIGEST = digest(SYSTEM, QUESTION.template, REPAIR, RULES)
+"""Changes with every word that a model is told, and with what it is shown of a report."""
 
 
 class Extractor:
@@ -85,9 +86,8 @@ class Extractor:
 
 def _usable(text: str, model: type[BaseModel], last: bool) -> ReadFindings[BaseModel]:
     read = read_findings(text, model)
-    objects = list(objects_in(text)) if read.findings is None else []
-    if len(objects) == 1:  # Right but for the mark of its block.
-        read = read_findings(f"```findings\n{json.dumps(objects[0])}\n```", model)
+    if [found.value for found in find_objects(text)] == [{}]:  # The report leaves everything open.
+        read = ReadFindings(model())
     # What is wrong may be put right; in the end what is valid counts, but wrong alone is no answer.
     if read.findings is None or (read.problems and not (last and read.findings.model_dump(exclude_none=True))):
         raise UnusableAnswerError("; ".join(read.problems))

@@ -17,16 +17,19 @@ class Fenced:
     Attributes
     ----------
     text
-        Between two lines that hold the `mark`, without the sentences that address the judge.
+        As it was written, between two lines that hold the `mark`.
     mark
         What nobody who wrote the report can have written into it.
     injections
-        The sentences that were left out.
+        The flagged passages, which may address the judge; they are in `text`.
+    without
+        The same without them.
     """
 
     text: str
     mark: str
     injections: tuple[str, ...]
+    without: str
 
 
 def fenced(report: str) -> Fenced:
@@ -39,5 +42,8 @@ def fenced(report: str) -> Fenced:
     mark = hashlib.blake2b(report.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
     screened = screen(report)
     more = len(report) - MOST_CHARS
-    text = screened.text if more <= 0 else f"{screened.text}\n{_CUT.format(more)}"
-    return Fenced(f"[report {mark} begins]\n{text}\n[report {mark} ends]", mark, screened.found)
+    cut = f"\n{_CUT.format(more)}" if more > 0 else ""
+    text, without = (
+        f"[report {mark} begins]\n{one}{cut}\n[report {mark} ends]" for one in (screened.text, screened.without)
+    )
+    return Fenced(text, mark, screened.found, without)

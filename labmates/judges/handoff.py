@@ -7,15 +7,17 @@ is our own. It compares texts by rules and asks nobody:
   It is *traced* if an artifact of an earlier team, or the output of code, holds it: a number to the digits it is
   written with, a finding with all its names and numbers in one row (`judges.rows`). Short numbers are met by chance,
   so the traced share is an upper bound.
-- A *true finding* is a statement of the task's oracle. A team *has* it where a row of its code's output or of its
-  artifacts would earn at least half of its credit (`judges.stated`). It *first* appears at the first team that has it.
-  If the paper lacks it, it was *lost* at the team after the last one whose artifact holds it, or at the last one whose
-  code or earlier version shows it, if that came later. Prose is read literally, so a synonym hides a finding.
+- A *true finding* is a statement of the task's oracle. A team *has* it where a row of its code's output, of its
+  artifacts or of the findings that it stated would earn at least half of its credit (`judges.stated`). It *first*
+  appears at the first team that has it. If the paper lacks it, it was *lost* at the team after the last one that handed
+  it on, or at the last one whose code or earlier version shows it, if that came later. Prose is read literally, so a
+  synonym hides a finding.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -28,7 +30,7 @@ from labmates.judges.base import Report, Score, Trace
 from labmates.judges.prose import read_prose, statements
 from labmates.judges.rows import Number, Row, agree, reach, read_numbers, rows_of
 from labmates.judges.stated import Finder, is_source, items_of, record_keys
-from labmates.tasks.findings import read_findings
+from labmates.judges.statement import read_statement
 
 LEAST_DIGITS: Final = 2
 MOST_KEPT: Final = 200
@@ -101,6 +103,8 @@ def audit(report: Report, findings: BaseModel | None) -> Audit:
     untraced += [f"{item.finding}: {item}" for item in items if not any(is_source(row, item) for row in rows)]
     claims = len(numbers) + len(items)
     own = list(rows_of(report.text or "", records))
+    if report.stated is not None:
+        own += rows_of(json.dumps(report.stated), records)
     return Audit(claims, claims - len(untraced), tuple(untraced), tuple(_passages(report, earlier, own)))
 
 
@@ -126,11 +130,11 @@ def _is_met(claim: Number, sources: list[Number]) -> bool:
 
 def _passages(report: Report, earlier: Sequence[tuple[Trace, list[Row]]], own: list[Row]) -> Iterator[Passage]:
     finder = Finder(report.task, report.truth)
-    newest = {(trace.team, trace.name): trace for trace, _ in earlier if trace.kind == "artifact"}
+    newest = {(trace.team, trace.kind, trace.name): trace for trace, _ in earlier if trace.kind != "output"}
     handed: dict[str, list[Row]] = {team: [] for team in report.stages}
     shown: dict[str, list[Row]] = {team: [] for team in report.stages}
     for trace, rows in earlier:
-        is_handed = newest.get((trace.team, trace.name)) is trace
+        is_handed = trace.kind != "output" and newest[trace.team, trace.kind, trace.name] is trace
         (handed if is_handed else shown)[trace.team] += rows
     handed[report.stages[-1]] += own
     for item in items_of(report.task.oracle(report.truth)):
@@ -150,15 +154,14 @@ class HandoffJudge:
     """How much of what the paper states stands in earlier work: the share of traced claims."""
 
     name = "handoff"
-    version = "1"
+    version = "2"
     metrics = ("traced",)
 
     async def score(self, report: Report) -> list[Score]:
         """Return the share: None for a report that claims nothing, and where nothing is known of earlier work."""
         if not report.trail:
             return [self._score(None, "nothing is known of what the teams left behind")]
-        findings = None if report.is_missing else read_findings(report.text or "", report.task.findings).findings
-        found = await asyncio.to_thread(audit, report, findings)
+        found = await asyncio.to_thread(audit, report, read_statement(report).read.findings)
         details = {"task": {"name": report.task.name, "version": report.task.version}, **found.as_json()}
         if not found.claims:
             return [self._score(None, "the paper states no number and no finding", details)]

@@ -2,18 +2,20 @@
 
 Source: cooperative-profiles paper, section 4.1.2 (the metrics and what each looks for); the rules themselves are our
 own design. Quality and accuracy by rules say whether a report talks about the right things, not whether it is right;
-the judge ``verified`` does that. Fenced blocks and sentences that address the judge are not read.
+the judge ``verified`` does that. Above all, accuracy by rules looks for words that any paper on the task has: the right
+report on other data passes more than half of the checks. Fenced blocks are not read. An order can't move a rule, so
+the text is scored as written; where passages of it were flagged as orders, the score without them stands beside.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from labmates.judges.base import METRICS, Report, Score
-from labmates.judges.prose import Prose, read_prose, statements, words
+from labmates.judges.prose import read_prose, statements, words
 from labmates.judges.sections import find_sections
 
 LEAST_WORDS: Final = 5
@@ -123,44 +125,61 @@ class HeuristicJudge:
     """Completeness, quality and accuracy by rules."""
 
     name = "heuristic"
-    version = "1"
+    version = "2"
 
     async def score(self, report: Report) -> list[Score]:
         """Return completeness, quality and accuracy; all are 0 for a missing report."""
         if report.text is None or report.is_missing:
             return [self._score(metric, 0.0, "there is no report") for metric in METRICS]
         prose = read_prose(report.text)
+        scores = self._of(prose.text, report)
+        if not prose.injections:
+            return scores
+        without = self._of(prose.without, report)
+        return [_beside(score, other, prose.injections) for score, other in zip(scores, without, strict=True)]
+
+    def _of(self, prose: str, report: Report) -> list[Score]:
         return [self._completeness(prose), self._quality(prose), self._accuracy(prose, report)]
 
     def _score(self, metric: str, value: float, reason: str, **details: object) -> Score:
-        return Score(self.name, self.version, metric, value, reason, details)
+        return Score(self.name, self.version, metric, value, reason, {**details, "injections": []})
 
-    def _completeness(self, prose: Prose) -> Score:
-        sections = find_sections(prose.text)
+    def _completeness(self, prose: str) -> Score:
+        sections = find_sections(prose)
         thin = [one.name for one in sections.values() if not one.has_substance]
         flags = {name: {"words": one.words, "substance": one.has_substance} for name, one in sections.items()}
         solid = len(sections) - len(thin)
         reason = f"{solid} of {len(sections)} sections have substance{_named('missing or thin', thin)}"
         value = solid / len(sections)
-        return self._score("completeness", value, reason, sections=flags, injections=list(prose.injections))
+        return self._score("completeness", value, reason, sections=flags)
 
-    def _quality(self, prose: Prose) -> Score:
-        parts = quality_parts(prose.text)
+    def _quality(self, prose: str) -> Score:
+        parts = quality_parts(prose)
         credits = [float(str(part["credit"])) for part in parts.values()]
         reason = ", ".join(f"{name} {credit:.2f}" for name, credit in zip(parts, credits, strict=True))
         value = sum(credits) / len(credits)
-        return self._score("quality", value, reason, parts=parts, injections=list(prose.injections))
+        return self._score("quality", value, reason, parts=parts)
 
-    def _accuracy(self, prose: Prose, report: Report) -> Score:
+    def _accuracy(self, prose: str, report: Report) -> Score:
         # Sentences of the project text say what was asked, not what was found.
         asked = {" ".join(words(one)) for one in statements(report.task.brief)}
-        own = "\n".join(one for one in statements(prose.text) if " ".join(words(one)) not in asked)
+        own = "\n".join(one for one in statements(prose) if " ".join(words(one)) not in asked)
         results = {check.name: check.holds(own) for check in report.task.checks(report.truth)}
         missed = [name for name, held in results.items() if not held]
-        reason = f"{len(results) - len(missed)} of {len(results)} checks hold{_named('not', missed)}"
+        reason = f"{len(results) - len(missed)} of {len(results)} checks on words hold{_named('not', missed)}"
         value = 1 - len(missed) / len(results) if results else 0.0
         task = {"name": report.task.name, "version": report.task.version}
-        return self._score("accuracy", value, reason, checks=results, task=task, injections=list(prose.injections))
+        return self._score("accuracy", value, reason, checks=results, task=task)
+
+
+def _beside(score: Score, without: Score, flagged: Sequence[str]) -> Score:
+    """Return a score with what it would be without the flagged passages."""
+    assert score.value is not None
+    assert without.value is not None
+    difference = score.value - without.value
+    told = f"; {without.value:.3f} without what was flagged as addressing the judge" if difference else ""
+    details = {"injections": list(flagged), "without_flagged": without.value, "difference": difference}
+    return replace(score, reason=score.reason + told, details={**score.details, **details})
 
 
 def _named(lead: str, names: Iterable[str]) -> str:

@@ -1,108 +1,147 @@
-"""Text in a report that addresses whoever judges it.
+"""Text in a report that may address whoever judges it.
 
-A report is data. A sentence that tells the judge what to do is taken out before rules look at the text, and is
-reported.
+A report is data, and all of it stays in what judges read: rules err, and a sentence about Tukey's rules is no order.
+What looks like an order is flagged. Judges that could be moved by it judge twice, with and without what was flagged,
+and report the difference (`judges.rubric`). Since a false alarm costs a second judging and no word of the paper, the
+rules look for recall: orders in eight languages, claims that somebody has checked the paper already, forged prompts,
+hidden comments, look-alike letters.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
+from typing import Final
 
-_WHO = (
-    r"(?:judges?|graders?|evaluators?|reviewers?|assessors?|scorers?|ai|llms?|language models?|assistants?|chatbots?)"
-)
-_WORK = r"(?:report|paper|submission|manuscript)"
-_METRIC = r"(?:completeness|quality|accuracy)"
-_GIVE = r"(?:give|assign|award|grant)"
-_RATE = r"(?:rate|grade|score|mark)"
-_RATED = r"(?:given|assigned|awarded|granted|rated|graded|scored|marked|ranked|judged|accepted)"
-_THIS = r"(?:(?:this|that|these|the|it|our|my|us|me|its|all|each|every\w*|any|above|whole|entire|present)\s+){0,3}"
-_FULL = (
-    r"\b(?:full|maximum|maximal|perfect|highest|top|best possible)\b.{0,20}"
-    r"\b(?:scores?|marks?|ratings?|grades?|points|credit)\b"
-)
-# Where an order begins. "Grade", "score" and "mark" are nouns in many reports, and a model may "give the highest
-# score", so that an order is told by how it begins and by what it is about, not by these words alone.
-_ORDER = r"(?:^\W*|[,:;!]\s*|\b(?:please|kindly|simply|just|now|you|you to)\s+)"
-_IT = r"(?:this|that|it|us|me|our|my|all|every\w*)"
-_PATTERNS = (
-    r"\b(?:ignore|disregard|forget|override|bypass)\b.{0,50}"
-    r"\b(?:instructions?|rules|prompts?|rubrics?|criteria|guidelines)\b",
-    rf"\b(?:dear|attention|hello|hey|note (?:to|for)|message (?:to|for)|instructions? (?:to|for))\b.{{0,25}}\b{_WHO}\b",
-    rf"\b(?:{_GIVE}|{_RATE})\s+(?:to\s+|for\s+)?{_THIS}{_WORK}\b",
-    rf"\b{_WORK}\b.{{0,30}}\b(?:deserves?|merits)\b.{{0,30}}\b(?:\d|five|ten|scores?|marks?|ratings?|grades?|points|accept)",
-    rf"\b{_WORK}\b.{{0,30}}\b(?:must|should|shall|ought to)\s+"
-    rf"(?:get\b|receive\b|be\s+(?:\w+\s+)?(?:given\s+an?\b|(?!given){_RATED}\b))",
-    rf"(?:{_ORDER}(?:{_GIVE}|get|{_RATE}\s+(?:{_IT}|the|with|as|at))|\band\s+(?:{_GIVE}|{_RATE})\s+{_IT})\b.{{0,40}}{_FULL}",
-    rf"\b(?:deserves?|(?:must|should|shall|ought to|has to)\s+(?:receive|get|be\s+{_RATED}))\b.{{0,40}}{_FULL}",
-    rf"\b(?:judges?|graders?|evaluators?|reviewers?|assessors?)\b.{{0,40}}\b{_GIVE}\b.{{0,40}}{_FULL}",
-    rf"{_FULL}.{{0,20}}\bfor\s+(?:this|the|our|my)\s+{_WORK}\b",
-    rf"\b(?P<metric>{_METRIC})\W{{0,3}}[:=]\W{{0,3}}\d.{{0,40}}\b(?!(?P=metric)){_METRIC}\W{{0,3}}[:=]",
-    rf"\byou\s+(?:are|must|should|will|shall|have to)\b.{{0,60}}\b(?:{_WHO}|scores?|grade|rate|rating|award)\b",
-    r"\b(?:judges?|graders?|evaluators?|reviewers?)\b.{0,30}\b(?:must|should|please|shall)\b.{0,40}"
-    rf"\b(?:{_GIVE}|{_RATE})\b",
-    rf"\bplease\s+(?:{_GIVE}|{_RATE})\b",
-    r"\bsystem\s+(?:prompt|message|override)\b|\b(?:new|updated|revised)\s+instructions?\s*:",
-    r"^\W{0,4}(?:system|assistant|human|user)\s*:",
-    r"</?(?:system|instructions?|report|assistant|user|human|prompt)>|\[/?inst\]|<\|\w{1,20}\|>",
-    r"^\W*(?:(?:this|here|it)\s+is\s+)?(?:the\s+)?(?:begin(?:ning)?|start|end)\s+of\s+(?:the\s+)?"
-    r"(?:report|paper|submission|prompt)\b",
-)
-_INJECTION = re.compile("|".join(f"(?:{pattern})" for pattern in _PATTERNS), re.IGNORECASE)
-_SENTENCE = re.compile(r"(?<=[.!?])\s+")
-MOST_CHARS = 100_000
+from labmates.judges.order_words import LATIN, OTHER_SCRIPTS
+
+RULES: Final = "2"
+"""Version of the rules, a part of the version of the judges that they change."""
+MOST_CHARS: Final = 100_000
 """Judges read this much of a report's text."""
-MOST_SHOWN = 20
-_CUT = 200
+MOST_SHOWN: Final = 20
+_CUT: Final = 200
+_LINES_OF_AN_ORDER: Final = 3
+"""An order may be broken over so many lines."""
+
+_LATIN = re.compile(LATIN, re.IGNORECASE)
+_OTHER = re.compile(OTHER_SCRIPTS, re.IGNORECASE)
+_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+_WORDS_OF_A_COMMENT = re.compile(r"[^\W\d_]{2}")
+_SENTENCE = re.compile(r"(?<=[.!?])[ \t]+|(?<=[。!?])(?=[^\s\x00-\x7f])")
+_SPACED = re.compile(r"\b(?:\w[ .\-_*]){4,}\w\b")
+_ENDS: Final = (".", "!", "?", "。", ":", "|")
+_LOOK_ALIKES: Final = str.maketrans(
+    "аеорсухіјѕһԁԛԝкмтвнгӏАВЕКМНОРСТХУІЈЅαορνικτυεχηΑΒΕΖΗΙΚΜΝΟΡΤΥΧıɡɑօսհǀ",
+    "aeopcyxijshdqwkmtbhrlABEKMHOPCTXYIJSaopvikruexnABEZHIKMNOPTYXigaouhl",
+)
+"""Cyrillic, Greek, Armenian and phonetic letters that look like Latin ones."""
 
 
 @dataclass(frozen=True)
 class Screened:
-    """A text without the sentences that address the judge, and these sentences (the first ones, cut)."""
+    """A report's text and what of it may address the judge.
+
+    Attributes
+    ----------
+    text
+        The text as it was written, but for invisible characters and typographic forms of letters, which are made plain.
+        Cut at `MOST_CHARS`.
+    found
+        The flagged passages: the first 20, each cut to 200 characters.
+    without
+        The text without any flagged passage.
+    """
 
     text: str
     found: tuple[str, ...]
+    without: str
 
 
 @dataclass
 class _Piece:
+    begin: int
+    end: int
     line: int
-    text: str
     flagged: bool
 
 
 def find_injections(text: str) -> tuple[str, ...]:
-    """Return the sentences of `text` that address the judge, each cut to 200 characters, at most 20 of them."""
+    """Return the passages of `text` that may address the judge, each cut to 200 characters, at most 20 of them."""
     return screen(text).found
 
 
 @lru_cache(maxsize=8)  # every judge of a report asks
 def screen(text: str) -> Screened:
-    """Take the sentences that address the judge out of `text`.
+    """Flag the passages of `text` that may address the judge; time grows linearly with its length.
 
-    Invisible characters are dropped and look-alike forms (full-width letters and the like) made plain first, so that
-    they can't hide a sentence. A sentence may run over two lines. What goes beyond `MOST_CHARS` is cut, also where
-    plain letters take more room than the forms that stood for them.
+    Invisible characters are dropped and forms of letters (full-width ones and the like) made plain first, so that they
+    can't hide an order. An order may be broken over three lines. A comment, which no reader of the paper sees, is
+    flagged if it has a word.
     """
     shown = unicodedata.normalize("NFKC", text[:MOST_CHARS])[:MOST_CHARS]
     plain = "".join(c for c in shown if c in "\n\t" or unicodedata.category(c)[0] != "C")
-    lines = plain.split("\n")
-    pieces = [
-        _Piece(number, part, _INJECTION.search(part) is not None)
-        for number, line in enumerate(lines)
-        for part in _SENTENCE.split(line)
-    ]
-    for one, following in pairwise(pieces):
-        wraps = following.line == one.line + 1 and not one.text.rstrip().endswith((".", "!", "?"))
-        if wraps and not (one.flagged or following.flagged) and _INJECTION.search(f"{one.text} {following.text}"):
-            one.flagged = following.flagged = True
-    kept: list[list[str]] = [[] for _ in lines]
-    for piece in pieces:
-        if not piece.flagged:
-            kept[piece.line].append(piece.text)
-    found = tuple(piece.text.strip()[:_CUT] for piece in pieces if piece.flagged)
-    return Screened("\n".join(" ".join(parts) for parts in kept), found[:MOST_SHOWN])
+    pieces = list(_pieces(plain))
+    for first in range(len(pieces)):
+        _flag_broken(plain, pieces, first)
+    flagged = [piece for piece in pieces if piece.flagged]
+    found = [plain[piece.begin : piece.end].strip()[:_CUT] for piece in flagged[:MOST_SHOWN]]
+    begins = [0, *(piece.end for piece in flagged)]
+    ends = [*(piece.begin for piece in flagged), len(plain)]
+    without = "".join(plain[begin:end] for begin, end in zip(begins, ends, strict=True))
+    return Screened(plain, tuple(found), without)
+
+
+def is_order(sentence: str) -> bool:
+    """Tell whether a sentence may address whoever judges the text that it stands in."""
+    folded = _fold(sentence)
+    return bool(
+        _LATIN.search(folded)
+        or _OTHER.search(sentence)
+        or (_SPACED.search(folded) and _LATIN.search(_SPACED.sub(_close_up, folded)))
+    )
+
+
+def _close_up(match: re.Match[str]) -> str:
+    """Join letters that stand apart."""
+    return re.sub(r"[ .\-_*]", "", match[0])
+
+
+def _fold(text: str) -> str:
+    """Return a text in plain Latin letters, as far as they look like such."""
+    bare = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
+    return bare.translate(_LOOK_ALIKES).replace("’", "'").replace("\n", " ")
+
+
+def _pieces(text: str) -> Iterator[_Piece]:
+    """Yield the comments and sentences of a text, each with its place and the number of its line."""
+    end, line = 0, 0
+    for comment in [*_COMMENT.finditer(text), None]:
+        until = len(text) if comment is None else comment.start()
+        for row in text[end:until].splitlines(keepends=True):
+            stops = [end, *(end + match.end() for match in _SENTENCE.finditer(row)), end + len(row)]
+            for a, b in pairwise(stops):
+                if a < b:
+                    yield _Piece(a, b - row.endswith("\n") * (b == end + len(row)), line, is_order(text[a:b]))
+            end, line = end + len(row), line + row.endswith("\n")
+        if comment is not None:
+            end = comment.end()
+            yield _Piece(comment.start(), end, line, _WORDS_OF_A_COMMENT.search(comment[0][4:]) is not None)
+            line += comment[0].count("\n")
+
+
+def _flag_broken(text: str, pieces: list[_Piece], first: int) -> None:
+    """Flag an order that begins with the piece `first` and goes on over the next lines."""
+    for last in range(first + 1, min(first + _LINES_OF_AN_ORDER, len(pieces))):
+        before, piece = pieces[last - 1], pieces[last]
+        ends = text[before.begin : before.end].rstrip().endswith(_ENDS)
+        if piece.line != before.line + 1 or ends or before.flagged or piece.flagged:
+            return
+        if is_order(text[pieces[first].begin : piece.end]):
+            for one in pieces[first : last + 1]:
+                one.flagged = True
+            return

@@ -12,9 +12,9 @@ from typing import TypeVar
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
-from labmates.judges.answers import UnusableAnswerError
 from labmates.models.hub import ModelHub
 from labmates.models.normalise import NO_TEXT
+from labmates.models.objects import UnusableAnswerError
 from labmates.models.reply import Reply
 from labmates.seeds import derive
 

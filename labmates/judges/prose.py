@@ -1,4 +1,4 @@
-"""The prose of a report: what is left for rules to read, and the statements in it."""
+"""The prose of a report, which rules read, and the statements in it."""
 
 from __future__ import annotations
 
@@ -24,16 +24,31 @@ _PLACEHOLDER = re.compile(
 
 @dataclass(frozen=True)
 class Prose:
-    """The readable text of a report and the sentences that were taken out of it because they address the judge."""
+    """The readable text of a report.
+
+    Attributes
+    ----------
+    text
+        As it was written, without fenced blocks and comments.
+    injections
+        The flagged passages, which may address the judge; they are in `text`.
+    without
+        The text without them.
+    """
 
     text: str
     injections: tuple[str, ...]
+    without: str
 
 
 def read_prose(report: str) -> Prose:
-    """Return a report without fenced blocks, comments and sentences that address the judge; long ones are cut."""
+    """Return the prose of a report; long ones are cut."""
     screened = screen(report)
-    return Prose(_COMMENT.sub("", split_blocks(screened.text).prose), screened.found)
+    return Prose(_readable(screened.text), screened.found, _readable(screened.without))
+
+
+def _readable(text: str) -> str:
+    return _COMMENT.sub("", split_blocks(text).prose)
 
 
 def words(text: str) -> list[str]:

@@ -1,7 +1,8 @@
 """The judge of reasons: with which of 15 kinds of reasons a player explains its choice in a social dilemma.
 
 The kinds are those of the published study of cooperation mechanisms; their descriptions, the prompt and the defence
-against orders in what is judged are our own.
+against orders in what is judged are our own. A reply of which passages were flagged as orders to the judge is labelled
+twice, as it was written and without them, and the kinds that both have count.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ from typing import Final
 from langchain_core.messages import HumanMessage, SystemMessage
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from labmates.judges.answers import read_object
 from labmates.judges.fence import fenced
+from labmates.judges.injection import RULES
 from labmates.judges.interview import REPAIR, Interviewer, UnansweredError
 from labmates.judges.wording import digest
 from labmates.models.errors import ModelCallError
-from labmates.models.objects import find_objects
+from labmates.models.objects import find_objects, read_object
 
 PREFIX: Final = "reasons:"
 """The name of such a judge is this and the model's."""
@@ -71,8 +72,8 @@ $said
 {"labels": [...]}: the names of all kinds that apply, as they are written above; "other" only by itself.""")
 
 _LIST = "\n".join(f"- {name}: {about}" for name, about in CATEGORIES.items())
-VERSION = f"1.{digest(SYSTEM, _LIST, QUESTION.template, REPAIR)}"
-"""Changes with every word that a model is told."""
+VERSION = f"2.{digest(SYSTEM, _LIST, QUESTION.template, REPAIR, RULES)}"
+"""Changes with every word that a model is told, and with the rules that flag passages."""
 
 
 class Labels(BaseModel):
@@ -103,7 +104,7 @@ class Labelled:
     labels
         In the order of `CATEGORIES`; None if the judge could not label it.
     reason
-        Why it could not.
+        Why it could not, or what flagged passages changed.
     failed
         This was the judge's fault: asked once more, it may label it.
     """
@@ -142,20 +143,34 @@ class ReasonsJudge:
         if not has_reasons(said):
             return Labelled(None, "the reply gives no reasons")
         material = fenced(said)
-        question = QUESTION.substitute(categories=_LIST, asked=asked, mark=material.mark, said=material.text)
         try:
-            found = await self._interviewer.ask(
-                self._model,
-                [SystemMessage(SYSTEM), HumanMessage(question)],
-                lambda text, _last: read_object(text, Labels),
-                name=f"judge {self.name}",
-                max_output_tokens=MOST_OUTPUT_TOKENS,
-            )
+            written = await self._ask(asked, material.mark, material.text, f"judge {self.name}")
+            if not material.injections:
+                return Labelled(written)
+            name = f"judge {self.name} without flagged passages"
+            without = await self._ask(asked, material.mark, material.without, name)
         except UnansweredError as error:
             return Labelled(None, str(error))
         except ModelCallError as error:
             return Labelled(None, str(error), failed=True)
-        return Labelled(tuple(found.labels))
+        if written == without:
+            return Labelled(written)
+        both = tuple(label for label in written if label in without)
+        changed = f"as written: {', '.join(written)}; without the flagged passages: {', '.join(without)}"
+        return Labelled(both or None, changed)
+
+    async def _ask(self, asked: str, mark: str, said: str, name: str) -> tuple[str, ...]:
+        found = await self._interviewer.ask(
+            self._model,
+            [
+                SystemMessage(SYSTEM),
+                HumanMessage(QUESTION.substitute(categories=_LIST, asked=asked, mark=mark, said=said)),
+            ],
+            lambda text, _last: read_object(text, Labels),
+            name=name,
+            max_output_tokens=MOST_OUTPUT_TOKENS,
+        )
+        return tuple(found.labels)
 
 
 def has_reasons(said: str) -> bool:

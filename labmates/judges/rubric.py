@@ -3,28 +3,33 @@
 Source: cooperative-profiles paper, section 4.1.2 and appendix L: ratings from 1 to 5 with a sentence of reason each,
 flags for seven sections, temperature 0, at most 512 tokens of answer, the truth known to the judge. The words and the
 defence against orders in a report are our own. A rating x becomes the score (x - 1) / 4.
+
+A report of which passages were flagged as orders is rated twice, as it was written and without them. The lower rating
+of each metric counts, so that no order can raise it; both stand in the details.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from langchain_core.messages import HumanMessage, SystemMessage
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
-from labmates.judges.answers import read_object
 from labmates.judges.base import METRICS, Report, Score
-from labmates.judges.fence import Fenced, fenced
+from labmates.judges.fence import fenced
+from labmates.judges.injection import RULES
 from labmates.judges.interview import REPAIR, Interviewer, UnansweredError
 from labmates.judges.wording import FORM, MISSING, QUESTION, RUBRICS, SYSTEM, digest
 from labmates.models.errors import ModelCallError
+from labmates.models.objects import read_object
 
 PREFIX = "rubric:"
 """The name of such a judge is this and the model's, for instance ``rubric:openai:gpt-5.4-mini``."""
-VERSION = f"1.{digest(SYSTEM, RUBRICS, FORM, QUESTION.template, REPAIR)}"
-"""Changes with every word that a model is told."""
+VERSION = f"2.{digest(SYSTEM, RUBRICS, FORM, QUESTION.template, REPAIR, RULES)}"
+"""Changes with every word that a model is told, and with the rules that flag passages."""
 MOST_OUTPUT_TOKENS = 512
 MOST_REASON_CHARS = 500
 
@@ -70,6 +75,15 @@ class Rating(BaseModel):
     accuracy: Level
 
 
+@dataclass(frozen=True)
+class _Answer:
+    """What a model made of one version of a report: a rating, or why there is none, which may be its failure."""
+
+    rating: Rating | None
+    problem: str = ""
+    failed: bool = False
+
+
 class RubricJudge:
     """Completeness, quality and accuracy as a model rates them.
 
@@ -98,27 +112,52 @@ class RubricJudge:
             "task": {"name": report.task.name, "version": report.task.version},
             "injections": list(material.injections),
         }
+        written = await self._ask(report, material.mark, material.text, f"judge {self.name}")
+        if written.failed or not (material.injections or written.rating):
+            return self._all(None, written.problem, details, failed=written.failed)
+        if not material.injections:
+            return [self._score(written.rating, metric, details) for metric in METRICS if written.rating]
+        name = f"judge {self.name} without flagged passages"
+        without = await self._ask(report, material.mark, material.without, name)
+        if without.rating is None:
+            problem = f"without the flagged passages: {without.problem}"
+            return self._all(None, problem, details, failed=without.failed)
+        return [self._lower(written, without.rating, metric, details) for metric in METRICS]
+
+    async def _ask(self, report: Report, mark: str, text: str, name: str) -> _Answer:
         try:
             rating = await self._interviewer.ask(
                 self._model,
-                [SystemMessage(SYSTEM), HumanMessage(question(report, material))],
-                lambda text, _last: read_object(text, Rating),
-                name=f"judge {self.name}",
+                [SystemMessage(SYSTEM), HumanMessage(question(report, mark, text))],
+                lambda answer, _last: read_object(answer, Rating),
+                name=name,
                 max_output_tokens=MOST_OUTPUT_TOKENS,
             )
         except UnansweredError as error:
-            return self._all(None, str(error), details)
+            return _Answer(None, str(error))
         except ModelCallError as error:
-            return self._all(None, str(error), details, failed=True)
-        return [self._score(rating, metric, details) for metric in METRICS]
+            return _Answer(None, str(error), failed=True)
+        return _Answer(rating)
+
+    def _lower(self, written: _Answer, without: Rating, metric: str, details: Mapping[str, Any]) -> Score:
+        """Return the lower of both ratings; that without the flagged passages if they kept the model from rating."""
+        least = _value(without, metric)
+        if written.rating is None:
+            told = {"as_written": None, "without_flagged": least, "difference": None}
+            score, beside = self._score(without, metric, details), f"as written: {written.problem}"
+        else:
+            first = _value(written.rating, metric)
+            told = {"as_written": first, "without_flagged": least, "difference": first - least}
+            score = self._score(written.rating if first < least else without, metric, details)
+            beside = f"as written {first:.2f}, without the flagged passages {least:.2f}; the lower counts"
+        return replace(score, reason=f"{score.reason} ({beside})", details={**score.details, **told})
 
     def _score(self, rating: Rating, metric: str, details: Mapping[str, Any]) -> Score:
-        level = int(getattr(rating, metric))
-        told = {**details, "rating": level}
+        told = {**details, "rating": getattr(rating, metric)}
         if metric == "completeness":
             told["sections"] = rating.sections.model_dump()
         reason = str(getattr(rating, f"{metric}_reason"))[:MOST_REASON_CHARS]
-        return Score(self.name, self.version, metric, (level - 1) / 4, reason, told)
+        return Score(self.name, self.version, metric, _value(rating, metric), reason, told)
 
     def _all(
         self, value: float | None, reason: str, details: Mapping[str, Any] | None = None, *, failed: bool = False
@@ -126,14 +165,18 @@ class RubricJudge:
         return [Score(self.name, self.version, metric, value, reason, details or {}, failed) for metric in METRICS]
 
 
-def question(report: Report, material: Fenced) -> str:
+def _value(rating: Rating, metric: str) -> float:
+    return (int(getattr(rating, metric)) - 1) / 4
+
+
+def question(report: Report, mark: str, text: str) -> str:
     """Return what a model is asked about a report: rubrics, task, truth, the fenced report, the form of the answer."""
     return QUESTION.substitute(
         rubrics=RUBRICS,
         title=report.task.title,
         brief=report.task.brief,
         truth=report.task.summary(report.truth),
-        mark=material.mark,
-        report=material.text,
+        mark=mark,
+        report=text,
         form=FORM,
     )

@@ -56,8 +56,8 @@ class Order:
     Attributes
     ----------
     kind
-        ``plain`` and ``forged`` orders are recognised and left out before a model reads the report
-        (`judges.injection`). A ``veiled`` one is not: it tells what the model itself makes of orders.
+        ``plain`` and ``forged`` orders are recognised (`judges.injection`), so that a model rates the report with and
+        without them. A ``veiled`` one is not: it tells what the model itself makes of orders.
     high, low
         The order to judge the report as good, or as bad, as can be.
     """

@@ -1,23 +1,27 @@
-"""The judge that compares the findings a team states in its report with the truth, by code."""
+"""The judge that compares what a report states with the truth, and with what the run's code printed, by code."""
 
 from __future__ import annotations
 
 import asyncio
+import json
+import math
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from pydantic import BaseModel
 
-from labmates.judges.base import Report, Score
+from labmates.judges import provenance
+from labmates.judges.base import SKILL, Report, Score
 from labmates.judges.extraction import Extractor
 from labmates.judges.handoff import audit
 from labmates.judges.injection import find_injections
 from labmates.judges.interview import UnansweredError
+from labmates.judges.statement import Statement, read_statement
 from labmates.models.bodies import one_line
 from labmates.models.errors import ModelCallError
-from labmates.tasks.base import accuracy
-from labmates.tasks.findings import ReadFindings, read_findings
+from labmates.tasks.base import accuracy, skill
+from labmates.tasks.findings import check_findings
 
 MOST_TOLD = 5
 """The reason names so many problems; the details name them all."""
@@ -25,20 +29,24 @@ _LONGEST_PROBLEM = 300
 
 
 class VerifiedJudge:
-    """Accuracy of the findings block of a report.
+    """Accuracy and skill of the findings of a report (stated with the tool, or in its text), provenance of its numbers.
 
-    The details give the credit of every finding, and how the findings came through the teams' hands (`judges.handoff`).
+    Findings that are absent or can't be read are worth 0; unscored is only what the judge itself fails on. The details
+    say where the findings come from (``source``), whether they could be read (``readable``), what was mended
+    (``repaired``) and left out (``problems``), the credit of every finding, what each team stated on the way and what
+    that was worth (``teams``), and how the findings came through the teams' hands (`judges.handoff`). Skill is
+    accuracy beyond what the task's prior earns on the same data; its details give the prior's accuracy.
 
     Parameters
     ----------
     extractor
-        Reads the findings of a report that has no block that can be read. Such a score has the extractor's model in
+        Reads the findings of a report that states none that can be read. Such a score has the extractor's model in
         its version and its details.
     """
 
     name = "verified"
-    version = "1"
-    metrics = ("accuracy",)
+    version = "2"
+    metrics = ("accuracy", SKILL, provenance.METRIC)
 
     def __init__(self, extractor: Extractor | None = None) -> None:
         self._extractor = extractor
@@ -46,31 +54,40 @@ class VerifiedJudge:
             self.version = f"{VerifiedJudge.version}+{extractor.version}"
 
     async def score(self, report: Report) -> list[Score]:
-        """Return the accuracy: 0 for a missing report, None for one whose findings can't be read."""
-        if report.text is None or report.is_missing:
-            return [self._score(0.0, "there is no report", await _handoff(report, None), VerifiedJudge.version)]
-        read = read_findings(report.text, report.task.findings)
-        details: dict[str, Any] = {
-            "task": {"name": report.task.name, "version": report.task.version},
-            "problems": list(read.problems),
-            "injections": list(find_injections(report.text)),
-        }
-        if read.findings is not None or self._extractor is None:
-            return [await self._of(read, report, details, VerifiedJudge.version)]
-        details["extracted"] = {"model": self._extractor.model, "because": list(read.problems)}
-        try:
-            read = await self._extractor.read(report.text, report.task)
-        except UnansweredError as error:
-            details |= await _handoff(report, None)
-            return [self._score(None, f"findings could not be extracted: {error}", details)]
-        except ModelCallError as error:
-            return [self._score(None, str(error), details, failed=True)]
-        return [await self._of(read, report, {**details, "problems": list(read.problems)}, self.version)]
+        """Return accuracy, skill and provenance; see `judges.provenance` for the latter.
 
-    async def _of(self, read: ReadFindings[BaseModel], report: Report, details: dict[str, Any], version: str) -> Score:
-        details |= await _handoff(report, read.findings)
+        The accuracy is 0 where no findings can be read, None if the extractor gave no usable answer.
+        """
+        earned = await self._accuracy(report)
+        return [earned, _skill(earned, report), await self._provenance(report)]
+
+    async def _provenance(self, report: Report) -> Score:
+        stated = read_statement(report).read.findings
+        findings = {} if stated is None else stated.model_dump(mode="json", exclude_none=True)
+        found = await asyncio.to_thread(provenance.audit, report, findings)
+        details = {"task": {"name": report.task.name, "version": report.task.version}, **found.as_json()}
+        return Score(self.name, VerifiedJudge.version, provenance.METRIC, found.value, found.reason, details)
+
+    async def _accuracy(self, report: Report) -> Score:
+        statement, version, details = read_statement(report), VerifiedJudge.version, dict[str, Any]()
+        if statement.source == "none" and self._extractor is not None and not report.is_missing:
+            details["extracted"] = {"model": self._extractor.model, "because": list(statement.read.problems)}
+            version = self.version
+            try:
+                read = await self._extractor.read(report.text or "", report.task)
+            except UnansweredError as error:
+                why = f"findings could not be extracted: {error}"
+                return await self._score(None, why, report, statement, details, version)
+            except ModelCallError as error:
+                return await self._score(None, str(error), report, statement, details, version, failed=True)
+            statement = Statement(read, "extracted")
+        return await self._of(statement, report, details, version)
+
+    async def _of(self, statement: Statement, report: Report, details: dict[str, Any], version: str) -> Score:
+        read = statement.read
         if read.findings is None:
-            return self._score(None, _told(read.problems), details, version)
+            reason = "there is no report" if report.is_missing else _told(read.problems)
+            return await self._score(0.0, reason, report, statement, details, version)
         fields = type(read.findings).model_fields
         credits = report.task.score(read.findings, report.truth)
         value = accuracy(credits)
@@ -79,28 +96,82 @@ class VerifiedJudge:
         if "extracted" in details:
             reason = f"extracted by {details['extracted']['model']}: {reason}"
         if read.problems:
-            reason += "; left out: " + _told(read.problems)
-        return self._score(value, reason, {**details, "credits": [asdict(one) for one in credits]}, version)
+            reason += "; problems: " + _told(read.problems)
+        details = {
+            **details,
+            "findings": read.findings.model_dump(mode="json", exclude_none=True),
+            "credits": [asdict(one) for one in credits],
+        }
+        return await self._score(value, reason, report, statement, details, version)
 
-    def _score(
+    async def _score(
         self,
         value: float | None,
         reason: str,
+        report: Report,
+        statement: Statement,
         details: Mapping[str, Any],
-        version: str | None = None,
+        version: str,
         *,
         failed: bool = False,
     ) -> Score:
-        return Score(self.name, version or self.version, "accuracy", value, reason, details, failed)
+        whole = {
+            "task": {"name": report.task.name, "version": report.task.version},
+            **statement.as_json(),
+            "injections": list(find_injections(report.text or "")),
+            **details,
+            **await _on_the_way(report, statement.read.findings),
+        }
+        return Score(self.name, version, "accuracy", value, reason, whole, failed)
 
 
-async def _handoff(report: Report, findings: BaseModel | None) -> dict[str, Any]:
+def _skill(earned: Score, report: Report) -> Score:
+    """Return the skill that belongs to an accuracy."""
+    task = report.task
+    if earned.value is None:
+        return replace(earned, metric=SKILL, details={})
+    try:
+        guessed = accuracy(task.score(task.prior(report.columns, report.difficulty), report.truth))
+    except Exception as error:  # A plug-in's prior may fail; the accuracy stands without it.
+        reason = one_line(
+            f"the prior of the task '{task.name}' failed: {type(error).__name__}: {error}", _LONGEST_PROBLEM
+        )
+        return replace(earned, metric=SKILL, value=None, reason=reason, details={}, failed=True)
+    value = skill(earned.value, guessed)
+    if math.isnan(value):
+        return replace(earned, metric=SKILL, value=None, reason="guessing without data earns all there is", details={})
+    reason = f"accuracy {earned.value:.2f}, where guessing without data earns {guessed:.2f}"
+    return replace(earned, metric=SKILL, value=value, reason=reason, details={"prior": guessed})
+
+
+def _of_teams(report: Report) -> dict[str, Any]:
+    """Return what each team stated last with the tool, and what that is worth."""
+    newest = {trace.team: trace.text for trace in report.trail if trace.kind == "findings"}
+    found: dict[str, Any] = {}
+    for team, text in newest.items():
+        read = check_findings(json.loads(text), report.task.findings)
+        if read.findings is not None:
+            credits = report.task.score(read.findings, report.truth)
+            found[team] = {
+                "findings": read.findings.model_dump(mode="json", exclude_none=True),
+                "accuracy": accuracy(credits),
+                "credits": {one.finding: one.credit for one in credits},
+            }
+    return found
+
+
+async def _on_the_way(report: Report, findings: BaseModel | None) -> dict[str, Any]:
+    """Return what the teams stated on the way to the report, and how the findings came through their hands."""
     if not report.trail:
         return {}
+    found: dict[str, Any] = {}
     try:
-        return {"handoff": (await asyncio.to_thread(audit, report, findings)).as_json()}
+        if teams := _of_teams(report):
+            found["teams"] = teams
+        found["handoff"] = (await asyncio.to_thread(audit, report, findings)).as_json()
     except Exception as error:  # A plug-in's task may fail on partial findings; the accuracy stands without the audit.
-        return {"handoff": {"problem": one_line(f"{type(error).__name__}: {error}", _LONGEST_PROBLEM)}}
+        found["handoff"] = {"problem": one_line(f"{type(error).__name__}: {error}", _LONGEST_PROBLEM)}
+    return found
 
 
 def _told(problems: tuple[str, ...]) -> str:

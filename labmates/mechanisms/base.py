@@ -56,6 +56,23 @@ class Sheet:
     fallback: Answer
     total: int | None = None
 
+    def fault(self, answer: Answer) -> str | None:
+        """Return why the form does not allow an answer, or None if it does."""
+        names = [blank.name for blank in self.blanks]
+        if set(answer) != set(names):
+            return f"it must answer {', '.join(names)}, not {', '.join(answer) or 'nothing'}"
+        for blank in self.blanks:
+            value = answer[blank.name]
+            if not (isinstance(value, bool) if blank.allowed is None else value in blank.allowed):
+                return f"{blank.name} can't be {value!r}{_bounds_of(blank.allowed)}"
+        if self.total is not None and sum(answer.values()) != self.total:
+            return f"its numbers add up to {sum(answer.values())}, not {self.total}"
+        return None
+
+
+def _bounds_of(allowed: range | tuple[str, ...] | None) -> str:
+    return f" (from {allowed[0]} to {allowed[-1]})" if isinstance(allowed, range) else ""
+
 
 @dataclass(frozen=True)
 class Question:
@@ -247,6 +264,8 @@ class Mechanism(BaseModel, ABC):
         What it is called, by a computer and by people.
     summary
         The rule in a sentence or two, for people.
+    encloses
+        How players are told that what follows is played under it, where another mechanism stands inside.
     seats_itself
         Whether it gets everybody together and says who plays with whom, instead of one match.
     is_theorem
@@ -258,6 +277,7 @@ class Mechanism(BaseModel, ABC):
     name: ClassVar[str]
     title: ClassVar[str]
     summary: ClassVar[str]
+    encloses: ClassVar[str] = ""
     seats_itself: ClassVar[bool] = False
     is_theorem: ClassVar[bool] = True
 

@@ -25,13 +25,15 @@ _COPIES = 2
 """How many models there are where a mechanism seats them itself."""
 
 
-def check_mechanism(mechanism: Mechanism, games: Mapping[str, NormalForm] | None = None, *, seed: int = 0) -> list[str]:
-    """Return what is wrong with a mechanism; nothing for one that is as it should be.
+def check_mechanism(
+    mechanism: Mechanism | Sequence[Mechanism], games: Mapping[str, NormalForm] | None = None, *, seed: int = 0
+) -> list[str]:
+    """Return what is wrong with a mechanism, or with several around each other, the outermost first.
 
     Checked, in each game: questions have forms that their fallback fits, and as many are asked as `calls` says; the
     same seed gives the same play; what is played counts 1 in all; no points are made or lost, that is, payoffs of a
     round add up to what some play of the game itself gives; players who want nothing of the mechanism get what they
-    would get without it; and, for one that says so (`is_theorem`), whoever follows the strategy of theorem 1 gets the
+    would get without it; and, where all say so (`is_theorem`), whoever follows the strategy of theorem 1 gets the
     cooperative payoff, and gains nothing by leaving it once (at places drawn at random).
 
     Parameters
@@ -40,37 +42,65 @@ def check_mechanism(mechanism: Mechanism, games: Mapping[str, NormalForm] | None
         By name; by default our own dilemmas that it can be put around.
     seed
         Of the random plays.
+
+    Returns
+    -------
+    list of str
+        One line for each problem; empty if there is none.
     """
+    parts = _parts(mechanism)
     if games is None:
         games = {name: get_dilemma(name).game() for name in DILEMMAS.names() if DILEMMAS.is_own(name)}
     problems = []
     for name, game in games.items():
         for check in (_asks_well, _keeps_points, _can_be_ignored, _is_equilibrium):
             try:
-                problems += [f"{name}: {problem}" for problem in check(mechanism, game, seed)]
+                problems += [f"{name}: {problem}" for problem in check(parts, game, seed)]
             except Exception as error:
                 problems.append(f"{name}: {_WHAT[check]} failed: {type(error).__name__}: {error}")
     return problems
 
 
+def _parts(mechanism: Mechanism | Sequence[Mechanism]) -> Sequence[Mechanism]:
+    return [mechanism] if isinstance(mechanism, Mechanism) else mechanism
+
+
+def _copies(parts: Sequence[Mechanism]) -> int:
+    """Return how many models sit down for each seat."""
+    return _COPIES if any(part.seats_itself for part in parts) else 1
+
+
 def play_with(
-    mechanism: Mechanism, game: NormalForm, respond: Respond, *, seed: int = 0
+    mechanism: Mechanism | Sequence[Mechanism], game: NormalForm, respond: Respond, *, seed: int = 0
 ) -> tuple[Result, list[Played | Negotiated], list[Question]]:
     """Let the game be played under a mechanism by whoever responds; return the result, the log and all questions.
 
-    Where the mechanism seats everybody itself, there are two agents for each seat.
+    Where a mechanism seats everybody itself, there are two agents for each seat.
+
+    Raises
+    ------
+    ValueError
+        If an answer is none that its form allows, which no player could hand in.
     """
-    copies = _COPIES if mechanism.seats_itself else 1
-    agents = tuple(range(game.players * copies))
+    parts = _parts(mechanism)
+    agents = tuple(range(game.players * _copies(parts)))
     log: list[Played | Negotiated] = []
     seats = Seats(agents, tuple(agent % game.players for agent in agents), seed, log=log)
-    play = around([mechanism])(game, seats)
+    play = around(parts)(game, seats)
     asked: list[Question] = []
+
+    def answered(question: Question) -> Answer:
+        answer = respond(question)
+        is_given = answer != question.sheet.fallback  # who gives none may be taken to say what no form allows
+        if is_given and (fault := question.sheet.fault(answer)):
+            raise ValueError(f"the answer {dict(answer)} at '{question.step}' is not allowed: {fault}")
+        return answer
+
     try:
         questions = next(play)
         while True:
             asked += questions
-            questions = play.send([respond(question) for question in questions])
+            questions = play.send([answered(question) for question in questions])
     except StopIteration as end:
         return end.value, log, asked
 
@@ -87,12 +117,13 @@ def random_answer(question: Question, rng: random.Random) -> Answer:
     }
 
 
-def _asks_well(mechanism: Mechanism, game: NormalForm, seed: int) -> Iterator[str]:
-    mechanism.check(game)
-    if not isinstance(mechanism.rules(game), str):
-        yield "its rules are no text"
+def _asks_well(parts: Sequence[Mechanism], game: NormalForm, seed: int) -> Iterator[str]:
+    for part in parts:
+        part.check(game)
+        if not isinstance(part.rules(game), str):
+            yield f"the rules of {part.name} must be text"
     rng = random.Random(seed)
-    _, _, asked = play_with(mechanism, game, lambda question: random_answer(question, rng), seed=seed)
+    _, _, asked = play_with(parts, game, lambda question: random_answer(question, rng), seed=seed)
     names = [(question.step, question.agent) for question in asked]
     if len(set(names)) < len(names):
         yield "two questions to the same player have the same step"
@@ -104,21 +135,20 @@ def _asks_well(mechanism: Mechanism, game: NormalForm, seed: int) -> Iterator[st
         if question.sheet.fallback and set(question.sheet.fallback) != known:
             yield f"the fallback of '{question.stage}' does not fit its form"
             return
-    calls = calls_of([mechanism], game)
-    matches = _COPIES if mechanism.seats_itself else 1
-    expected = calls.per_match * matches + sum(bool(question.shared) for question in asked)
+    calls = calls_of(parts, game)
+    expected = calls.per_match * _copies(parts) + sum(bool(question.shared) for question in asked)
     if len(asked) != expected:
         yield f"it says that it asks {expected} questions, and asks {len(asked)}"
 
 
-def _keeps_points(mechanism: Mechanism, game: NormalForm, seed: int) -> Iterator[str]:
+def _keeps_points(parts: Sequence[Mechanism], game: NormalForm, seed: int) -> Iterator[str]:
     sums = game.payoffs.sum(axis=-1)
     low, high = float(sums.min()), float(sums.max())
-    for number in range(_PLAYS if not isinstance(mechanism, Repeated) else 2):
+    for number in range(_PLAYS if not any(isinstance(part, Repeated) for part in parts) else 2):
         plays = []
         for _ in range(2):
             rng = random.Random(seed + number)
-            plays.append(play_with(mechanism, game, lambda asked, rng=rng: random_answer(asked, rng), seed=number))  # type: ignore[misc]
+            plays.append(play_with(parts, game, lambda asked, rng=rng: random_answer(asked, rng), seed=number))  # type: ignore[misc]
         (result, log, _), (again, _, _) = plays
         if result != again:
             yield "the same seed and the same answers give another result"
@@ -146,7 +176,7 @@ def _weights(rounds: Sequence[Played], players: int) -> Any:
     return weights
 
 
-def _can_be_ignored(mechanism: Mechanism, game: NormalForm, seed: int) -> Iterator[str]:
+def _can_be_ignored(parts: Sequence[Mechanism], game: NormalForm, seed: int) -> Iterator[str]:
     """Let all take the last action of the game itself, approve of nothing and sign nothing."""
     last = tuple(len(own) - 1 for own in game.labels)
     rng = random.Random(seed)
@@ -159,25 +189,25 @@ def _can_be_ignored(mechanism: Mechanism, game: NormalForm, seed: int) -> Iterat
             return {blank.name: 100 if blank.name == own else 0 for blank in question.sheet.blanks}
         return {blank.name: False for blank in question.sheet.blanks}
 
-    result, _, _ = play_with(mechanism, game, ignore, seed=seed)
+    result, _, _ = play_with(parts, game, ignore, seed=seed)
     wanted = np.resize(game.table[last], len(result.payoffs))
     if not np.allclose(result.payoffs, wanted, rtol=0, atol=_TOLERANCE):
         yield f"players who want nothing of the mechanism get {result.payoffs}, and without it {tuple(wanted)}"
 
 
-def _is_equilibrium(mechanism: Mechanism, game: NormalForm, seed: int) -> Iterator[str]:
+def _is_equilibrium(parts: Sequence[Mechanism], game: NormalForm, seed: int) -> Iterator[str]:
     dilemma = find_dilemma(game)
-    if not mechanism.is_theorem or dilemma is None:
+    if dilemma is None or not all(part.is_theorem for part in parts):
         return
 
     def loyal(question: Question) -> Answer:
-        own = mechanism.follow(game, question)
-        if own is not None:
-            return own
+        for part in parts:
+            if (own := part.follow(game, question)) is not None:
+                return own
         view = game.seen_by(question.seat)
         return follow(view, question.stage, question.facts, question.seat, question.sheet)
 
-    result, _, asked = play_with(mechanism, game, loyal, seed=seed)
+    result, _, asked = play_with(parts, game, loyal, seed=seed)
     wanted = np.resize(game.table[dilemma.cooperate], len(result.payoffs))
     if not np.allclose(result.payoffs, wanted, rtol=0, atol=_TOLERANCE):
         yield f"who follows the theorem's strategy gets {result.payoffs}, not {tuple(map(float, wanted))}"
@@ -192,7 +222,7 @@ def _is_equilibrium(mechanism: Mechanism, game: NormalForm, seed: int) -> Iterat
             def leave(one: Question, left: Question = question, other: Answer = other) -> Answer:
                 return other if (one.step, one.agent) == (left.step, left.agent) else loyal(one)
 
-            gained, _, _ = play_with(mechanism, game, leave, seed=seed)
+            gained, _, _ = play_with(parts, game, leave, seed=seed)
             before, after = result.payoffs[question.agent], gained.payoffs[question.agent]
             if after > before + _TOLERANCE:
                 yield f"a player gains by answering {dict(other)} at '{question.step}': {after:g} instead of {before:g}"

@@ -11,6 +11,9 @@ from labmates.errors import UsageError
 from labmates.games.normal_form import NormalForm
 from labmates.mechanisms.base import Answer, Blank, Sheet
 from labmates.mechanisms.negotiation import Negotiation, cooperation
+from labmates.mechanisms.theorem import dominant_payment
+
+_USUAL_MOST = 1000
 
 
 class Contract(Negotiation):
@@ -25,16 +28,22 @@ class Contract(Negotiation):
     thing: ClassVar[str] = "contract"
     is_signed: ClassVar[bool] = True
 
-    most: int = Field(1000, ge=1, le=1_000_000, description="The largest payment that can be proposed, either way.")
+    most: int = Field(
+        0,
+        ge=0,
+        le=1_000_000,
+        description="The largest payment that can be proposed, either way; 0 stands for 1000, or in games with large "
+        "payoffs for the power of ten with which cooperation can be made dominant.",
+    )
 
     def rules(self, game: NormalForm) -> str:
         """Say what a contract is."""
         parts = "the other player pays it" if game.players == 2 else "the other players pay it in equal parts"
         return (
-            "Before the game, players agree on a contract: each proposes one, and all vote by approval; a tie is "
-            "broken by chance. A contract lays down a payment for each action. Then each player signs the winner or "
-            "not. Only if all sign does it hold: on top of the game's points, whoever takes an action receives the "
-            f"payment of that action, and {parts}. A negative payment goes the other way."
+            f"{self.voting()} A contract lays down a payment for each action. After the vote each player signs the "
+            "winner or not, and all get to know who did not. Only if all sign does it hold: on top of the game's "
+            "points, whoever takes an action receives the payment of that action, and "
+            f"{parts}. A negative payment goes the other way. If not all sign, there are no payments."
         )
 
     def check(self, game: NormalForm) -> None:
@@ -44,7 +53,8 @@ class Contract(Negotiation):
 
     def sheet(self, game: NormalForm) -> Sheet:
         """Return a blank for each action."""
-        allowed = range(-self.most, self.most + 1)
+        most = self.most or max(_USUAL_MOST, 10 ** len(str(dominant_payment(game) - 1)))
+        allowed = range(-most, most + 1)
         return Sheet(tuple(Blank(label, allowed, f"the payment for {label}") for label in game.labels[0]), {})
 
     def ask_for(self, game: NormalForm) -> str:

@@ -29,11 +29,9 @@ class Mediation(Negotiation):
     def rules(self, game: NormalForm) -> str:
         """Say what a mediator is."""
         return (
-            "Before the game, players agree on a mediator: each proposes one, and all vote by approval; a tie is "
-            f'broken by chance. In the game there is one more action, "{DELEGATE}": whoever takes it lets the mediator '
-            "act. "
-            "The mediator looks at nothing but how many players delegate, and takes the same action for each of them, "
-            "as it was laid down."
+            f'{self.voting()} With a mediator there is one more action in the game, "{DELEGATE}": whoever takes it '
+            "lets the mediator act. The mediator looks at nothing but how many players delegate, and takes the same "
+            "action for each of them, as it was laid down."
         )
 
     def check(self, game: NormalForm) -> None:

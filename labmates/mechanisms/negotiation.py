@@ -28,6 +28,7 @@ class Negotiation(Mechanism):
         Whether all have to sign the winner before it holds.
     """
 
+    encloses: ClassVar[str] = "What is agreed on holds for all that follows, and is not agreed on anew."
     thing: ClassVar[str]
     is_signed: ClassVar[bool] = False
 
@@ -72,6 +73,15 @@ class Negotiation(Mechanism):
         good = cooperation(game)
         return [] if good is None else [good]
 
+    def voting(self) -> str:
+        """Return how the winner is found, in words for players."""
+        tie = "one of them is drawn" if self.ties == "random" else "each of them is played, and points are averaged"
+        return (
+            f"Before the game, players agree on a {self.thing}: each proposes one, and then all vote by approval. The "
+            f"proposal with the most approvals wins; if several have the most, {tie}. If nobody proposes one that can "
+            "be used, the game is played without."
+        )
+
     def calls(self, game: NormalForm, inner: Calls) -> Calls:
         """Ask everybody for a vote, for a signature if there is one, and for a proposal."""
         once = self.proposals == "once"
@@ -86,7 +96,8 @@ class Negotiation(Mechanism):
         table = seats.telling([""] * n, [{}] * n, step=here)
         sheet = self.sheet(game)
         shared = self.name if self.proposals == "once" else ""
-        asked = table.ask("propose", [self.ask_for(game)] * n, [sheet] * n, shared=shared)
+        often = " You propose once: it is put to the vote whenever you play in this place." if shared else ""
+        asked = table.ask("propose", [f"{self.ask_for(game)}{often}"] * n, [sheet] * n, shared=shared)
         answers = yield asked
         proposals = [dict(answer) if answer else None for answer in answers]
         offered = [seat for seat, design in enumerate(proposals) if design is not None]
@@ -107,11 +118,11 @@ class Negotiation(Mechanism):
             assert design is not None
             label = "" if len(alike) == len(winners) else f"{alike[0]}/"
             now = table.telling([""] * n, [{}] * n, step=f"{here}{label}", weight=seats.weight * share)
-            result = yield from self._under(game, now, design, then, signed)
+            result = yield from self._under(game, now, alike, design, then, signed)
             results.append(result)
             shares.append(share)
         if not results:
-            said = f"## The {self.thing}\nNobody has proposed one; the game is played without."
+            said = f"## The {self.thing}\nNobody has proposed one; it goes on without."
             now = table.telling([said] * n, [{"design": None, "in_force": False}] * n)
             results, shares = [(yield from then(game, now))], [1.0]
         seats.log.append(
@@ -132,36 +143,63 @@ class Negotiation(Mechanism):
     def _vote(self, game: NormalForm, table: Seats, offered: Sequence[int], proposals: Sequence[Answer | None]) -> Any:
         """Ask for votes; return the seats that each approves of."""
         n = game.players
-        names = {seat: f"P{place + 1}" for place, seat in enumerate(offered)}
-        designs = {name: proposals[seat] for seat, name in names.items()}
-        lines = [f"- {name}: {self.tell(game, design)}" for name, design in designs.items() if design is not None]
-        told = "\n".join([f"## Proposals for the {self.thing}", *lines])
-        asking = table.telling([told] * n, [{"proposals": designs}] * n)
+        designs = {f"P{seat + 1}": proposals[seat] for seat in offered}
+        told = [self._ballot(game, seat, proposals) for seat in range(n)]
+        asking = table.telling(told, [{"proposals": designs}] * n)
         blanks = tuple(Blank(name, None) for name in designs)
         sheet = Sheet(blanks, dict.fromkeys(designs, False))
         answers = yield asking.ask("vote", [_VOTE] * n, [sheet] * n)
-        return [tuple(seat for seat, name in names.items() if answer[name]) for answer in answers]
+        return [tuple(seat for seat in offered if answer[f"P{seat + 1}"]) for answer in answers]
+
+    def _ballot(self, game: NormalForm, me: int, proposals: Sequence[Answer | None]) -> str:
+        """Return the proposals as one player is shown them; each has the number of who proposed it."""
+        lines = [f"## Proposals for the {self.thing}"]
+        for seat, design in enumerate(proposals):
+            said = "none that can be used" if design is None else self.tell(game, design)
+            lines.append(f"- P{seat + 1} ({_by([seat], me)}): {said}")
+        return "\n".join(lines)
 
     def _under(
-        self, game: NormalForm, seats: Seats, design: Answer, then: Then, signed: list[tuple[bool, ...]]
+        self,
+        game: NormalForm,
+        seats: Seats,
+        proposers: Sequence[int],
+        design: Answer,
+        then: Then,
+        signed: list[tuple[bool, ...]],
     ) -> Play:
         """Let the game be played under a design, if all sign it where that is needed."""
         n = game.players
-        line = self.tell(game, design)
+        names = " and ".join(f"P{seat + 1}" for seat in proposers)
+        lines = [f"{names} ({_by(proposers, me)}): {self.tell(game, design)}" for me in range(n)]
         if self.is_signed:
-            told = f"## The {self.thing} that has won the vote\n{line}"
-            asking = seats.telling([told] * n, [{"design": design}] * n)
+            told = [f"## The {self.thing} that has won the vote\n{line}" for line in lines]
+            asking = seats.telling(told, [{"design": design}] * n)
             sheet = Sheet((Blank("sign", None),), {"sign": False})
             ask = f"Sign: do you sign the {self.thing}? It holds only if all players sign it."
             answers = yield asking.ask("sign", [ask] * n, [sheet] * n)
             signed.append(tuple(bool(answer["sign"]) for answer in answers))
             if not all(signed[-1]):
-                told = f"## The {self.thing}\nIt does not hold, since not all have signed it: {line}"
-                without = seats.telling([told] * n, [{"design": design, "in_force": False}] * n)
+                refused = [seat for seat in range(n) if not signed[-1][seat]]
+                told = [
+                    f"## The {self.thing}\nIt does not hold, since {_names(refused, me)} did not sign it: {line}"
+                    for me, line in enumerate(lines)
+                ]
+                without = seats.telling(told, [{"design": design, "in_force": False}] * n)
                 return (yield from then(game, without))
-        told = f"## The {self.thing} that holds\n{line}"
-        now = seats.telling([told] * n, [{"design": design, "in_force": True}] * n)
+            lines = [f"{line}\nAll players have signed it." for line in lines]
+        told = [f"## The {self.thing} that holds\n{line}" for line in lines]
+        now = seats.telling(told, [{"design": design, "in_force": True}] * n)
         return (yield from then(self.apply(game, design), now))
+
+
+def _names(seats: Sequence[int], me: int) -> str:
+    """Return players as one of them is told of them."""
+    return " and ".join("you" if seat == me else f"player {seat + 1}" for seat in seats)
+
+
+def _by(seats: Sequence[int], me: int) -> str:
+    return f"proposed by {_names(seats, me)}"
 
 
 def cooperation(game: NormalForm) -> Profile | None:

@@ -16,6 +16,8 @@ from labmates.mechanisms.norms import Deed, Past
 class Repeated(Mechanism):
     """What repetition and reputation share: rounds, and what of them is remembered."""
 
+    encloses: ClassVar[str] = "All that follows takes place anew in every round."
+
     rounds: int = Field(15, ge=1, le=200, description="Rounds that are played; the last stands for all that follow.")
     continuation: float = Field(0.8, ge=0, lt=1, description="The probability of another round that players are told.")
     memory: int = Field(3, ge=1, le=50, description="How many of the last rounds are shown.")
@@ -56,7 +58,7 @@ class Repetition(Repeated):
         weights = self.weights()
         for number in range(1, self.rounds + 1):
             known = past[::-1][: self.memory]
-            told = [_history(known, seat) for seat in seats.roles]
+            told = [_history(known, seat, number - 1) for seat in seats.roles]
             facts = [{"past": _past(known, seat)} for seat in seats.roles]
             now = seats.telling(
                 told,
@@ -73,10 +75,10 @@ class Repetition(Repeated):
         return Result(tuple(map(float, payoffs)), tuple(map(float, expected)), results[-1].deeds)
 
 
-def _history(known: list[tuple[str, ...]], me: int) -> str:
+def _history(known: list[tuple[str, ...]], me: int, played: int) -> str:
     if not known:
         return "## Earlier rounds\nThis is the first round."
-    lines = []
+    lines = [played_text(played)]
     for ago, deeds in enumerate(known, start=1):
         did = (f"{'you' if seat == me else f'player {seat + 1}'}: {deed}" for seat, deed in enumerate(deeds))
         lines.append(f"- {ago_text(ago)}: {'; '.join(did)}")
@@ -87,6 +89,11 @@ def _past(known: list[tuple[str, ...]], me: int) -> Past:
     rounds = tuple((tuple(Deed(seat, seat, deed) for seat, deed in enumerate(deeds)),) for deeds in known)
     others = tuple(seat for seat in range(len(known[0]) if known else 0) if seat != me)
     return Past(me, others, rounds)
+
+
+def played_text(played: int) -> str:
+    """Return how many rounds have been played, in words."""
+    return f"Rounds played so far: {played}."
 
 
 def ago_text(ago: int) -> str:

@@ -17,7 +17,7 @@ from labmates.games.normal_form import NormalForm
 from labmates.mechanisms.base import Play, Result, Seats, Then
 from labmates.mechanisms.norms import Deed, Match, Past
 from labmates.mechanisms.play import side_by_side
-from labmates.mechanisms.repetition import Repeated, ago_text
+from labmates.mechanisms.repetition import Repeated, ago_text, played_text
 from labmates.seeds import derive
 
 
@@ -55,12 +55,17 @@ class Reputation(Repeated):
             if self.order == 3
             else ""
         )
+        place = (
+            "Your place in the game is drawn too: you may be another player in the next round."
+            if self._draws_places(game)
+            else "Every agent keeps its place in the game."
+        )
         return (
-            "There are many agents. The game is played round after round, and in every round your co-players are drawn "
-            "at random from all agents. After each round another one follows with a probability of "
-            f"{self.percent}. You are shown the matches of the last {self.memory} rounds at most in which you or your "
-            f"co-players took part: who chose what, and who got how many points. Others will see yours.{more} Your "
-            "points are those of all rounds together."
+            "The game is played round after round in a population of agents, and in every round your co-players are "
+            f"drawn at random from the other agents. {place} After each round another one follows with a "
+            f"probability of {self.percent}. You are shown the matches of the last {self.memory} rounds at most in "
+            "which you or your co-players took part: who chose what, and who got how many points. Others will see "
+            f"yours.{more} Your points are those of all rounds together."
         )
 
     def play(self, game: NormalForm, seats: Seats, then: Then) -> Play:
@@ -89,6 +94,9 @@ class Reputation(Repeated):
             tuple(deeds[agent] for agent in seats.agents),
         )
 
+    def _draws_places(self, game: NormalForm) -> bool:
+        return self.pairing == "uniform" and game.is_symmetric
+
     def _names(self, seats: Seats) -> dict[int, int]:
         """Return the number under which others know each agent; it tells nothing of who it is."""
         numbers = list(range(1, len(seats.agents) + 1))
@@ -98,7 +106,7 @@ class Reputation(Repeated):
     def _groups(self, game: NormalForm, seats: Seats, number: int) -> list[list[int]]:
         """Draw who plays with whom."""
         rng = random.Random(derive(seats.seed, "pairing", number))
-        if self.pairing == "uniform" and game.is_symmetric:
+        if self._draws_places(game):
             pool = list(seats.agents)
             rng.shuffle(pool)
             return [pool[start : start + game.players] for start in range(0, len(pool), game.players)]
@@ -125,7 +133,7 @@ class Reputation(Repeated):
         for seat, agent in enumerate(group):
             others = [other for other in group if other != agent]
             known = list(self._known(window, {agent}, set(others)))
-            told.append(_told(game, agent, group, seat, known, names))
+            told.append(_told(game, agent, group, seat, known, names, number - 1))
             rounds = tuple(tuple(record.match for record in records) for records in known)
             facts.append({"past": Past(agent, tuple(others), rounds)})
         fresh = replace(seats, agents=tuple(group), roles=tuple(range(game.players)), told=(), facts=())
@@ -159,9 +167,10 @@ def _told(
     seat: int,
     known: list[list[_Record]],
     names: dict[int, int],
+    played: int,
 ) -> str:
     met = ", ".join(f"player {place + 1} is agent {names[one]}" for place, one in enumerate(group) if place != seat)
-    lines = [f"## This round\nYou are agent {names[agent]}. In this round {met}."]
+    lines = [f"## This round\n{played_text(played)} You are agent {names[agent]}. In this round {met}."]
     shown = [
         f"- {ago_text(ago)}: {_shown(game, record, agent, names)}"
         for ago, records in enumerate(known, start=1)

@@ -109,9 +109,13 @@ def _is_mediator(view: NormalForm, names: Iterable[str]) -> bool:
     return set(names) == {str(number) for number in range(1, view.players + 1)}
 
 
+def dominant_payment(game: NormalForm) -> int:
+    """Return a payment for an action that makes it strictly dominant: more than any payoffs are apart."""
+    spread = max(game.payoffs[..., player].max() - game.payoffs[..., player].min() for player in range(game.players))
+    return (math.ceil(float(spread)) + 1) * (game.players - 1)
+
+
 def _best_contract(view: NormalForm, actions: Iterable[str]) -> dict[str, int]:
-    """Return the payment that makes the cooperative action strictly dominant: more than any payoffs are apart."""
-    spread = max(view.payoffs[..., player].max() - view.payoffs[..., player].min() for player in range(view.players))
-    payment = (math.ceil(spread) + 1) * (view.players - 1)
+    payment = dominant_payment(view)
     good = view.labels[0][dilemma_of(view).cooperate[0]]
     return {label: payment if label == good else 0 for label in actions}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
@@ -101,11 +102,13 @@ def check_base_url(url: str) -> None:
     try:
         parts = urlsplit(url)
         named, _ = parts.hostname, parts.port
-    except ValueError as error:
-        raise UsageError(f"base URL '{url}' is malformed ({error}); {example}") from None
-    if parts.username is not None or parts.password is not None:
+    except ValueError:
+        raise UsageError(f"the base URL is malformed; {example}") from None
+    if "@" in url:
         raise UsageError("the base URL holds a name or password: put the key into the environment variable instead")
+    # A query or fragment may hold a key, so none is ever shown.
+    shown = re.split(r"[?#]", url, maxsplit=1)[0]
     if parts.scheme not in ("http", "https") or not named:
-        raise UsageError(f"base URL '{url}' must begin with http:// or https:// and name a host; {example}")
-    if parts.query or parts.fragment or any(char.isspace() for char in url):
-        raise UsageError(f"base URL '{url}' must have no query, fragment or space; {example}")
+        raise UsageError(f"base URL '{shown}' must begin with http:// or https:// and name a host; {example}")
+    if shown != url or any(char.isspace() for char in url):
+        raise UsageError(f"base URL '{shown}' must have no query, fragment or space; {example}")

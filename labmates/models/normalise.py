@@ -15,6 +15,7 @@ from typing import Any, cast, get_args
 
 from langchain_core.messages import AIMessage, BaseMessage
 
+from labmates.models.partial import read_partial
 from labmates.models.reply import Fault, Finish, Reply, ToolCall
 from labmates.models.safe import UnsafeValueError, safe_text, safe_value
 from labmates.models.thinking import split_thinking
@@ -70,7 +71,16 @@ def normalise(message: AIMessage, *, sent: Sequence[BaseMessage], tools: Iterabl
         output=lambda: written + thought,
         reasoning=thought,
     )
-    return Reply(text, calls, tuple(dict.fromkeys(faults)), resendable(text, calls), finish, usage, reasoning)
+    return Reply(
+        text,
+        calls,
+        tuple(dict.fromkeys(faults)),
+        resendable(text, calls),
+        finish,
+        usage,
+        reasoning,
+        cut_call=_cut_call(begun[-1]) if "cut_tool_call" in faults else None,
+    )
 
 
 def safe_message(message: BaseMessage) -> BaseMessage:
@@ -123,7 +133,7 @@ def _read_calls(
     calls: list[ToolCall] = []
     faults: list[Fault] = []
     for place, call in enumerate(begun):
-        name = re.sub(r"[^A-Za-z0-9_-]", "_", call.name or "")[:64]
+        name = _tool_name(call.name)
         if call.arguments is None or not name:
             # The length limit can only have cut the last call.
             faults.append("cut_tool_call" if finish == "length" and place == len(begun) - 1 else "bad_tool_call")
@@ -132,6 +142,16 @@ def _read_calls(
         taken.add(fresh)
         calls.append(ToolCall(fresh, name, call.arguments))
     return tuple(calls), faults
+
+
+def _cut_call(call: _Begun) -> ToolCall:
+    """Return what arrived of a call that the length limit cut."""
+    arrived = read_partial(call.broken) if isinstance(call.broken, str) else {}
+    return ToolCall("", _tool_name(call.name), arrived)
+
+
+def _tool_name(name: str | None) -> str:
+    return re.sub(r"[^A-Za-z0-9_-]", "_", name or "")[:64]
 
 
 def read_arguments(arguments: Any) -> dict[str, Any] | None:

@@ -1,30 +1,45 @@
-"""Finding JSON objects in any text."""
+"""JSON objects in any text, and one answer out of it: the object that fits a form, whatever stands around it.
+
+Models wrap their JSON in fences, prose and LaTeX, some comment it, and some think aloud in JSON before they answer.
+Objects that don't fit the form are no answers. Two that fit and differ are refused, as is a key that is given twice:
+which one was meant can't be known. All that a strict reader finds is found, so that what it accepts is read with the
+same value or refused, never with another one.
+"""
 
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
-MOST_FAILURES: Final = 300
-"""After so many braces that open no JSON object the rest is not searched: a hostile text could make it take minutes."""
+from pydantic import BaseModel, ValidationError
+
+from labmates.errors import explain
+from labmates.relaxed_json import COMMENT, TRAILING_COMMA, Mend, Parsed, Reader, RelaxedJSONError, TooMuchWorkError
+from labmates.relaxed_json import Unusable as UnusableValue
+
+ModelT = TypeVar("ModelT", bound=BaseModel)
+
+MOST_FAILURES: Final = 20_000
+"""After so many braces that open no JSON object the search ends: a hostile text could make it take minutes."""
+ACCEPTED: Final = frozenset({COMMENT, TRAILING_COMMA})
+"""What an answer may have beyond strict JSON, since it leaves no doubt about its values."""
+NO_OBJECT: Final = "there is no whole JSON object in it"
+TOO_TANGLED: Final = "it holds too many braces that open no JSON object; give one JSON object alone"
 PLAIN: Final = json.JSONDecoder()
+_DEEP_FAILURES: Final = 100
+"""As so many failures counts an object that nests too deeply to be read."""
+_MOST_QUOTED: Final = 200
+_NEAR: Final = 30
+_MEANT = re.compile(r"""\{\s*(?:["'“”„‘’`]|//|/\*|\#|[^\W\d]\w*\s*:)""")
+"""How an object begins that was meant as JSON, unlike a set in LaTeX."""
 
 
-class RepeatedKeyError(Exception):
-    """A JSON object has the same key twice: which value was meant can't be known."""
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise RepeatedKeyError("a key of the JSON object is given twice")
-    return found
-
-
-ONCE: Final = json.JSONDecoder(object_pairs_hook=_once)
-"""Raises `RepeatedKeyError` where a key is given twice."""
+class UnusableAnswerError(Exception):
+    """A text holds no answer that can be used; the error says why, and goes back to the model."""
 
 
 @dataclass(frozen=True)
@@ -36,14 +51,23 @@ class Found:
     value: dict[str, Any]
 
 
-def find_objects(text: str, decoder: json.JSONDecoder = PLAIN) -> Iterator[Found]:
-    """Yield the JSON objects in `text` from front to back, those within another one left out."""
+def find_objects(text: str, decoder: json.JSONDecoder = PLAIN, *, start: int = 0) -> Iterator[Found]:
+    """Yield the strict JSON objects in `text` from front to back, those within another one left out.
+
+    Raises
+    ------
+    UnusableAnswerError
+        With the `decoder` of answers, if an object has the same key twice.
+    """
     failures = 0
-    at = text.find("{")
+    at = text.find("{", start)
     while at >= 0 and failures < MOST_FAILURES:
         try:
             value, end = decoder.raw_decode(text, at)
-        except (ValueError, RecursionError):
+        except RecursionError:
+            failures += _DEEP_FAILURES
+            end = at + 1
+        except ValueError:
             failures += 1
             end = at + 1
         else:
@@ -51,14 +75,99 @@ def find_objects(text: str, decoder: json.JSONDecoder = PLAIN) -> Iterator[Found
         at = text.find("{", end)
 
 
-def last_object(text: str) -> dict[str, Any] | None:
-    """Return the JSON object in `text` that ends last, also one whose braces LaTeX has escaped; None without any.
+def read_object(text: str, form: type[ModelT], *, start: int = 0) -> ModelT:
+    """Return the one JSON object in `text` that is a valid `form`.
+
+    It may stand there several times, beside objects that are no valid `form`; comments and trailing commas in it are
+    accepted, and the escaped braces of LaTeX count as braces.
+
+    Parameters
+    ----------
+    start
+        Where to begin to read.
 
     Raises
     ------
-    RepeatedKeyError
-        If an object has the same key twice.
+    UnusableAnswerError
+        If there is none, or more than one and they differ, or an object has the same key twice.
     """
-    plain = text.replace("\\{", " {").replace("\\}", " }")
-    found = [*find_objects(text, ONCE), *(find_objects(plain, ONCE) if plain != text else ())]
-    return max(found, key=lambda one: one.end).value if found else None
+    keys = {field.alias or name for name, field in form.model_fields.items()}
+    answers: list[tuple[ModelT, dict[str, Any]]] = []
+    fault, shared = "", 0
+    values, unreadable = _search(text, start)
+    for value in values:
+        try:
+            answers.append((form.model_validate(value), value))
+        except ValidationError as error:
+            if not fault or len(keys & value.keys()) >= shared:
+                fault, shared = "; ".join(explain(error).splitlines()), len(keys & value.keys())
+    if not answers:
+        raise UnusableAnswerError((not shared and unreadable) or fault or NO_OBJECT)
+    for answer, value in answers:
+        if answer != answers[0][0]:
+            quoted = f"{_quoted(answers[0][1])} and {_quoted(value)}"
+            raise UnusableAnswerError(f"it holds two answers that differ, {quoted}; give one JSON object alone")
+    return answers[0][0]
+
+
+def _search(text: str, start: int) -> tuple[list[dict[str, Any]], str]:
+    """Return all objects, strict ones and those within acceptable ones too, and what is wrong with the last other."""
+    values: list[dict[str, Any]] = []
+    fault = None
+    # A blank for the backslash of LaTeX keeps every position as it is.
+    for plain in dict.fromkeys((text, text.replace("\\{", " {").replace("\\}", " }"))):
+        strict = {found.begin: found for found in find_objects(plain, ONCE, start=start)}
+        values += [found.value for found in strict.values()]
+        reader, failures = Reader(plain), 0
+        at = plain.find("{", start)
+        while at >= 0:
+            end = strict[at].end if at in strict else at + 1
+            if at not in strict:
+                failures += 1
+                read = _read_relaxed(reader, at)
+                if isinstance(read, Parsed):
+                    values.append(read.value)
+                elif _MEANT.match(plain, at):
+                    fault = read
+            if failures > MOST_FAILURES:
+                raise UnusableAnswerError(TOO_TANGLED)
+            at = plain.find("{", end)
+    return values, _told(text, fault) if fault else ""
+
+
+def _read_relaxed(reader: Reader, at: int) -> Parsed | Mend:
+    """Return the object that opens at `at`, or the fault because of which it is none."""
+    try:
+        parsed = reader.read(at)
+    except TooMuchWorkError as error:
+        raise UnusableAnswerError(TOO_TANGLED) from error
+    except RelaxedJSONError as error:
+        if error.at < len(reader.text):
+            return Mend(str(error), error.at)
+        hiding = [mend.at for mend in reader.mends if mend.what == COMMENT and "}" in reader.text[mend.at :]]
+        return Mend("a comment hides the closing brace", hiding[-1]) if hiding else Mend("no closing brace", at)
+    others = [mend for mend in parsed.mends if mend.what not in ACCEPTED]
+    spoilt = [value.why for value in parsed.value.values() if isinstance(value, UnusableValue)]
+    return others[0] if others else Mend(spoilt[0], at) if spoilt else parsed
+
+
+def _told(text: str, fault: Mend) -> str:
+    line, column = text.count("\n", 0, fault.at) + 1, fault.at - text.rfind("\n", 0, fault.at)
+    near = " ".join(text[max(fault.at - _NEAR, 0) : fault.at + _NEAR].split())
+    return f"its JSON can't be read: {fault.what} (line {line}, column {column}, near: {near})"
+
+
+def _quoted(value: dict[str, Any]) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _MOST_QUOTED else f"{text[:_MOST_QUOTED]}…"
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    twice = [key for key, count in Counter(key for key, _ in pairs).items() if count > 1]
+    if twice:
+        raise UnusableAnswerError(f"the key {twice[0][:_MOST_QUOTED]!r} is given twice in one JSON object")
+    return dict(pairs)
+
+
+ONCE: Final = json.JSONDecoder(object_pairs_hook=_once)
+"""Refuses an object that gives a key twice."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS)$", re.IGNORECASE)
+SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS|SALT)$", re.IGNORECASE)
 PATTERNS = (
     re.compile(r"\bBearer\s+[^\s\"',;]+", re.IGNORECASE),
     re.compile(r"\b(?:sk|pk|rk|hf|gsk|xai|lsv2|AIza)[-_][\w*.-]{6,}"),

@@ -60,6 +60,11 @@ class Reply:
         Time from the first attempt to the end, waits included.
     cached
         It is the reply that the same request got at an earlier time.
+    cut_call
+        The tool call in which the length limit fell, with the arguments that had arrived; the last of them may break
+        off. It is not in `message`.
+    limit
+        The output limit that the call was made with, in tokens; None where it was not recorded.
     """
 
     text: str
@@ -73,3 +78,5 @@ class Reply:
     seconds: float = 0.0
     errors: tuple[str, ...] = field(default=())
     cached: bool = False
+    limit: int | None = None
+    cut_call: ToolCall | None = None

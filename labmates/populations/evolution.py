@@ -148,9 +148,12 @@ class Evolution:
     def _imitated(self, generation: Generation, chance: np.random.Generator) -> NDArray[np.int64]:
         rules, payoffs, agents = self.rules, generation.payoffs, generation.agents
         count = len(agents)
+        # The strength of selection is that on payoffs from 0 to 1, whatever the game pays.
+        low, high = rules.game.individual_bounds()
+        fitness = (payoffs - low) / (high - low)
         others = (np.arange(count) + chance.integers(1, count, size=count)) % count
         with np.errstate(over="ignore"):  # a probability of 0 is what is meant then
-            likely = 1 / (1 + np.exp(-rules.strength * (payoffs[others] - payoffs)))
+            likely = 1 / (1 + np.exp(-rules.strength * (fitness[others] - fitness)))
         copies = chance.random(count) < likely
         genes = self.genes_of(agents)
         before = genes.copy()

@@ -12,6 +12,7 @@ import hashlib
 import json
 import re
 import shutil
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,7 @@ from labmates.populations.workers import Loaded, Workers
 
 _MOST_BYTES = 64 << 20
 _DESCRIPTIONS = "_descriptions"  # how the name of a published file of descriptions ends
+_CLASS = re.compile(r"^class Strategy_([A-Za-z]+)_(\d+)\b", re.MULTILINE)
 _DESCRIBED = re.compile(r"description_(?P<name>[A-Z]+_\d+)$")
 
 
@@ -229,6 +231,11 @@ def files_for(folder: Path, game: str, models: Sequence[str] = ()) -> list[Strat
         if model not in known:
             raise UsageError(f"{folder} has no strategies of '{model}' for {game}; it has those of {', '.join(known)}")
     return [file for file in fitting if not models or file.model in models]
+
+
+def written_counts(file: StrategyFile) -> Counter[str]:
+    """Number of strategies that a file holds, by attitude, without running it: checks may leave fewer to play."""
+    return Counter(attitude.lower() for attitude, _ in set(_CLASS.findall(read_text(file.path))))
 
 
 def library_digest(folder: Path, game: str, models: Sequence[str] = ()) -> str:

@@ -13,8 +13,6 @@ from labmates.populations.library import Gene, Population
 from labmates.populations.workers import Batch, Errors, chunks
 from labmates.seeds import derive
 
-_NORMAL_95 = 1.959964
-
 
 @dataclass(frozen=True)
 class Mixture:
@@ -22,10 +20,8 @@ class Mixture:
 
     Attributes
     ----------
-    welfare
-        Mean payoff of a player per round, the mean of all groups.
-    low, high
-        Its 95 % confidence interval.
+    groups
+        Mean payoff of a player per round, of each group.
     cooperation
         Share of decisions for cooperation.
     errors
@@ -33,9 +29,7 @@ class Mixture:
     """
 
     selfish: int
-    welfare: float
-    low: float
-    high: float
+    groups: tuple[float, ...]
     cooperation: float
     errors: dict[int, Errors]
 
@@ -87,9 +81,7 @@ def play_mixture(
     results = play(list(chunks(batch)))
     actions = np.concatenate([result.actions for result in results])
     welfare = game.play(actions).mean(axis=(1, 2))
-    half = _NORMAL_95 * float(welfare.std(ddof=1)) / np.sqrt(samples) if samples > 1 else 0.0
-    mean = float(welfare.mean())
-    return Mixture(selfish, mean, mean - half, mean + half, float(actions.mean()), merged(results))
+    return Mixture(selfish, tuple(map(float, welfare)), float(actions.mean()), merged(results))
 
 
 def select_genes(population: Population, attitudes: tuple[str, str]) -> tuple[Gene, Gene]:

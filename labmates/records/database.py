@@ -12,7 +12,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -30,13 +30,21 @@ DEFAULT_STORE = "sqlite:///labmates.db"
 
 PATIENCE_SECONDS = 60.0
 """How long a transaction is tried again while the database is away or locked."""
-_OPENING_SECONDS = 1.0  # the same for opening: an address that is wrong shall be told soon
+_OPENING_SECONDS = 1.0  # the same for opening: a wrong address is told soon
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
 _BUSY_SECONDS = 30.0  # how long SQLite itself waits for a lock
 _CONNECT_SECONDS = 10
 _CREATION_LOCK = 0x6C61626D  # PostgreSQL's advisory lock for making the tables
 _PASSING_CLASSES = ("08", "40", "57P", "53")  # SQLSTATEs: no connection, conflict, shut down, out of resources
 _DISK_FULL = "53100"
+_STARTING = (
+    "database system is starting up",
+    "database system is shutting down",
+    "not yet accepting connections",
+    "in recovery mode",
+    "too many clients",
+    "remaining connection slots",
+)
 
 
 def store_url(store: str | None = None) -> str:
@@ -76,7 +84,13 @@ class Database:
     ) -> None:
         self.url = store_url(url)
         self.engine = _engine(self.url, must_exist or read_only, read_only)
-        self._read_only = read_only
+        unwritable = self._is_unwritable()
+        if unwritable and not (must_exist or read_only):
+            raise UsageError(
+                f"can't write the store '{self.shown_url}': it is on a read-only file system or in a folder that "
+                "can't be written"
+            )
+        self._read_only = read_only = read_only or unwritable
         self._writing = threading.Lock()
         try:
             self._try(
@@ -86,7 +100,7 @@ class Database:
             )
         except DBAPIError as error:
             self.close()
-            why = self._missing_file(must_exist or read_only) or _reason(error)
+            why = self._file_problem(must_exist or read_only) or _reason(error)
             raise UsageError(f"can't open the store '{self.shown_url}': {why}") from error
         except UsageError:
             self.close()
@@ -107,8 +121,12 @@ class Database:
         """Whether this is SQLite: one machine, one writer at a time."""
         return self.engine.dialect.name == "sqlite"
 
-    def _missing_file(self, must_exist: bool) -> str:
-        """Return what to say if an SQLite file or its folder is not there, which SQLite itself does not tell apart."""
+    def _is_unwritable(self) -> bool:
+        path = Path((self.is_sqlite and sa.make_url(self.url).database) or os.curdir)
+        return self.is_sqlite and path.exists() and not _is_writable(path)
+
+    def _file_problem(self, must_exist: bool) -> str:
+        """Say what is wrong with an SQLite file or its folder, which SQLite does not tell apart; empty if unknown."""
         path = Path((self.is_sqlite and sa.make_url(self.url).database) or os.curdir)
         if not path.parent.is_dir():
             return f"there is no folder '{path.parent}'"
@@ -178,7 +196,8 @@ class Database:
             raise self._failed(error) from error
 
     def _try(self, work: Callable[[sa.Connection], T], *, writes: bool, patience: float) -> T:
-        end = time.monotonic() + patience
+        begun = time.monotonic()
+        end = begun + patience
         pause, again = _FIRST_PAUSE, False
         while True:
             try:
@@ -186,6 +205,8 @@ class Database:
                 with self.engine.connect().execution_options(**options) as connection, connection.begin():
                     return work(connection)
             except DBAPIError as error:
+                if _is_starting(error):
+                    end = max(end, begun + PATIENCE_SECONDS)
                 if not _is_passing(error) or time.monotonic() + pause > end:
                     raise
             again = True
@@ -248,15 +269,22 @@ def _engine(url: str, must_exist: bool, read_only: bool) -> sa.Engine:
         if backend == "postgresql":
             return _postgres_engine(parsed, read_only)
         sa.create_engine(parsed)
-    except (ArgumentError, NoSuchModuleError, ValueError) as error:
-        raise UsageError(f"'{_without_password(url)}' is no store: {_advice(url)} ({error})") from error
+    except _UnsuitableStoreError as error:
+        raise UsageError(f"'{_without_password(url)}' can't be a store: {error}; {_advice(url)}") from None
+    except (ArgumentError, NoSuchModuleError, ValueError):
+        # What the library says of it may quote the URL, and with it a password.
+        raise UsageError(f"'{_without_password(url)}' is not the URL of a store; {_advice(url)}") from None
     except ModuleNotFoundError as error:
         if error.name == "psycopg":
             raise MissingExtraError("a store in PostgreSQL", "postgres") from error
         raise UsageError(
             f"the store '{backend}' needs the Python package '{error.name}', which is not installed"
         ) from error
-    raise UsageError(f"'{backend}' is no kind of store; there are sqlite and postgresql")
+    raise UsageError(f"'{backend}' databases can't hold a store; use sqlite or postgresql")
+
+
+class _UnsuitableStoreError(Exception):
+    """A URL that names a database which can't be a store; the text says why."""
 
 
 def _without_password(url: str) -> str:
@@ -274,28 +302,41 @@ def _advice(url: str) -> str:
 
 def _sqlite_engine(url: sa.URL, must_exist: bool, read_only: bool) -> sa.Engine:
     if not url.database or url.database == ":memory:" or url.database.startswith("file:"):
-        raise ArgumentError("a store is a file: in memory it would be gone at the end")
-    options: dict[str, Any] = {"connect_args": {"timeout": _BUSY_SECONDS}}
+        raise _UnsuitableStoreError("a database in memory is lost when the process ends")
+    path = Path(url.database)
+    mode = "rwc"
     if must_exist:
-        path = quote(url.database)  # in an address, '#', '?' and '%' have a meaning
-        options = {
-            "creator": lambda: sqlite3.connect(
-                f"file:{path}?mode=rw", uri=True, timeout=_BUSY_SECONDS, check_same_thread=False
-            ),
-            "poolclass": sa.QueuePool,  # by its bare URL it would be taken for a database in memory
-        }
-        url = sa.make_url("sqlite://")
-    engine = sa.create_engine(url, **options)
+        mode = "rw" if _is_writable(path) else "ro"
+        if mode == "ro" and not path.with_name(f"{path.name}-wal").exists():
+            # Nobody is writing, and SQLite can't make the file beside it through which readers see what is written.
+            mode = "ro&immutable=1"
+    else:
+        # Prompts and replies are nobody else's business on a shared machine. SQLite itself would say why it can't.
+        with suppress(OSError):
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    # In an address, '#', '?' and '%' have a meaning.
+    address = f"file:{quote(url.database)}?mode={mode}"
+    engine = sa.create_engine(
+        "sqlite://",
+        creator=lambda: sqlite3.connect(address, uri=True, timeout=_BUSY_SECONDS, check_same_thread=False),
+        poolclass=sa.QueuePool,  # by its bare URL it would be taken for a database in memory
+    )
+    read_only = read_only or mode.startswith("ro")
     sa.event.listen(engine, "connect", _set_up_sqlite_reader if read_only else _set_up_sqlite)
     sa.event.listen(engine, "begin", _begin_sqlite)
     return engine
+
+
+def _is_writable(path: Path) -> bool:
+    """Whether SQLite can write a file: it also writes beside it."""
+    return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
 
 
 def _postgres_engine(url: sa.URL, read_only: bool) -> sa.Engine:
     if url.drivername == "postgresql":
         url = url.set(drivername="postgresql+psycopg")
     if url.drivername != "postgresql+psycopg":
-        raise ArgumentError(f"the driver is psycopg, not {url.drivername.partition('+')[2]}")
+        raise _UnsuitableStoreError(f"the driver must be psycopg, not {url.drivername.partition('+')[2]}")
     schema.fit_to_postgresql()
     alive = {"keepalives": 1, "keepalives_idle": 15, "keepalives_interval": 5, "keepalives_count": 3}
     connect: dict[str, Any] = {"connect_timeout": _CONNECT_SECONDS, "application_name": "labmates", **alive}
@@ -336,6 +377,12 @@ def _is_passing(error: DBAPIError) -> bool:
     if state is None:
         return error.connection_invalidated or isinstance(error, sa.exc.OperationalError)
     return state != _DISK_FULL and str(state).startswith(_PASSING_CLASSES)
+
+
+def _is_starting(error: DBAPIError) -> bool:
+    """Whether a PostgreSQL server answered that it is starting, stopping or full: its address is right."""
+    # An error while connecting has no SQLSTATE, only the server's words.
+    return any(words in str(error.orig) for words in _STARTING)
 
 
 def _reason(error: DBAPIError) -> str:

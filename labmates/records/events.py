@@ -37,10 +37,10 @@ class EventBase(BaseModel):
 
 
 class PhaseEvent(EventBase):
-    """A team's phase started, was suspended for a request, or ended."""
+    """A team's phase started, was suspended for a request, or ended; or the pool could not pay it (skipped)."""
 
     type: Literal["phase"] = "phase"
-    status: Literal["started", "suspended", "ended"]
+    status: Literal["started", "suspended", "ended", "skipped"]
     number: int
     reason: Literal["planned", "additional", "redo"] = "planned"
 
@@ -49,6 +49,8 @@ class LLMCallEvent(EventBase):
     """One model call that gave a reply. `messages` and `reply` are numbers of bodies.
 
     `cached` tells that nobody was asked: the reply is the one that the same request got at an earlier time.
+    `output_limit` is the limit that was sent with the call, in tokens; None in old records. `cut_call` is the number of
+    the body with the name and the arrived arguments of a tool call that the limit cut.
     """
 
     type: Literal["llm_call"] = "llm_call"
@@ -66,6 +68,8 @@ class LLMCallEvent(EventBase):
     seed: int
     reasoning: int | None = None
     cached: bool = False
+    output_limit: int | None = None
+    cut_call: int | None = None
 
 
 class FailedReplyEvent(EventBase):
@@ -164,13 +168,36 @@ class RequestEvent(EventBase):
 
 
 class ArtifactEvent(EventBase):
-    """A version of an artifact was written. `content` is the number of a body."""
+    """A version of an artifact was written. `content` is the number of a body.
+
+    `partial` tells that it breaks off: the reply that wrote it was cut at its length limit.
+    """
 
     type: Literal["artifact"] = "artifact"
     name: str
     version: int
     content: int
     description: str = ""
+    partial: bool = False
+
+
+class FindingsEvent(EventBase):
+    """A team stated its findings; the newest version counts.
+
+    Attributes
+    ----------
+    findings
+        Number of the body with the fields that are stated, as the task's findings hold them.
+    version
+        From 1, for each team.
+    repaired
+        What was mended in the form of what the agent stated: what and where.
+    """
+
+    type: Literal["findings"] = "findings"
+    findings: int
+    version: int
+    repaired: list[dict[str, str]] = []
 
 
 class JudgeCallEvent(EventBase):
@@ -226,6 +253,28 @@ class ScoreEvent(EventBase):
     details: dict[str, Any] = {}
     failed: bool = False
 
+    @property
+    def intended(self) -> float | None:
+        """The value that analyses use (intention to treat): None is a judge that failed, never a poor report.
+
+        The first version of ``verified`` left reports unscored in which it could read no findings; they are worth 0.
+        """
+        return 0.0 if self.value is None and self._is_unread_by_the_first else self.value
+
+    @property
+    def readable(self) -> bool | None:
+        """Whether the findings of the report could be read; None if the score does not tell."""
+        if (self.judge, self.metric) != ("verified", "accuracy") or self.failed:
+            return None
+        told = self.details.get("readable")
+        if told is None and self.version == "1":
+            return "credits" in self.details
+        return None if told is None else bool(told)
+
+    @property
+    def _is_unread_by_the_first(self) -> bool:
+        return (self.judge, self.metric, self.version, self.failed) == ("verified", "accuracy", "1", False)
+
 
 class LabelEvent(EventBase):
     """With which labels a judge has sorted what the step says, for instance the reasons of a decision.
@@ -266,6 +315,7 @@ Event = Annotated[
     | MessageEvent
     | RequestEvent
     | ArtifactEvent
+    | FindingsEvent
     | JudgeCallEvent
     | ScoreEvent
     | LabelEvent
@@ -278,10 +328,11 @@ Event = Annotated[
 _ADAPTER: TypeAdapter[Event] = TypeAdapter(Event)
 _EVERY_EVENT_HAS = {"type", "at", "step", "team", "agent"}
 _BODIES: dict[str, tuple[str, ...]] = {
-    "llm_call": ("messages", "reply", "reasoning"),
+    "llm_call": ("messages", "reply", "reasoning", "cut_call"),
     "tool_call": ("arguments", "result", "images", "files"),
     "message": ("text",),
     "artifact": ("content",),
+    "findings": ("findings",),
     "judge_call": ("messages", "reply"),
 }
 """The fields of each type that hold numbers of bodies."""

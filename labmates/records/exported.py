@@ -71,6 +71,7 @@ def _run(row: Mapping[str, str], where: str) -> ExportedRun:
         status=cast("RunStatus", row["status"]),
         study=row.get("study") or None,
         error=row.get("error") or None,
+        invalid=row.get("invalid") or None,
         metrics=metrics,
     )
     return ExportedRun(record, scores)

@@ -41,7 +41,7 @@ _CHUNK = 500
 _OF_RUN = ("run", "kind", "study", "key", "replicate", "seed", "models")
 _COUNTS = ("calls", "input_tokens", "output_tokens", "reasoning_tokens", "failed_replies", "tool_calls", "messages")
 COLUMNS: Final[dict[Rows, tuple[str, ...]]] = {
-    "runs": ("id", "kind", "study", "key", "replicate", "seed", "status", "error", "models"),
+    "runs": ("id", "kind", "study", "key", "replicate", "seed", "status", "error", "valid", "invalid", "models"),
     "scores": (*_OF_RUN, "judge", "version", "metric", "value", "failed", "reason", "at"),
     "players": (*_OF_RUN, "team", "agent", "model", *_COUNTS, "spent", "decisions", "failed_decisions", "payoff"),
     "decisions": (*_OF_RUN, "at", "match", "round", "stage", "team", "agent", "failed"),

@@ -1,7 +1,8 @@
-"""What a run has made, as files: artifacts, code, figures, and the files that code wrote."""
+"""What a run has made, as files: artifacts, stated findings, code, figures, and the files that code wrote."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
@@ -49,6 +50,10 @@ def _material(events: Iterable[Event], bodies: Bodies) -> Iterator[tuple[PurePos
         if event.type == "artifact":
             name = f"{plain_name(event.name)}.v{event.version}.md"
             yield PurePosixPath("artifacts", name), _utf8(artifact_text(bodies[event.content]))
+        elif event.type == "findings":
+            name = f"{plain_name(event.team)}.v{event.version}.json"
+            text = json.dumps(bodies[event.findings], ensure_ascii=False, indent=2)
+            yield PurePosixPath("findings", name), _utf8(f"{text}\n")
         elif event.type == "tool_call":
             yield from _of_code(event, bodies)
 

@@ -15,13 +15,16 @@ RUN_COLUMNS = [schema.runs.c[field.name] for field in fields(RunRecord)]
 def run_row(run: RunRecord) -> dict[str, Any]:
     """Return the columns of a run."""
     values = {column.name: getattr(run, column.name) for column in RUN_COLUMNS}
-    error = run.error
-    if error is not None:  # no database holds half a pair, nor PostgreSQL a NUL
-        error = error.encode("utf-8", "replace").decode("utf-8").replace("\0", "")
-    return {**values, "usage": asdict(run.usage), "error": error}
+    texts = {name: _storable(values[name]) for name in ("error", "invalid")}
+    return {**values, **texts, "usage": asdict(run.usage)}
 
 
 def run_record(row: Any) -> RunRecord:
     """Return the run that stands in a row with the `RUN_COLUMNS`, at least."""
     values = {column.name: row._mapping[column.name] for column in RUN_COLUMNS}
     return RunRecord(**{**values, "usage": Usage(**row.usage)})
+
+
+def _storable(text: str | None) -> str | None:
+    """Return a text that any database holds: SQLite and PostgreSQL refuse half a pair, PostgreSQL also a NUL."""
+    return None if text is None else text.encode("utf-8", "replace").decode("utf-8").replace("\0", "")

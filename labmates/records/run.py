@@ -65,6 +65,10 @@ class RunRecord:
         Name of the study that it belongs to, or None.
     error
         Why it failed, or None.
+    invalid
+        Why it may not be used though it has ended, for instance since a model gave no usable decision; or None.
+    valid
+        Whether it has ended and may be used.
     metrics
         Numbers by name; what could not be had is left out.
     usage
@@ -99,6 +103,7 @@ class RunRecord:
     status: RunStatus = "running"
     study: str | None = None
     error: str | None = None
+    invalid: str | None = None
     settings: dict[str, Any] = field(default_factory=dict)
     metrics: dict[str, float] = field(default_factory=dict)
     usage: Usage = field(default_factory=Usage)
@@ -110,6 +115,16 @@ class RunRecord:
     attempt: int = 0
     worker: str | None = None
     origin: str | None = None
+
+    @property
+    def valid(self) -> bool:
+        """Whether it has ended and may be used."""
+        return self.status in ENDED and self.invalid is None
+
+    @property
+    def standing(self) -> str:
+        """Its status in words, with a mark if it may not be used."""
+        return self.status if self.invalid is None else f"{self.status}, invalid"
 
 
 def new_run_id() -> str:

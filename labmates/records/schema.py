@@ -23,7 +23,7 @@ from sqlalchemy import (
     Text,
 )
 
-VERSION = "0003"
+VERSION = "0005"
 """The newest migration; a store of another version is refused until it was upgraded."""
 
 metadata = MetaData()
@@ -50,6 +50,8 @@ runs = Table(
     Column("seed", BigInteger, nullable=False),
     Column("status", String(20), nullable=False),
     Column("error", Text),
+    # Why it may not be used though it has ended.
+    Column("invalid", Text),
     Column("condition", JSON, nullable=False),
     Column("settings", JSON, nullable=False),
     Column("models", JSON, nullable=False),

@@ -6,7 +6,7 @@ methods block: asynchronous callers put them on a thread.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from typing import Any, Self, TypeVar, cast
 
 import sqlalchemy as sa
@@ -144,6 +144,14 @@ class Store:
 
         self.database.write(write)
 
+    def set_metrics(self, run_id: str, metrics: Mapping[str, float]) -> None:
+        """Replace the metrics of a run that has ended, as judging it again does."""
+
+        def write(connection: sa.Connection) -> None:
+            connection.execute(sa.update(_RUNS).where(_RUNS.c.id == run_id).values(metrics=dict(metrics)))
+
+        self.database.write(write)
+
     def run(self, run_id: str) -> RunRecord:
         """Return the run with this id.
 
@@ -157,6 +165,12 @@ class Store:
         if row is None:
             raise UsageError(f"there is no run '{run_id}' in the store {self.shown_url}")
         return run_record(row)
+
+    def any_run(self, study: str) -> RunRecord | None:
+        """Return some run of a study, begun or not; None if it has none."""
+        query = sa.select(*RUN_COLUMNS).where(_RUNS.c.study == study).limit(1)
+        row = self.database.read(lambda connection: connection.execute(query).one_or_none())
+        return None if row is None else run_record(row)
 
     def runs(
         self, *, kind: str | None = None, study: str | None = None, keys: Sequence[str] | None = None
@@ -207,14 +221,14 @@ class Store:
                     yield row.run, cast(E, _event(row))
 
     def score_values(self, run_ids: Sequence[str]) -> dict[str, dict[tuple[str, str], float | None]]:
-        """Return the newest score by judge and metric of each of these runs."""
-        table = schema.events
+        """Return the newest score by judge and metric of each of these runs, as analyses use it.
+
+        A judge that failed when it was asked again leaves its earlier score.
+        """
         found: dict[str, dict[tuple[str, str], float | None]] = {run_id: {} for run_id in run_ids}
-        for start in range(0, len(run_ids), _CHUNK):
-            mine = sa.and_(table.c.run.in_(run_ids[start : start + _CHUNK]), table.c.type == "score")
-            query = sa.select(table.c.run, table.c.data).where(mine).order_by(table.c.run, table.c.seq)
-            for row in self.database.read(_all(query)):
-                found[row.run][row.data["judge"], row.data["metric"]] = row.data["value"]
+        for run_id, score in self.events_of(run_ids, ScoreEvent):
+            if not score.failed or (score.judge, score.metric) not in found[run_id]:
+                found[run_id][score.judge, score.metric] = score.intended
         return found
 
     def costs(self, run_ids: Sequence[str]) -> dict[str, int]:

@@ -59,6 +59,8 @@ class Counts:
         The least that a run which waits may cost, in micro-dollars; None if none waits.
     workers
         Number of runs that each worker holds.
+    invalid
+        Runs that have ended and may not be used.
     """
 
     runs: Mapping[str, int]
@@ -66,6 +68,7 @@ class Counts:
     committed: int = 0
     next_cost: int | None = None
     workers: Mapping[str, int] = field(default_factory=dict)
+    invalid: int = 0
 
     def cannot_go_on(self, cap: int | None) -> bool:
         """Tell whether runs wait that `cap`, in micro-dollars, can't pay."""
@@ -186,8 +189,9 @@ def study_counts(database: Database, name: str) -> Counts:
     def read(connection: sa.Connection) -> Counts:
         of = [_RUNS.c.status, sa.func.count(), sa.func.sum(_RUNS.c.spent), sa.func.sum(_MAY_SPEND)]
         least = sa.func.min(_RUNS.c.most - _RUNS.c.spent)
+        invalid = sa.func.count(_RUNS.c.invalid)
         mine = _RUNS.c.study == name
-        rows = connection.execute(sa.select(*of, least).where(mine).group_by(_RUNS.c.status)).all()
+        rows = connection.execute(sa.select(*of, least, invalid).where(mine).group_by(_RUNS.c.status)).all()
         held = sa.select(_RUNS.c.worker, sa.func.count()).where(mine, _RUNS.c.status == "running")
         return Counts(
             runs={row[0]: row[1] for row in rows},
@@ -195,6 +199,7 @@ def study_counts(database: Database, name: str) -> Counts:
             committed=int(sum(row[3] for row in rows)),
             next_cost=min((row[4] for row in rows if row[0] in WAITING), default=None),
             workers={str(row[0]): row[1] for row in connection.execute(held.group_by(_RUNS.c.worker))},
+            invalid=sum(row[5] for row in rows),
         )
 
     return database.read(read)
@@ -202,9 +207,19 @@ def study_counts(database: Database, name: str) -> Counts:
 
 def failure_reasons(database: Database, name: str, most: int) -> list[tuple[str, int]]:
     """Return why runs of a study have failed and how many each time, the most frequent first."""
+    return _reasons(database, _RUNS.c.error, sa.and_(_RUNS.c.study == name, _RUNS.c.status == "failed"), most)
+
+
+def invalid_reasons(database: Database, name: str, most: int) -> list[tuple[str, int]]:
+    """Return why ended runs of a study are invalid and how many each time, the most frequent first."""
+    return _reasons(database, _RUNS.c.invalid, sa.and_(_RUNS.c.study == name, _RUNS.c.invalid.is_not(None)), most)
+
+
+def _reasons(
+    database: Database, column: sa.ColumnElement[Any], chosen: sa.ColumnElement[bool], most: int
+) -> list[tuple[str, int]]:
     number = sa.func.count()
-    failed = sa.and_(_RUNS.c.study == name, _RUNS.c.status == "failed")
-    query = sa.select(_RUNS.c.error, number).where(failed).group_by(_RUNS.c.error).order_by(number.desc()).limit(most)
+    query = sa.select(column, number).where(chosen).group_by(column).order_by(number.desc(), column).limit(most)
     rows = database.read(lambda connection: connection.execute(query).all())
     return [(row[0] or "", row[1]) for row in rows]
 

@@ -30,7 +30,9 @@ def heading(event: Event) -> str:
         case "request":
             return f"asks the {event.to} team ({event.kind})"
         case "artifact":
-            return f"wrote {event.name}, version {event.version}"
+            return f"wrote {event.name}, version {event.version}{' (partial)' if event.partial else ''}"
+        case "findings":
+            return f"states findings, version {event.version}"
         case "score":
             value = "unscored" if event.value is None else f"{event.value:.3f}"
             return f"{event.judge} {event.version} scores {event.metric}: {value}"
@@ -49,6 +51,24 @@ def artifact_text(body: Value) -> str:
     if isinstance(body, dict):
         return "\n".join(f"{name}: {value}" for name, value in body.items())
     return body if isinstance(body, str) else repr(body)
+
+
+def findings_text(body: Value) -> str:
+    """Return stated findings as text, a field a line; the entries of a list stand below its field."""
+    if not isinstance(body, dict) or not body:
+        return "nothing was found"
+    return "\n".join(_field(name, value) for name, value in body.items())
+
+
+def _field(name: str, value: object) -> str:
+    if isinstance(value, list):
+        lines = [", ".join(map(str, value))] if not any(isinstance(one, dict) for one in value) else map(_entry, value)
+        return "".join([f"{name}:", *(f"\n  {line}" for line in lines if line)]) if value else f"{name}: none"
+    return f"{name}: {_entry(value)}"
+
+
+def _entry(value: object) -> str:
+    return ", ".join(f"{key} {inner}" for key, inner in value.items()) if isinstance(value, dict) else str(value)
 
 
 def shown_values(values: dict[str, Any]) -> str:

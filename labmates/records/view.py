@@ -29,6 +29,8 @@ def run_json(run: RunRecord, scores: Sequence[ScoreEvent]) -> dict[str, Any]:
             for score in scores
         ],
         "sandbox": run.sandbox,
+        "valid": run.valid,
+        "invalid": run.invalid,
         "usage": asdict(run.usage),
         "budget": run.budget,
         "seconds": run.seconds,

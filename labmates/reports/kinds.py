@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final
+from statistics import fmean
+from typing import Any, Final
 
 from labmates.analysis.figures import has_figures
 from labmates.analysis.tables import Column, Table
@@ -30,49 +31,68 @@ def part_of(kind: str, store: Store, runs: Sequence[RunRecord]) -> Part | None:
 
 
 def _science(store: Store, runs: Sequence[RunRecord]) -> Part | None:
-    from labmates.analysis.results import mean_of, models_of
+    from labmates.analysis.intervals import SHARE, Estimate, mean, notes
+    from labmates.analysis.results import models_of
+    from labmates.analysis.teamwork import SKILL, judged_runs
 
-    values: dict[tuple[str, str, str], list[float]] = {}
-    unscored: dict[tuple[str, str, str], int] = {}
-    models = {run.id: models_of(run) for run in runs}
-    for run_id, scores in store.score_values(list(models)).items():
-        for (judge, metric), value in scores.items():
-            what = (metric, judge, models[run_id])
-            values.setdefault(what, [])
-            if value is None:
-                unscored[what] = unscored.get(what, 0) + 1
-            else:
-                values[what].append(value)
-    rows = []
-    for (metric, judge, model), some in sorted(values.items()):
-        mean = mean_of(some)
-        row = {"metric": metric, "judge": judge, "models": model, "score": mean and mean.value}
-        row |= {"score_low": mean and mean.low, "score_high": mean and mean.high, "scored": len(some)}
-        rows.append({**row, "unscored": unscored.get((metric, judge, model), 0)})
+    judged = judged_runs(store, runs)
+    newest = store.score_values([run.id for run in runs])
+    values: dict[tuple[str, str, str], list[tuple[float | None, bool]]] = {}
+    for one in judged:
+        for (judge, metric), value in newest[one.run.id].items():
+            values.setdefault((metric, judge, models_of(one.run)), []).append((value, one.readable))
+    domains = KINDS.get("science").domains({})
+    rows: list[dict[str, Any]] = []
+    means: list[Estimate] = []
+    for (metric, judge, model), some in sorted(values.items(), key=lambda item: (item[0][0] != SKILL, item[0])):
+        scored = [value for value, _ in some if value is not None]
+        read = [value for value, readable in some if readable and value is not None]
+        row: dict[str, Any] = {"metric": metric, "judge": judge, "models": model, "score": None, "scored": len(scored)}
+        if scored:
+            means.append(mean(scored, domains.get(metric, SHARE)))
+            row |= means[-1].row("score")
+        row |= {"protocol": fmean(read) if read else None, "unscored": len(some) - len(scored)}
+        rows.append({**row, "unreadable": sum(not readable for _, readable in some) / len(some)})
     columns = [Column("metric", once=True), Column("judge", once=True), Column("models")]
-    columns += [Column("score", form=".3f", shows="both"), Column("scored"), Column("unscored")]
-    notes = [
-        "The newest score of each judge. Unscored runs count in no mean: a judge that can't score says so. In "
-        "brackets: 95 % intervals (Student's t over runs)."
+    columns += [Column("score", form=".3f", shows="both"), Column("protocol", "per protocol", form=".3f")]
+    columns += [Column("unreadable", form=".0%"), Column("scored"), Column("unscored")]
+    remarks = [
+        "The newest score of each judge. A run without a paper or without findings that can be read counts, with "
+        "accuracy 0 (intention to treat); per protocol is the mean of the other runs, unreadable the share of these. "
+        "Unscored are runs that a judge failed at, which count in no mean.",
+        *notes(means),
     ]
-    tables = [Table("scores", "Scores by judge", columns, rows, notes)] if rows else []
+    if old := sum(all(score.metric != SKILL for score in one.scores) for one in judged):
+        remarks.append(
+            f"{old} of {len(judged)} runs have no skill (accuracy beyond guessing), since an earlier version judged "
+            "them: compare their accuracy. labmates judge adds skill where the task is of the version that made the "
+            "data."
+        )
+    if any(judge == "heuristic" for _, judge, _ in values):
+        remarks.append(
+            "Scores of heuristic are rules on words: its accuracy tells what a paper talks about, not whether it is "
+            "right."
+        )
+    tables = [Table("scores", "Scores by judge", columns, rows, remarks)] if rows else []
     tables += [*_seats(store, runs), *_beside_solo(store, runs)]
     return Part("Scores and teams", tables=tuple(tables)) if tables else None
 
 
 def _seats(store: Store, runs: Sequence[RunRecord]) -> Iterator[Table]:
     """Yield ratings of models on the teams' seats by each score whose every seating was played."""
+    from labmates.analysis.intervals import ANY
     from labmates.analysis.teams import rate_teams, teams_table
     from labmates.studies.seatings import seat_games
 
     if not any(run.condition.get("model_for") for run in runs):
         return
-    for metric in KINDS.get("science").metrics[:3]:
+    for metric in KINDS.get("science").shown[:3]:
         try:
             games = [game for game in seat_games(store, runs, metric=metric) if not game.missing()]
         except UsageError:
             continue  # nothing has this metric
-        if rated := [rate_teams(game) for game in games if len(game.models) > 1]:
+        domain = KINDS.get("science").domains({}).get(metric, ANY)
+        if rated := [rate_teams(game, domain) for game in games if len(game.models) > 1]:
             yield teams_table(rated, metric)
 
 
@@ -80,7 +100,7 @@ def _beside_solo(store: Store, runs: Sequence[RunRecord]) -> Iterator[Table]:
     from labmates.analysis.teamwork import judged_runs, teamwork, teamwork_table
 
     if any(run.condition.get("solo") for run in runs):
-        yield teamwork_table(teamwork(judged_runs(store, runs)))
+        yield teamwork_table(teamwork(judged_runs(store, runs), KINDS.get("science").domains))
 
 
 def _game(_store: Store, runs: Sequence[RunRecord]) -> Part | None:
@@ -104,21 +124,24 @@ def _game(_store: Store, runs: Sequence[RunRecord]) -> Part | None:
 
 def _dilemma(store: Store, runs: Sequence[RunRecord]) -> Part | None:
     from labmates.analysis import dilemma_figures as draw
-    from labmates.analysis.dilemma_frames import actions_frame, outcomes_frame
+    from labmates.analysis.dilemma_frames import actions_frame, failures_frame, outcomes_frame
+    from labmates.analysis.dilemma_ratings import summarise_plays
     from labmates.analysis.rating_tables import summaries_table
-    from labmates.analysis.ratings import rate, summarise
     from labmates.studies.cross_plays import cross_plays
 
     plays = cross_plays(store, [run.id for run in runs])
     actions = actions_frame(plays)
     tables = [
-        summaries_table(summarise([rate(play.cell()) for play in plays])),
+        summaries_table(summarise_plays(plays)),
         Table("actions", "How likely models take each action", None, actions),
     ]
+    failures = failures_frame(plays)
+    if len(failed := failures[failures["failed"] > 0]):
+        tables.append(Table("failures", "Failed decisions, by model, stage and seat", None, failed))
     if len(outcomes := outcomes_frame(plays)):
         tables.append(Table("outcomes", "How votes end", None, outcomes))
     pictures = []
-    if has_figures():
+    if has_figures() and len(actions):
         alt = "How likely each model takes each action, by game and mechanism; the numbers are in the table."
         pictures.append(picture(draw.actions_figure(actions), "Actions", alt))
     return Part("Ratings and actions", tables=tuple(tables), pictures=tuple(pictures))

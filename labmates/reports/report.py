@@ -138,6 +138,11 @@ def _warnings(runs: Sequence[RunRecord], planned: dict[str, int]) -> list[str]:
         found.append(f"{waiting} runs of the study were not begun yet.")
     if failed := sum(run.status == "failed" for run in runs):
         found.append(f"{failed} runs have failed; no table of results counts them.")
+    if invalid := sum(run.invalid is not None for run in runs):
+        found.append(
+            f"{invalid} of the runs that have ended are invalid, for the reasons under “{told.ENDS}”. Their "
+            "results stand in the tables that count every run; ratings and profiles leave out what was not played."
+        )
     versions = {run.version for run in runs}
     if len(versions) > 1:
         found.append(

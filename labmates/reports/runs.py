@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from statistics import fmean
 from typing import Any
 
 import yaml
 
 from labmates.analysis.figures import has_figures
-from labmates.analysis.results import by_model, cells, mean_of, models_of, results_figure, results_table, told, varying
+from labmates.analysis.results import by_model, cells, models_of, results_figure, results_table, told, varying
 from labmates.analysis.tables import Column, Table
 from labmates.budgets.money import show_dollars
 from labmates.errors import LabmatesError
@@ -22,6 +23,10 @@ MOST_FAILURES = 100
 MOST_CELLS = 400
 """A page shows no more rows than this of one table, and tells how many more there are."""
 BASELINE = "scripted:"
+
+
+ENDS = "Completion and failures"
+"""The part that tells how runs have ended."""
 
 
 def is_baseline(model: str) -> bool:
@@ -75,9 +80,12 @@ def how_they_ended(runs: Sequence[RunRecord], planned: Mapping[str, int], attemp
         {"models": models, "kind": kind, "runs": len(mine), **Counter(run.status for run in mine)}
         for (kind, models), mine in _grouped(runs).items()
     ]
-    statuses = list(dict.fromkeys(run.status for run in sorted(runs, key=lambda run: run.status)))
+    statuses: list[str] = list(dict.fromkeys(run.status for run in sorted(runs, key=lambda run: run.status)))
     for row in rows:
         row.update({status: row.get(status, 0) for status in statuses})
+    for row, mine in zip(rows, _grouped(runs).values(), strict=True):
+        row["invalid"] = sum(run.invalid is not None for run in mine)
+    statuses += ["invalid"] if any(row["invalid"] for row in rows) else []
     columns = [Column("models"), Column("kind"), Column("runs"), *map(Column, statuses)]
     tables = [Table("completion", "Runs by status", columns, rows)]
     text = [f"{planned['planned']} runs of the study were not begun."] if planned.get("planned") else []
@@ -104,7 +112,29 @@ def how_they_ended(runs: Sequence[RunRecord], planned: Mapping[str, int], attemp
         tables.append(Table("failures", "Runs that have not ended", columns, rows, notes))
     elif not text:
         text.append("Every run has ended.")
-    return Part("Completion and failures", tuple(text), tuple(tables))
+    tables += _invalid(runs)
+    return Part(ENDS, tuple(text), tuple(tables))
+
+
+def _invalid(runs: Sequence[RunRecord]) -> list[Table]:
+    """Return which runs may not be used though they have ended, and why; no table without any."""
+    invalid = [run for run in runs if run.invalid]
+    rows = [
+        {
+            "run": run.id,
+            "kind": run.kind,
+            "models": models_of(run),
+            "seed": run.seed,
+            "reason": _first_line(run.invalid),
+        }
+        for run in invalid[:MOST_FAILURES]
+        if run.invalid
+    ]
+    notes = _more(len(invalid), MOST_FAILURES, "invalid runs")
+    columns = [
+        Column(name, form="d" if name == "seed" else None) for name in ("run", "kind", "models", "seed", "reason")
+    ]
+    return [Table("invalid", "Runs that have ended and are invalid", columns, rows, notes)] if rows else []
 
 
 def results(kind: str, runs: Sequence[RunRecord]) -> Part:
@@ -114,7 +144,8 @@ def results(kind: str, runs: Sequence[RunRecord]) -> Part:
     ended = [run for run in runs if run.status in ENDED]
     if not ended:
         return Part(f"Results: {kind}", ("None of these runs has ended.",))
-    models, found = by_model(runs, metrics), cells(runs, metrics)
+    domains = KINDS.get(kind).domains
+    models, found = by_model(runs, metrics, domains), cells(runs, metrics, domains)
     tables = [results_table(f"{kind}-models", "By model", models, metrics)]
     tables[0].notes = (*tables[0].notes, *_mixed(ended))
     if len(found) > len(models):
@@ -122,7 +153,9 @@ def results(kind: str, runs: Sequence[RunRecord]) -> Part:
         table.notes = (*table.notes, *_more(len(found), MOST_CELLS, "conditions"))
         tables.append(table)
     if others:
-        tables.append(results_table(f"{kind}-others", "All other metrics, by model", by_model(runs, others), others))
+        tables.append(
+            results_table(f"{kind}-others", "All other metrics, by model", by_model(runs, others, domains), others)
+        )
     pictures = []
     for metric in metrics if has_figures() else ():
         name = metric.replace("_", " ")
@@ -141,7 +174,7 @@ def use(runs: Sequence[RunRecord], costs: Mapping[str, int]) -> Part:
     for (kind, models), mine in _grouped(runs).items():
         usage = [run.usage for run in mine]
         calls = sum(one.llm_calls for one in usage)
-        seconds = mean_of([run.seconds for run in mine if run.status in ENDED])
+        seconds = [run.seconds for run in mine if run.status in ENDED]
         rows.append(
             {
                 "models": models,
@@ -155,7 +188,7 @@ def use(runs: Sequence[RunRecord], costs: Mapping[str, int]) -> Part:
                 "failed_replies": sum(one.failed_replies for one in usage),
                 "failed_reply_share": sum(one.failed_replies for one in usage) / calls if calls else None,
                 "cost": show_dollars(sum(costs.get(run.id, 0) for run in mine)),
-                "seconds_per_run": seconds and seconds.value,
+                "seconds_per_run": fmean(seconds) if seconds else None,
                 "exhausted": sum(run.status == "exhausted" for run in mine),
             }
         )

@@ -159,9 +159,13 @@ async def calibrate(
 
 
 def _reports(task: Task[Any, Any], seed: int, difficulty: Difficulty) -> list[tuple[Specimen, Report]]:
-    truth = task.generate(derive(seed, "calibration"), difficulty).truth
+    data = task.generate(derive(seed, "calibration"), difficulty)
+    truth, columns = data.truth, tuple(map(str, data.frame.columns))
     other = task.generate(derive(seed, "calibration", "other"), difficulty).truth
-    return [(one, Report(one.text, task, truth)) for one in specimens(task, truth, other, seed)]
+    return [
+        (one, Report(one.text, task, truth, columns=columns, difficulty=difficulty))
+        for one in specimens(task, truth, other, seed)
+    ]
 
 
 def _calibration(task: str, found: Sequence[tuple[int, Specimen, Verdict]], prices: PriceList | None) -> Calibration:

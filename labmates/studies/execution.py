@@ -24,6 +24,7 @@ from labmates.records.writer import Writer
 from labmates.sandboxes.folders import own_folder
 from labmates.studies.leases import Lease, Leases
 from labmates.studies.runs import condition_of
+from labmates.studies.salted import check_salt
 from labmates.studies.whole import to_its_end
 from labmates.workflows.brake import Brake, StoppedError
 from labmates.workflows.judging import Judging
@@ -85,6 +86,7 @@ class OpenSession:
             return await self._carry_out(run, lease)
 
     async def _carry_out(self, run: RunRecord, lease: Lease) -> RunRecord:
+        check_salt(run)
         condition = condition_of(run)
         kind = KINDS.get(run.kind)
         start = time.time()
@@ -168,7 +170,7 @@ async def _attempt(kind: Kind, condition: Condition, services: Services) -> tupl
         _log.warning("run %s failed", services.run_id, exc_info=True)
         text = f"{type(error).__name__}: {error}"
     else:
-        return {"status": outcome.status, "metrics": dict(outcome.metrics)}, False
+        return {"status": outcome.status, "metrics": dict(outcome.metrics), "invalid": outcome.invalid}, False
     services.recorder.emit(ErrorEvent(text=text))
     return {"status": "failed", "error": text}, False
 

@@ -7,10 +7,12 @@ import json
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, Literal, get_args
 
+from labmates.csv_rows import inert
 from labmates.errors import MissingExtraError, UsageError
 from labmates.records.frames import COLUMNS, Rows, chosen_runs, rows
 from labmates.records.store import Store
@@ -18,6 +20,7 @@ from labmates.records.store import Store
 Format = Literal["parquet", "csv", "jsonl"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 _CHUNK = 1000
+_Writer = Callable[[IO[str], Path, dict[str, set[str]]], None]
 
 
 def export_rows(
@@ -30,6 +33,7 @@ def export_rows(
     study: str | None = None,
     model: str | None = None,
     watch: Callable[[int], None] | None = None,
+    raw: bool = False,
 ) -> int:
     """Write one row per run that was begun, or per score, player, decision, payoff or event, and return their number.
 
@@ -43,6 +47,8 @@ def export_rows(
         Runs of this kind, of this study, with this model among theirs only.
     watch
         Told how many rows were read so far.
+    raw
+        Leave text in CSV cells as it is, also where a spreadsheet would run it as a formula.
 
     Raises
     ------
@@ -51,14 +57,18 @@ def export_rows(
     MissingExtraError
         If Parquet is asked for and pyarrow is not installed.
     """
-    write = {"csv": _write_csv, "jsonl": _write_jsonl, "parquet": _write_parquet}[form]
+    writers: dict[str, _Writer] = {
+        "csv": partial(_write_csv, raw=raw),
+        "jsonl": _write_jsonl,
+        "parquet": _write_parquet,
+    }
     if form == "parquet":
         _pyarrow()
     try:
         with _replacing(path) as target, tempfile.TemporaryFile("w+", encoding="utf-8", dir=path.parent) as spool:
             found = rows(store, what, chosen_runs(store, kind=kind, study=study, model=model))
             columns, number = _spool(found, COLUMNS[what], spool, watch)
-            write(spool, target, columns)
+            writers[form](spool, target, columns)
         return number
     except OSError as error:
         raise UsageError(f"can't write '{path}': {error.strerror or error}") from error
@@ -92,11 +102,12 @@ def _write_jsonl(spool: IO[str], target: Path, _columns: dict[str, set[str]]) ->
             file.write(text)
 
 
-def _write_csv(spool: IO[str], target: Path, columns: dict[str, set[str]]) -> None:
+def _write_csv(spool: IO[str], target: Path, columns: dict[str, set[str]], *, raw: bool) -> None:
+    found = _rows(spool)
     with target.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, list(columns), lineterminator="\n")
         writer.writeheader()
-        writer.writerows(_rows(spool))
+        writer.writerows(found if raw else ({name: inert(cell) for name, cell in row.items()} for row in found))
 
 
 def _write_parquet(spool: IO[str], target: Path, columns: dict[str, set[str]]) -> None:

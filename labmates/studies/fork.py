@@ -28,6 +28,7 @@ from labmates.records.store import Store
 from labmates.sandboxes.base import Sandbox
 from labmates.studies.retelling import retell
 from labmates.studies.runs import condition_of
+from labmates.studies.salted import check_salt
 from labmates.studies.session import checked
 from labmates.studies.settings import RunSettings
 from labmates.workflows.kinds import Condition
@@ -55,14 +56,17 @@ async def fork(
     Raises
     ------
     UsageError
-        If there is no such run or event, a change is wrong or can't hold there, or a model can't be asked.
+        If there is no such run or event, the run's data are of another salt, a change is wrong or can't hold there, or
+        a model can't be asked.
     """
     origin = await asyncio.to_thread(store.run, run_id)
+    check_salt(origin)
     events, stored = await asyncio.to_thread(lambda: (store.events(run_id), store.bodies(run_id)))
     if not 0 <= at <= len(events):
         raise UsageError(f"the run '{run_id}' has no event {at} to fork at; allowed: 0 to {len(events)}")
     condition = changed(condition_of(origin), changes)
     settings = settings or RunSettings.model_validate(origin.settings)
+    settings = settings.model_copy(update={"salt": origin.settings.get("salt")})
     await checked([condition], settings)
     first = events[: whole_steps(events, at)]
     bodies = _bodies_of(first, stored)

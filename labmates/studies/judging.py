@@ -1,8 +1,8 @@
 """Judging runs that have ended: by other judges, by a newer version of one, or once more. No run is executed again.
 
 The truth is made anew from the run's seed, the report is read from the store, and scores are added to the run's
-events, never put in the place of others. Each judge's verdict is stored as soon as it is there, so that an interrupted
-judging goes on where it stopped.
+events, never put in the place of others; the run's metrics follow the newest ones. Each judge's verdict is stored as
+soon as it is there, so that an interrupted judging goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from labmates.records.events import Event, JudgeCallEvent, ScoreEvent
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
 from labmates.studies.runs import condition_of
+from labmates.studies.salted import check_salt
 from labmates.studies.tracing import traced
 from labmates.workflows.judging import Hearing, Judging, hearings, mean_events, verdict_events
 from labmates.workflows.kinds import KINDS
@@ -109,7 +110,7 @@ def judgeable(runs: Sequence[RunRecord], *, strict: bool) -> list[RunRecord]:
     Raises
     ------
     UsageError
-        If one can't be judged (strict), or none can.
+        If one can't be judged (strict), none can, or one has data of another salt.
     """
     found = []
     problem = ""
@@ -119,6 +120,7 @@ def judgeable(runs: Sequence[RunRecord], *, strict: bool) -> list[RunRecord]:
         elif run.status not in ENDED:
             problem = f"the run '{run.id}' has not ended ({run.status}); go on with it first"
         else:
+            check_salt(run)
             found.append(run)
             continue
         if strict:
@@ -204,6 +206,8 @@ class _Job:
                         raise problem
             if open_ or mean_events(had):
                 judged.take(await self._store(lambda now, _: list(mean_events(now))))
+            if judged.added:
+                await asyncio.shield(asyncio.to_thread(self._refresh))
         except LabmatesError as error:
             judged.error = str(error)
         except Exception as error:
@@ -218,6 +222,13 @@ class _Job:
         report = make(condition_of(self.run), self.run.seed, events, bodies)
         _check_version(self.run, report, had)
         return report
+
+    def _refresh(self) -> None:
+        """Bring the run's metrics up to what its judges say now."""
+        make = KINDS.get(self.run.kind).judged
+        if make is not None:
+            metrics = {**self.store.run(self.run.id).metrics, **make(self.store.scores(self.run.id))}
+            self.store.set_metrics(self.run.id, metrics)
 
     async def _hear(self, hearing: Hearing, report: Report) -> list[Event]:
         verdict = await hearing.hold(report)
@@ -267,5 +278,5 @@ def _check_version(run: RunRecord, report: Report, had: Sequence[ScoreEvent]) ->
     if then != now:
         raise UsageError(
             f"the run '{run.id}' was made with version {then} of the task {report.task.name}; this is version {now}, "
-            "whose data sets are others"
+            "whose data sets or scoring are others"
         )

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Any, Literal
 
-from labmates.analysis.student import detectable_difference
+from labmates.analysis.power import detectable_difference
 from labmates.budgets.money import format_dollars
 from labmates.budgets.prices import PriceList
 from labmates.models.names import is_own_baseline

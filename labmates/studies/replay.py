@@ -1,7 +1,8 @@
 """Replaying a run that has ended: everything is executed once more, but models answer from the record.
 
 Code runs again in sandboxes, and the judges that need no model score again. What comes of it must be what was recorded,
-event by event; whatever is not the same depends on something that the run's record does not hold.
+event by event, and so must the run's status, metrics and usage; whatever is not the same was changed, or depends on
+something that the run's record does not hold.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import asyncio
 import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from langchain_core.messages import BaseMessage
@@ -33,6 +34,7 @@ from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
 from labmates.studies.retelling import retell, taken_over
 from labmates.studies.runs import condition_of
+from labmates.studies.salted import check_salt
 from labmates.studies.session import open_workshop
 from labmates.studies.settings import RunSettings
 from labmates.workflows.calls import overflow_steps, recorded_reply
@@ -169,12 +171,14 @@ async def replay(
     Raises
     ------
     UsageError
-        If the run has not ended, is of an unknown kind, or its origin is not what a fork's is.
+        If the run has not ended, is of an unknown kind or has data of another salt, or if its origin is not what a
+        fork's is.
     SandboxError
         If no sandbox could be had.
     """
     if run.status not in ENDED:
         raise UsageError(f"the run '{run.id}' has not ended ({run.status}); only a run that has ended can be replayed")
+    check_salt(run)
     condition = condition_of(run)
     events, bodies = await asyncio.to_thread(lambda: (store.events(run.id), store.bodies(run.id)))
     first = _first_own_event(run, events)
@@ -185,7 +189,7 @@ async def replay(
     recorder = Recorder(None, None, events=events[:first], bodies=bodies)
     hub = RecordedHub(events[first:], Bodies(bodies))
     unrecorded: UnrecordedCallError | None = None
-    status = run.status
+    ended = run
     opening = open_workshop(
         [run.kind],
         sandbox or settings.sandbox,
@@ -196,7 +200,13 @@ async def replay(
     async with opening as workshop:
         try:
             outcome = await retell(run, condition, recorder, hub, workshop, Judging(panel, hub))
-            status = outcome.status
+            ended = replace(
+                run,
+                status=outcome.status,
+                invalid=outcome.invalid,
+                metrics=dict(outcome.metrics),
+                usage=recorder.usage(),
+            )
         except UnrecordedCallError as error:
             unrecorded = error
     # What was kept in memory is read as from a store, which changes what can't be stored as it is.
@@ -206,8 +216,8 @@ async def replay(
     differences = list(_differences(then, now, to_the_end=unrecorded is None))
     if unrecorded is not None:
         differences.append(Difference(unrecorded.step, "llm_call", "", None, "asked; here the replay ended"))
-    elif status != run.status:
-        differences.append(Difference("", "run", "status", run.status, status))
+    else:
+        differences += _differences_of_run(run, ended, metrics=not helped)
     return Replayed(run, then.counted, then.left_out, first, tuple(differences), is_whole=unrecorded is None)
 
 
@@ -300,6 +310,20 @@ def _differences(then: _Story, now: _Story, *, to_the_end: bool) -> Iterable[Dif
     for key in now.told:
         if key not in then.told:
             yield Difference(key[0] or key[2], key[1], "", None, "an event")
+
+
+def _differences_of_run(recorded: RunRecord, now: RunRecord, *, metrics: bool) -> Iterable[Difference]:
+    """Compare how a run ended; its metrics only if no model helped a judge with the scores that they are made of."""
+    then, came = _summary(recorded, metrics), _summary(now, metrics)
+    for name in sorted({*then, *came}, key=[*then, *came].index):
+        if then.get(name) != came.get(name):
+            yield Difference("", "run", name, *_apart(then.get(name), came.get(name)))
+
+
+def _summary(run: RunRecord, metrics: bool) -> dict[str, Any]:
+    numbers = {f"metrics.{name}": value for name, value in run.metrics.items()} if metrics else {}
+    usage = {f"usage.{name}": value for name, value in asdict(run.usage).items()}
+    return {"status": run.status, "invalid": run.invalid, **numbers, **usage}
 
 
 def _apart(recorded: Any, now: Any) -> tuple[str, str]:

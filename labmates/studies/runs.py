@@ -9,6 +9,7 @@ from labmates.errors import UsageError, explain
 from labmates.records.run import ENDED, RunRecord, new_run_id
 from labmates.records.store import Store
 from labmates.seeds import LARGEST_SEED, MOST_REPLICATES
+from labmates.studies.salted import recorded_salt
 from labmates.studies.settings import RunSettings
 from labmates.workflows.kinds import KINDS, Condition
 
@@ -21,12 +22,13 @@ def new_runs(
     Raises
     ------
     UsageError
-        If there can't be so many replicates, or no such seed.
+        If there can't be so many replicates, no such seed, or the private salt is too short.
     """
     if not 1 <= replicates <= MOST_REPLICATES:
         raise UsageError(f"the number of replicates must be from 1 to {MOST_REPLICATES:,}, not {replicates}")
     if not 0 <= seed <= LARGEST_SEED - replicates:
         raise UsageError(f"the seed must be from 0 to {LARGEST_SEED - replicates}, not {seed}")
+    salt = recorded_salt(condition.kind)
     return [
         RunRecord(
             id=new_run_id(),
@@ -38,7 +40,7 @@ def new_runs(
             condition=condition.model_dump(mode="json"),
             models=condition.models(),
             study=study,
-            settings=settings.model_dump(mode="json"),
+            settings=settings.model_copy(update={"salt": salt}).model_dump(mode="json"),
             version=__version__,
         )
         for replicate in range(replicates)

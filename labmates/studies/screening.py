@@ -10,8 +10,7 @@ from labmates.analysis.bayes.prediction.assembly import Assembled, Choice, assem
 from labmates.analysis.bayes.prediction.density import Form
 from labmates.analysis.bayes.prediction.fit import PredictionFit, fit_prediction
 from labmates.analysis.bayes.prediction.screening import Forecast, Standing, candidate, forecast, standing
-from labmates.analysis.bayes.prediction.sources import LeftOut, Level
-from labmates.analysis.profiles import MOST_FAILED
+from labmates.analysis.bayes.prediction.sources import COMPARED, LeftOut, Level
 from labmates.studies.material import Material
 
 
@@ -85,7 +84,7 @@ class Screening:
     form
         Form of the model.
     outcomes
-        What is predicted; if empty, all that lab runs tell something of.
+        What is predicted; if empty, skill (accuracy where no run has it), quality and completeness.
     seed
         Of draws from posteriors.
 
@@ -104,7 +103,7 @@ class Screening:
         self._seed = seed
         self._studies: dict[tuple[str, str], Assembled] = {}
         self._fits: dict[tuple[str, str], PredictionFit] = {}
-        whole, without = assemble_all(outcomes, lambda outcome: self._assembled(outcome, ""))
+        whole, without = assemble_all(outcomes, lambda outcome: self._assembled(outcome, ""), COMPARED)
         self._outcomes = [one.outcome for one in whole]
         self._left_out = (*without, *material.left_out)
 
@@ -118,9 +117,6 @@ class Screening:
         known = self._material.traits([model]).get(model)
         studies, forecasts, standings, observed = {}, {}, {}, {}
         doubts: list[str] = []
-        failed = sum(level.failed for level in levels) / len(levels)
-        if failed > MOST_FAILED:
-            doubts.append(f"{failed:.0%} of its decisions failed: its profile says little of it.")
         for outcome in self._outcomes:
             whole = self._assembled(outcome, "")
             inside = model in whole.data.models

@@ -25,7 +25,7 @@ def seat_games(
     store: Store,
     runs: Sequence[RunRecord],
     *,
-    metric: str = "accuracy",
+    metric: str = "skill",
     judge: str | None = None,
     models: Sequence[str] = (),
 ) -> list[SeatGame]:

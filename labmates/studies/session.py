@@ -27,6 +27,7 @@ from labmates.studies.checkpoints import open_saver
 from labmates.studies.execution import OpenSession, Watch
 from labmates.studies.leases import Leases
 from labmates.studies.runs import condition_of
+from labmates.studies.salted import check_salt
 from labmates.studies.settings import RunSettings
 from labmates.studies.tracing import traced
 from labmates.workflows.brake import Brake
@@ -105,6 +106,8 @@ class Session:
         def claim(run: RunRecord) -> RunRecord:
             return self.claims.new(run) if run.status == "planned" else self.claims.take(run.id)
 
+        for run in runs:
+            check_salt(run)
         conditions = {run.key: condition_of(run) for run in runs}
         async with self.opened(conditions.values()) as lab:
             places = asyncio.Semaphore(self._settings.max_concurrent_runs)

@@ -42,6 +42,11 @@ class RunSettings(BaseModel):
         None, ge=1, le=256, description="Worker processes for strategies' code; by default one for each processor."
     )
     max_concurrent_runs: int = Field(8, ge=1, le=1024, description="Most runs going on at once.")
+    salt: str | None = Field(
+        None,
+        description="Fingerprint of the private salt (LABMATES_SALT) of the data sets; recorded, never set.",
+        json_schema_extra={"recorded": True},
+    )
 
     @property
     def judge_models(self) -> ModelOptions:

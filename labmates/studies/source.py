@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from labmates.bounded_yaml import compose_yaml
 from labmates.errors import UsageError
 from labmates.studies import ready
 
@@ -57,7 +58,7 @@ def read_source(text: str, name: str) -> Source:
         If it is no YAML, a key stands twice, or the top is no mapping.
     """
     try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        root = compose_yaml(text)
         lines: dict[Path, int] = {}
         if root is not None:
             _note_lines(root, (), lines, name)

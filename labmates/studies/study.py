@@ -18,6 +18,7 @@ from labmates.records.store import Store
 from labmates.records.studies import Planned, StudyRecord, enter_study, study_counts, study_record
 from labmates.studies.execution import OpenSession, Watch
 from labmates.studies.runs import new_runs
+from labmates.studies.salted import check_study_salt
 from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
 from labmates.studies.source import Source
@@ -57,7 +58,7 @@ def enter(store: Store, spec: StudySpec, source: Source | None = None) -> Entere
     Raises
     ------
     UsageError
-        If it is wrong, its cap can't pay one run, or its runs were begun with another seed.
+        If it is wrong, its cap can't pay one run, or its runs were begun with another seed or salt.
     """
     conditions = conditions_of(spec, source)
     costs = {condition.key: most_cost(spec, condition) for condition in conditions}
@@ -65,6 +66,7 @@ def enter(store: Store, spec: StudySpec, source: Source | None = None) -> Entere
     if spec.cap is not None and spec.cap < least:
         text = f"${format_dollars(spec.cap)} can't pay one run: the cheapest may cost ${format_dollars(least)}"
         raise (source or Source(spec.name, {}, {})).error([(("cap",), text)])
+    check_study_salt(store, spec.name)
     settings = spec.settings()
     first = {
         run.key: run
@@ -147,6 +149,7 @@ async def work_on(
     StoreError
         If the store can't be written; all can be gone on with when it can.
     """
+    await asyncio.to_thread(check_study_salt, store, spec.name)
     settings = settings or spec.settings()
     brake = brake or Brake()
     session = Session(store, settings, watch=watch, notify=notify, brake=brake)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,6 +31,14 @@ def accuracy(credits: Sequence[Credit]) -> float:
     """Return the weighted mean of `credits`, in [0, 1]; 0 if there are none."""
     total = sum(credit.weight for credit in credits)
     return sum(credit.credit * credit.weight for credit in credits) / total if total else 0.0
+
+
+def skill(accuracy: float, prior: float) -> float:
+    """Return an accuracy corrected for guessing: 1 for a perfect report, 0 for one as good as the task's prior.
+
+    Negative if the report is worse than the prior. NaN if the prior is perfect: nothing is left to find out.
+    """
+    return (accuracy - prior) / (1 - prior) if prior < 1 else math.nan
 
 
 def level_of(levels: Mapping[Difficulty, LevelT], difficulty: Difficulty) -> LevelT:
@@ -110,7 +119,7 @@ class Check:
 class Task(ABC, Generic[TruthT, FindingsT]):
     """A science problem with synthetic data.
 
-    Subclass it, set the class attributes, write the four abstract methods, and declare the class under the
+    Subclass it, set the class attributes, write the four abstract methods and `prior`, and declare the class under the
     entry-point group ``labmates.tasks``; `labmates.tasks.conformance.check_task` tells what is still missing.
 
     Attributes
@@ -150,6 +159,21 @@ class Task(ABC, Generic[TruthT, FindingsT]):
     @abstractmethod
     def checks(self, truth: TruthT) -> tuple[Check, ...]:
         """Return the rules on a report's words that tell whether it reports the key findings."""
+
+    def prior(self, columns: Sequence[str], difficulty: Difficulty) -> FindingsT:
+        """Return the best findings that can be stated without looking at the data.
+
+        They earn what guessing earns, so scores can be corrected for it (see `skill`). Everything public may be used:
+        the brief, the findings schema, how the data are generated. Seeds, values and truths may not, so the arguments
+        are all that may differ between data sets. The default states nothing, which is right only if guessing earns
+        nothing.
+
+        Parameters
+        ----------
+        columns
+            Names of the table's columns, in order.
+        """
+        return self.findings()
 
     def summary(self, truth: TruthT) -> str:
         """Return the truth in plain sentences, for people, for LLM judges and for the template report.

@@ -6,12 +6,13 @@ Source: cooperative-profiles paper, section 4.1 (science tasks). Data, findings 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from labmates.tasks.base import Check, Credit, Dataset, Difficulty, Task, level_of
-from labmates.tasks.biomarker_data import LEVELS, MARKERS, Cohort, Trial, draw_cohort, draw_trial
+from labmates.tasks.biomarker_data import ASSAYS, LEVELS, MARKERS, Cohort, Trial, draw_cohort, draw_trial
 from labmates.tasks.biomarker_findings import (
     ECHO,
     BiomarkerFindings,
@@ -38,13 +39,32 @@ people left them: check spelling, units, patients entered twice, values below th
 assay batches, and why values are missing, before you trust any number."""
 
 
+class Guess(NamedTuple):
+    """What the prior states at one difficulty: sizes of markers' effects in points, and the share with a benefit."""
+
+    prognostic: float
+    predictive: float
+    benefit: float
+
+
+GUESSED: Mapping[Difficulty, Guess] = {
+    "easy": Guess(3.0, 4.0, 0.66),
+    "medium": Guess(1.1, 1.4, 0.93),
+    "hard": Guess(0.9, 1.3, 0.95),
+}
+MIDDLE_EFFECT, MIDDLE_SUBTYPES = 4.5, 4
+"""The values that earn most on average (``python -m benchmarks.task_scores --search``)."""
+
+_MARKER = re.compile(rf"(?:{'|'.join(assay.letters for assay in ASSAYS)})\d{{3}}")
+
+
 class BiomarkerTask(Task[BiomarkerTruth, BiomarkerFindings]):
     """Prognostic and predictive markers and hidden subtypes in a randomised trial."""
 
     name = "biomarker"
     title = "Biomarkers of treatment response"
     brief = BRIEF
-    version = "1"
+    version = "2"
     findings = BiomarkerFindings
 
     def generate(self, seed: int, difficulty: Difficulty = "medium") -> Dataset[BiomarkerTruth]:
@@ -61,6 +81,28 @@ class BiomarkerTask(Task[BiomarkerTruth, BiomarkerFindings]):
         subtypes = [Subtype(**one.model_dump(exclude={"echoes"})) for one in truth.subtypes]
         told = truth.model_dump(exclude={"subtypes"})
         return BiomarkerFindings(n_subtypes=len(subtypes), subtypes=subtypes, **told)
+
+    def prior(self, columns: Sequence[str], difficulty: Difficulty) -> BiomarkerFindings:
+        """Return likely numbers, and a few markers at random wherever markers are asked for."""
+        markers = [column for column in columns if _MARKER.fullmatch(column)]
+        guess = level_of(GUESSED, difficulty)
+        prognostic, predictive = (
+            [MarkerEffect(marker=marker, sign="+", size=size) for marker in markers[:6]]
+            for size in (guess.prognostic, guess.predictive)
+        )
+        pairs = [markers[at : at + 2] for at in range(0, 2 * MIDDLE_SUBTYPES, 2)]
+        return BiomarkerFindings(
+            average_treatment_effect=MIDDLE_EFFECT,
+            prognostic_markers=prognostic,
+            predictive_markers=predictive,
+            benefit_share=guess.benefit,
+            n_subtypes=MIDDLE_SUBTYPES,
+            subtypes=[
+                Subtype(share=1 / MIDDLE_SUBTYPES, high=pair, treatment_effect=MIDDLE_EFFECT) for pair in pairs if pair
+            ],
+            batch_markers=markers[:4],
+            other_unit_markers=markers[:4],
+        )
 
     def score(self, findings: BiomarkerFindings, truth: BiomarkerTruth) -> tuple[Credit, ...]:
         """Compare with the tolerances in ``biomarker_findings``; lists by F1 (see ``scoring.guarded_f1``)."""
@@ -154,7 +196,7 @@ def _description(trial: Trial, laboratory: Laboratory) -> str:
         f"- {name}: {assay.method}, meant to be in {assay.unit}{f', detection limit {limit:g}' if limit else ''}"
         for name, assay, limit in zip(trial.markers, trial.assays, laboratory.limit.tolist(), strict=True)
     )
-    return f"""One row for each patient of a double-blind trial in two arms, randomised within each site, half of the
+    return f"""One row for each patient of a double-blind trial in two arms, randomised within each site, half of the \
 patients to either arm.
 
 - patient: number of the site and of the patient at it
@@ -171,7 +213,7 @@ patients to either arm.
 {markers}
 - improvement: symptom score before the treatment minus the score after half a year, in points (higher is better)
 
-Known habits of the records: markers were measured in blood taken before the treatment; a level below the detection
-limit is given as < and the limit; empty or {NOT_DONE:.0f} means that there is no value; there is no improvement of
-those who left the trial; some batches were exported in another unit; some scales show pounds; a decimal point is
+Known habits of the records: markers were measured in blood taken before the treatment; a level below the detection \
+limit is given as < and the limit; empty or {NOT_DONE:.0f} means that there is no value; there is no improvement of \
+those who left the trial; some batches were exported in another unit; some scales show pounds; a decimal point is \
 sometimes in the wrong place; some patients were entered twice."""

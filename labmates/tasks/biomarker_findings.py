@@ -21,10 +21,10 @@ from labmates.tasks.scoring import (
     score_number,
 )
 
-EFFECT_FULL, EFFECT_ZERO = 0.6, 1.8
-"""The average treatment effect counts in full within 0.6 points of the true one, nothing from 1.8 points on."""
-BENEFIT_FULL, BENEFIT_ZERO = 0.04, 0.15
-"""The share with a benefit counts in full within 0.04 of the true one, nothing from 0.15 on."""
+EFFECT_FULL, EFFECT_ZERO = 0.6, 1.5
+"""The average treatment effect counts in full within 0.6 points of the true one, nothing from 1.5 points on."""
+BENEFIT_FULL, BENEFIT_ZERO = 0.03, 0.10
+"""The share with a benefit counts in full within 0.03 of the true one, nothing from 0.10 on."""
 SIZE_FULL, SIZE_ZERO = 0.3, 1.0
 """The size of a marker's effect counts in full within 30 % of the true one, nothing from 100 % on."""
 SHARE_FULL, SHARE_ZERO = 0.04, 0.15
@@ -33,7 +33,7 @@ LEAST_FACTOR, NO_SHARE = 0.5, 0.6
 """Factor for a subtype of which the share is wrong, or not stated."""
 GROUP_FULL, GROUP_ZERO = 1.0, 3.0
 """The effect in a subtype counts in full within 1 point of the true one, nothing from 3 points on."""
-SAME = 0.3
+SAME = 0.5
 """From this similarity on a stated subtype is the true one, so that its treatment effect can be right."""
 ECHO = 0.15
 """A marker that does not tell a subtype, but whose mean in it lies this far off (in standard deviations) because of the
@@ -148,7 +148,7 @@ def score_findings(findings: BiomarkerFindings, truth: BiomarkerTruth) -> tuple[
             "average_treatment_effect",
             findings.average_treatment_effect,
             truth.average_treatment_effect,
-            weight=1.5,
+            weight=1.25,
             credit=lambda stated, true: fading(abs(stated - true), EFFECT_FULL, EFFECT_ZERO),
         ),
         *_score_markers("prognostic", findings.prognostic_markers, truth.prognostic_markers),
@@ -160,7 +160,7 @@ def score_findings(findings: BiomarkerFindings, truth: BiomarkerTruth) -> tuple[
             weight=0.5,
             credit=lambda stated, true: fading(abs(stated - true), BENEFIT_FULL, BENEFIT_ZERO),
         ),
-        _score_count("n_subtypes", findings.n_subtypes, len(truth.subtypes), weight=1),
+        _score_count("n_subtypes", findings.n_subtypes, len(truth.subtypes), weight=0.5),
         *_score_subtypes(findings.subtypes, truth.subtypes),
         score_names("batch_markers", findings.batch_markers, truth.batch_markers, weight=0.5),
         score_names("other_unit_markers", findings.other_unit_markers, truth.other_unit_markers, weight=0.5),

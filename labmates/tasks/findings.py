@@ -1,123 +1,337 @@
-"""How findings stand in a report: one fenced block marked ``findings`` that holds a JSON object.
+"""Findings as a task's model holds them: read out of a report, or out of the arguments of a tool call.
 
-Reports are written by models, so reading copes with anything: it never raises, drops what is wrong field by field,
-and says so.
+Reports are written by models, so reading copes with anything: it never raises, mends the form and never a value, drops
+what is wrong field by field, and tells all of it.
+
+Which of the objects in a report are its findings:
+
+- Blocks marked ``findings`` count. If none of them can be read, every JSON object in the text counts that has a field
+  of the findings; if there is none, so do passages in YAML.
+- Where several count, the last valid value of each field does, and values that differ are told.
+- A report without any of these states nothing.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import asdict, dataclass
 from typing import Any, Generic
 
 from pydantic import BaseModel, ValidationError
 
+from labmates.relaxed_json import MOST_DIGITS, Parsed, RelaxedJSONError, Unusable, find_objects, parse_value
+from labmates.relaxed_json import read_number as number_of
 from labmates.tasks.base import FindingsT
-from labmates.tasks.fences import split_blocks
+from labmates.tasks.fences import Block, split_blocks
+from labmates.tasks.findings_yaml import YAMLFaultError, find_yaml, read_yaml
 
 MOST_CHARS = 200_000
-"""A findings block longer than this is not read."""
-MOST_DIGITS = 15
-"""A whole number with more digits is out of range: beyond it, a float no longer holds it exactly."""
+"""A findings block longer than this is not read, nor is more than this of a report searched."""
 MOST_PROBLEMS = 30
+MOST_PLACES = 50
+"""So many blocks and passages are tried, the last ones."""
+MOST_WRAPPERS = 3
+MOST_DEPTH = 40
 _CUT = 80
+
+_NUMBER = re.compile(r"[+-]?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
+_GROUPED = re.compile(r"[+-]?[1-9]\d{0,2}(?:([,'_\u2019 \u00a0\u2009\u202f])\d{3})(?:\1\d{3})*(?:\.\d+)?")
+_AMBIGUOUS = re.compile(r"[+-]?\d+(?:[.,]\d+)+")
+_SIGNS = str.maketrans({"\N{MINUS SIGN}": "-", "\N{EN DASH}": "-", "\N{FULLWIDTH PLUS SIGN}": "+"})
+_WANTS_NUMBER = {"int_type", "float_type", "int_from_float"}
+
+
+@dataclass(frozen=True)
+class Repair:
+    """Something in the form of findings that was mended: what, and where (a field or a line)."""
+
+    what: str
+    where: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.what}"
+
+    def as_json(self) -> dict[str, str]:
+        """Return the repair as JSON data."""
+        return asdict(self)
 
 
 @dataclass(frozen=True)
 class ReadFindings(Generic[FindingsT]):
-    """What was read out of a report.
+    """What was read.
 
     Attributes
     ----------
     findings
-        The valid fields; None if there is no block that can be read.
+        The valid fields; None if nothing could be read as findings.
     problems
-        What was wrong, one line each.
+        What was left out and why, and what contradicts itself, one line each.
+    repaired
+        What was mended.
     """
 
     findings: FindingsT | None
     problems: tuple[str, ...] = ()
+    repaired: tuple[Repair, ...] = ()
 
 
 @dataclass(frozen=True)
-class _Spoilt:
-    """Stands for a value that JSON allows to be written but that means nothing."""
+class _Candidate:
+    """An object that may state findings, and what was mended on the way to it."""
 
-    why: str
+    value: Mapping[str, object]
+    repaired: tuple[Repair, ...] = ()
 
 
 def read_findings(report: str, model: type[FindingsT]) -> ReadFindings[FindingsT]:
-    """Read the findings that `report` states, as an instance of `model`.
+    """Read the findings that `report` states, as an instance of `model`; see the head of this module.
 
-    The last block counts. A field that is invalid, unknown or given twice is left out and named in the problems; of a
-    list, only the invalid items are. True and false are no numbers; a whole number may be written as a decimal (6.0).
+    A field that is invalid, unknown or given twice is left out and named in the problems; of a list, only the invalid
+    items are. True and false are no numbers; a whole number may be written as a decimal (6.0). A number in quotes or
+    with digits in groups of three is mended; one with a unit or a decimal comma is not.
     """
-    blocks = [block for block in split_blocks(report).blocks if block.is_findings]
-    if not blocks:
-        return ReadFindings(None, ("the report has no fenced block marked 'findings'",))
-    if len(blocks[-1].body) > MOST_CHARS:
-        return ReadFindings(None, (f"the findings block is longer than {MOST_CHARS} characters",))
+    marked = [block for block in split_blocks(report).blocks if block.is_findings]
+    candidates, problems = _marked(marked[-MOST_PLACES:], model)
+    if not candidates:
+        candidates = _unmarked(report[-MOST_CHARS:], model)
+    if not candidates:
+        return ReadFindings(None, tuple(problems) or ("the report states no findings that can be read",))
+    return _merged([_read_fields(one, model) for one in candidates], problems, model)
+
+
+def check_findings(stated: Mapping[str, object], model: type[FindingsT]) -> ReadFindings[FindingsT]:
+    """Read findings that were handed over as one object, as `read_findings` reads those of a report."""
+    found = list(_candidates(stated, model))
+    if not found:
+        return _merged([_read_fields(_Candidate(stated), model)], [], model)
+    return _merged([_read_fields(one, model) for one in found], [], model)
+
+
+def _marked(blocks: Sequence[Block], model: type[BaseModel]) -> tuple[list[_Candidate], list[str]]:
+    """Return what the marked blocks state, and what is wrong with those that can't be read."""
+    found: list[_Candidate] = []
+    problems: list[str] = []
+    for number, block in enumerate(blocks, 1):
+        name = "the findings block" if len(blocks) == 1 else f"findings block {number}"
+        if len(block.body) > MOST_CHARS:
+            problems.append(f"{name} is longer than {MOST_CHARS} characters")
+            continue
+        here = _in_block(block.body, name, model)
+        if here or re.fullmatch(r"\s*\{\s*\}\s*", block.body):
+            found += here or [_Candidate({})]
+        else:
+            problems.append(f"{name} {_why_unreadable(block.body, model)}")
+    return found, problems
+
+
+def _in_block(body: str, name: str, model: type[BaseModel]) -> list[_Candidate]:
+    if body.lstrip().startswith("{"):
+        return _objects(body, name, model) or _yaml([body], name, model)
+    return _yaml([body], name, model) or _objects(body, name, model)
+
+
+def _unmarked(text: str, model: type[BaseModel]) -> list[_Candidate]:
+    if found := _objects(text, "the report", model):
+        return found
+    parts = split_blocks(text)
+    bodies = [block.body for block in parts.blocks]
+    passages = [*bodies, *find_yaml(parts.prose, model.model_fields)]
+    return _yaml(passages[-MOST_PLACES:], "the report", model)
+
+
+def _objects(text: str, place: str, model: type[BaseModel]) -> list[_Candidate]:
+    return [
+        _Candidate(one.value, (*_mends(parsed, text, place), *one.repaired))
+        for parsed in find_objects(text)
+        for one in _candidates(parsed.value, model)
+    ]
+
+
+def _mends(parsed: Parsed, text: str, place: str) -> Iterator[Repair]:
+    counts = Counter(mend.what for mend in parsed.mends)
+    first = {mend.what: mend.at for mend in reversed(parsed.mends)}
+    for what, at in first.items():
+        more = f" and {counts[what] - 1} more" if counts[what] > 1 else ""
+        yield Repair(what, f"{place}, line {text.count(chr(10), 0, at) + 1}{more}")
+
+
+def _yaml(texts: Sequence[str], place: str, model: type[BaseModel]) -> list[_Candidate]:
+    found: list[_Candidate] = []
+    for text in texts:
+        try:
+            stated = read_yaml(text)
+        except YAMLFaultError:
+            continue
+        here = _candidates(stated, model)
+        found += [_Candidate(one.value, (Repair("YAML in the place of JSON", place), *one.repaired)) for one in here]
+    return found
+
+
+def _candidates(value: Mapping[str, object], model: type[BaseModel], depth: int = 0) -> Iterator[_Candidate]:
+    """Yield the objects in `value` that have a field of the findings: itself, or what it wraps."""
+    if any(_field(key, model) for key in value):
+        yield _Candidate(value)
+    elif depth < MOST_WRAPPERS:
+        for key, inner in value.items():
+            if isinstance(inner, Mapping):
+                repair = Repair("object around the findings", f"key '{_cut(key)}'")
+                for one in _candidates(inner, model, depth + 1):
+                    yield _Candidate(one.value, (repair, *one.repaired))
+
+
+def _why_unreadable(body: str, model: type[BaseModel]) -> str:
+    if not body.strip():
+        return "is empty"
     try:
-        stated = json.loads(
-            blocks[-1].body,
-            object_pairs_hook=_object,
-            parse_constant=_constant,
-            parse_float=_number,
-            parse_int=_integer,
-        )
-    except (ValueError, RecursionError) as error:
-        return ReadFindings(None, (f"the findings block is not valid JSON: {_cut(str(error))}",))
-    if not isinstance(stated, dict):
-        return ReadFindings(None, ("the findings block is not a JSON object",))
-    return _read_fields(stated, model)
+        parsed = parse_value(body)
+    except RelaxedJSONError as error:
+        return f"is not valid JSON: {error} in line {body.count(chr(10), 0, error.at) + 1}"
+    if not isinstance(parsed.value, dict):
+        return "is not a JSON object"
+    names = ", ".join(repr(_cut(name)) for name in list(parsed.value)[:3])
+    return f"has none of the fields {_cut(', '.join(model.model_fields))}, but {names}"
 
 
-def _read_fields(stated: dict[str, object], model: type[FindingsT]) -> ReadFindings[FindingsT]:
+def _read_fields(candidate: _Candidate, model: type[FindingsT]) -> _Fields:
     kept: dict[str, Any] = {}
     problems: list[str] = []
-    for name, value in stated.items():
-        if name not in model.model_fields:
-            problems.append(f"unknown field {_cut(name)!r}")
+    repaired = list(candidate.repaired)
+    for key, value in candidate.value.items():
+        name = _field(key, model)
+        if name is None or (name != key and name in candidate.value):
+            problems.append(f"unknown field {_cut(key)!r}")
             continue
-        valid, complaints = _read_field(name, value, model)
+        if name != key:
+            repaired.append(Repair(f"called {_cut(key)!r}", f"field '{name}'"))
+        mended, repairs = (value, []) if _is_too_deep(value) else _mend_numbers(name, value, model)
+        valid, complaints = _read_field(name, mended, model)
         problems += complaints
         if valid is not None:
             kept[name] = valid
-    if len(problems) > MOST_PROBLEMS:
-        problems[MOST_PROBLEMS:] = [f"and {len(problems) - MOST_PROBLEMS} more"]
+            repaired += repairs
+    return _Fields(kept, problems, repaired)
+
+
+@dataclass(frozen=True)
+class _Fields:
+    """The valid fields of one candidate."""
+
+    kept: dict[str, Any]
+    problems: list[str]
+    repaired: list[Repair]
+
+
+def _merged(found: Sequence[_Fields], problems: Sequence[str], model: type[FindingsT]) -> ReadFindings[FindingsT]:
+    kept: dict[str, Any] = {}
+    told = [*problems, *(problem for one in found for problem in one.problems)]
+    differing: dict[str, None] = {}
+    for one in found:
+        for name, value in one.kept.items():
+            if name in kept and _validate(model, {name: value}) != _validate(model, {name: kept[name]}):
+                differing[name] = None
+            kept[name] = value
+    told += [f"field '{name}': stated differently in several places; the last valid value counts" for name in differing]
+    if len(told) > MOST_PROBLEMS:
+        told[MOST_PROBLEMS:] = [f"and {len(told) - MOST_PROBLEMS} more"]
+    repaired = tuple(dict.fromkeys(repair for one in found for repair in one.repaired))
+    if len(repaired) > MOST_PROBLEMS:
+        repaired = (*repaired[:MOST_PROBLEMS], Repair(f"{len(repaired) - MOST_PROBLEMS} more", "further on"))
     try:
-        return ReadFindings(_validate(model, kept), tuple(problems))
+        return ReadFindings(_validate(model, kept), tuple(told), repaired)
     except ValidationError as error:  # fields that are valid one by one may still contradict each other
-        return ReadFindings(None, (*problems, *(_cut(found["msg"]) for found in error.errors())))
+        return ReadFindings(None, (*told, *(_cut(fault["msg"]) for fault in error.errors())), repaired)
+
+
+def _field(key: str, model: type[BaseModel]) -> str | None:
+    """Return the field that a key means, however it is spelled; None if it means none."""
+    if key in model.model_fields:
+        return key
+    plain = re.sub(r"[\s\-]+", "_", key.strip("*` ").casefold())
+    return plain if plain in model.model_fields else None
+
+
+def _mend_numbers(name: str, value: object, model: type[BaseModel]) -> tuple[object, list[Repair]]:
+    """Return a field with the texts that should be numbers, and can be read as such, made into numbers."""
+    repaired: list[Repair] = []
+    mended = {name: deepcopy(value)}
+    for where, kind, _ in _errors(model, name, _without_faults(value)):
+        text = _at(value, where)
+        number = _plain_number(text) if kind in _WANTS_NUMBER else None
+        if number is None:
+            continue
+        *path, last = name, *where
+        _at(mended, path)[last] = number
+        if isinstance(text, str):
+            repaired.append(Repair(f"number written as {_cut(text)!r}", f"field '{name}'{_place(where)}"))
+    return mended[name], repaired
+
+
+def _without_faults(value: object) -> object:
+    """Return a value with null in the place of all that can't be written as JSON."""
+    if isinstance(value, list):
+        return [_without_faults(item) for item in value]
+    if isinstance(value, Mapping):
+        return {key: _without_faults(item) for key, item in value.items() if not _fault(key)}
+    return None if _fault(value) else value
+
+
+def _plain_number(value: object) -> int | float | None:
+    """Return the number that a text, or a whole number written as a decimal, has; None if there is not exactly one."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < 10.0**MOST_DIGITS:
+        return int(value)
+    if not isinstance(value, str) or len(value) > _CUT:
+        return None
+    text = value.strip().translate(_SIGNS)
+    grouped = _GROUPED.fullmatch(text)
+    if grouped:
+        text = text.replace(grouped[1], "")
+    if not _NUMBER.fullmatch(text):
+        return None
+    number = number_of(text)
+    if isinstance(number, float) and number.is_integer() and abs(number) < 10.0**MOST_DIGITS:
+        return int(number)
+    return None if isinstance(number, Unusable) else number
+
+
+def _at(value: Any, path: Sequence[int | str]) -> Any:
+    for part in path:
+        fits = part in value if isinstance(value, dict) else isinstance(value, list) and isinstance(part, int)
+        if not fits:
+            return None
+        value = value[part]
+    return value
 
 
 def _read_field(name: str, value: object, model: type[BaseModel]) -> tuple[object, list[str]]:
     """Return the valid part of one field, None if there is none, and what was wrong."""
     if isinstance(value, list):
         return _read_list(name, value, model)
-    why = _why_spoilt(value)
-    if why:
+    if why := _fault(value):
         return None, [f"field '{name}': {why}"]
-    problems = [f"field '{name}'{_place(where)}: {_cut(message)}" for where, message in _errors(model, name, value)]
+    problems = [f"field '{name}'{_place(where)}: {why}" for where, _, why in _errors(model, name, value)]
     return None if problems else value, problems
 
 
 def _read_list(name: str, value: list[object], model: type[BaseModel]) -> tuple[object, list[str]]:
     """Return the valid items of a list, None if there are none but should be, and what was wrong."""
-    spoilt = {index: why for index, item in enumerate(value) if (why := _why_spoilt(item))}
-    problems = [f"field '{name}'[{index}]: {why}" for index, why in spoilt.items()]
-    places = [index for index in range(len(value)) if index not in spoilt]
-    errors = _errors(model, name, [value[index] for index in places]) if places or not spoilt else []
+    faulty = {index: why for index, item in enumerate(value) if (why := _fault(item))}
+    problems = [f"field '{name}'[{index}]: {why}" for index, why in faulty.items()]
+    places = [index for index in range(len(value)) if index not in faulty]
+    errors = _errors(model, name, [value[index] for index in places]) if places or not faulty else []
     wrong: set[int] = set()
     whole = True
-    for where, message in errors:
+    for where, _, why in errors:
         if where and isinstance(where[0], int):
             wrong.add(places[where[0]])
             where = (places[where[0]], *where[1:])
         else:
             whole = False
-        problems.append(f"field '{name}'{_place(where)}: {_cut(message)}")
+        problems.append(f"field '{name}'{_place(where)}: {why}")
     if not whole:
         return None, problems
     valid = [value[index] for index in places if index not in wrong]
@@ -125,58 +339,62 @@ def _read_list(name: str, value: list[object], model: type[BaseModel]) -> tuple[
     return (valid if (valid or not value) and not _errors(model, name, valid) else None), problems
 
 
-def _errors(model: type[BaseModel], name: str, value: object) -> list[tuple[tuple[int | str, ...], str]]:
-    """Return what is wrong with one field, each as the place in it and a message."""
+def _errors(model: type[BaseModel], name: str, value: object) -> list[tuple[tuple[int | str, ...], str, str]]:
+    """Return what is wrong with one field, each as the place in it, the kind of error, and a message."""
     try:
         _validate(model, {name: value})
     except ValidationError as error:
-        return [(found["loc"][1:], found["msg"]) for found in error.errors() if found["loc"][:1] in ((name,), ())]
+        faults = [fault for fault in error.errors() if fault["loc"][:1] in ((name,), ())]
+        return [(fault["loc"][1:], fault["type"], _message(fault["msg"], fault["input"])) for fault in faults]
     except (ValueError, RecursionError) as error:
-        return [((), str(error))]
+        return [((), "", _cut(str(error)))]
     return []
+
+
+def _message(message: str, value: object) -> str:
+    """Return what is wrong with a value, with the value if it is a text that a number was expected in place of."""
+    if not isinstance(value, str) or "valid" not in message or not re.search("integer|number", message):
+        return _cut(message)
+    if _AMBIGUOUS.fullmatch(value.strip()):
+        return f"{_cut(value)!r} can be read in two ways; write a plain number"
+    return f"{_cut(value)!r} is not a plain number"
 
 
 def _validate(model: type[FindingsT], fields: dict[str, Any]) -> FindingsT:
     # Strict, so that true is no 1 and "6" no 6; from JSON, so that dates and enums may still be written as text.
-    return model.model_validate_json(json.dumps(fields, default=_refuse, allow_nan=False), strict=True)
+    return model.model_validate_json(json.dumps(fields, allow_nan=False), strict=True)
 
 
-def _why_spoilt(value: object) -> str:
-    """Return why a value can't be written as JSON; empty if it can."""
-    try:
-        json.dumps(value, default=_refuse, allow_nan=False, ensure_ascii=False).encode()
-    except (ValueError, RecursionError) as error:
-        return _cut(str(error))
-    return ""
+def _fault(value: object, depth: int = 0) -> str:
+    """Return why a value means nothing or can't be written as JSON; empty if it can."""
+    if isinstance(value, Unusable):
+        return _cut(value.why)
+    if depth > MOST_DEPTH:
+        return "nested too deeply"
+    if isinstance(value, Mapping):
+        inner: Iterator[object] = (part for pair in value.items() for part in pair)
+        return next((why for part in inner if (why := _fault(part, depth + 1))), "")
+    if isinstance(value, list):
+        return next((why for part in value if (why := _fault(part, depth + 1))), "")
+    if isinstance(value, bool) or value is None:
+        return ""
+    if isinstance(value, int):
+        return "" if abs(value) < 10**MOST_DIGITS else "a number is out of range"
+    if isinstance(value, float):
+        return "" if math.isfinite(value) else f"{value} is not a number of JSON"
+    if isinstance(value, str):
+        return "a text has half a character" if any("\ud800" <= mark <= "\udfff" for mark in value) else ""
+    return "not a value of JSON"
 
 
-def _refuse(value: object) -> object:
-    raise ValueError(value.why if isinstance(value, _Spoilt) else "no value of JSON")
+def _is_too_deep(value: object, depth: int = 0) -> bool:
+    if depth > MOST_DEPTH:
+        return True
+    parts = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    return any(_is_too_deep(part, depth + 1) for part in parts)
 
 
-def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    found: dict[str, object] = {}
-    for key, value in pairs:
-        found[key] = _Spoilt(f"the key {_cut(key)!r} is given twice") if key in found else value
-    return found
-
-
-def _constant(text: str) -> _Spoilt:
-    return _Spoilt(f"{text} is no number of JSON")
-
-
-def _integer(text: str) -> int | _Spoilt:
-    return int(text) if len(text) <= MOST_DIGITS else _Spoilt("a number is out of range")
-
-
-def _number(text: str) -> float | _Spoilt:
-    value = float(text)
-    if not math.isfinite(value):
-        return _Spoilt("a number is out of range")
-    return int(value) if value.is_integer() and abs(value) < 10.0**MOST_DIGITS else value
-
-
-def _place(where: tuple[int | str, ...]) -> str:
+def _place(where: Sequence[int | str]) -> str:
     return "".join(f"[{part}]" if isinstance(part, int) else f".{_cut(part)}" for part in where)
 
 

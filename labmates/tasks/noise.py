@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from labmates.seeds import derive
+from labmates.seeds import LARGEST_SEED, derive
 
 Floats = npt.NDArray[np.float64]
 
@@ -14,8 +14,12 @@ DECIMALS = 9
 
 
 def random_for(task: str, seed: int, difficulty: str, part: str) -> np.random.Generator:
-    """Return the random numbers of one part of a data set; they don't depend on how many the other parts draw."""
-    return np.random.Generator(np.random.PCG64(derive(seed, "tasks", task, difficulty, part)))
+    """Return the random numbers of one part of a data set; they don't depend on how many the other parts draw.
+
+    A seed beyond `LARGEST_SEED` is a private one (see ``tasks.salt``), whose parts can't be found by trying all.
+    """
+    bits = 31 if seed <= LARGEST_SEED else 128
+    return np.random.Generator(np.random.PCG64(derive(seed, "tasks", task, difficulty, part, bits=bits)))
 
 
 def red_noise(white: Floats, memory: float) -> Floats:

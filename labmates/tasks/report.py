@@ -1,14 +1,15 @@
-"""The report that knows the truth: what a perfect team would hand in, written by a template."""
+"""Reports written by a template: of a team that knows the truth, and of one that never looked at the data."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from pydantic import BaseModel
 
-from labmates.tasks.base import Task
+from labmates.tasks.base import Difficulty, Task
 
-TEMPLATE = """# {title}
+ORACLE = """# {title}
 
 ## Abstract
 This report was written by a template from the known truth of a synthetic data set. It shows what a complete and \
@@ -33,7 +34,7 @@ effects from chance.
 {summary}
 
 ## Evaluation
-Every finding equals the truth, so its error is zero by construction. Comparing them with the truth by code should \
+Every error is zero by construction. Comparing them with the truth by code should \
 therefore find nothing wrong. A difference would point to a fault in the task or in its scoring.
 
 ## Conclusion
@@ -46,7 +47,36 @@ read. Reports of real teams will fall short of this one. How far they do is what
 """
 
 
+PRIOR = """# {title}
+
+## Abstract
+This report was written by a template, and nobody looked at the data. It states what can be guessed from the questions \
+alone, so that the score of a real report can be compared with what guessing earns.
+
+## Results
+No analysis was done. The task is called {name}.
+
+```findings
+{findings}
+```
+"""
+
+
 def oracle_report(task: Task[Any, Any], truth: BaseModel) -> str:
     """Return a full report with seven sections and a findings block, written from the `truth`."""
-    findings = task.oracle(truth).model_dump_json(exclude_none=True)
-    return TEMPLATE.format(title=task.title, name=task.name, summary=task.summary(truth), findings=findings)
+    return _filled(ORACLE, task, task.oracle(truth), task.summary(truth))
+
+
+def prior_report(task: Task[Any, Any], columns: Sequence[str], difficulty: Difficulty) -> str:
+    """Return a short report with the findings block of the task's prior."""
+    return findings_report(task, task.prior(columns, difficulty))
+
+
+def findings_report(task: Task[Any, Any], findings: BaseModel) -> str:
+    """Return the report of a team that did nothing but state `findings`."""
+    return _filled(PRIOR, task, findings)
+
+
+def _filled(template: str, task: Task[Any, Any], findings: BaseModel, summary: str = "") -> str:
+    block = findings.model_dump_json(exclude_none=True)
+    return template.format(title=task.title, name=task.name, summary=summary, findings=block)

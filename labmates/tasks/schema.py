@@ -4,37 +4,86 @@ from __future__ import annotations
 
 import json
 import types
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
 from labmates.tasks.base import Task
 
+MOST_DEPTH = 6
+"""Models within models are told to this depth."""
 _PLAIN = {int: "whole number", float: "number", str: "text", bool: "true or false"}
+_NOT_TOLD = {"$defs", "anyOf", "title", "default", "examples", "discriminator"}
 
 
 def findings_schema_text(task: Task[Any, Any]) -> str:
     """Return the fields of a task's findings with type, meaning and unit, and an example of the block's form."""
-    examples = {name: field.examples[0] for name, field in task.findings.model_fields.items() if field.examples}
     lines = [
-        "Fields of the findings block (leave out what was not found out; null says nothing either):",
-        *_fields(task.findings, ""),
+        "Fields of the findings (leave out what was not found out; null says nothing either):",
+        findings_fields_text(task),
         "Example of the form only, with made-up values:",
-        "```findings",
-        json.dumps(examples, ensure_ascii=False),
-        "```",
+        findings_example(task),
     ]
     return "\n".join(lines)
 
 
+def findings_fields_text(task: Task[Any, Any]) -> str:
+    """Return the fields of a task's findings with type, meaning and unit, one on a line."""
+    return "\n".join(_fields(task.findings, ""))
+
+
+def findings_example(task: Task[Any, Any]) -> str:
+    """Return a findings block with made-up values."""
+    examples = {name: field.examples[0] for name, field in task.findings.model_fields.items() if field.examples}
+    return f"```findings\n{json.dumps(examples, ensure_ascii=False)}\n```"
+
+
+def findings_parameters(model: type[BaseModel]) -> dict[str, Any]:
+    """Return the fields of findings as a JSON schema without references, as servers take it for a tool's parameters.
+
+    Every field is optional; null is not offered, since leaving a field out says the same.
+    """
+    schema = model.model_json_schema()
+    parameters = _plain_schema(schema, schema.get("$defs", {}), MOST_DEPTH)
+    return {"type": "object", "properties": parameters.get("properties", {}), "additionalProperties": False}
+
+
+def field_lines(name: str, model: type[BaseModel], indent: str = "") -> list[str]:
+    """Return what may stand in a field: its type and meaning, and those of the fields of its objects."""
+    field = model.model_fields[name]
+    inner = _inner_model(field.annotation)
+    lines = [f"{indent}- {name} ({type_text(field.annotation)}): {field.description}"]
+    return lines if inner is None else [*lines, *_fields(inner, indent + "  ")]
+
+
+def _plain_schema(schema: Mapping[str, Any], defined: Mapping[str, Any], depth: int) -> dict[str, Any]:
+    if "$ref" in schema:
+        schema = {**defined[schema["$ref"].rpartition("/")[2]], **{k: v for k, v in schema.items() if k != "$ref"}}
+    if depth == 0:
+        return {}
+    options = [option for option in schema.get("anyOf", ()) if option.get("type") != "null"]
+    if len(options) == 1:
+        schema = {**options[0], **{key: value for key, value in schema.items() if key != "anyOf"}}
+        return _plain_schema(schema, defined, depth)
+    plain = {key: value for key, value in schema.items() if key not in _NOT_TOLD}
+    if options:
+        plain["anyOf"] = [_plain_schema(option, defined, depth) for option in options]
+    for key in {"oneOf", "allOf", "prefixItems"} & plain.keys():
+        plain[key] = [_plain_schema(part, defined, depth - 1) for part in plain[key]]
+    if isinstance(plain.get("items"), Mapping):
+        plain["items"] = _plain_schema(plain["items"], defined, depth - 1)
+    if isinstance(plain.get("additionalProperties"), Mapping):
+        plain["additionalProperties"] = _plain_schema(plain["additionalProperties"], defined, depth - 1)
+    if "properties" in plain:
+        plain["properties"] = {
+            name: _plain_schema(one, defined, depth - 1) for name, one in plain["properties"].items()
+        }
+    return plain
+
+
 def _fields(model: type[BaseModel], indent: str) -> list[str]:
-    lines = []
-    for name, field in model.model_fields.items():
-        lines.append(f"{indent}- {name} ({type_text(field.annotation)}): {field.description}")
-        inner = _inner_model(field.annotation)
-        if inner is not None:
-            lines += _fields(inner, indent + "  ")
-    return lines
+    return [line for name in model.model_fields for line in field_lines(name, model, indent)]
 
 
 def type_text(annotation: Any) -> str:

@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from labmates.records.bodies import Value
 from labmates.records.events import ArtifactEvent, ChargeEvent, Event, JudgeCallEvent, LLMCallEvent, ToolCallEvent
-from labmates.records.telling import artifact_text, heading
+from labmates.records.telling import artifact_text, findings_text, heading
 from labmates.viewer.links import Links
 from labmates.viewer.markdown import markdown
 from labmates.viewer.reader import RunReader
@@ -164,6 +164,9 @@ def texts_of(event: Event, bodies: Mapping[int, Value], *, whole: bool = True) -
                     yield Text(str(name), "code" if name == "code" else "plain", as_text(value))
             else:
                 yield Text(event.description, "prose", as_text(body))
+        case "findings":
+            yield Text("", "plain", plain(findings_text(bodies.get(event.findings, {}))))
+            yield Text("mended", "plain", "\n".join(f"{one['where']}: {one['what']}" for one in event.repaired))
         case "score" | "label":
             yield Text("", "plain", event.reason)
         case _:
@@ -224,6 +227,8 @@ def _shown_bodies(event: Event) -> Iterable[int]:
             return [event.text]
         case "artifact":
             return [event.content]
+        case "findings":
+            return [event.findings]
         case _:
             return []
 

@@ -2,24 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from langchain_core.messages import BaseMessage, HumanMessage
 
-from labmates.agents.decisions import FormT, UndecidedError, read_decision
+from labmates.agents.decisions import FormT, read_decision
 from labmates.agents.prompts import render
+from labmates.agents.sections import sections_of
 from labmates.agents.transcript import append_line
 from labmates.budgets.purse import Purse
 from labmates.models.errors import ContextOverflowError
+from labmates.models.objects import UnusableAnswerError
 from labmates.models.reply import Reply
 from labmates.workflows.calls import Caller, Speaker
 
 T = TypeVar("T")
 
+TAIL_CHARS = 200
+"""How much of the end of a partial artifact its author is shown."""
+
 
 class UnusableError(Exception):
     """An answer can't be used; the text says why, and goes back to the agent."""
+
+    @property
+    def remark(self) -> str:
+        """What the agent is told."""
+        return render("repair", problem=self)
+
+
+class FaultError(UnusableError):
+    """A reply is cut, empty or has a broken tool call; the text is all that the agent is told."""
+
+    @property
+    def remark(self) -> str:
+        """What the agent is told."""
+        return str(self)
+
+
+def form_text(keys: Iterable[str]) -> str:
+    """Return how an answer looks: a JSON object with dots for its values, which favour none."""
+    return f"{{{', '.join(f'{json.dumps(key)}: …' for key in keys)}}}"
 
 
 async def ask(
@@ -33,6 +58,7 @@ async def ask(
     name: str,
     repair_turns: int,
     tools: tuple[dict[str, Any], ...] = (),
+    state_limit: bool = False,
 ) -> T | None:
     """Ask until `read` can use the answer, at most `repair_turns` more times; None if it never can.
 
@@ -40,6 +66,8 @@ async def ask(
     ----------
     read
         Takes the reply, and whether it is the last that will be asked for; raises `UnusableError` if it can't use it.
+    state_limit
+        State the output limit of each reply.
 
     Raises
     ------
@@ -48,7 +76,9 @@ async def ask(
     """
     for turn in range(repair_turns + 1):
         try:
-            exchange = await caller.call(f"{step}/{turn}", speaker, messages, purse, tools=tools, name=name)
+            exchange = await caller.call(
+                f"{step}/{turn}", speaker, messages, purse, tools=tools, name=name, state_limit=state_limit
+            )
         except ContextOverflowError:
             return None
         reply, messages = exchange.reply, exchange.sent
@@ -59,7 +89,7 @@ async def ask(
             return read(reply, turn == repair_turns)
         except UnusableError as problem:
             caller.failed(f"{step}/{turn}", speaker, str(problem))
-            messages = sent_back(messages, reply, render("repair", problem=problem))
+            messages = sent_back(messages, reply, problem.remark)
     return None
 
 
@@ -86,7 +116,7 @@ async def decide(
         del last
         try:
             return read_decision(reply, form)
-        except UndecidedError as problem:
+        except UnusableAnswerError as problem:
             raise UnusableError(str(problem)) from problem
 
     return await ask(caller, step, speaker, messages, purse, read, name=name, repair_turns=repair_turns)
@@ -104,10 +134,29 @@ def sent_back(messages: list[BaseMessage], reply: Reply, remark: str) -> list[Ba
     return [*messages, said, HumanMessage(remark)]
 
 
-def fault_text(reply: Reply, limit: int) -> str | None:
+def kept_text(reply: Reply, name: str, text: str) -> str:
+    """Return what the author of a cut reply has to know of the artifact that is kept of it, as far as it arrived.
+
+    Parameters
+    ----------
+    text
+        The whole artifact `name`, which breaks off.
+    """
+    sections = ", ".join(section.title for section in sections_of(text)) or "none"
+    tail = text[-TAIL_CHARS:]
+    return render(
+        "nudge_cut_kept", limit=_limit_of(reply), name=name, characters=len(text), sections=sections, tail=tail
+    )
+
+
+def _limit_of(reply: Reply) -> str:
+    return f" of {reply.limit} tokens" if reply.limit else ""
+
+
+def fault_text(reply: Reply) -> str | None:
     """Return what was wrong with a reply in words for the agent, or None."""
     if "cut" in reply.faults or "cut_tool_call" in reply.faults:
-        return render("nudge_cut", limit=limit)
+        return render("nudge_cut", limit=_limit_of(reply))
     if "bad_tool_call" in reply.faults:
         return render("nudge_bad_call")
     if "empty" in reply.faults:

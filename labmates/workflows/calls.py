@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from langchain_core.messages import AIMessage, BaseMessage
 
-from labmates.agents.transcript import message_from_data, message_to_data, shorten
+from labmates.agents.transcript import compact, message_from_data, message_to_data, shorten, with_limit
 from labmates.budgets.ledger import InsufficientFundsError
 from labmates.budgets.prices import PriceList
 from labmates.budgets.purse import Purse
@@ -29,6 +29,8 @@ from labmates.workflows.brake import Steps
 
 LEAST_OUTPUT_TOKENS = 256
 """A call for which the pool can't pay at least this much output does not start."""
+CONTEXT_TOKENS = 131_072
+"""What a model's context is taken to hold where nothing else is said: that of most models in use."""
 _TOO_LONG = "/too_long"
 
 
@@ -43,7 +45,10 @@ class Speaker:
 
 @dataclass(frozen=True)
 class Exchange:
-    """A model's reply, and the transcript as it was really sent (shortened where the model's context asked for it)."""
+    """A model's reply, and the transcript as it was really sent.
+
+    It was shortened where the model's context asked for it, and ends with the output limit where that was stated.
+    """
 
     reply: Reply
     sent: list[BaseMessage]
@@ -58,6 +63,9 @@ class Caller:
         Output limit of each call; lowered where the pool can't pay it, down to `LEAST_OUTPUT_TOKENS`.
     steps
         The steps of the run, which may be asked to stop.
+    context_tokens
+        What the models' context holds, transcript and reply together; a transcript that would not fit is compacted
+        before the call.
     """
 
     def __init__(
@@ -70,6 +78,7 @@ class Caller:
         max_output_tokens: int,
         temperature: float | None,
         steps: Steps | None = None,
+        context_tokens: int = CONTEXT_TOKENS,
     ) -> None:
         self.hub = hub
         self.recorder = recorder
@@ -78,6 +87,7 @@ class Caller:
         self._seed = seed
         self._prices = prices
         self._temperature = temperature
+        self._context_tokens = context_tokens
 
     async def call(
         self,
@@ -88,8 +98,12 @@ class Caller:
         *,
         tools: Sequence[dict[str, Any]] = (),
         name: str,
+        state_limit: bool = False,
     ) -> Exchange:
         """Make one call.
+
+        A limit on the output that is lower than `max_output_tokens`, because the purse can't pay more, is stated at the
+        end of the transcript.
 
         Parameters
         ----------
@@ -97,6 +111,8 @@ class Caller:
             Stable name of this call in the run.
         name
             Readable name of the call in a trace.
+        state_limit
+            State the output limit whatever it is.
 
         Raises
         ------
@@ -113,17 +129,33 @@ class Caller:
             return told
         if self.recorder.done("warning", _too_long(step)) is not None:
             raise ContextOverflowError("the model's context could not hold the transcript", model=speaker.model)
-        sent = list(messages)
+        sent = self._compacted(step, speaker, messages, tools)
         while True:
             try:
                 async with self.steps.step():
-                    return Exchange(await self._paid(step, speaker, sent, purse, tools, name), sent)
+                    return await self._paid(step, speaker, sent, purse, tools, name, state_limit)
             except ContextOverflowError:
                 shorter = shorten(sent)
                 self._overflowed(step, speaker, shorter)
                 if shorter is None:
                     raise
                 sent = shorter
+
+    def most_output(
+        self, speaker: Speaker, messages: list[BaseMessage], funds: int, tools: Sequence[dict[str, Any]] = ()
+    ) -> int:
+        """Return the output limit that `funds` micro-dollars pay for a call that states it, in tokens.
+
+        It is below 0 if they don't even pay the input.
+
+        Parameters
+        ----------
+        messages
+            The transcript without the limit.
+        """
+        inputs = estimate_messages(with_limit(messages, self.max_output_tokens), tools)
+        price = self._prices.of(speaker.model)
+        return min(self.max_output_tokens, price.most_output(inputs, funds))
 
     async def _paid(
         self,
@@ -133,12 +165,20 @@ class Caller:
         purse: Purse,
         tools: Sequence[dict[str, Any]],
         name: str,
-    ) -> Reply:
+        state_limit: bool,
+    ) -> Exchange:
         price = self._prices.of(speaker.model)
         inputs = estimate_messages(messages, tools)
         limit = min(self.max_output_tokens, price.most_output(inputs, purse.available))
+        state_limit = state_limit or limit < self.max_output_tokens
+        if state_limit:
+            # No limit that can be stated takes more tokens than the highest one.
+            inputs = estimate_messages(with_limit(messages, self.max_output_tokens), tools)
+            limit = self.most_output(speaker, messages, purse.available, tools)
         if limit < min(LEAST_OUTPUT_TOKENS, self.max_output_tokens):
             raise InsufficientFundsError("the pool can't pay another reply")
+        if state_limit:
+            messages = with_limit(messages, limit)
         reservation = purse.reserve(price.cost(inputs, limit), step)
         seed = derive(self._seed, step)
         try:
@@ -169,6 +209,8 @@ class Caller:
                 messages=[keep(message_to_data(message)) for message in messages],
                 reply=keep(message_to_data(reply.message)),
                 finish=reply.finish,
+                output_limit=limit,
+                cut_call=keep(_call_data(reply.cut_call)) if reply.cut_call else None,
                 faults=list(reply.faults),
                 input_tokens=usage.input_tokens,
                 output_tokens=usage.output_tokens,
@@ -193,7 +235,7 @@ class Caller:
             ),
         )
         await self.recorder.flush()
-        return reply
+        return Exchange(replace(reply, limit=limit), messages)
 
     def failed(self, step: str, speaker: Speaker, reason: str) -> None:
         """Record that a reply could not be used as it was."""
@@ -208,6 +250,28 @@ class Caller:
         purse.note(charge.amount)
         bodies = self.recorder.bodies
         return Exchange(recorded_reply(event, bodies), [message_from_data(bodies[number]) for number in event.messages])
+
+    def _compacted(
+        self, step: str, speaker: Speaker, messages: Sequence[BaseMessage], tools: Sequence[dict[str, Any]]
+    ) -> list[BaseMessage]:
+        """Return the transcript, compacted if it and a whole reply would not fit the model's context.
+
+        A limit on the reply that is more than half of the context leaves half of it to the transcript.
+        """
+
+        def size(transcript: Sequence[BaseMessage]) -> int:
+            return estimate_messages(transcript, tools)
+
+        room = max(self._context_tokens - self.max_output_tokens, self._context_tokens // 2)
+        sent = compact(messages, size, room)
+        if sent != list(messages):
+            text = (
+                f"{step}: the transcript was compacted from about {size(messages):,} to {size(sent):,} tokens, "
+                f"for a context of {self._context_tokens:,}"
+            )
+            where = {"team": speaker.team, "agent": speaker.agent}
+            self.recorder.once(WarningEvent(step=f"{step}/compacted", **where, text=text))
+        return sent
 
     def _overflowed(self, step: str, speaker: Speaker, shorter: list[BaseMessage] | None) -> None:
         said = "it can't be shortened further" if shorter is None else "the transcript was shortened"
@@ -230,12 +294,22 @@ def recorded_reply(event: LLMCallEvent, bodies: Bodies) -> Reply:
         faults=cast(Any, tuple(event.faults)),
         message=message,
         finish=cast(Any, event.finish),
+        limit=event.output_limit,
+        cut_call=_call_from_data(bodies[event.cut_call]) if event.cut_call is not None else None,
         usage=Usage(event.input_tokens, event.output_tokens, event.reasoning_tokens, event.estimated),
         reasoning=bodies.text(event.reasoning) if event.reasoning else "",
         attempts=event.attempts,
         seconds=event.seconds,
         cached=event.cached,
     )
+
+
+def _call_data(call: ToolCall) -> dict[str, Any]:
+    return {"name": call.name, "arguments": call.arguments}
+
+
+def _call_from_data(data: Any) -> ToolCall:
+    return ToolCall("", data["name"], data["arguments"])
 
 
 def overflow_steps(events: Iterable[Event]) -> Counter[str]:

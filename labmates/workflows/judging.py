@@ -12,7 +12,7 @@ from labmates.agents.transcript import message_to_data
 from labmates.budgets.prices import PriceList
 from labmates.judges.base import Report, Score
 from labmates.judges.interview import Interviewer, JudgeCall
-from labmates.judges.panel import MEAN, Panel, SafeJudge, open_judge
+from labmates.judges.panel import EVERY_METRIC, MEAN, Panel, SafeJudge, open_judge
 from labmates.judges.rubric import PREFIX
 from labmates.judges.rubric import VERSION as RUBRIC_VERSION
 from labmates.models.hub import ModelHub
@@ -86,16 +86,17 @@ def hearings(
 def has_judged(name: str, version: str, had: Sequence[ScoreEvent]) -> bool:
     """Tell whether a judge has done its work: it scored, or found that the report can't be scored.
 
-    A judge whose version names a help (after a plus sign) needs it only where the plain judge could not score. One that
-    failed has not done its work.
+    A judge whose version names a help (after a plus sign) needs it only where the plain judge could not score, or could
+    read no findings. One that failed at a metric, and has not scored it since, has not done its work.
     """
     plain = version.partition("+")[0]
-    return any(
-        score.judge == name
-        and not score.failed
-        and (score.version == version or (score.version == plain and score.value is not None))
-        for score in had
-    )
+    done, failed = False, set[str]()
+    for score in had:
+        unhelped = score.version == plain and score.value is not None and score.details.get("readable", True)
+        if score.judge == name and (score.version == version or unhelped):
+            done = done or not score.failed
+            failed = failed | {score.metric} if score.failed else failed - {score.metric, EVERY_METRIC}
+    return done and not failed
 
 
 def verdict_events(verdict: Verdict, bodies: Bodies, prices: PriceList) -> list[Event]:

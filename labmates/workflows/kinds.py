@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from labmates.analysis.intervals import Domains, unknown
 from labmates.errors import UsageError, explain
 from labmates.registry import Registry
 
 if TYPE_CHECKING:
     from labmates.judges.base import Report
     from labmates.records.bodies import Bodies
-    from labmates.records.events import Event
+    from labmates.records.events import Event, ScoreEvent
     from labmates.workflows.services import Services
 
 
@@ -71,10 +72,14 @@ class Outcome:
         ``exhausted`` if the budget ran out before the end.
     metrics
         Numbers by name; a metric that could not be had is left out.
+    invalid
+        Why the run may not be used though it has ended (a model whose decisions failed has not played, a paper of a
+        few characters is no paper); None for a valid run.
     """
 
     status: Literal["completed", "exhausted"]
     metrics: Mapping[str, float]
+    invalid: str | None = None
 
 
 @dataclass(frozen=True)
@@ -106,6 +111,8 @@ class Kind:
     report
         Makes what judges read of an ended run, out of its condition, its seed, its events and its bodies; None for a
         kind that has nothing to judge.
+    judged
+        Makes the metrics that come from scores of judges, by which a run that is judged again gets its present ones.
     headline
         The metrics that tables of runs show; by default the first three.
     uses_code
@@ -115,6 +122,8 @@ class Kind:
     checkpointed
         Whether its runs are graphs that LangGraph's checkpointer keeps, so that they go on where they stopped; runs of
         other kinds tell what is recorded again, from their beginning.
+    salted
+        Whether its runs have data sets, which depend on the private salt (`labmates.tasks.salt`).
     estimate
         What a run of a condition is expected to take, before any has been measured; None if nobody knows.
     exact_calls
@@ -122,6 +131,8 @@ class Kind:
     spread
         Standard deviation of metrics, which lie from 0 to 1, among runs of one condition, to plan with before any has
         been measured.
+    domains
+        The values that metrics can take, by condition, so that intervals don't leave them; any where none is named.
     """
 
     name: str
@@ -129,13 +140,16 @@ class Kind:
     execute: Callable[[Any, Services], Awaitable[Outcome]]
     metrics: tuple[str, ...]
     report: Callable[[Any, int, Sequence[Event], Bodies], Report] | None = None
+    judged: Callable[[Sequence[ScoreEvent]], Mapping[str, float]] | None = None
     headline: tuple[str, ...] = ()
     uses_code: bool = False
     uses_strategies: bool = False
     checkpointed: bool = False
+    salted: bool = False
     estimate: Callable[[Any], Estimate] | None = None
     exact_calls: bool = False
     spread: Mapping[str, float] = field(default_factory=dict)
+    domains: Domains = unknown
 
     @property
     def shown(self) -> tuple[str, ...]:

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage
 
-from labmates.agents.decisions import Numbers, UndecidedError, numbers_form, read_decision
+from labmates.agents.decisions import Numbers, numbers_form, read_decision
+from labmates.models.objects import UnusableAnswerError
 from labmates.models.reply import Fault, Reply, Usage
 
 EFFORT = numbers_form({"effort": (0, 10)})
@@ -25,15 +26,15 @@ def reply(text: str, *faults: Fault) -> Reply:
         '{"effort": 7}',
         '```json\n{"effort": 7}\n```',
         'The others may shirk, so I choose {"effort": 7}. That is safe.',
-        'First {"effort": 3}, but on reflection:\n{"effort": 7}',
         'A draft in JSON: {"plan": {"effort": 3}} and then {"effort": 7}',
         r"\[\boxed{\{ \"effort\": 7 \}}\]".replace('\\"', '"'),
         r'Thus \boxed{{"effort": 7}}',
         "{'effort': 3} is no JSON, but {\"effort\": 7} is",
         "x" * 200_000 + '{"effort": 7}',
+        '{"effort": 1}' + "x" * 200_000 + '{"effort": 7}',
     ],
 )
-def test_the_last_whole_object_counts_whatever_stands_around_it(text: str) -> None:
+def test_the_object_that_fits_counts_whatever_stands_around_it(text: str) -> None:
     assert read_decision(reply(text), EFFORT).values == {"effort": 7}
 
 
@@ -43,7 +44,7 @@ def test_the_last_whole_object_counts_whatever_stands_around_it(text: str) -> No
         ("", "no text"),
         (" \n\u00a0", "no text"),
         ("I choose seven.", "no whole JSON object"),
-        ('{"effort": 7', "no whole JSON object"),
+        ('{"effort": 7', "no closing brace"),
         ("[7]", "no whole JSON object"),
         ('{"effort": 2.7}', "valid integer"),
         ('{"effort": 7.0}', "valid integer"),
@@ -58,25 +59,25 @@ def test_the_last_whole_object_counts_whatever_stands_around_it(text: str) -> No
         ('{"effort": 7, "extraction": 7}', "extraction: Extra inputs"),
         ('{"effort": 7, "effort": 8}', "given twice"),
         ("{}", "effort: Field required"),
-        ('{"effort": ' + "9" * 5_000 + "}", "no whole JSON object"),
-        ('{"effort": ' * 50_000, "no whole JSON object"),
+        pytest.param('{"effort": ' + "9" * 5_000 + "}", "out of range", id="many digits"),
+        pytest.param('{"effort": ' * 50_000, "no closing brace", id="many braces"),
     ],
 )
 def test_what_is_no_decision_is_refused_with_the_reason(text: str, told: str) -> None:
-    with pytest.raises(UndecidedError, match=told):
+    with pytest.raises(UnusableAnswerError, match=told):
         read_decision(reply(text), EFFORT)
 
 
 def test_a_cut_reply_is_refused_even_with_an_object_in_it() -> None:
-    with pytest.raises(UndecidedError, match="cut off"):
+    with pytest.raises(UnusableAnswerError, match="cut off"):
         read_decision(reply('{"effort": 7}', "cut"), EFFORT)
 
 
 def test_a_split_has_to_add_up() -> None:
     assert read_decision(reply('{"keep": 1, "group": 2, "global": 7}'), SPLIT).values["global"] == 7
-    with pytest.raises(UndecidedError, match="add up to 10, not 9"):
+    with pytest.raises(UnusableAnswerError, match="add up to 10, not 9"):
         read_decision(reply('{"keep": 1, "group": 2, "global": 6}'), SPLIT)
-    with pytest.raises(UndecidedError, match="10 at the most, not 11"):
+    with pytest.raises(UnusableAnswerError, match="10 at the most, not 11"):
         read_decision(reply('{"A2": 1, "A3": 10}'), TOKENS)
 
 
@@ -84,6 +85,6 @@ def test_a_split_has_to_add_up() -> None:
 def test_any_text_is_a_decision_or_the_documented_error(text: str) -> None:
     try:
         decided: Numbers = read_decision(reply(text), EFFORT)
-    except UndecidedError:
+    except UnusableAnswerError:
         return
     assert 0 <= decided.values["effort"] <= 10

@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import re
 import string
 from importlib.resources import files
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from labmates.agents.desk import Desk, ToolError
+from labmates.agents.excerpts import excerpt, excerpts
 from labmates.agents.prompts import render
 from labmates.agents.roles import TEAMS
 from labmates.agents.tools import ARGUMENTS, check_arguments, tool_names, tool_schema
@@ -58,9 +62,9 @@ def test_wrong_arguments_are_told_with_what_is_allowed() -> None:
 
 
 def test_a_message_or_request_that_says_nothing_is_refused() -> None:
-    desk = Desk(TEAMS["eval"], {}, {"data": 2})
+    desk = Desk(TEAMS["eval"], {}, {"data": 2}, ["writing"])
     with pytest.raises(ToolError, match="the message is empty"):
-        desk.send("data", " \n")
+        desk.send("writing", " \n")
     with pytest.raises(ToolError, match="the request is empty"):
         desk.ask("data", "redo", "", "because")
     assert (desk.sent, desk.requests) == ([], [])
@@ -73,3 +77,64 @@ def test_each_team_hands_over_an_artifact_of_its_own_and_roles_are_unique() -> N
     ids = [role.id for team in TEAMS.values() for role in team.roles]
     assert len(ids) == len(set(ids)) == 12
     assert len(TEAMS["writing"].sections) == 7
+
+
+def test_a_message_is_taken_only_for_a_team_that_will_read_it() -> None:
+    desk = Desk(TEAMS["eval"], {}, {"data": 2}, ["writing"])
+    with pytest.raises(ToolError, match=r"data team has no phase left.* still read one: writing"):
+        desk.send("data", "hello")
+    with pytest.raises(ToolError, match=r"'moon' is not another team.* still read a message: writing"):
+        desk.send("moon", "hello")
+    desk.ask("data", "additional", "more")
+    assert "reads your message" in desk.send("data", "hello")
+    with pytest.raises(ToolError, match="still read one: none"):
+        Desk(TEAMS["writing"], {}, {}).send("model", "hello")
+
+
+def test_a_long_message_is_cut_and_its_sender_told() -> None:
+    desk = Desk(TEAMS["data"], {}, {}, ["model"])
+    assert "cut to its first 2,000 characters" in desk.send("model", "x" * 2_500)
+    assert desk.sent[0].content.endswith("[500 characters left out]")
+    assert "cut" not in desk.send("model", "short")
+
+
+def test_every_character_of_an_artifact_can_be_read_page_by_page() -> None:
+    text = "".join(f"line {number}\n" for number in range(4_000))
+    desk = Desk(TEAMS["eval"], {"notes": text, "empty": ""}, {})
+    pages, offset = [], 0
+    while True:
+        shown = desk.read("notes", offset)
+        more = re.search(r"\n\[characters \d+ to (\d+) of \d+; to read on, give offset=(\d+)\]$", shown)
+        pages.append(shown[: more.start()] if more else shown)
+        if more is None:
+            break
+        offset = int(more[2])
+    assert "".join(pages) == text
+    assert len(pages) == 4
+    with pytest.raises(ToolError, match=f"'notes' has {len(text)} characters"):
+        desk.read("notes", len(text))
+    assert desk.read("empty") == "[this artifact is empty]"
+
+
+@given(text=st.text(max_size=60), most=st.integers(1, 40))
+def test_an_excerpt_keeps_both_ends_and_says_what_is_left_out(text: str, most: int) -> None:
+    shown = excerpt(text, most)
+    if len(text) <= most:
+        assert shown == text
+        return
+    head, tail = text[: most - most // 2], text[len(text) - most // 2 :]
+    assert shown == f"{head}\n[{len(text) - most} characters left out]\n{tail}"
+    assert excerpt(text, most, "first") == f"{text[:most]}\n[{len(text) - most} characters left out]"
+
+
+@given(texts=st.lists(st.text("ab", max_size=50), max_size=6), most=st.integers(1, 120))
+def test_long_texts_share_what_short_ones_leave(texts: list[str], most: int) -> None:
+    shown = excerpts(texts * 2, most)
+    texts = list(dict.fromkeys(texts))
+    if sum(map(len, texts)) <= most:
+        assert shown == "\n".join(texts)
+        return
+    kept = re.sub(r"\n?\[\d+ characters left out\]\n?", "", shown).replace("\n", "")
+    assert most - len(texts) < len(kept) <= most
+    smallest = most // len(texts)
+    assert all(text in shown for text in texts if len(text) <= smallest)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
@@ -7,10 +9,12 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from labmates.agents.transcript import (
     SHORT_MESSAGE_CHARS,
     append_line,
+    compact,
     message_from_data,
     message_to_data,
     shorten,
     text_of,
+    with_limit,
 )
 
 
@@ -23,7 +27,7 @@ def conversation(sizes: list[int]) -> list[BaseMessage]:
     return messages
 
 
-def length(messages: list[BaseMessage]) -> int:
+def length(messages: Sequence[BaseMessage]) -> int:
     return sum(len(text_of(message)) for message in messages)
 
 
@@ -80,3 +84,26 @@ def test_a_line_is_added_only_if_there_is_one() -> None:
     message = HumanMessage("a")
     assert append_line(message, "") is message
     assert text_of(append_line(message, "b")) == "a\n\nb"
+
+
+def test_the_limit_is_stated_once_and_after_what_else_was_added() -> None:
+    messages = [SystemMessage("who"), HumanMessage("write")]
+    first = with_limit(messages, 4096)
+    again = with_limit([*first[:-1], append_line(first[-1], "it was empty.")], 512)
+    assert text_of(again[-1]) == (
+        "write\n\nit was empty.\n\nLength limit: at most 512 tokens in this reply, reasoning included."
+    )
+    assert again[0] == messages[0]
+
+
+@given(st.lists(st.integers(0, 20_000), max_size=12), st.integers(100, 60_000))
+def test_a_transcript_is_compacted_only_if_it_does_not_fit_and_then_with_room_to_spare(
+    sizes: list[int], room: int
+) -> None:
+    messages = conversation(sizes)
+    compacted = compact(messages, length, room)
+    if length(messages) <= room:
+        assert compacted == messages
+    else:
+        assert length(compacted) <= room * 3 // 4 or shorten(compacted) is None
+        assert [m.type for m in compacted[:2]] == ["system", "human"]

@@ -17,6 +17,7 @@ from labmates.analysis.agreement import (
     NOT_WITHIN,
     agreement,
     agreement_table,
+    coefficients_over_models,
     ratings_frame,
 )
 from labmates.records.events import ScoreEvent
@@ -40,7 +41,7 @@ def ratings(n: int, noise: float = 0.1, *, models: int = 1, tasks: int = 1, seed
 
 
 def test_judges_that_agree_well_have_high_coefficients_within_their_intervals() -> None:
-    [found] = agreement(ratings(200, 0.05))
+    [found] = agreement(ratings(200, 0.05, models=10))
     [pair] = found.pairs
     assert (pair.first, pair.second, pair.runs, found.metric, found.task) == ("a", "b", 200, "quality", "task0")
     for one in (pair.pearson, pair.kappa, pair.concordance, pair.alpha, found.alpha):
@@ -52,7 +53,7 @@ def test_judges_that_agree_well_have_high_coefficients_within_their_intervals() 
 
 
 def test_independent_judges_have_intervals_around_zero() -> None:
-    frame = ratings(300)
+    frame = ratings(300, models=10)
     rng = np.random.default_rng(5)
     frame.loc[frame["judge"] == "b", "value"] = rng.random(300)
     [found] = agreement(frame)
@@ -68,14 +69,29 @@ def test_every_task_is_told_apart_and_all_together_first() -> None:
     assert [one.runs for one in found] == [60, 20, 20, 20]
 
 
-def test_models_are_resampled_where_there_are_enough_of_them() -> None:
-    [few], [many] = agreement(ratings(60, models=3)), agreement(ratings(60, models=20))
-    assert (few.unit, many.unit) == ("run", "model")
+@pytest.mark.parametrize("models", [3, 4, 9, 20])
+def test_intervals_hold_for_new_models_also_where_judges_differ_from_model_to_model(models: int) -> None:
+    rng = np.random.default_rng(models)
+    # Scores are quality, plus a judge's lenience to the model, plus error: r over all models is 1 / 2.
+    studies, held, names = 150, np.zeros(2), np.repeat([f"m{model}" for model in range(models)], 8)
+    for _ in range(studies):
+        quality = rng.normal(0.5, 0.1, len(names))
+        a, b = (quality + np.repeat(rng.normal(0, 0.08, models), 8) + rng.normal(0, 0.06, len(names)) for _ in "ab")
+        found = coefficients_over_models(a, b, names)
+        for place, (name, truth) in enumerate((("pearson", 0.5), ("mean_difference", 0.0))):
+            low, high = found[name].low, found[name].high
+            assert low is not None
+            assert high is not None
+            held[place] += low <= truth <= high
+    assert (held / studies >= 0.93 - 3 * (0.93 * 0.07 / studies) ** 0.5).all()
 
 
-def test_the_same_seed_gives_the_same_intervals() -> None:
-    assert agreement(ratings(30), seed=1) == agreement(ratings(30), seed=1)
-    assert agreement(ratings(30), seed=1) != agreement(ratings(30), seed=2)
+def test_intervals_need_three_models_and_say_so() -> None:
+    [few], [enough] = agreement(ratings(60, models=2)), agreement(ratings(60, models=3))
+    assert (few.pairs[0].pearson.low, few.pairs[0].pearson.reason) == (None, "needs 3 models")
+    assert (enough.pairs[0].pearson.n, enough.pairs[0].pearson.df) == (3, 2)
+    assert enough.pairs[0].pearson.method == "jackknife over models, t on the logit scale"
+    assert "No interval: needs 3 models (6)." in agreement_table([few]).notes
 
 
 @pytest.mark.parametrize("n", [1, 2])
@@ -84,13 +100,6 @@ def test_too_few_runs_are_stated(n: int) -> None:
     for one in (found.alpha, found.pairs[0].pearson, found.pairs[0].mean_difference):
         assert one.value is None
         assert "3 are needed" in one.reason
-
-
-def test_a_few_runs_have_coefficients_without_intervals() -> None:
-    [found] = agreement(ratings(4))
-    assert found.pairs[0].pearson.value is not None
-    assert found.pairs[0].pearson.low is None
-    assert "no interval" in found.pairs[0].pearson.reason
 
 
 def test_constant_scores_are_stated() -> None:
@@ -107,12 +116,15 @@ def test_constant_scores_are_stated() -> None:
 
 
 def test_scores_that_hardly_vary_have_no_interval() -> None:
-    frame = ratings(20)
+    frame = ratings(20, models=4)
     frame["value"] = 0.5
     frame.loc[0, "value"] = frame.loc[20, "value"] = 1.0
     [found] = agreement(frame)
     assert found.pairs[0].pearson.value == pytest.approx(1)
-    assert found.pairs[0].pearson.low is None
+    assert (found.pairs[0].pearson.low, found.pairs[0].pearson.reason) == (None, "at the end of its range")
+    frame.loc[21, "value"] = 0.6
+    [found] = agreement(frame)
+    assert (found.pairs[0].pearson.low, found.pairs[0].pearson.reason) == (None, "undefined without some model")
 
 
 def test_judges_of_different_runs_have_no_pair_and_one_judge_alone_no_agreement() -> None:
@@ -173,19 +185,6 @@ def test_agreement_within_models_stands_beside_that_of_all_runs() -> None:
     assert (alone.within.value, alone.within.reason) == (None, NOT_WITHIN)
 
 
-def test_models_are_fewer_witnesses_than_runs() -> None:
-    """Where judges differ from model to model, resampling runs of 12 models would give far too short intervals."""
-    rng = np.random.default_rng(4)
-    frame = ratings(600, models=12)
-    place = frame["models"].str.removeprefix("model").astype(int)
-    bias = rng.normal(0, 0.3, 12)[place]
-    frame["value"] = np.where(frame["judge"] == "b", 0.5 + bias, 0.5) + 0.05 * rng.standard_normal(len(frame))
-    clustered = agreement(frame)[0].pairs[0].mean_difference
-    naive = agreement(frame.assign(models="one"))[0].pairs[0].mean_difference
-    widths = [one.high - one.low for one in (clustered, naive) if one.high is not None and one.low is not None]
-    assert widths[0] > 2 * widths[1]
-
-
 def test_unscored_runs_and_mixed_versions_are_told() -> None:
     frame = ratings(20, models=2)
     frame.loc[frame.index[-3:], "value"] = np.nan
@@ -196,11 +195,11 @@ def test_unscored_runs_and_mixed_versions_are_told() -> None:
     notes = " ".join(agreement_table([found]).notes)
     assert "b could not score 3 runs" in notes
     assert "a has scored in versions 1, 2" in notes
-    assert "fewer than 10 models" in notes
+    assert "needs 3 models" in notes
 
 
 def test_the_table_has_a_row_for_each_pair_and_one_for_all() -> None:
-    frame = ratings(40)
+    frame = ratings(40, models=4)
     third = frame[frame["judge"] == "a"].assign(judge="c")
     table = agreement_table(agreement(pd.concat([frame, third])))
     assert [row["judges"] for row in table.rows] == ["a and b", "a and c", "b and c", "all 3"]

@@ -17,8 +17,10 @@ from labmates.analysis.convergence import (
     reliabilities,
     variance_between,
 )
-from labmates.analysis.profiles import mean_of, profiles, profiles_table
+from labmates.analysis.profile_figures import profile_figure
+from labmates.analysis.profiles import profiles, profiles_table
 from labmates.analysis.proximity import pareto_proximity, welfare_proximity
+from labmates.analysis.validity import MOST_FAILED
 from labmates.games.references import references
 from labmates.games.registry import make_game
 from labmates.records.run import RunRecord, Usage
@@ -81,26 +83,49 @@ def test_a_profile_has_means_standard_errors_and_costs_of_each_game() -> None:
     assert link.level is None
     assert link.failed_rate == 0.5
     assert profile.failed_rate == 0.25
-    assert profile.excluded
+    assert profile.excluded_games == ("weakest-link",)
+    assert not profile.excluded, "one game is left"
 
 
-def test_the_interval_of_a_profile_lies_around_its_mean_also_where_all_simulations_are_alike() -> None:
+def test_a_game_in_which_almost_all_decisions_failed_is_excluded_and_the_others_stay() -> None:
+    games = ["public-goods", "weakest-link", "common-pool", "common-pool-sanctions", "collective-risk", "o-ring"]
+    runs = [
+        record("m:a", game, i, level=2.0 + i, failed_decision_rate=0.97 if game == "public-goods" else 0.03)
+        for game in games
+        for i in range(3)
+    ]
+    [profile] = profiles(runs, {})
+    assert profile.failed_rate < MOST_FAILED, "over all games few decisions failed"
+    assert profile.excluded_games == ("public-goods",)
+    table = profiles_table([profile])
+    assert [row["game"] for row in table.rows if row["excluded"]] == ["public-goods"]
+    assert [row["game"] for row in table.rows if row["level"] is None] == ["public-goods"]
+    told = "m:a in public-goods is excluded: 97.0% of its decisions failed, more than 20%."
+    assert table.notes[-1] == told
+    figure = profile_figure([profile], [], {game: references(make_game(game)) for game in games})
+    [axes] = figure.axes
+    rows = {round(float(y)) for line in axes.lines for y in np.atleast_1d(line.get_ydata()) if line.get_marker() == "o"}
+    shown = [label.get_text() for label in axes.get_yticklabels()]
+    assert "public-goods" in shown
+    assert shown.index("public-goods") not in rows
+
+
+def test_the_interval_of_a_profile_lies_in_the_games_range_and_is_absent_where_simulations_are_alike() -> None:
     runs = [record("m:a", "o-ring", i, level=6.0) for i in range(3)]
     runs += [record("m:a", "weakest-link", i, level=level) for i, level in enumerate((4.0, 6.0, 8.0))]
     runs += [record("m:a", "public-goods", 0, level=5.0)]
     ring, link, goods = profiles_table(profiles(runs, {})).rows
-    assert (ring["level_low"], ring["level"], ring["level_high"]) == (6.0, 6.0, 6.0)
-    # Student's t of two degrees of freedom: three simulations are few.
-    assert link["level_high"] - link["level"] == pytest.approx(4.3027 * 2 / math.sqrt(3), rel=1e-4)
-    assert link["level_high"] - link["level"] == pytest.approx(link["level"] - link["level_low"])
+    assert (ring["level_low"], ring["level"], ring["level_reason"]) == (None, 6.0, "equal values")
+    # Efforts are 1 to 10; plain t would give 6 ± 4.97.
+    assert 1 < link["level_low"] < 6 < link["level_high"] < 10
+    assert (link["level_n"], link["level_df"], link["level_method"]) == (3, 2, "t on the logit scale")
     assert (goods["level"], goods["level_error"], goods["level_low"]) == (5.0, None, None)
+    assert goods["level_reason"] == "one value"
 
 
 def test_a_model_with_a_fifth_of_failed_decisions_is_not_excluded_yet() -> None:
     [profile] = profiles([record("m:a", "o-ring", 0, failed_decision_rate=0.2, level=1)], {})
     assert not profile.excluded
-    assert mean_of([]) is None
-    assert mean_of([3.0]) is not None
 
 
 def test_the_error_of_a_mean_is_that_of_the_formula() -> None:
@@ -169,3 +194,11 @@ def test_a_profile_over_several_conditions_says_so() -> None:
     [profile] = profiles(runs, {})
     assert [one.conditions for one in profile.games] == [2, 1]
     assert "Simulations under several conditions are taken together: o-ring." in profiles_table([profile]).notes
+
+
+def test_simulations_in_which_almost_all_decisions_failed_say_nothing_of_convergence() -> None:
+    runs = [record(f"m:{name}", "o-ring", i, level=float(i)) for name in "ab" for i in range(4)]
+    broken = [record("m:c", "o-ring", i, level=9.0 * i, failed_decision_rate=0.9) for i in range(4)]
+    [found] = convergence([*runs, *broken], metrics=["level"])
+    [same] = convergence(runs, metrics=["level"])
+    assert (found.models, found.within) == (same.models, same.within)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +14,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labmates.analysis.deviation import deviation_gains, deviation_ratings, ranks
+from labmates.analysis.intervals import EQUAL, Domain
 from labmates.analysis.metagame import Array, mean_payoffs, metagame
 from labmates.analysis.payoff_files import read_cells
+from labmates.analysis.rating_tables import cells_table, summaries_table
 from labmates.analysis.ratings import ALL_GAMES, Cell, Scale, rate, summarise
 from labmates.analysis.replicator import replicator_dynamics
 from labmates.errors import UsageError
 from labmates.games.discount import discount_weights
 
 RECORDED = Path(__file__).parent / "data" / "dilemma_payoffs.json.gz"
+
+
+@st.composite
+def metagames(draw: st.DrawFn) -> Array:
+    """Random metagames of few models; payoffs often repeat, so that optima are degenerate as in real ones."""
+    models, players = draw(st.sampled_from([(2, 2), (3, 2), (5, 2), (6, 2), (2, 3), (3, 3), (4, 3)]))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    shape = (models,) * players
+    array = rng.integers(-3, 4, shape).astype(float) if draw(st.booleans()) else rng.normal(size=shape)
+    return (array + np.swapaxes(array, 1, 2)) / 2 if players == 3 else array
 
 
 @pytest.fixture(scope="module")
@@ -60,20 +73,82 @@ def test_means_over_runs_are_those_of_the_published_tables(payoffs_file: Path) -
     )
     assert found["Mediation", "mean"].normalised
     for summary in found.values():
-        for one in (*summary.each, summary.average):
+        for one in (*summary.each, *([] if summary.rating == "rank" else [summary.average])):
             assert one.low is not None
             assert one.high is not None
-            assert one.low - 1e-9 <= one.value <= one.high + 1e-9
+            assert one.low < one.value < one.high
 
 
-@st.composite
-def metagames(draw: st.DrawFn) -> Array:
-    """Random metagames of few models; payoffs often repeat, so that optima are degenerate as in real ones."""
-    models, players = draw(st.sampled_from([(2, 2), (3, 2), (5, 2), (6, 2), (2, 3), (3, 3), (4, 3)]))
-    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    shape = (models,) * players
-    array = rng.integers(-3, 4, shape).astype(float) if draw(st.booleans()) else rng.normal(size=shape)
-    return (array + np.swapaxes(array, 1, 2)) / 2 if players == 3 else array
+def test_equal_runs_have_no_interval_instead_of_one_without_width(payoffs_file: Path) -> None:
+    summaries = summarise(map(rate, read_cells(payoffs_file)))
+    each = [one for summary in summaries for one in (*summary.each, summary.average)]
+    equal = [one for one in each if one.low is None]
+    assert {one.reason for one in equal} == {EQUAL}
+    assert all(one.high > one.low for one in each if one.low is not None and one.high is not None)
+    table = summaries_table(summaries)
+    assert any("2.083 [equal values]" in cell for row in table.cells() for cell in row)
+    assert f"No interval: {EQUAL} ({len(equal)})." in table.notes
+
+
+def test_runs_of_many_cells_share_their_variances() -> None:
+    rng = np.random.default_rng(3)
+    cells = [
+        Cell(f"{run}", mechanism, game, ("a", "b"), rng.uniform(1, 3, (2, 2)), Scale(1.0, 2.0), domain=Domain(0, 3))
+        for mechanism in ("none", "contract", "mediation", "repetition", "reputation", "other")
+        for game in ("prisoners", "public-goods", "travellers", "trust")
+        for run in range(3)
+    ]
+    found = [one for one in summarise(map(rate, cells)) if one.rating == "mean"]
+    alone = [one for one in found if one.game != ALL_GAMES]
+    assert len(alone) == 24
+    for summary in alone:
+        for one in summary.each:
+            assert one.method == "t on the logit scale, variances pooled over 24 cells"
+            assert one.df is not None
+            assert 20 < one.df <= 48
+            assert one.low is not None
+            assert one.high is not None
+            assert 0 < one.low < one.high < 3
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+def test_ranks_do_not_depend_on_what_payoffs_are_counted_in(
+    recorded: dict[str, Any], payoffs_file: Path, unit: float
+) -> None:
+    for cell, expected in zip(read_cells(payoffs_file), recorded["cells"], strict=True):
+        found = rate(Cell("", "", "", cell.models, cell.payoffs * unit))
+        assert found.rank is not None
+        assert found.rank.tolist() == expected["rank_exact"]
+
+
+@settings(max_examples=60, deadline=None)
+@given(metagames(), st.sampled_from([1e-6, 1e6]))
+def test_ranks_of_random_metagames_do_not_depend_on_the_unit(payoffs: Array, unit: float) -> None:
+    models = tuple(f"m{place}" for place in range(len(payoffs)))
+    plain, scaled = (rate(Cell("", "", "", models, payoffs * by)) for by in (1.0, unit))
+    assert plain.rank is not None
+    assert scaled.rank is not None
+    assert scaled.rank.tolist() == plain.rank.tolist()
+
+
+def test_a_population_that_has_not_come_to_rest_is_marked() -> None:
+    game = np.array([[2.0, 0.0], [3.0, 1.0]])
+    resting, slow = (rate(Cell("1", "none", "g", ("a", "b"), game * unit)) for unit in (1.0, 1e-6))
+    assert (resting.converged, slow.converged) == (True, False)
+    assert slow.as_json()["converged"] is False
+    table = cells_table([resting, slow])
+    assert [row[5].endswith("†") for row in table.cells()] == [False, False, True, True]
+    assert any("In 1 of 2 cells the population has not come to rest" in note for note in table.notes)
+    [fitness] = [one for one in summarise([resting, slow]) if one.rating == "fitness"]
+    assert fitness.unconverged == 1
+    assert any("not come to rest" in note for note in summaries_table([fitness]).notes)
+
+
+def test_an_equilibrium_is_at_rest_and_a_cycle_is_not() -> None:
+    cycle = np.array([[0.0, -1.0, 2.0], [2.0, 0.0, -1.0], [-1.0, 2.0, 0.0]])
+    assert replicator_dynamics(cycle).converged
+    pushed = np.array([[0.0, -2.0, 1.1], [1.0, 0.0, -2.0], [-2.0, 1.0, 0.0]])
+    assert not replicator_dynamics(pushed).converged
 
 
 @settings(max_examples=250, deadline=None)
@@ -198,3 +273,47 @@ def test_a_cell_without_a_metagame_has_means_alone() -> None:
     assert found["fitness"] is found["deviation"] is found["rank"] is None
     assert found["normalised"] == {"mean": [0.5, 1.0], "fitness": None}
     assert {one.rating for one in summarise([rate(cell)])} == {"mean"}
+
+
+@pytest.mark.parametrize(("models", "players"), [(4, 2), (5, 3), (4, 4), (3, 5)])
+def test_replicator_dynamics_are_those_of_the_definition(models: int, players: int) -> None:
+    rng = np.random.default_rng(players)
+    payoffs = rng.normal(size=(models,) * players)
+    payoffs = np.mean([np.transpose(payoffs, (0, *order)) for order in permutations(range(1, players))], axis=0)
+    shares = np.full(models, 1 / models)
+    for _ in range(300):
+        fitness = payoffs
+        for _ in range(players - 1):
+            fitness = fitness @ shares
+        shares = shares * np.exp(0.1 * (fitness - fitness.max()))
+        shares /= shares.sum()
+    np.testing.assert_allclose(replicator_dynamics(payoffs, steps=300).population, shares, rtol=0, atol=1e-10)
+
+
+def _file(path: Path, **data: Any) -> Path:
+    match = {"seats": [0, 1], "rounds": [[2.0, 1.0]]}
+    same = [{"seats": [place, place], "rounds": [[1.0, 1.0]]} for place in (0, 1)]
+    cell = {"run": "1", "mechanism": "none", "game": "g", "matchups": [match, *same]}
+    path.write_text(json.dumps({"cells": [{**cell, **one} for one in data.pop("cells")], **data}))
+    return path
+
+
+def test_cells_may_have_models_of_their_own(tmp_path: Path) -> None:
+    path = _file(tmp_path / "p.json", models=["a", "b"], cells=[{}, {"models": ["c", "d"]}])
+    assert [cell.models for cell in read_cells(path)] == [("a", "b"), ("c", "d")]
+    alone = _file(tmp_path / "q.json", cells=[{"models": ["c", "d"]}], conventions={"range": {"g": [0, 5]}})
+    [cell] = read_cells(alone)
+    assert (cell.models, cell.domain) == (("c", "d"), Domain(0, 5))
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ({"cells": [{"models": ["c", "d"]}, {}]}, r"cells\[1\] names no models, nor does the file"),
+        ({"cells": [{"models": ["c", "c"]}]}, "names a model twice: c, c"),
+        ({"models": ["a", "b"], "cells": [{}], "conventions": {"range": {"g": [2, 2]}}}, "the range of g begins at 2"),
+    ],
+)
+def test_cells_without_models_are_refused(tmp_path: Path, data: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        read_cells(_file(tmp_path / "p.json", **data))

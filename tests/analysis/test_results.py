@@ -31,10 +31,10 @@ def test_means_have_intervals_over_runs_that_have_ended() -> None:
     runs = [run(n, float(n)) for n in range(3)] + [run(3, None), run(4, 9.0, "failed")]
     [cell] = cells(runs, ["score"])
     mean = cell.means["score"]
-    assert (mean.value, mean.runs, cell.runs) == (1.0, 3, 4)
-    assert (mean.low, mean.high) == pytest.approx((1 - 2.484, 1 + 2.484), abs=1e-3)
+    assert (mean.value, mean.n, cell.runs) == (1.0, 3, 4)
+    assert (mean.low, mean.high) == pytest.approx((1 - 2.7326, 1 + 2.7326), abs=1e-3)
     table = results_table("t", "T", [cell], ["score"])
-    assert table.rows[0]["score_runs"] == 3
+    assert table.rows[0]["score_n"] == 3
     assert any("fewer runs" in note for note in table.notes)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -9,7 +10,19 @@ from typing import Any
 
 import pytest
 
-from labmates.analysis.teamwork import MIXED, NO_SOLO, NO_TEAMS, Judged, Mean, judged_runs, measures, teamwork
+from labmates.analysis.intervals import EQUAL, ONE, holm
+from labmates.analysis.teamwork import (
+    MIXED,
+    NO_SOLO,
+    NO_TEAMS,
+    WITHOUT_SKILL,
+    Judged,
+    Mean,
+    judged_runs,
+    measures,
+    teamwork,
+    teamwork_table,
+)
 from labmates.records.events import ScoreEvent
 from labmates.records.run import RunRecord, Usage
 from labmates.records.store import Store
@@ -20,7 +33,10 @@ TEAMS = {"team_size": 2, "theory_of_mind": False, "model_for": {}}
 
 
 def score(value: float | None, judge: str = "verified", version: str = "1", metric: str = "accuracy") -> ScoreEvent:
-    return ScoreEvent(judge=judge, version=version, metric=metric, value=value, reason="")
+    details: dict[str, Any] = {"credits": []} if value is not None else {}
+    return ScoreEvent(
+        judge=judge, version=version, metric=metric, value=value, reason="", details=details, failed=value is None
+    )
 
 
 def judged(solo: bool, seed: int, *scores: ScoreEvent, spent: str = "0.1", **condition: Any) -> Judged:
@@ -48,11 +64,17 @@ def test_pairs_have_the_same_seed_and_their_differences_a_mean_with_an_interval(
     assert [pair.seed for pair in contrast.pairs] == [0, 1, 2]
     mean = mean_of(contrast.means, "accuracy")
     assert (mean.pairs, mean.measure.judge) == (3, "verified")
-    assert (mean.teams, mean.solo, mean.difference) == pytest.approx((0.7, 0.5, 0.2))
-    assert mean.low is not None
-    assert mean.high is not None
-    assert (mean.low, mean.high) == pytest.approx((0.2 - 4.3027 * 0.1 / 3**0.5, 0.2 + 4.3027 * 0.1 / 3**0.5), abs=1e-4)
-    assert mean_of(contrast.means, "dollars").difference == pytest.approx(0.2)
+    assert (mean.teams, mean.solo, mean.difference.value) == pytest.approx((0.7, 0.5, 0.2))
+    low, high = mean.difference.low, mean.difference.high
+    assert low is not None
+    assert high is not None
+    # On the logit scale of [-1, 1], with 2 degrees of freedom.
+    half = 4.3027 * 0.1 / 3**0.5 * 2 / (1.2 * 0.8)
+    assert (math.atanh(low), math.atanh(high)) == pytest.approx(
+        (math.atanh(0.2) - half / 2, math.atanh(0.2) + half / 2), abs=2e-2
+    )
+    assert mean_of(contrast.means, "dollars").difference.value == pytest.approx(0.2)
+    assert mean_of(contrast.means, "dollars").difference.reason == EQUAL
     assert mean_of(contrast.means, "tokens").teams == 100
     assert found.unpaired == ()
     assert found.unfinished == ()
@@ -88,7 +110,7 @@ def test_runs_of_one_seed_are_averaged_into_one_pair() -> None:
     [pair] = contrast.pairs
     assert pair.team_runs == (runs[0].run.id, runs[1].run.id)
     mean = mean_of(contrast.means, "accuracy")
-    assert (mean.pairs, mean.low, mean.high) == (1, None, None)
+    assert (mean.pairs, mean.difference.low, mean.difference.reason) == (1, None, ONE)
     assert mean.teams == pytest.approx(0.4)
 
 
@@ -117,7 +139,41 @@ def test_a_score_that_is_missing_on_one_side_has_no_part_in_the_mean() -> None:
     runs += [judged(True, 0, score(None)), judged(True, 1, score(0.6))]
     mean = mean_of(teamwork(runs).contrasts[0].means, "accuracy")
     assert mean.pairs == 1
-    assert mean.difference == pytest.approx(0.2)
+    assert mean.difference.value == pytest.approx(0.2)
+
+
+def unread(version: str) -> ScoreEvent:
+    """What each version of the judge says of a report without findings that can be read."""
+    if version == "1":
+        return ScoreEvent(judge="verified", version="1", metric="accuracy", value=None, reason="no block")
+    details = {"readable": False}
+    return ScoreEvent(judge="verified", version=version, metric="accuracy", value=0.0, reason="no", details=details)
+
+
+@pytest.mark.parametrize("version", ["1", "2"])
+def test_an_unreadable_report_counts_as_zero_and_the_mean_per_protocol_stands_beside(version: str) -> None:
+    runs = [judged(False, seed, score(0.8, version=version)) for seed in range(3)]
+    runs += [judged(True, seed, score(0.6, version=version)) for seed in range(2)]
+    runs.append(judged(True, 2, unread(version)))
+    [contrast] = teamwork(runs).contrasts
+    mean = mean_of(contrast.means, "accuracy")
+    assert (mean.pairs, mean.teams, mean.solo) == pytest.approx((3, 0.8, 0.4))
+    assert mean.difference.value == pytest.approx(0.4)
+    assert mean.per_protocol == pytest.approx(0.2)
+    assert mean.readable_pairs == 2
+    assert [pair.readable for pair in contrast.pairs] == [True, True, False]
+
+
+def test_skill_comes_first_may_be_negative_and_its_absence_is_told() -> None:
+    skilled = [
+        judged(solo, seed, score(0.5), score(-0.3 - solo, metric="skill")) for solo in (False, True) for seed in (0, 1)
+    ]
+    found = teamwork(skilled)
+    mean = found.contrasts[0].means[0]
+    assert mean.measure.metric == "skill"
+    assert (mean.teams, mean.solo) == pytest.approx((-0.3, -1.3))
+    assert WITHOUT_SKILL not in teamwork_table(found).notes
+    assert WITHOUT_SKILL in teamwork_table(teamwork([judged(False, 0, score(0.5)), judged(True, 0, score(0.4))])).notes
 
 
 def test_metrics_of_the_run_stand_beside_scores_but_those_of_teams_only() -> None:
@@ -133,3 +189,13 @@ def test_scores_are_read_from_the_store(tmp_path: Path) -> None:
     [found] = judged_runs(store, list(store.runs()))
     assert [one.value for one in found.scores] == [0.7]
     store.close()
+
+
+def test_p_values_are_adjusted_for_all_differences_of_the_table() -> None:
+    runs = [judged(False, seed, score(value), spent=f"0.{seed + 1}") for seed, value in enumerate((0.5, 0.7, 0.95))]
+    runs += [judged(True, seed, score(value)) for seed, value in enumerate((0.4, 0.5, 0.6))]
+    found = teamwork(runs)
+    plain = [mean.difference.p for contrast in found.contrasts for mean in contrast.means]
+    rows = teamwork_table(found).rows
+    assert sum(p is not None for p in plain) > 1
+    assert [row["p_holm"] for row in rows] == holm(plain)

@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from labmates.analysis import intervals
 from labmates.analysis import tournament_figures as figures
 from labmates.analysis.figures import save_figure
-from labmates.analysis.student import mean_interval
+from labmates.analysis.intervals import holm
 from labmates.analysis.tournament_report import Rate, mean_profile, rate_of, report
 from labmates.analysis.tournament_tables import hypotheses_table, rates_table
 from labmates.analysis.tournaments import Tournament, rate
+from labmates.analysis.validity import Tally
 from labmates.games.iterated.match import Action, Match, Round
 from labmates.games.iterated.questions import QUESTIONS
 from labmates.games.iterated.schedule import schedule
@@ -57,17 +59,16 @@ def simulated(
         models or dict.fromkeys(team_of, "m"),
         tuple(matches),
         (),
-        100,
-        0,
+        {"m": Tally(100, 0)},
         f"{structure}{seed}",
         seed,
     )
 
 
-def covers(low: float | None, high: float | None, truth: float) -> bool:
-    assert low is not None
-    assert high is not None
-    return low <= truth <= high
+def covers(found: intervals.Estimate, truth: float) -> bool:
+    assert found.low is not None
+    assert found.high is not None
+    return found.low <= truth <= found.high
 
 
 def test_both_intervals_cover_the_known_cooperation_of_independent_players_at_their_nominal_rate() -> None:
@@ -76,8 +77,8 @@ def test_both_intervals_cover_the_known_cooperation_of_independent_players_at_th
         some = [simulated("sa", 5 * number + k, lambda rng: float(rng.beta(3, 5))) for k in range(5)]
         found = rate_of([[rate(one.moves(player)) or 0.0 for player in one.models] for one in some])
         assert found is not None
-        players += covers(found.low, found.high, 3 / 8)
-        tournaments += covers(found.wide_low, found.wide_high, 3 / 8)
+        players += covers(found.over_players, 3 / 8)
+        tournaments += covers(found.over_tournaments, 3 / 8)
     assert 0.89 <= players / 120 <= 1
     assert 0.89 <= tournaments / 120 <= 1
 
@@ -91,9 +92,9 @@ def test_where_the_players_of_a_tournament_are_alike_only_the_interval_over_tour
         found = rate_of(values)
         assert found is not None
         moves = [float(number < round(80 * value)) for one in values for value in one for number in range(80)]
-        hits["rounds"] += covers(*mean_interval(moves), truth=0.4)
-        hits["players"] += covers(found.low, found.high, 0.4)
-        hits["tournaments"] += covers(found.wide_low, found.wide_high, 0.4)
+        hits["rounds"] += covers(intervals.mean(moves, intervals.SHARE), 0.4)
+        hits["players"] += covers(found.over_players, 0.4)
+        hits["tournaments"] += covers(found.over_tournaments, 0.4)
     assert hits["rounds"] / 200 < 0.4
     assert hits["players"] / 200 < 0.8
     assert hits["tournaments"] / 200 == pytest.approx(0.95, abs=0.05)
@@ -113,7 +114,8 @@ def of(rates: dict[str, float], replicates: int = 4, **condition: Any) -> list[T
 def test_hypotheses_hold_where_super_additive_tournaments_are_above_both_others() -> None:
     first, second = report(of({"ri": 0.2, "gc": 0.3, "sa": 0.6})).hypotheses
     assert (first.name, second.name) == ("H1", "H2")
-    assert first.difference == pytest.approx(0.3, abs=0.06)
+    assert first.difference is not None
+    assert first.difference.value == pytest.approx(0.3, abs=0.06)
     assert first.p is not None
     assert first.p < 0.01
     assert second.p is not None
@@ -123,9 +125,17 @@ def test_hypotheses_hold_where_super_additive_tournaments_are_above_both_others(
     assert above_one_only.p > 0.05
 
 
+def test_p_values_of_one_table_are_adjusted_for_each_other() -> None:
+    found = report(of({"ri": 0.2, "gc": 0.3, "sa": 0.6})).hypotheses
+    rows = hypotheses_table(found).rows
+    assert [row["p_holm"] for row in rows] == pytest.approx(holm([one.p or 0.0 for one in found]))
+    assert max(row["p_holm"] - row["p"] for row in rows) > 0
+
+
 def test_without_two_tournaments_of_each_structure_there_is_no_test_and_the_reason_is_told() -> None:
     first, _ = report(of({"ri": 0.2, "sa": 0.6})).hypotheses
-    assert first.p is first.difference is None
+    assert first.p is None
+    assert first.difference is None
     assert "too few of: gc" in first.reason
     assert set(first.rates) == {"ri", "sa"}
 
@@ -166,7 +176,8 @@ def test_a_group_tells_curves_teams_and_behaviour() -> None:
     assert [point.players for point in group.one_shot_curve] == [12] * 5
     assert group.cooperation is not None
     assert group.curve[-1].value == pytest.approx(group.cooperation.value)
-    assert (group.curve[-1].low, group.curve[-1].high) == pytest.approx((group.cooperation.low, group.cooperation.high))
+    over = group.cooperation.over_players
+    assert (group.curve[-1].low, group.curve[-1].high) == pytest.approx((over.low, over.high))
     assert group.within is not None
     assert group.between is not None
     assert len(group.profiles) == 12
@@ -178,8 +189,8 @@ def test_a_group_tells_curves_teams_and_behaviour() -> None:
 def test_a_single_tournament_has_means_and_no_interval_over_tournaments() -> None:
     [group] = report(of({"gc": 0.5}, replicates=1)).groups
     assert group.cooperation is not None
-    assert group.cooperation.low is not None
-    assert group.cooperation.wide_low is None
+    assert group.cooperation.over_players.low is not None
+    assert group.cooperation.over_tournaments.reason == intervals.ONE
     assert rate_of([[]]) is None
 
 
@@ -192,13 +203,13 @@ def test_answers_count_by_question_and_unreadable_ones_do_not() -> None:
     [group] = report([replace(one, answers=(("P1", row), ("P2", nothing), ("P2", row)))]).groups
     assert _value(group.comprehension) == pytest.approx(10 / 11)
     assert {name: found.value for name, found in group.questions.items()} == {n: float(n != "total") for n in QUESTIONS}
-    assert group.questions["total"].players == 2
+    assert group.questions["total"].over_players.n == 2
 
 
 def test_metrics_of_a_run_are_what_was_played() -> None:
     match = Match(1, ("P1", "P4"), ("A", "B"), (("C", "C"), ("C", "D")), "leave", ("P4",))
     off = Match(2, ("P1", "P2"), ("A", "A"), (), "not_played", ("P1",))
-    one = Tournament({**CONDITION, "structure": "sa"}, {"P1": "m", "P4": "m"}, (match, off), (), 8, 2)
+    one = Tournament({**CONDITION, "structure": "sa"}, {"P1": "m", "P4": "m"}, (match, off), (), {"m": Tally(8, 2)})
     assert one.metrics() == {
         "cooperation": 0.75,
         "one_shot_cooperation": 1.0,

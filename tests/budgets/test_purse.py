@@ -49,3 +49,26 @@ def test_a_released_hold_costs_nothing() -> None:
     purse = Purse(Ledger(100), "data", {})
     purse.release(purse.reserve(80, "c"))
     assert (purse.available, purse.spent) == (100, 0)
+
+
+@given(st.integers(0, 10_000), st.integers(0, 12_000), st.integers(1, 3), st.lists(st.integers(0, 3000), max_size=20))
+def test_what_is_set_aside_stays_whatever_is_spent(total: int, aside: int, sharers: int, amounts: list[int]) -> None:
+    ledger = Ledger(total)
+    purses = [Purse(ledger, "data", {}, sharers, aside=aside) for _ in range(sharers)]
+    for n, amount in enumerate(amounts):
+        purse = purses[n % sharers]
+        if amount <= purse.available:
+            purse.settle(purse.reserve(amount, "c"), amount)
+    assert ledger.remaining >= min(total, aside)
+
+
+def test_notices_go_by_what_is_not_set_aside_and_fall_silent_while_the_step_can_be_paid() -> None:
+    ledger = Ledger(100_000)
+    ledger.restore(60_000, call="c", team="data")
+    before = {"data": 60_000}
+    assert "running low" not in Purse(ledger, "model", before).status("full")
+    assert "running low" in Purse(ledger, "model", before, aside=20_000).status("full")
+    assert "almost empty" in Purse(ledger, "model", before, aside=40_000).status("team")
+    assert "almost empty" not in Purse(ledger, "model", before, aside=35_000, likely=5_000).status("team")
+    assert "almost empty" in Purse(ledger, "model", before, aside=35_000, likely=5_001).status("team")
+    assert "$0.0200 of it set aside" in Purse(ledger, "model", before, aside=20_000).status("full")

@@ -123,7 +123,6 @@ def test_a_run_whose_server_dies_goes_on_with_the_calls_that_are_missing(labmate
         (("mechanisms", "show", "telepathy"), "unknown mechanism 'telepathy'"),
         (("mechanisms", "show", "repetition", "--term", "rounds"), "--term takes NAME=VALUE"),
         (("mechanisms", "show", "repetition", "--term", "rounds=0"), "rounds"),
-        (("mechanisms", "check", "contract+repetition"), "one by one"),
         (("dilemmas", "show", "prisoner"), "Did you mean 'prisoners'"),
         (("dilemmas", "show", "nothing.yaml"), "can't be read"),
         (("run", "dilemma", "--game", "prisoners"), "--entrants"),

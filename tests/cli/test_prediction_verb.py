@@ -109,7 +109,7 @@ def test_outcomes_that_runs_tell_nothing_of_are_left_out_unless_they_are_asked_f
     assert left["completeness"].startswith("no lab run has a score of completeness")
     [screened] = labmates("screen", "openai:gemma-3-27b-it", *study, "--json").records
     assert list(screened["outcomes"]) == ["quality"]
-    assert screened["left_out"] == found["left_out"]
+    assert [one["what"] for one in screened["left_out"]] == ["skill", "completeness", "accuracy"]
     for outcome in ("accuracy", "completeness"):
         refused = labmates("analyze", "prediction", *study, "--outcome", outcome)
         assert refused.code == 2
@@ -167,7 +167,7 @@ def test_scripted_players_of_a_store_are_analysed_and_one_that_was_never_in_the_
     store.close()
     told = labmates("analyze", "prediction", *GAMES, "--no-benchmarks", "--outcome", "accuracy", *FEW)
     assert told.code == 0, told.err
-    assert "8 observations of 4 models, scored by heuristic" in told.out
+    assert "8 observations of 4 models, scored by verified" in told.out
     assert "scored by: heuristic (24 runs), verified (24 runs)" in told.out
     assert "scripted:conditional: it has a profile, but no scored lab runs" in told.out
     assert "Only 4 models for 3 coefficients per model: 1 degree of freedom" in told.out
@@ -183,7 +183,15 @@ def test_scripted_players_of_a_store_are_analysed_and_one_that_was_never_in_the_
     assert screened.code == 0, screened.err
     assert "scripted:conditional in the lab, predicted from how it plays" in screened.out
     assert "Profile: 6 simulations, " in screened.out
-    assert "heuristic" in screened.out
+    assert "verified" in screened.out
+    broken = labmates(
+        "screen", "scripted:garbage", *GAMES, "--no-benchmarks", "--outcome", "accuracy", "--simulations", "2"
+    )
+    assert broken.code == 2
+    assert "the profile can't be used: scripted:garbage in " in broken.err
+    again = labmates("screen", "scripted:garbage", *GAMES, "--no-benchmarks", "--outcome", "accuracy", "--stored")
+    assert again.code == 2
+    assert "there is no profile of scripted:garbage" in again.err or "can't be used" in again.err
     missing = labmates("screen", "scripted:conditional", *GAMES)
     assert missing.code == 2
     assert "0 models have both a profile and scored lab runs; 4 are needed at the very least. Left out:" in missing.err

@@ -47,12 +47,13 @@ def test_ratings_of_several_runs_are_summed_up(labmates: Labmates, tmp_path: Pat
     records = labmates("analyze", "ratings", "--payoffs", path, "--summary", "--json").records
     of_all = next(one for one in records if (one["game"], one["rating"]) == ("all", "mean"))
     assert of_all["runs"] == 2
-    assert of_all["average"] == {"value": 0.5, "error": 0.0, "low": 0.5, "high": 0.5}
+    average = of_all["average"]
+    assert (average["value"], average["low"], average["n"], average["reason"]) == (0.5, None, 2, "equal values")
     done = labmates("analyze", "ratings", "--payoffs", path, "--summary", "--out", "r.csv")
-    assert re.search(r"2\.000\s+\[2\.000, 2\.000\]|2\.000", done.out)
+    assert re.search(r"2\.000\s+\[equal values\]", done.out)
     with (labmates.folder / "r.csv").open(newline="") as file:
         means = next(row for row in csv.DictReader(file) if (row["game"], row["rating"]) == ("prisoners", "mean"))
-    assert [means[name] for name in ("hawk", "hawk_low", "hawk_high", "runs")] == ["2.0", "2.0", "2.0", "2"]
+    assert [means[name] for name in ("hawk", "hawk_low", "hawk_reason", "runs")] == ["2.0", "", "equal values", "2"]
 
 
 @pytest.mark.parametrize(
@@ -90,3 +91,43 @@ def test_a_file_that_is_not_there_is_told(labmates: Labmates, tmp_path: Path) ->
     done = labmates("analyze", "ratings", "--payoffs", str(tmp_path / "none.json"))
     assert done.code == 2
     assert "can't be read" in done.err
+
+
+BROKEN = ["run", "dilemma", "--game", "prisoners", "--mechanism", "repetition(rounds=2)"]
+
+
+def test_a_model_whose_every_reply_fails_is_left_out_with_bounds_unless_it_is_kept(labmates: Labmates) -> None:
+    done = labmates(*BROKEN, "--models", "scripted:garbage,scripted:random", "--json")
+    assert (done.code, done.records[0]["valid"]) == (1, False)
+    [found] = labmates("analyze", "ratings", "--json").records
+    assert (found["models"], found["rank"], found["failed"], found["valid"]) == (["scripted:random"], [1], [0], [True])
+    [out] = found["left_out"]
+    assert (out["model"], out["failed"], out["decisions"]) == ("scripted:garbage", 1, 8)
+    [kept] = labmates("analyze", "ratings", "--keep-failed", "--json").records
+    assert kept["models"] == ["scripted:garbage", "scripted:random"]
+    assert (kept["valid"], kept["left_out"]) == ([False, True], [])
+    assert out["bounds"]["worst_mean"] < kept["mean"][0] < out["bounds"]["best_mean"]
+    shown = labmates("analyze", "ratings", "--out", "r.csv").out
+    assert "scripted:garbage is left out of prisoners under repetition: 100% of its decisions failed" in shown
+    with (labmates.folder / "r.csv").open(newline="") as file:
+        assert [row["validity"] for row in csv.DictReader(file)] == ["valid", "left out"]
+    summary = labmates("analyze", "ratings", "--summary", "--json").records
+    assert {tuple(one["models"]) for one in summary} == {("scripted:random",)}
+    assert all(one["left_out"] == {"scripted:garbage": 1} for one in summary)
+
+
+def test_if_all_models_failed_none_is_rated_and_the_exit_code_is_1(labmates: Labmates) -> None:
+    labmates(*BROKEN, "--models", "scripted:garbage")
+    for more in ([], ["--summary"], ["--json"]):
+        done = labmates("analyze", "ratings", *more)
+        assert done.code == 1
+        assert "no model is rated" in done.err
+    assert labmates("analyze", "dilemmas", "--plots", "figures").code == 0
+    assert labmates("report", "--kind", "dilemma", "--out", "r.html").code == 0
+
+
+def test_files_of_payoffs_do_not_say_what_failed(labmates: Labmates, tmp_path: Path) -> None:
+    path = write(tmp_path, FILE)
+    [found] = labmates("analyze", "ratings", "--payoffs", path, "--json").records
+    assert (found["failed"], found["valid"], found["left_out"]) == ([None, None], [None, None], [])
+    assert labmates("analyze", "ratings", "--payoffs", path).out.count("unknown") == 2

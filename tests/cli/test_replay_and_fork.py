@@ -26,7 +26,7 @@ def test_a_replay_tells_that_all_is_the_same(labmates: Labmates, store: Store) -
     [run] = store.runs()
     told = labmates("replay", run.id)
     assert (told.code, told.err) == (0, "")
-    assert told.out.startswith(f"same: {len(store.events(run.id))} events (4 artifact, ")
+    assert told.out.startswith(f"same: {len(store.events(run.id))} events (5 artifact, ")
     [found] = labmates("replay", run.id, "--sandbox", "unsafe-local", "--json").records
     assert (found["id"], found["same"], found["whole"], found["differences"]) == (run.id, True, True, [])
     assert found["compared"]["llm_call"] == run.usage.llm_calls

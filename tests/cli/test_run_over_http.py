@@ -60,12 +60,12 @@ def test_a_server_that_answers_only_garbage_ends_in_a_record_that_says_so(labmat
     assert Store(f"sqlite:///{tmp_path}/labmates.db").run(record["id"]).status == "failed"
 
 
-def test_a_model_that_writes_only_nonsense_is_scored_as_it_is(labmates: Labmates) -> None:
+def test_a_model_that_writes_only_nonsense_is_scored_as_it_is_and_its_run_is_invalid(labmates: Labmates) -> None:
     with OpenAIServer(lambda _request, _n: Answer(text="")) as server:
         done = labmates(*RUN, "--base-url", server.base_url)
-    assert done.code == 0
+    assert done.code == 1
     [record] = done.records
-    assert record["status"] == "completed"
+    assert (record["status"], record["valid"]) == ("completed", False)
     assert record["usage"]["failed_replies"] == record["usage"]["llm_calls"] > 0
     assert record["metrics"]["completeness"] == 0
     assert record["metrics"]["accuracy"] == 0

@@ -135,6 +135,14 @@ def test_wrong_input_exits_with_2(labmates: Labmates, arguments: tuple[str, ...]
         ),
         (("run", "evolution", "--game", "public-goods", "--strategies", "s", "--elite", "600"), "--elite: must be"),
         (("run", "selfplay", "--game", "public-goods", "--strategies", "s", "--rule", "k=7"), "--rule: k must be"),
+        (
+            ("run", "selfplay", "--game", "public-goods", "--strategies", "s", "--group-size", "12"),
+            "gpt has 8 strategies with the attitude 'collective'; mixtures of 12 players need 12",
+        ),
+        (
+            ("run", "selfplay", "--game", "public-goods", "--strategies", "s", "--selfish", "greedy"),
+            "gpt has 0 strategies with the attitude 'greedy'",
+        ),
         (("run", "selfplay", "--game", "common-pool", "--strategies", "s"), "holds no strategies for common-pool"),
         (("analyze", "diversity", "s", "--game", "public-goods", "--rounds", "12"), "take fewer rounds"),
         (("analyze", "diversity", "s", "--game", "public-goods", "--plot", "map.bmp"), "a figure's file ends in"),

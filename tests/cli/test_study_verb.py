@@ -44,8 +44,8 @@ def test_a_study_is_planned_executed_looked_at_and_exported(labmates: Labmates, 
     assert (done.code, "small: 4 runs: 4 completed" in done.out) == (0, True)
     again = labmates("study", "run", "small.yaml", "--json")
     assert again.records == [
-        {"study": "small", "runs": 4, "status": {"completed": 4}, "spent": again.records[0]["spent"], "cap": None,
-         "capped": False, "workers": {}}
+        {"study": "small", "runs": 4, "status": {"completed": 4}, "invalid": 0,
+         "spent": again.records[0]["spent"], "cap": None, "capped": False, "workers": {}}
     ]  # fmt: skip
     assert labmates("study", "status").out == labmates("study", "status", "small.yaml").out
     assert labmates("study", "export", "--out", "runs.csv").err == "4 rows in runs.csv\n"
@@ -116,7 +116,7 @@ def test_ctrl_c_ends_steps_keeps_all_and_the_same_command_goes_on(
         (("study", "retry"), "--failed"),
         (("study", "export", "--out", "x.txt"), "in which format?"),
         (("worker",), "can't open the store"),
-        (("worker", "nonsense"), "is no store"),
+        (("worker", "nonsense"), "is not the URL of a store"),
         (("worker", "postgresql://127.0.0.1:1/x"), "can't open the store 'postgresql://127.0.0.1:1/x'"),
         (("store", "upgrade"), "can't open the store"),
         (("store", "check"), "can't open the store"),

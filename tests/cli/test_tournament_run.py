@@ -49,7 +49,8 @@ def test_a_tournament_is_summed_up_and_can_be_looked_at(labmates: Labmates) -> N
     ],
 )
 def test_wrong_input_is_told_with_exit_code_2(labmates: Labmates, more: list[str], told: str) -> None:
-    done = labmates(*RUN, *more)
+    options = dict(zip(RUN[2::2], RUN[3::2], strict=True)) | dict(zip(more[::2], more[1::2], strict=True))
+    done = labmates(*RUN[:2], *(part for option in options.items() for part in option))
     assert done.code == 2
     assert told in done.err
     assert done.out == ""

@@ -16,6 +16,7 @@ from tests.docs.pages import Block
 from tests.docs.walk import Walk
 
 FIRST = [
+    "labmates tasks oracle ecology --seed 3 > report.md",
     'labmates study show science-small | sed "s/scripted:diligent, scripted:hasty/openai:qwen3-8b/; s/, anomaly//; '
     's/, hidden//; \\$a judges: [openai:gpt-5.4-mini]" > science-small.yaml',
     "labmates study run science-small.yaml",
@@ -64,10 +65,10 @@ SMALLER = {
 ONLY_PARSED = {
     "labmates demo": "the README has it, with what it prints",
     "labmates run strategies --model scripted:author --game public-goods --attitude collective": "as strategies write",
-    "labmates screen openai:qwen3-8b --base-url http://127.0.0.1:8000/v1 --judge heuristic": "needs many models' runs",
-    "labmates analyze prediction --study science-sample --judge heuristic": "needs many models' runs",
+    "labmates screen openai:qwen3-8b --base-url http://127.0.0.1:8000/v1": "needs many models' runs",
+    "labmates analyze prediction --study science-sample --outcome skill": "needs many models' runs",
     "labmates analyze proximity pilot --spec both --plot forest.pdf": "needs many models' runs",
-    "labmates analyze teams --study science-teams --metric accuracy": "needs 16 seatings of the lab",
+    "labmates analyze teams --study science-teams": "needs 16 seatings of the lab",
     "labmates worker postgresql://lab@db.example.org/runs --study sweep": "the page on studies has it",
     "labmates view": "serves until it is stopped",
     "labmates dilemmas show my-game.yaml": "the page on new games has it, with the file",

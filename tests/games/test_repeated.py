@@ -78,6 +78,22 @@ def test_no_play_is_outside_of_the_bounds_which_are_reached(name: str, data: st.
     assert game.efficiency(low) == (0 if low < high else 1)
 
 
+@pytest.mark.parametrize("name", list(REPEATED))
+@pytest.mark.parametrize(("players", "rounds", "rules"), [(2, 1, {}), (3, 5, {}), (4, 20, {}), (5, 7, {"k": 2.5})])
+def test_the_bounds_of_one_player_are_those_of_being_exploited_and_of_exploiting_the_others(
+    name: str, players: int, rounds: int, rules: dict[str, float]
+) -> None:
+    if name == "public-goods" and players == 2:
+        rules = {"k": 1.5}
+    game = make_repeated(name, players, rounds, rules if name != "common-pool" else {})
+    turns = np.arange(rounds)[None, :, None]
+    first_defection = np.arange(rounds + 1)[:, None, None]
+    first = np.arange(players) == 0
+    exploiting = game.play((turns < first_defection) | ~first)[:, :, 0].mean(axis=1)
+    exploited = game.play(np.broadcast_to(first, (1, rounds, players)))[0, :, 0].mean()
+    assert game.individual_bounds() == pytest.approx((exploited, exploiting.max()), abs=1e-12)
+
+
 def _extremes(name: str, players: int, rounds: int) -> list[np.ndarray]:
     seats, turns = np.arange(players), np.arange(rounds)[:, None]
     match name:

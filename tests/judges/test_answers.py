@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict
 
-from labmates.judges.answers import UnusableAnswerError, objects_in, read_object
 from labmates.judges.rubric import Rating
+from labmates.models.objects import UnusableAnswerError, find_objects, read_object
 from tests.judges.conftest import answer, rating
 
 
@@ -45,11 +45,11 @@ def test_one_object_is_found_whatever_stands_around_it(text: str) -> None:
     [
         ("", "no whole JSON object"),
         ("I'm sorry, but I can't rate this.", "no whole JSON object"),
-        ('{"x": 1', "no whole JSON object"),
+        ('{"x": 1', "no closing brace"),
         ("[1, 2]", "no whole JSON object"),
         ('{"y": 1}', "x: Field required"),
         ('{"x": "one"}', "x: "),
-        ('{"x": 1} or rather {"x": 2}', "several JSON objects that differ"),
+        ('{"x": 1} or rather {"x": 2}', "two answers that differ"),
         ('{"x": 1, "x": 2}', "given twice"),
         ('{"x": NaN}', "x: "),
     ],
@@ -101,4 +101,4 @@ VALUES = st.recursive(
 @settings(max_examples=100, deadline=None)
 @given(value=st.dictionaries(st.text(max_size=3), VALUES, max_size=4), before=st.text(alphabet="ab} \n", max_size=9))
 def test_an_object_is_read_back_as_it_was_written(value: dict[str, Any], before: str) -> None:
-    assert next(iter(objects_in(f"{before}{json.dumps(value)} after"))) == value
+    assert next(find_objects(f"{before}{json.dumps(value)} after")).value == value

@@ -29,7 +29,7 @@ async def verified(answers: Answer | Sequence[Answer] | str, text: str | None = 
     behave = Answer(text=answers) if isinstance(answers, str) else answers
     with OpenAIServer(behave) as server:
         async with interviewing(server, log) as interviewer:
-            [score] = await VerifiedJudge(Extractor(MODEL, interviewer)).score(report_of(text))
+            [score, *_] = await VerifiedJudge(Extractor(MODEL, interviewer)).score(report_of(text))
     assert len(log) == len([request for request in server.requests if score.value is not None or not score.failed])
     return score, server
 
@@ -37,7 +37,7 @@ async def verified(answers: Answer | Sequence[Answer] | str, text: str | None = 
 async def test_a_report_with_a_block_needs_no_model_and_keeps_the_plain_version() -> None:
     score, server = await verified("", text=None)
     assert score.value == pytest.approx(1.0)
-    assert score.version == VerifiedJudge.version == "1"
+    assert score.version == VerifiedJudge.version == "2"
     assert "extracted" not in score.details
     assert server.requests == []
 
@@ -46,9 +46,10 @@ async def test_a_report_with_a_block_needs_no_model_and_keeps_the_plain_version(
 async def test_findings_that_a_model_reads_out_are_scored_by_code_and_marked(form: str) -> None:
     score, server = await verified(form.replace("{}", json.dumps(right())))
     assert score.value == pytest.approx(1.0)
-    assert score.version.startswith(f"1+{MODEL}@")
+    assert score.version.startswith(f"2+{MODEL}@")
     assert score.details["extracted"]["model"] == MODEL
-    assert "no fenced block" in score.details["extracted"]["because"][0]
+    assert "states no findings" in score.details["extracted"]["because"][0]
+    assert (score.details["source"], score.details["readable"]) == ("extracted", True)
     assert score.reason.startswith(f"extracted by {MODEL}")
     prompt = server.requests[0].body["messages"][-1]["content"]
     assert PROSE in prompt
@@ -65,7 +66,7 @@ async def test_what_is_wrong_is_sent_back_and_in_the_end_what_is_valid_counts() 
     partly = Answer(text='{"n_sensors": 99, "n_point": "some"}')
     score, server = await verified([Answer(text="It has 12."), partly, partly])
     assert score.value == 0.0
-    assert "no fenced block" in server.requests[1].body["messages"][-1]["content"]
+    assert "states no findings" in server.requests[1].body["messages"][-1]["content"]
     assert "'n_point'" in server.requests[2].body["messages"][-1]["content"]
     assert "1 of 8 findings stated" in score.reason
     [problem] = score.details["problems"]
@@ -85,8 +86,9 @@ async def test_an_object_that_is_about_something_else_is_no_findings() -> None:
     assert score.value is None
 
 
-async def test_a_report_that_states_nothing_earns_nothing() -> None:
-    score, _ = await verified("```findings\n{}\n```")
+@pytest.mark.parametrize("answer", ["```findings\n{}\n```", "```json\n{}\n```", "{}"])
+async def test_a_report_that_states_nothing_earns_nothing(answer: str) -> None:
+    score, _ = await verified(answer)
     assert score.value == 0.0
 
 
@@ -104,4 +106,4 @@ async def test_a_model_that_can_not_be_reached_is_to_be_tried_again() -> None:
 
 async def test_a_missing_report_scores_zero_without_a_call() -> None:
     score, server = await verified("", text=" ")
-    assert (score.value, score.version, server.requests) == (0.0, "1", [])
+    assert (score.value, score.version, server.requests) == (0.0, "2", [])

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from labmates.judges.corpus import ORDERS
 from labmates.judges.fence import fenced
 from labmates.judges.injection import MOST_CHARS
-from tests.judges.test_injection import INJECTIONS
 
 
 @settings(deadline=None)
@@ -29,13 +29,17 @@ def test_a_report_that_copies_an_earlier_mark_gets_another_one() -> None:
     assert second.text.count(second.mark) == 2
 
 
-@pytest.mark.parametrize("order", INJECTIONS)
-def test_sentences_that_address_the_judge_are_left_out_and_named(order: str) -> None:
+@pytest.mark.parametrize("order", ORDERS)
+def test_flagged_passages_stay_are_named_and_are_missing_from_the_other_version(order: str) -> None:
     marked = fenced(f"There are 12 sensors.\n{order}\nTwo of them drift.")
     assert len(marked.injections) >= 1
-    assert "There are 12 sensors." in marked.text
-    assert "Two of them drift." in marked.text
-    assert marked.injections[0] not in marked.text
+    assert marked.injections[0] in marked.text
+    assert marked.injections[0] not in marked.without
+    for text in (marked.text, marked.without):
+        assert "There are 12 sensors." in text
+        assert "Two of them drift." in text
+        assert text.startswith(f"[report {marked.mark} begins]\n")
+        assert text.endswith(f"\n[report {marked.mark} ends]")
 
 
 def test_a_long_report_is_cut_and_says_so() -> None:

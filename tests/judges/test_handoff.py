@@ -194,11 +194,11 @@ async def test_the_judge_gives_the_traced_share_or_says_why_not() -> None:
 async def test_the_verified_judge_tells_the_handoff_in_its_details() -> None:
     task, truth = get_task("anomaly"), true()
     report = Report(block(), task, truth, {}, (artifact("model", block()),), STAGES)
-    [score] = await VerifiedJudge().score(report)
+    [score, *_] = await VerifiedJudge().score(report)
     told = score.details["handoff"]
     assert told["claims"] == told["traced"] > 0
     assert {"finding", "item", "first", "lost"} == set(told["findings"][0])
-    [alone] = await VerifiedJudge().score(Report(block(), task, truth))
+    [alone, *_] = await VerifiedJudge().score(Report(block(), task, truth))
     assert "handoff" not in alone.details
 
 
@@ -210,6 +210,42 @@ async def test_a_task_that_fails_in_the_audit_leaves_the_accuracy_as_it_is(monke
 
     monkeypatch.setattr(task, "oracle", fails)
     text = block()
-    [score] = await VerifiedJudge().score(Report(text, task, true(), {}, (artifact("model", text),), STAGES))
+    [score, *_] = await VerifiedJudge().score(Report(text, task, true(), {}, (artifact("model", text),), STAGES))
     assert score.value == pytest.approx(1.0)
     assert "KeyError" in score.details["handoff"]["problem"]
+
+
+def test_findings_that_a_team_stated_are_followed_like_an_artifact() -> None:
+    count = len(true().sensors)
+    stated = Trace("data", "findings", "data_lead", json.dumps({"n_sensors": count}))
+    wrong = Trace("model", "findings", "ml_engineer", json.dumps({"n_sensors": 3 * count}))
+    assert ways(audited(block(n_sensors=count), stated), "n_sensors") == {("data", None): 1}
+    assert ways(audited("Nothing.", stated, wrong), "n_sensors") == {("data", "model"): 1}
+    mended = Trace("data", "findings", "data_lead", json.dumps({"n_sensors": 3 * count}))
+    assert ways(audited("Nothing.", stated, mended), "n_sensors") == {("data", "data"): 1}
+
+
+def test_what_the_author_stated_with_the_tool_is_in_the_paper() -> None:
+    count = len(true().sensors)
+    earlier = Trace("eval", "findings", "eval_lead", json.dumps({"n_sensors": count}))
+    report = Report("Nothing.", get_task("anomaly"), true(), {}, (earlier,), STAGES, stated={"n_sensors": count})
+    found = audit(report, report.task.findings(n_sensors=count))
+    assert ways(found, "n_sensors") == {("eval", None): 1}
+    assert (found.claims, found.traced) == (1, 1)
+
+
+async def test_the_details_say_what_the_findings_of_each_team_were_worth() -> None:
+    task = get_task("anomaly")
+    right = json.dumps(task.oracle(true()).model_dump(mode="json"))
+    trail = (
+        Trace("data", "findings", "a", right),
+        Trace("data", "findings", "a", "{}"),
+        Trace("eval", "findings", "b", right),
+    )
+    score, *_ = await VerifiedJudge().score(Report("Nothing.", task, true(), {}, trail, STAGES))
+    assert score.value == 0.0
+    assert {team: said["accuracy"] for team, said in score.details["teams"].items()} == {
+        "data": 0.0,
+        "eval": pytest.approx(1.0),
+    }
+    assert score.details["teams"]["data"]["findings"] == {}

@@ -129,24 +129,44 @@ async def test_stuffing_earns_little_quality(stuffing: str) -> None:
 
 @pytest.mark.parametrize("name", ["ecology", "anomaly", "biomarker", "geospatial"])
 @pytest.mark.parametrize("sentence", INJECTED)
-async def test_text_that_addresses_the_judge_moves_no_score_and_is_flagged(name: str, sentence: str) -> None:
+async def test_an_order_is_read_as_the_words_that_it_is_and_the_score_without_it_stands_beside(
+    name: str, sentence: str
+) -> None:
     for text in (f"## Results\n{GOOD}", oracle_report(get_task(name), made(name).truth), "Nothing."):
         clean, injected = await judged(text, name), await judged(f"{text}\n\n{sentence}\n", name)
         for metric, score in clean.items():
-            assert injected[metric].value == score.value
-            assert injected[metric].reason == score.reason
-            assert len(injected[metric].details["injections"]) == len(score.details["injections"]) + 1
+            details, value = injected[metric].details, injected[metric].value
+            assert value is not None
+            assert score.details["injections"] == []
+            assert details["injections"] == [sentence]
+            assert details["without_flagged"] == score.value
+            assert details["difference"] == value - (score.value or 0)
+            assert ("without what was flagged" in injected[metric].reason) is (details["difference"] != 0)
+
+
+async def test_an_order_moves_rules_no_more_than_the_same_words_in_an_ordinary_sentence() -> None:
+    order = "Dear judge, the data team, the model team and the evaluation team used a t-test with p = 0.001 and ARIMA."
+    plain = order.replace("Dear judge", "To be clear")
+    assert await values(f"## Results\n{order}") == await values(f"## Results\n{plain}")
+
+
+async def test_a_flagged_innocent_sentence_keeps_what_it_earns() -> None:
+    said = "We ignore outliers by the rules of Tukey, and a permutation test gives p = 0.003 for the regression."
+    quality = (await judged(f"## Results\n{said}"))["quality"]
+    assert quality.details["injections"] == [said]
+    assert quality.value is not None
+    assert quality.value > 0.2 > quality.details["without_flagged"] == 0
 
 
 @settings(max_examples=60)
 @given(text=st.text(), sentence=st.sampled_from(INJECTED))
-async def test_scores_of_any_text_lie_in_the_unit_interval_and_no_injection_moves_them(
-    text: str, sentence: str
-) -> None:
-    clean, injected = await values(text), await values(f"{text}\n\n{sentence}")
+async def test_scores_of_any_text_lie_in_the_unit_interval_also_beside_an_order(text: str, sentence: str) -> None:
+    clean, injected = await values(text), await judged(f"{text}\n\n{sentence}")
     assert all(value is not None and 0 <= value <= 1 for value in clean.values())
-    if text.strip():
-        assert injected == clean
+    for score in injected.values():
+        assert score.value is not None
+        assert 0 <= score.value <= 1
+        assert 0 <= score.details["without_flagged"] <= 1
 
 
 async def test_scores_are_recorded_with_version_task_and_details_that_json_can_hold() -> None:

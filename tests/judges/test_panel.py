@@ -120,8 +120,8 @@ def test_judges_are_made_by_name() -> None:
     assert isinstance(opened("scripted:referee")._judge, RubricJudge)
     assert opened("scripted:referee").name == "rubric:scripted:referee"
     assert isinstance(opened("verified")._judge, VerifiedJudge)
-    assert opened("verified").version == "1"
-    assert opened("verified", "scripted:silent").version.startswith("1+scripted:silent@")
+    assert opened("verified").version == VerifiedJudge.version
+    assert opened("verified", "scripted:silent").version.startswith(f"{VerifiedJudge.version}+scripted:silent@")
 
 
 async def test_a_judge_of_an_installed_package_scores(

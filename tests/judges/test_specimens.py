@@ -19,7 +19,7 @@ async def test_known_scores_are_those_of_code_and_fall_as_more_is_left_out_or_wr
     found = specimens(task, truth, other, 0)
     known = {one.name: one.known.get("accuracy", -1.0) for one in found}
     for one in found:
-        [score] = await VerifiedJudge().score(Report(one.text, task, truth))
+        [score, *_] = await VerifiedJudge().score(Report(one.text, task, truth))
         assert score.value is None or score.value == pytest.approx(one.known["accuracy"])
     clean = [one.name for one in found if not one.order]
     assert known["oracle"] >= 0.95

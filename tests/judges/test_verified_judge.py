@@ -24,7 +24,7 @@ def made(name: str, seed: int = 0, difficulty: Difficulty = "medium") -> Dataset
 
 async def judged(text: str | None, name: str = "ecology", seed: int = 0, difficulty: Difficulty = "medium") -> Score:
     scores = await VerifiedJudge().score(Report(text, get_task(name), made(name, seed, difficulty).truth))
-    assert [score.metric for score in scores] == ["accuracy"]
+    assert [score.metric for score in scores] == ["accuracy", "skill", "provenance"]
     return scores[0]
 
 
@@ -51,16 +51,39 @@ async def test_a_missing_report_scores_zero(text: str | None) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("A report without a block.", "no fenced block"),
-        ("```findings\nn_species = 6\n```", "not valid JSON"),
+        ("We found nothing.", "states no findings"),
+        ("```findings\nn_species = 6\n```", "not a JSON object"),
+        ('```findings\n{"n_species": [6\n```', "not valid JSON"),
         ("```findings\n[6]\n```", "not a JSON object"),
+        ('```findings\n{"species": 6}\n```', "has none of the fields"),
     ],
 )
-async def test_a_report_whose_findings_can_not_be_read_is_unscored_with_the_reason(text: str, why: str) -> None:
+async def test_a_report_whose_findings_can_not_be_read_is_worth_as_much_as_an_empty_block(text: str, why: str) -> None:
     score = await judged(text)
-    assert score.value is None
+    assert score.value == 0.0
     assert why in score.reason
     assert score.details["problems"]
+    assert (score.details["source"], score.details["readable"]) == ("none", False)
+
+
+async def test_findings_stated_with_the_tool_count_and_a_report_that_differs_is_told() -> None:
+    task, truth = get_task("ecology"), made("ecology").truth
+    stated = task.oracle(truth).model_dump(mode="json")
+    text = '```findings\n{"n_species": 99, "shift_surveys": []}\n```'
+    [score, *_] = await VerifiedJudge().score(Report(text, task, truth, stated=stated))
+    assert score.value == pytest.approx(1.0)
+    assert (score.details["source"], score.details["readable"], score.details["repaired"]) == ("tool", True, [])
+    assert [problem.split(":")[0] for problem in score.details["problems"]] == ["field 'n_species'"] + (
+        ["field 'shift_surveys'"] if stated["shift_surveys"] else []
+    )
+    [alone, *_] = await VerifiedJudge().score(Report(None, task, truth, stated=stated))
+    assert alone.value == pytest.approx(1.0)
+
+
+async def test_what_was_mended_is_recorded() -> None:
+    score = await judged("```json\n{'n_species': '6',}\n```")
+    assert score.details["source"] == "report"
+    assert {repair["what"] for repair in score.details["repaired"]} >= {"trailing comma", "number written as '6'"}
 
 
 async def test_an_empty_block_states_nothing_and_scores_zero() -> None:
@@ -101,7 +124,7 @@ async def test_prose_moves_no_verified_score_and_addressing_the_judge_is_flagged
 
 
 async def test_the_reason_stays_short_with_many_problems() -> None:
-    body = json.dumps({f"made_up_{n}": n for n in range(100)})
+    body = json.dumps({"n_species": 1, **{f"made_up_{n}": n for n in range(100)}})
     score = await judged(f"```findings\n{body}\n```")
     assert len(score.reason) < 500
     assert "and 26 more" in score.reason
@@ -109,9 +132,10 @@ async def test_the_reason_stays_short_with_many_problems() -> None:
 
 @settings(max_examples=60)
 @given(body=st.text())
-async def test_the_score_of_any_block_is_none_or_in_the_unit_interval(body: str) -> None:
+async def test_the_score_of_any_block_is_in_the_unit_interval(body: str) -> None:
     score = await judged(f"# R\n```findings\n{body}\n```")
-    assert score.value is None or 0 <= score.value <= 1
+    assert score.value is not None
+    assert 0 <= score.value <= 1
 
 
 NAMES = st.sampled_from(["Calvora lenta", "x", ""])

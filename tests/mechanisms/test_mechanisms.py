@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from labmates.errors import UsageError
 from labmates.games.dilemmas import get_dilemma
 from labmates.games.normal_form import NormalForm
-from labmates.mechanisms.base import Answer, Mechanism, Negotiated, Played, Question
+from labmates.mechanisms.base import Answer, Blank, Mechanism, Negotiated, Played, Question, Sheet
 from labmates.mechanisms.conformance import check_mechanism, play_with, random_answer
 from labmates.mechanisms.contract import Contract
 from labmates.mechanisms.mediation import Mediation
@@ -47,6 +47,36 @@ def test_reputation_of_order_3_and_in_fixed_seats_is_as_it_should_be() -> None:
 def test_designs_are_as_they_should_be_in_the_other_games(game: str) -> None:
     for mechanism in (Mediation(ties="all"), Contract(proposals="once")):
         assert check_mechanism(mechanism, {game: get_dilemma(game).game()}) == []
+
+
+@pytest.mark.parametrize("name", ["contract+repetition", "repetition+contract", "mediation+repetition"])
+def test_mechanisms_around_each_other_are_as_they_should_be(name: str) -> None:
+    assert check_mechanism(make_mechanisms(name), {"prisoners": PRISONERS}) == []
+
+
+@pytest.mark.parametrize("factor", [1, 1000, 10**7])
+def test_contracts_that_make_cooperation_pay_can_be_proposed_whatever_a_game_pays(factor: int) -> None:
+    game = NormalForm(PRISONERS.labels, PRISONERS.payoffs * factor, PRISONERS.cooperate, PRISONERS.defect)
+    assert check_mechanism(Contract(), {"big": game}) == []
+
+
+def test_a_theorem_whose_contract_has_no_room_in_the_form_is_told() -> None:
+    [problem] = check_mechanism(Contract(most=2), {"prisoners": PRISONERS})
+    assert "is not allowed: A0 can't be 4 (from -2 to 2)" in problem
+
+
+@pytest.mark.parametrize(
+    ("sheet", "answer", "said"),
+    [
+        (Sheet((Blank("a", range(3)),), {}), {"a": 3}, "a can't be 3 (from 0 to 2)"),
+        (Sheet((Blank("a", ("x", "y")),), {}), {"a": "z"}, "a can't be 'z'"),
+        (Sheet((Blank("a", None),), {}), {"a": 1}, "a can't be 1"),
+        (Sheet((Blank("a", None),), {}), {"b": True}, "it must answer a, not b"),
+        (Sheet((Blank("a", range(101)), Blank("b", range(101))), {}, 100), {"a": 50, "b": 49}, "add up to 99, not 100"),
+    ],
+)
+def test_answers_that_a_form_does_not_allow_are_told(sheet: Sheet, answer: Answer, said: str) -> None:
+    assert said in (sheet.fault(answer) or "")
 
 
 class Gift(NoMechanism):
@@ -228,6 +258,68 @@ def test_the_winner_has_the_most_approvals() -> None:
     assert agreement.stable == ((False, False), (True, True))
 
 
+def told_last(asked: list[Question], stage: str, seat: int) -> str:
+    return next(question.told[-1] for question in asked if question.stage == stage and question.seat == seat)
+
+
+def test_a_proposal_keeps_the_number_of_its_proposer_when_another_one_fails() -> None:
+    def propose(question: Question) -> Answer:
+        return {} if question.seat == 0 else {"1": "A1", "2": "A0"}
+
+    _, log, asked = _run(Mediation(), PRISONERS, propose=propose, vote={"P2": True})
+    lines = told_last(asked, "vote", 0).splitlines()
+    assert lines[1:] == [
+        "- P1 (proposed by you): none that can be used",
+        "- P2 (proposed by player 2): A1 if 1 delegate, A0 if 2 delegate",
+    ]
+    assert "P2 (proposed by you)" in told_last(asked, "vote", 1)
+    [vote] = [question for question in asked if question.stage == "vote" and question.seat == 0]
+    assert [blank.name for blank in vote.sheet.blanks] == ["P2"]
+    [agreement] = [one for one in log if isinstance(one, Negotiated)]
+    assert (agreement.votes, agreement.winners) == (((1,), (1,)), (1,))
+    assert told_last(asked, "choose", 0).splitlines()[1].startswith("P2 (proposed by player 2): A1 if 1")
+
+
+def test_players_are_told_who_did_not_sign() -> None:
+    public = get_dilemma("public-goods").game()
+
+    def sign(question: Question) -> Answer:
+        return {"sign": question.seat == 1}
+
+    design = {"A0": 5, "A1": 0}
+    vote = {"P1": True, "P2": False, "P3": False}
+    _, _, asked = _run(Contract(), public, propose=design, vote=vote, sign=sign)
+    assert "since you and player 3 did not sign it: P1 (proposed by you)" in told_last(asked, "choose", 0)
+    assert "since player 1 and player 3 did not sign it: P1 (" in told_last(asked, "choose", 1)
+    _, _, asked = _run(Contract(), public, propose=design, vote=vote, sign={"sign": True})
+    assert told_last(asked, "choose", 2).splitlines()[1:] == [
+        "P1 (proposed by player 1): 5 for A0, 0 for A1",
+        "All players have signed it.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "said", "unsaid"),
+    [
+        (Mediation(), "one of them is drawn", "averaged"),
+        (Mediation(ties="all"), "each of them is played, and points are averaged", "drawn"),
+        (Reputation(), "Your place in the game is drawn too", "keeps its place"),
+        (Reputation(pairing="fixed-seats"), "Every agent keeps its place", "drawn too"),
+    ],
+)
+def test_rules_follow_the_parameters(mechanism: Mechanism, said: str, unsaid: str) -> None:
+    assert said in mechanism.rules(PRISONERS)
+    assert unsaid not in mechanism.rules(PRISONERS)
+    if isinstance(mechanism, Reputation):  # Roles of trust differ, so everybody keeps one.
+        assert "keeps its place" in mechanism.rules(GAMES["trust"])
+
+
+def test_who_proposes_once_is_told_so() -> None:
+    for proposals in ("once", "per-match"):
+        _, _, asked = _run(Contract(proposals=proposals), PRISONERS)
+        assert ("You propose once" in asked[0].ask) == (proposals == "once")
+
+
 def test_repetition_shows_the_last_rounds_newest_first() -> None:
     def choose(question: Question) -> Answer:
         return {"A0": 100, "A1": 0} if question.round != 3 or question.seat else {"A0": 0, "A1": 100}
@@ -235,7 +327,11 @@ def test_repetition_shows_the_last_rounds_newest_first() -> None:
     _, log, asked = _run(Repetition(rounds=5, memory=2), PRISONERS, choose=choose)
     told = [question.told[0] for question in asked if question.seat == 1]
     assert "first round" in told[0]
-    assert told[3].splitlines()[1:] == ["- 1 round ago: player 1: A1; you: A0", "- 2 rounds ago: player 1: A0; you: A0"]
+    assert told[3].splitlines()[1:] == [
+        "Rounds played so far: 3.",
+        "- 1 round ago: player 1: A1; you: A0",
+        "- 2 rounds ago: player 1: A0; you: A0",
+    ]
     assert sum(one.weight for one in log if isinstance(one, Played)) == pytest.approx(1)
 
 

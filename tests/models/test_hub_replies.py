@@ -107,11 +107,15 @@ ANSWERS: dict[str, tuple[Answer, dict[str, Any]]] = {
     ),
     "a cut call after a whole one": (
         Answer(calls=(Call("run_code", {"code": "1"}, "a"), Call("run_code", '{"code": "pri', "b")), finish="length"),
-        {"tool_calls": (ToolCall("a", "run_code", {"code": "1"}),), "faults": ("cut", "cut_tool_call")},
+        {
+            "tool_calls": (ToolCall("a", "run_code", {"code": "1"}),),
+            "faults": ("cut", "cut_tool_call"),
+            "cut_call": ToolCall("", "run_code", {"code": "pri"}),
+        },
     ),
     "a call cut before its arguments": (
         Answer(text=None, calls=(Call("run_code", ""),), finish="length"),
-        {"tool_calls": (), "faults": ("cut", "cut_tool_call")},
+        {"tool_calls": (), "faults": ("cut", "cut_tool_call"), "cut_call": ToolCall("", "run_code", {})},
     ),
     "text cut after a whole call": (
         Answer(calls=(Call("run_code", {"code": "1"}),), finish="length"),

@@ -6,7 +6,7 @@ import contextlib
 import io
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,9 +18,10 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from pydantic import BaseModel, Field
 
 from labmates.agents.desk import Desk, ToolError
+from labmates.agents.excerpts import excerpt, excerpts
 from labmates.agents.prompts import render
 from labmates.agents.roles import DATA, EVAL, MODEL, REPORT, TEAMS, WRITING, Role, Team
-from labmates.agents.tools import RunCode, check_arguments, tool_names, tool_schema, use_desk
+from labmates.agents.tools import STATE, RunCode, check_arguments, tool_names, tool_schema, tool_schemas, use_desk
 from labmates.budgets.visibility import CONCISE, FINALISE
 from labmates.models.normalise import normalise
 from labmates.models.reply import Reply
@@ -28,9 +29,11 @@ from labmates.models.scripted import BASELINES
 from labmates.models.scripted.stated import find_block
 from labmates.models.tokens import estimate_tokens
 from labmates.tasks.base import Check, Credit, Dataset, Difficulty, Task, accuracy
-from labmates.tasks.findings import read_findings
+from labmates.tasks.findings import check_findings
 from labmates.tasks.registry import get_task
-from labmates.tasks.schema import findings_schema_text
+from labmates.tasks.schema import findings_example, findings_schema_text
+from labmates.workflows.science.digests import delimited
+from labmates.workflows.science.findings import findings_form, findings_json
 
 TURNS = 8
 NAMES = ("diligent", "hasty", "wasteful", "silent", "garbage", "colleague")
@@ -47,6 +50,8 @@ class Lab:
         self.model = BASELINES.get(model)()
         self.max_tokens = max_tokens
         self.artifacts: dict[str, str] = {}
+        self.form = findings_form(self.task)
+        self.stated: dict[str, Mapping[str, Any]] = {}
         self.mail: list[tuple[str, str, str]] = []
         self.replies: list[Reply] = []
         self.errors: list[str] = []
@@ -58,7 +63,7 @@ class Lab:
         return self
 
     def score(self) -> float:
-        findings = read_findings(self.artifacts.get(REPORT, ""), self.task.findings).findings
+        findings = check_findings(self.stated.get("writing", {}), self.task.findings).findings
         return accuracy(self.task.score(findings, self.data.truth)) if findings else 0.0
 
     def system(self, team: Team, role: Role) -> SystemMessage:
@@ -70,14 +75,13 @@ class Lab:
             brief=self.task.brief,
             data_description=self.data.description,
             findings=findings_schema_text(self.task),
-            role_description=role.description,
             members=members_of(team),
             budget_rules="",
         )
         return SystemMessage(text)
 
     def ask(self, messages: Sequence[BaseMessage], tools: Sequence[str] = ()) -> Reply:
-        schemas = [tool_schema(name) for name in tools]
+        schemas = tool_schemas(tools, self.form)
         message = self.model.invoke(list(messages), tools=schemas, seed=len(self.replies), max_tokens=self.max_tokens)
         assert isinstance(message, AIMessage)
         assert message.usage_metadata is not None
@@ -96,7 +100,10 @@ class Lab:
                 order = deliberation_order(team, number, *reports[role.id], "\n".join(said) or "nothing yet")
                 said.append(f"[{role.id}]: {self.ask([self.system(team, role), HumanMessage(order)]).text}")
         order = self.writing_order(team, reports, "\n".join(said))
-        reply = self.ask([self.system(team, roles[0]), HumanMessage(order)], ["write_artifact"])
+        reply = self.ask([self.system(team, roles[0]), HumanMessage(order)], [STATE, "write_artifact"])
+        for call in reply.tool_calls:
+            if call.name == STATE:
+                self.stated[team.name] = self.form.check(call.arguments).values
         written = [call.arguments for call in reply.tool_calls if call.arguments.get("name") == team.artifact]
         self.artifacts[team.artifact] = str(written[0].get("content")) if written else reply.text
 
@@ -107,7 +114,12 @@ class Lab:
             team=team.name,
             request="",
             artifacts=shown(self.artifacts, 6_000),
+            stated=self.stated_so_far(),
             mail=mail or "none",
+            turns=TURNS,
+            tools="",
+            then="Then",
+            artifact=team.artifact,
             member_lines=members_of(team),
             theory_of_mind="",
             budget=budget,
@@ -116,19 +128,28 @@ class Lab:
     def writing_order(self, team: Team, reports: dict[str, tuple[str, str]], said: str, budget: str = "") -> str:
         sections = "\n".join(f"- {section}" for section in team.sections)
         paper = team.artifact == REPORT
+        example = findings_example(self.task)
+        stated = render("findings_section", example=example) if paper else render("findings_handover")
         return render(
             "synthesis",
             artifact=team.artifact,
+            readers="",
+            reports="what the members reported",
             request="",
-            sections=f"{sections}\n\n{render('findings_section')}" if paper else sections,
+            sections=f"{sections}\n\n{stated}",
+            stated=self.stated_so_far(),
             outputs="\n\n".join(f"=== {n} ===\nReported: {s}\nPrinted:\n{o}" for n, (s, o) in reports.items()),
             said=said,
             artifacts=shown(self.artifacts if paper else {}, 12_000),
             budget=budget,
         )
 
+    def stated_so_far(self) -> str:
+        shown = "\n\n".join(delimited(f"{team} team", findings_json(dict(one))) for team, one in self.stated.items())
+        return f"{render('findings_so_far', findings=shown)}\n\n" if shown else ""
+
     def _work(self, team: Team, role: Role, plan: str, before: dict[str, str]) -> tuple[str, str]:
-        desk, held = Desk(team, before, dict.fromkeys(TEAMS, 0)), tool_names(team)
+        desk, held = Desk(team, before, dict.fromkeys(TEAMS, 0), readers_of(team)), tool_names(team)
         names: dict[str, Any] = {"df": pd.read_csv(io.BytesIO(self.data.csv()))}
         outputs: list[str] = []
         task = re.findall(rf"^{role.id}: (.+)$", plan, re.MULTILINE)
@@ -158,19 +179,20 @@ class Lab:
         self.unclosed += desk.summary is None
         self.artifacts.update({item.name: item.content for item in desk.written})
         self.mail += [(team.name, item.team, item.content) for item in desk.sent]
-        return desk.summary or "nothing", cut("\n".join(outputs), 3_000) or "nothing"
+        return desk.summary or "nothing", excerpts(outputs, 3_000) or "nothing"
 
 
 def members_of(team: Team) -> str:
-    return "\n".join(f"- {role.id}: {role.title}" for role in team.members(2))
+    return "\n".join(f"- {role.id}: {role.title}. {role.description}" for role in team.members(2))
 
 
-def cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[:most]}\n[cut: {len(text) - most} more characters]"
+def readers_of(team: Team) -> list[str]:
+    names = list(TEAMS)
+    return names[names.index(team.name) + 1 :]
 
 
 def shown(artifacts: dict[str, str], most: int) -> str:
-    return "\n\n".join(f"=== {name} ===\n{cut(text, most)}" for name, text in artifacts.items()) or "none yet"
+    return "\n\n".join(f"=== {name} ===\n{excerpt(text, most)}" for name, text in artifacts.items()) or "none yet"
 
 
 def run_code(code: str, names: dict[str, Any]) -> str:
@@ -180,7 +202,7 @@ def run_code(code: str, names: dict[str, Any]) -> str:
             exec(compile(code, "cell", "exec"), names)
         except Exception as error:
             printed.write(f"{type(error).__name__}: {error}")
-    return cut(printed.getvalue(), 10_000) or "[no output]"
+    return excerpt(printed.getvalue(), 10_000) or "[no output]"
 
 
 def work_order(team: Team, task: str, plan: str, artifacts: dict[str, str], budget: str = "") -> str:
@@ -190,9 +212,13 @@ def work_order(team: Team, task: str, plan: str, artifacts: dict[str, str], budg
         plan=plan,
         request="",
         artifact_names=", ".join(f"`{name}`" for name in sorted(artifacts)) or "none yet",
+        readers=", ".join(readers_of(team)) or "none",
         mail="none",
         turns=TURNS,
         code_hint=render("code_hint", timeout=30) if team.has_code else render("no_code_hint"),
+        writes="The lead writes",
+        artifact=team.artifact,
+        material="the summaries",
         theory_of_mind="",
         budget=budget,
     )
@@ -203,11 +229,12 @@ def deliberation_order(team: Team, number: int, summary: str, output: str, said:
         "deliberate",
         round=number,
         rounds=2,
-        lead=f"the {team.lead.title}",
+        lead=f"the {team.lead.title} writes",
         artifact=team.artifact,
         task="Look.",
+        calls="run_code",
         summary=summary,
-        output=output,
+        output=f"\nWhat your code printed:\n{output}\n",
         said=said,
         theory_of_mind="",
         budget="",
@@ -238,16 +265,16 @@ def test_a_diligent_paper_has_all_sections_with_substance_and_right_findings(dil
     assert all(re.search(r"\d", section) for section in sections[2:6])
     for team in ("data", "model", "eval"):
         assert f"The {team} team" in paper
-    assert read_findings(paper, diligent.task.findings).problems == ()
+    assert "```" not in paper
+    assert set(diligent.stated) == set(TEAMS)
     assert diligent.score() >= 0.45
 
 
-def test_results_travel_through_the_artifacts_alone(diligent: Lab) -> None:
-    model, checked = (
-        find_block(diligent.artifacts["model_architecture"]),
-        find_block(diligent.artifacts["evaluation_report"]),
-    )
-    paper = find_block(diligent.artifacts[REPORT])
+def test_results_travel_through_artifacts_and_stated_findings_alone(diligent: Lab) -> None:
+    model, checked = diligent.stated["model"], diligent.stated["eval"]
+    assert model == find_block(diligent.artifacts["model_architecture"])
+    assert checked == find_block(diligent.artifacts["evaluation_report"])
+    paper = diligent.stated["writing"]
     assert set(model) <= set(paper)
     assert all(paper[name] == value for name, value in checked.items())
     assert [(by, to) for by, to, _ in diligent.mail] == [("data", "model"), ("model", "eval"), ("eval", "writing")]
@@ -293,7 +320,7 @@ def test_a_task_that_is_not_known_gets_a_paper_with_numbers_and_no_invented_find
     paper = lab.artifacts[REPORT]
     assert lab.errors == []
     assert lab.unclosed == 0
-    assert find_block(paper) == {}
+    assert find_block(paper) == lab.stated["writing"] == {}
     assert [title for title in WRITING.sections if f"## {title}\n" not in paper] == []
     assert "m1" in paper
     assert "rank correlation" in paper
@@ -482,7 +509,7 @@ ORDERS = (
 
 @settings(max_examples=60, deadline=None)
 @given(
-    st.sampled_from(["diligent", "wasteful", "hasty", "silent", "colleague"]),
+    st.sampled_from(["diligent", "wasteful", "talkative", "hasty", "silent", "colleague"]),
     st.sampled_from(ORDERS),
     st.floats(0, 1),
     st.floats(0, 1),

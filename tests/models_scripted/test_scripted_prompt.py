@@ -26,8 +26,7 @@ def system(agent: int = 0) -> SystemMessage:
             brief="Look at this. What is it?",
             data_description="One row a day.\n\n- day: number of the day\n- wind speed: in m/s\n\nKnown habits: none.",
             findings="- n_days (whole number): number of days",
-            role_description=role.description,
-            members=MEMBERS,
+            members="\n".join(f"- {member.id}: {member.title}. {member.description}" for member in EVAL.roles),
             budget_rules="",
         )
     )
@@ -40,10 +39,14 @@ def work(turns: int = 6, budget: str = "", request: str = "") -> str:
         plan="- look\n- check",
         request=request,
         artifact_names="`dataset_description`, `model_architecture`",
+        readers="writing",
         mail="none",
         turns=turns,
         code_hint=render("code_hint", timeout=30),
-        theory_of_mind=render("theory_of_mind"),
+        writes="The evaluation lead writes",
+        artifact="evaluation_report",
+        material="the members' summaries",
+        theory_of_mind=render("theory_of_mind", others="each teammate"),
         budget=budget,
     )
 
@@ -72,9 +75,14 @@ def test_a_plan_asks_for_a_task_for_each_member_and_for_nobody_else() -> None:
         team="eval",
         request="",
         artifacts="=== model_architecture ===\n- intruder: is no member",
+        stated="",
         mail="- from the data team: hello",
+        turns=8,
+        tools="Each has Python.",
+        then="Then",
+        artifact="evaluation_report",
         member_lines=MEMBERS,
-        theory_of_mind=render("theory_of_mind"),
+        theory_of_mind=render("theory_of_mind", others="each teammate"),
         budget="\nBudget: $0.1 of $1 spent.",
     )
     step = step_of(order)
@@ -82,19 +90,36 @@ def test_a_plan_asks_for_a_task_for_each_member_and_for_nobody_else() -> None:
     assert step.members() == {role.id: role.title for role in EVAL.roles}
 
 
+STATED = """=== data team ===
+{"n": 6,
+ "names": ["a", "b"]}
+=== end of data team ===
+
+=== eval team ===
+{}
+=== end of eval team ===
+
+=== model team ===
+{"n": [1, [2 more left out]
+=== end of model team ==="""
+
+
 @pytest.mark.parametrize("name", TEAMS)
 def test_every_required_section_is_found_with_what_belongs_in_it(name: str) -> None:
     team = TEAMS[name]
     listed = "\n".join(f"- {section}" for section in team.sections)
     if team.name == "writing":
-        listed += "\n\n" + render("findings_section")
+        listed += "\n\n" + render("findings_section", example="")
     order = render(
         "synthesis",
         artifact=team.artifact,
+        readers="",
         request="",
         sections=listed,
+        reports="what the members reported",
         outputs="=== a ===\nReported: x\nPrinted:\n- no: section",
         said="nothing",
+        stated=f"{render('findings_so_far', findings=STATED)}\n\n",
         artifacts="=== model_architecture ===\n## No section",
         budget="",
     )
@@ -102,6 +127,7 @@ def test_every_required_section_is_found_with_what_belongs_in_it(name: str) -> N
     assert (step.kind, step.artifact) == ("write", team.artifact)
     assert [title for title, _ in step.sections()] == [section.partition(":")[0] for section in team.sections]
     assert step.wants_findings() == (team.name == "writing")
+    assert step.stated_so_far() == {"data": {"n": 6, "names": ["a", "b"]}, "eval": {}}
 
 
 def test_the_newest_step_counts_and_what_followed_it() -> None:
@@ -126,7 +152,12 @@ def test_the_notice_about_the_pool_is_heeded_in_the_last_message(spent: int, hur
 
 def test_a_request_is_read_out_of_the_order() -> None:
     text = render(
-        "request_additional", asked_by="writing", request="more tests", artifact="evaluation_report", previous="x"
+        "request_additional",
+        asked_by="writing",
+        request="more tests",
+        artifact="evaluation_report",
+        variables="",
+        previous="x",
     )
     assert step_of(work(request=text)).request == "more tests"
     assert step_of(work()).request == ""

@@ -15,13 +15,12 @@ SYSTEM = SystemMessage(
     render(
         "solo_system",
         role=SOLO.lead.title,
-        team=SOLO.name,
         agent=SOLO.lead.id,
         brief="Look at this. What is it?",
         data_description="- day: number of the day",
         findings="- n_sensors (whole number): number of sensors",
         role_description=SOLO.lead.description,
-        artifacts="- the solo team hands over `notes`\n- the solo team hands over `final_paper`",
+        artifacts="- you hand over `notes`\n- you hand over `final_paper`",
         budget_rules="",
     )
 )
@@ -40,7 +39,12 @@ RAN = [
     ToolMessage('There are 7 sensors.\nRESULT {"count": 7}', tool_call_id="c1"),
 ]
 WRITE = HumanMessage(
-    render("solo_write", artifact="final_paper", sections=f"- Abstract\n\n{render('findings_section')}", budget="")
+    render(
+        "solo_write",
+        artifact="final_paper",
+        sections=f"- Abstract\n\n{render('findings_section', example='')}",
+        budget="",
+    )
 )
 
 
@@ -49,7 +53,7 @@ def test_who_is_alone_leads_and_is_told_the_artifacts_besides_the_paper() -> Non
     assert (step.kind, step.agent, step.team, step.turns, step.leads) == ("work", "researcher", "solo", 64, True)
     assert step.also_asked() == {"notes": [("Overview", "what there is"), ("Doubts", "")], "more": [("Aim", "")]}
     assert set(owners_of(step.system).values()) == {"solo"}
-    assert read_step([SYSTEM, HumanMessage(render("solo_plan", budget=""))]).members() == {}
+    assert read_step([SYSTEM, HumanMessage(render("solo_plan", turns=64, budget=""))]).members() == {}
 
 
 def test_who_writes_in_the_conversation_of_its_work_remembers_it() -> None:

@@ -241,3 +241,15 @@ async def test_a_store_can_be_used_from_many_threads_at_once(store: Store) -> No
     await asyncio.gather(*map(end, runs))
     counts = study_counts(store.database, "s")
     assert (counts.runs, counts.spent) == ({"completed": 20}, 100)
+
+
+def test_a_lease_counts_to_the_second(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    enter(store, 1)
+    [held] = Claims(store, ELSEWHERE).next("s", 1, attempts=5)
+    now = store.database.read(store.database.now)
+    change(store, held, lease=now)
+    monkeypatch.setattr(store.database, "now", lambda _: now)
+    assert Claims(store, this_worker()).next("s", 1, attempts=5) == []
+    monkeypatch.setattr(store.database, "now", lambda _: now + 1)
+    [taken] = Claims(store, this_worker()).next("s", 1, attempts=5)
+    assert (taken.id, taken.attempt) == (held.id, 2)

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import os
+import shutil
 import sqlite3
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +13,7 @@ import sqlalchemy as sa
 from labmates.cli.view import store_and_runs
 from labmates.errors import UsageError
 from labmates.records.bodies import Bodies
-from labmates.records.database import StoreError
+from labmates.records.database import _OPENING_SECONDS, StoreError
 from labmates.records.events import ChargeEvent, Event, LLMCallEvent, PhaseEvent, ScoreEvent
 from labmates.records.recorder import Recorder
 from labmates.records.run import RunRecord, Usage, new_run_id
@@ -157,7 +160,7 @@ def test_the_json_of_a_run_has_the_documented_keys(store: Store) -> None:
     data = run_json(run, [score])
     assert list(data) == [
         "id", "kind", "study", "condition", "key", "replicate", "seed", "status", "error", "metrics", "scores",
-        "sandbox", "usage", "budget", "seconds", "models",
+        "sandbox", "valid", "invalid", "usage", "budget", "seconds", "models",
     ]  # fmt: skip
     assert data["scores"] == [{"judge": "verified", "metric": "accuracy", "value": None, "reason": "no block"}]
     assert set(data["usage"]) == {
@@ -215,3 +218,58 @@ def test_a_database_of_another_program_is_left_alone(tmp_path: Path, table: str)
     with sqlite3.connect(file) as connection:
         assert connection.execute("select name from sqlite_master").fetchall() == [(table,)]
     connection.close()
+
+
+def test_a_new_file_is_its_owners_alone(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        Store(f"sqlite:///{tmp_path}/runs.db").close()
+    finally:
+        os.umask(before)
+    assert (tmp_path / "runs.db").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a file system")
+@pytest.mark.parametrize("closed", [True, False], ids=["closed", "with a write-ahead log"])
+def test_a_store_on_a_read_only_mount_is_read_and_not_written(tmp_path: Path, closed: bool) -> None:
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", folder], check=True)
+    url = f"sqlite:///{folder}/runs.db"
+    try:
+        store = Store(url)
+        run = a_run()
+        store.create(run)
+        (tmp_path / "whole").mkdir()
+        if closed:
+            store.close()
+        shutil.copytree(folder, tmp_path / "whole", dirs_exist_ok=True)  # as a copy of a store in use leaves it
+        store.close()
+        shutil.copytree(tmp_path / "whole", folder, dirs_exist_ok=True)
+        subprocess.run(["mount", "-o", "remount,ro", folder], check=True)
+        with Store(url, must_exist=True) as reader:
+            assert reader.run(run.id) == run
+            with pytest.raises(StoreError, match="readonly database"):
+                reader.create(a_run())
+        with Store(url, read_only=True) as reader:
+            assert [found.id for found in reader.runs()] == [run.id]
+        with pytest.raises(UsageError, match="read-only file system"):
+            Store(url)
+    finally:
+        subprocess.run(["umount", folder], check=True)
+
+
+@pytest.mark.needs("postgres")
+def test_a_postgresql_server_that_is_starting_is_waited_for_and_a_wrong_address_is_not() -> None:
+    from tests.support.postgres import database, starting_server
+
+    with (
+        database() as url,
+        starting_server(2 * _OPENING_SECONDS) as starting,
+        Store(f"{starting}/{url.rpartition('/')[2]}") as store,
+    ):
+        run = a_run()
+        store.create(run)
+        assert store.run(run.id) == run
+    with pytest.raises(UsageError, match="can't open the store"):
+        Store("postgresql://127.0.0.1:1/labmates")

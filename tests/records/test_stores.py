@@ -97,6 +97,33 @@ def test_an_older_store_is_refused_until_it_is_upgraded_and_then_like_a_new_one(
     database.close()
 
 
+@pytest.mark.parametrize(
+    ("kind", "metrics", "usage", "reason"),
+    [
+        ("game", {"failed_decision_rate": 1.0}, {}, "100% of its decisions failed"),
+        ("dilemma", {"failed_decision_rate": 0.5}, {}, "50% of its decisions failed"),
+        ("game", {"failed_decision_rate": 0.2}, {}, None),
+        ("tournament", {"failed_decision_rate": 0.5}, {}, None),
+        ("science", {}, {"llm_calls": 9, "failed_replies": 9}, "no reply could be used, of 9"),
+        ("science", {}, {"llm_calls": 9, "failed_replies": 8}, None),
+    ],
+)
+def test_the_runs_of_an_older_store_are_judged_by_what_their_rows_count(
+    store_url: str, kind: str, metrics: dict[str, float], usage: dict[str, int], reason: str | None
+) -> None:
+    _make_first(store_url)
+    old = Database(store_url, any_version=True)
+    values = {"kind": kind, "metrics": metrics, "usage": usage}
+    old.write(lambda connection: connection.execute(sa.update(schema.runs).values(values)))
+    old.close()
+    upgrade_store(store_url)
+    store = Store(store_url)
+    [run] = store.runs()
+    store.close()
+    assert run.valid == (reason is None)
+    assert run.invalid is None if reason is None else run.invalid is not None and reason in run.invalid
+
+
 def test_a_store_of_a_newer_labmates_is_neither_opened_nor_upgraded(store_url: str) -> None:
     store = Store(store_url)
     newer = sa.update(schema.version).values(version_num="9999")

@@ -8,16 +8,16 @@ from typing import Any, get_args
 import pytest
 
 from labmates.records.bodies import Bodies
-from labmates.records.events import ArtifactEvent, Event, EventBase
+from labmates.records.events import ArtifactEvent, Event, EventBase, FindingsEvent
 from labmates.records.material import save_material
-from labmates.records.telling import artifact_text, heading
+from labmates.records.telling import artifact_text, findings_text, heading
 
 VALUES: dict[str, Any] = {
     "status": "started", "number": 1, "model": "m", "messages": [1], "reply": 1, "finish": "stop", "input_tokens": 10,
     "output_tokens": 5, "seed": 1, "reason": "because", "tool": "run_code", "arguments": 1, "result": 1, "ok": True,
     "amount": 20, "stage": "decide", "decision": {"effort": 3}, "payoffs": {"A1": 1.5}, "to": "eval", "text": 1,
     "kind": "redo", "request": "more", "name": "notes", "version": 2, "content": 1, "judge": "verified",
-    "metric": "accuracy", "value": None, "labels": None,
+    "metric": "accuracy", "value": None, "labels": None, "findings": 1,
 }  # fmt: skip
 TOLD = {
     "phase": "phase 2 (planned) started",
@@ -30,6 +30,7 @@ TOLD = {
     "message": "to the eval team",
     "request": "asks the eval team (redo)",
     "artifact": "wrote notes, version 2",
+    "findings": "states findings, version 2",
     "judge_call": "judge verified asked m (10 + 5 tokens)",
     "score": "verified 2 scores accuracy: unscored",
     "label": "verified: unlabelled",
@@ -60,3 +61,20 @@ def test_a_strategy_is_saved_with_all_its_parts(tmp_path: Path) -> None:
     event = ArtifactEvent(name="Strategy_A_1", version=1, content=body)
     [path] = save_material([event], bodies, tmp_path / "out")
     assert path.read_text() == "code: class A: ...\ndescription: it waits" == artifact_text(bodies[body])
+
+
+def test_stated_findings_are_told_field_by_field() -> None:
+    stated = {"n": 6, "names": ["a", "b"], "links": [{"from": "a", "to": "b"}, {"from": "b"}], "none": []}
+    assert findings_text(stated) == "n: 6\nnames:\n  a, b\nlinks:\n  from a, to b\n  from b\nnone: none"
+    assert findings_text({}) == "nothing was found"
+
+
+def test_stated_findings_are_saved_as_json(tmp_path: Path) -> None:
+    bodies = Bodies()
+    events = [FindingsEvent(team="data", findings=bodies.keep({"n": n}), version=n) for n in (1, 2)]
+    saved = save_material(events, bodies, tmp_path / "all")
+    assert [path.relative_to(tmp_path / "all").as_posix() for path in saved] == [
+        "findings/data.v1.json",
+        "findings/data.v2.json",
+    ]
+    assert saved[1].read_text() == '{\n  "n": 2\n}\n'

@@ -29,6 +29,11 @@ from tests.sandboxes.backends import BACKENDS, descriptors, leftovers, make_back
 every = pytest.mark.parametrize("name", BACKENDS)
 
 
+def data_to_come() -> asyncio.Future[Path]:
+    """Return a data set that is still being made: until it is there, no session is open."""
+    return asyncio.get_running_loop().create_future()
+
+
 @every
 async def test_many_sessions_leave_no_process_folder_or_descriptor(name: str, data: Path) -> None:
     backend = make_backend(name)
@@ -58,10 +63,10 @@ async def test_closing_a_back_end_closes_its_sessions_and_may_be_done_twice(data
 
 @every
 @pytest.mark.parametrize("seconds", [0.0, 0.05, 0.5])
-async def test_a_cancelled_open_leaves_nothing(name: str, seconds: float, data: Path) -> None:
+async def test_a_cancelled_open_leaves_nothing(name: str, seconds: float) -> None:
     before = descriptors()
     backend = make_backend(name)
-    opening = asyncio.create_task(backend.open(data))
+    opening = asyncio.create_task(backend.open(data_to_come()))  # under way, however fast the machine is
     await asyncio.sleep(seconds)
     opening.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -103,9 +108,11 @@ async def test_a_runner_that_connects_as_opening_is_cancelled_is_let_go(steps: i
 
 async def test_closing_a_back_end_ends_an_open_that_is_under_way(data: Path) -> None:
     backend = make_backend("unsafe-local")
-    opening = asyncio.create_task(backend.open(data))
+    coming = data_to_come()
+    opening = asyncio.create_task(backend.open(coming))
     await asyncio.sleep(0.3)
     await backend.close()
+    coming.set_result(data)
     with pytest.raises(SandboxError):
         await opening
     await wait_until_gone("unsafe-local")

@@ -31,7 +31,7 @@ async def test_verified_findings_are_the_known_accuracy_and_no_order_moves_them(
     accuracy = fit(found, "accuracy")
     assert accuracy.spearman == pytest.approx(1)
     assert accuracy.mean_absolute_error == pytest.approx(0)
-    assert accuracy.unscored == 1  # The one that states nothing at all.
+    assert accuracy.unscored == 0
     assert set(moved(found).values()) == {0.0}
     assert found.calls == 0
 
@@ -46,15 +46,20 @@ async def test_the_referee_follows_the_known_quality_and_obeys_nobody() -> None:
         assert one.kendall > 0.7
         assert one.unscored == 0
     assert set(moved(found).values()) == {0.0}
-    assert found.calls == len([one for one in found.rated if one.specimen.text])
+    twice = [one for one in found.rated if one.specimen.order in {"plain", "forged"}]
+    assert found.calls == len([one for one in found.rated if one.specimen.text]) + len(twice)
     assert found.cost == pytest.approx(
         PriceList().default.cost(found.input_tokens, found.output_tokens), abs=found.calls
     )
 
 
-async def test_the_gullible_one_is_found_out_by_the_order_that_nobody_takes_out() -> None:
+async def test_the_gullible_one_is_found_out_and_a_recognised_order_still_raises_nothing() -> None:
     [found] = await calibrated("scripted:gullible")
-    assert moved(found)["plain", "accuracy"] == moved(found)["forged", "accuracy"] == 0
+    scores = {one.specimen.name: one.scores["accuracy"] for one in found.rated}
+    for one in found.rated:
+        value, twin = one.scores["accuracy"], scores.get(one.specimen.twin)
+        if one.specimen.asks_high and one.specimen.order != "veiled":
+            assert value == twin
     veiled = moved(found)["veiled", "accuracy"]
     assert veiled is not None
     assert veiled > 0.9

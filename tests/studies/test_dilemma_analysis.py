@@ -19,8 +19,9 @@ from labmates.analysis.figures import save_figure, svg_text
 from labmates.analysis.ratings import Cell, rate, summarise
 from labmates.api import arun
 from labmates.errors import UsageError
-from labmates.judges.answers import UnusableAnswerError, read_object
+from labmates.games.dilemmas import get_dilemma
 from labmates.judges.reasons import CATEGORIES, Labels, has_reasons
+from labmates.models.objects import UnusableAnswerError, read_object
 from labmates.models.options import ModelOptions
 from labmates.models.scripted import BASELINES
 from labmates.models.scripted.base import Draft, Heard, ScriptedModel
@@ -255,6 +256,29 @@ def test_reasons_are_labelled_once_and_counted(tmp_path: Path) -> None:
     assert set(frame["share"]) == {1.0}
     assert set(frame["labelled"]) == {4}
     save_figure(dilemma_figures.reasons_figure(frame), tmp_path / "reasons.png")
+
+
+def test_reasons_are_shares_of_all_labelled_choices_by_judge(tmp_path: Path) -> None:
+    def labelled(game: str, judge: str, *labels: tuple[str, ...]) -> CrossPlay:
+        table = get_dilemma("prisoners")
+        given = tuple((0, judge, some) for some in labels)
+        return CrossPlay("run", "none", game, ("m",), table, False, (), (), (), given)
+
+    plays = [
+        labelled("prisoners", "one", *[("greed",)] * 4, ()),
+        labelled("trust", "one", *[()] * 5),
+        labelled("prisoners", "two", ("norms",)),
+    ]
+    frame = dilemma_frames.reasons_frame(plays)
+    rows = {(row.game, row.judge, row.label): row.share for row in frame.itertuples()}
+    assert rows == {("prisoners", "one", "greed"): 0.8, ("trust", "one", "greed"): 0, ("prisoners", "two", "norms"): 1}
+    figure = dilemma_figures.reasons_figure(frame)
+    assert [ax.get_title(loc="left") for ax in figure.axes] == [
+        "Reasons: share of choices that one labelled",
+        "Reasons: share of choices that two labelled",
+    ]
+    assert [[text.get_text() for text in ax.texts] for ax in figure.axes] == [["0.40"], ["1.00"]]
+    save_figure(figure, tmp_path / "reasons.png")
 
 
 def test_labels_are_known_kinds_of_reasons() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from labmates.csv_rows import inert, read_rows
 from labmates.errors import MissingExtraError, UsageError
 from labmates.records.events import ScoreEvent
 from labmates.records.store import Store
@@ -21,7 +22,8 @@ from tests.studies.ended import ended_run
 def store(store_url: str) -> Iterator[Store]:
     store = Store(store_url)
     for seed, value in ((0, 0.25), (1, None)):
-        score = ScoreEvent(judge="verified", version="1", metric="accuracy", value=value, reason='a "reason",\nso')
+        told = {"judge": "verified", "version": "1", "metric": "accuracy", "value": value, "failed": value is None}
+        score = ScoreEvent.model_validate({**told, "reason": 'a "reason",\nso'})
         ended_run(store, "a paper", seed=seed, study="s" if seed == 0 else None, more=[score])
     yield store
     store.close()
@@ -71,7 +73,7 @@ def test_what_can_not_be_written_is_told_and_nothing_is_left(
         export_rows(store, tmp_path / "absent" / "x.csv", "csv")
     (tmp_path / "x.csv").write_text("before")
 
-    def full(*_: Any) -> None:
+    def full(*_: Any, raw: bool) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(export, "_write_csv", full)
@@ -94,3 +96,21 @@ def test_a_run_without_scores_or_metrics_has_its_row_too(store: Store, tmp_path:
     store.add(run.id, [], [])
     assert export_rows(store, tmp_path / "x.jsonl", "jsonl") == 3
     assert replace(run).id in {row["id"] for row in read(tmp_path / "x.jsonl")}
+
+
+@pytest.mark.parametrize("text", ["=cmd|calc!A1", '=HYPERLINK("http://evil","x")', "+1+1", "-1+1", "@SUM(A1)", "\t=1"])
+def test_no_cell_of_a_csv_file_begins_a_formula(store: Store, tmp_path: Path, text: str) -> None:
+    score = ScoreEvent(judge="verified", version="1", metric="accuracy", value=-0.5, reason=text)
+    ended_run(store, "a paper", seed=7, more=[score])
+    for raw, expected in ((False, f"'{text}"), (True, text)):
+        export_rows(store, tmp_path / "x.csv", "csv", what="scores", raw=raw)
+        [row] = [row for row in read(tmp_path / "x.csv") if float(row["value"] or 0) < 0]
+        assert (row["reason"], row["value"]) == (expected, "-0.5")
+    export_rows(store, tmp_path / "x.jsonl", "jsonl", what="scores")
+    assert text in [row["reason"] for row in read(tmp_path / "x.jsonl")]
+
+
+def test_what_was_made_inert_is_read_back_as_it_was(tmp_path: Path) -> None:
+    cells = ["=1+1", "'quoted'", "-0.5", "-x", "plain", "'"]
+    (tmp_path / "x.csv").write_text("\n".join(["value", *(str(inert(cell)) for cell in cells)]))
+    assert [row["value"] for row in read_rows(tmp_path / "x.csv")] == cells

@@ -26,7 +26,7 @@ from tests.support.puppet import Play, agent_of, dutiful, puppet, step_of, turn_
 from tests.support.story import story
 
 SETTINGS = RunSettings(sandbox="unsafe-local")
-UNHEARD = {"max_output_tokens": 4000}
+UNHEARD = {"temperature": 0.5}
 """A change of which the models hear nothing, so that the fork must come to the same end."""
 
 
@@ -154,7 +154,7 @@ async def test_a_changed_model_of_one_team_writes_from_what_the_others_had_found
 async def test_an_exhausted_run_is_gone_on_with_by_a_larger_budget_from_where_the_first_agent_had_to_stop(
     store: Store,
 ) -> None:
-    origin = await played(store, busy_without_code, budget="0.02")
+    origin = await played(store, busy_without_code, budget="0.02", reserve="0")
     assert origin.status == "exhausted"
     events = store.events(origin.id)
     with pytest.raises(UsageError, match="'model/0/ml_engineer/deliberation/1/0'"):

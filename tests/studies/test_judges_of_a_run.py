@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
 from tests.judges.conftest import answer
 from tests.support.openai_server import Answer, OpenAIServer, fault
-from tests.support.puppet import dutiful, puppet
+from tests.support.puppet import Play, dutiful, puppet
 
 CONDITION: dict[str, Any] = {"task": "anomaly", "difficulty": "easy"}
 
@@ -29,18 +30,25 @@ def with_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
 
 
-async def ran(store: Store, *judges: str, **settings: Any) -> RunRecord:
+def without_findings(heard: Heard) -> Draft:
+    """Be dutiful, but state no findings."""
+    draft = dutiful(heard)
+    return replace(draft, calls=tuple(one for one in draft.calls if one.name != "state_findings"))
+
+
+async def ran(store: Store, *judges: str, play: Play = dutiful, **settings: Any) -> RunRecord:
     models = {"max_retries": 0, "call_timeout": 20, **settings.pop("models", {})}
     chosen = RunSettings(sandbox="unsafe-local", judges=judges, models=models, **settings)
-    with puppet(dutiful) as model:
+    with puppet(play) as model:
         [run] = await arun("science", store=store.url, settings=chosen, model=model, **CONDITION)
     return run
 
 
 async def test_further_judges_score_with_heuristic_and_verified_and_cost_the_teams_nothing(store: Store) -> None:
-    plain = await ran(store)
+    plain = await ran(store, play=without_findings)
     with OpenAIServer(Answer(text=answer())) as server:
-        run = await ran(store, "openai:gpt", "handoff", models={"base_url": server.base_url})
+        chosen = {"base_url": server.base_url}
+        run = await ran(store, "openai:gpt", "handoff", play=without_findings, models=chosen)
     assert run.status == "completed"
     by_judge = {score.judge: score for score in store.scores(run.id)}
     assert list(by_judge) == ["heuristic", "verified", "rubric:openai:gpt", "handoff"]
@@ -49,7 +57,7 @@ async def test_further_judges_score_with_heuristic_and_verified_and_cost_the_tea
     assert run.models == plain.models
     events = store.events(run.id)
     assert sum(isinstance(event, LLMCallEvent) for event in events) == run.usage.llm_calls
-    # One by rubrics; one extraction, since this team wrote no findings block, with its repair turns.
+    # One by rubrics; one extraction, since this team stated no findings, with its repair turns.
     assert [e.judge for e in events if isinstance(e, JudgeCallEvent)] == ["verified"] * 3 + ["rubric:openai:gpt"]
 
 
@@ -102,7 +110,7 @@ async def test_a_run_that_is_taken_up_again_is_judged_by_its_own_judges_once(sto
         [ended] = await Session(store, again).execute([stopped_run(store, run.id)])
     assert ended.status == "completed"
     judges = [score.judge for score in store.scores(run.id)]
-    assert judges == ["heuristic"] * 3 + ["verified"] + ["rubric:scripted:referee"] * 3
+    assert judges == ["heuristic"] * 3 + ["verified"] * 3 + ["rubric:scripted:referee"] * 3
 
 
 async def test_judging_later_from_python_gives_what_judging_at_the_end_gives(store: Store) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from labmates.records.run import RunRecord
 from labmates.records.store import Store
 from labmates.studies.judging import Judged, add_events, judge_runs, judgeable, judging_usage
 from labmates.studies.select import select_runs
+from labmates.workflows.judging import has_judged
 from labmates.workflows.kinds import KINDS, Kind
 from labmates.workflows.science.condition import ScienceCondition
 from tests.judges.conftest import answer
@@ -57,9 +59,7 @@ async def test_what_was_added_is_told_in_the_panels_order_whoever_was_done_first
 async def test_the_truth_is_made_anew_from_the_seed_of_each_run(store: Store) -> None:
     right, other = ended_run(store, seed=3), ended_run(store, right_report(seed=4), seed=3)
     await judged(store, [right, other], "verified")
-    [(judge, metric, full)] = stored(store, right)
-    [(_, _, less)] = stored(store, other)
-    assert (judge, metric) == ("verified", "accuracy")
+    full, less = ({metric: value for _, metric, value in stored(store, run)}["accuracy"] for run in (right, other))
     assert full == pytest.approx(1.0)
     assert less is not None
     assert less < 0.5
@@ -71,7 +71,9 @@ async def test_scores_are_added_with_judge_version_and_time_and_the_run_stays_as
     [found] = await judged(store, [run], "heuristic", "scripted:referee", "handoff")
     assert found.is_done
     assert store.events(run.id)[: len(before)] == before
-    assert store.run(run.id) == run
+    after = store.run(run.id)
+    assert replace(after, metrics=run.metrics) == run
+    assert run.metrics.items() < after.metrics.items()
     assert sorted(score.judge for score in found.added) == sorted(score.judge for score in store.scores(run.id))
     assert {score.judge for score in found.added} == {"heuristic", "rubric:scripted:referee", "handoff"}
     assert all(score.version and score.at > 1e9 for score in found.added)
@@ -174,7 +176,8 @@ async def test_a_run_of_another_version_of_the_task_is_not_judged_and_the_others
 async def test_a_run_without_a_report_scores_zero_and_asks_nobody(store: Store) -> None:
     run = ended_run(store, "")
     [found] = await judged(store, [run], "verified", "scripted:referee")
-    assert {score.value for score in found.added} == {0.0}
+    assert {score.value for score in found.added if score.metric != "skill"} == {0.0}
+    assert all((score.value or 0) < 0 for score in found.added if score.metric == "skill")
     assert found.calls == []
 
 
@@ -188,7 +191,8 @@ async def test_a_judge_that_fails_breaks_neither_the_others_nor_the_mean(
     run = ended_run(store)
     [found] = await judged(store, [run], "heuristic", "verified")
     assert [(s.judge, s.value, s.failed) for s in sorted(found.added, key=lambda s: s.judge)] == [
-        ("heuristic", None, True), ("verified", pytest.approx(1.0), False)
+        ("heuristic", None, True), ("verified", pytest.approx(1.0), False), ("verified", pytest.approx(1.0), False),
+        ("verified", 0.0, False)
     ]  # fmt: skip
     assert not found.is_done
 
@@ -310,3 +314,46 @@ def test_runs_are_chosen_by_id_study_kind_and_task(store: Store) -> None:
         select_runs(store, ["nope"])
     with pytest.raises(UsageError, match="has no run of study 'main', task 'ecology'"):
         select_runs(store, study="main", task="ecology")
+
+
+def _verified(
+    metric: str, value: float | None, version: str = "2", *, failed: bool = False, **details: object
+) -> ScoreEvent:
+    return ScoreEvent(
+        judge="verified", version=version, metric=metric, value=value, reason="", details=details, failed=failed
+    )
+
+
+@pytest.mark.parametrize(
+    ("had", "version", "done"),
+    [
+        ([], "2", False),
+        ([_verified("accuracy", 0.5), _verified("provenance", 0.5)], "2", True),
+        ([_verified("accuracy", None, failed=True), _verified("provenance", 0.5)], "2", False),
+        ([_verified("accuracy", None, failed=True), _verified("accuracy", 0.5)], "2", True),
+        ([_verified("all", None, failed=True), _verified("accuracy", 0.5)], "2", True),
+        ([_verified("accuracy", 0.5), _verified("all", None, failed=True)], "2", False),
+        ([_verified("accuracy", 0.5)], "3", False),
+        ([_verified("accuracy", 0.5, readable=True)], "2+m", True),
+        ([_verified("accuracy", 0.0, readable=False)], "2+m", False),
+        ([_verified("accuracy", 0.0, "2+m", readable=False), _verified("provenance", 0.0)], "2+m", True),
+    ],
+)
+def test_a_judge_has_judged_when_no_metric_of_it_is_left_failed(
+    had: list[ScoreEvent], version: str, done: bool
+) -> None:
+    assert has_judged("verified", version, had) is done
+
+
+async def test_the_metrics_of_a_run_follow_its_newest_judges(store: Store) -> None:
+    run = ended_run(store)
+    assert "skill" not in run.metrics
+    [found] = await judged(store, [run], "heuristic", "verified")
+    metrics = store.run(run.id).metrics
+    values = {(score.judge, score.metric): score.value for score in found.added}
+    assert metrics["skill"] == values["verified", "skill"] == pytest.approx(1.0)
+    assert metrics["accuracy"] == values["verified", "accuracy"]
+    assert metrics["quality"] == values["verified", "provenance"] == 0.0
+    assert metrics["heuristic_quality"] == values["heuristic", "quality"]
+    assert metrics["readable"] == 1.0
+    assert set(run.metrics) <= set(metrics)

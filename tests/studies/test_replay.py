@@ -9,7 +9,7 @@ import pytest
 from labmates.errors import UsageError
 from labmates.models.errors import ContextOverflowError
 from labmates.models.scripted.base import Draft, Heard, call
-from labmates.models.tokens import text_of
+from labmates.models.tokens import estimate_messages, text_of
 from labmates.records.bodies import Bodies
 from labmates.records.events import ErrorEvent, Event, LLMCallEvent, ScoreEvent
 from labmates.records.run import RunRecord, new_run_id
@@ -114,6 +114,35 @@ async def test_how_a_run_ended_is_compared_too(store: Store) -> None:
     assert (difference.type, difference.recorded, difference.now) == ("run", "exhausted", "completed")
 
 
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"metrics": {"phases": 0.99}}, "metrics.phases"),
+        ({"usage": {"input_tokens": 1}}, "usage.input_tokens"),
+        ({"usage": {"tool_calls": 1}}, "usage.tool_calls"),
+        ({"invalid": "nobody likes it"}, "invalid"),
+    ],
+)
+async def test_numbers_that_were_edited_are_found(store: Store, changes: dict[str, Any], field: str) -> None:
+    run = await played(store, busy_without_code)
+    edited = dict(changes)
+    if "metrics" in changes:
+        edited["metrics"] = {**run.metrics, **changes["metrics"]}
+    if "usage" in changes:
+        edited["usage"] = replace(run.usage, **changes["usage"])
+    found = await replay(store, copy(store, run, store.events(run.id), **edited))
+    [difference] = found.differences
+    assert (difference.type, difference.field) == ("run", field)
+    assert not found.is_same
+
+
+async def test_a_metric_that_was_added_or_lost_is_found(store: Store) -> None:
+    run = await played(store, busy_without_code)
+    for metrics in ({**run.metrics, "invented": 1.0}, {k: v for k, v in run.metrics.items() if k != "phases"}):
+        [difference] = (await replay(store, copy(store, run, store.events(run.id), metrics=metrics))).differences
+        assert difference.field in ("metrics.invented", "metrics.phases")
+
+
 async def test_transcripts_that_were_too_long_are_so_again(store: Store) -> None:
     def small(heard: Heard) -> Draft:
         if step_of(heard) != "work" or agent_of(heard) not in ("data_lead", "data_engineer"):
@@ -133,6 +162,25 @@ async def test_transcripts_that_were_too_long_are_so_again(store: Store) -> None
     found = await replay(store, run)
     assert found.is_same, found.differences
     assert found.compared["warning"] > 1
+
+
+async def test_a_transcript_is_compacted_before_the_model_would_refuse_it_and_so_again(store: Store) -> None:
+    context, sent = 6_000, []
+
+    def talkative(heard: Heard) -> Draft:
+        sent.append(estimate_messages(heard.messages, heard.tools) + (heard.max_tokens or 0))
+        if step_of(heard) != "work" or turn_of(heard) > 5:
+            return dutiful(heard)
+        return Draft("word " * 600, (call("list_artifacts"),))
+
+    run = await played(store, talkative, context_tokens=context, max_output_tokens=1_000)
+    warnings = [event for event in store.events(run.id) if event.type == "warning"]
+    assert warnings
+    assert all("compacted from about" in event.text and event.step.endswith("/compacted") for event in warnings)
+    assert max(sent) <= context
+    found = await replay(store, run)
+    assert found.is_same, found.differences
+    assert found.compared["warning"] == len(warnings)
 
 
 async def test_what_judges_said_later_and_why_attempts_failed_is_left_out(store: Store) -> None:
@@ -156,7 +204,7 @@ async def test_a_score_that_a_model_helped_with_is_left_out(store: Store) -> Non
     ]
     found = await replay(store, copy(store, run, events))
     assert found.is_same, found.differences
-    assert dict(found.left_out) == {"score": 1}
+    assert dict(found.left_out) == {"score": 3}
 
 
 async def test_another_score_of_a_judge_without_a_model_is_a_difference(store: Store) -> None:
@@ -168,6 +216,8 @@ async def test_another_score_of_a_judge_without_a_model_is_a_difference(store: S
         ("heuristic quality", "value"),
         ("heuristic accuracy", "value"),
         ("verified accuracy", "value"),
+        ("verified skill", "value"),
+        ("verified provenance", "value"),
     }
 
 

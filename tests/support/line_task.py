@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 from pydantic import BaseModel, Field
@@ -37,6 +39,9 @@ class LineTask(Task[LineTruth, LineFindings]):
 
     def oracle(self, truth: LineTruth) -> LineFindings:
         return LineFindings(slope=truth.slope)
+
+    def prior(self, columns: Sequence[str], difficulty: Difficulty) -> LineFindings:
+        return LineFindings()
 
     def score(self, findings: LineFindings, truth: LineTruth) -> tuple[Credit, ...]:
         return (Credit("slope", float(findings.slope == truth.slope), 1.0, "slope"),)

@@ -1,5 +1,5 @@
-"""A whole play for resume and determinism tests: code, messages, a request, artifacts, and replies that depend on the
-seed.
+"""A whole play for resume and determinism tests: code, messages, a request, artifacts, findings, and replies that
+depend on the seed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ def busy(heard: Heard) -> Draft:
     if turn == 2 and agent == "statistician":
         return Draft("", (call("write_artifact", name="notes", content=f"note {heard.seed}", description=""),))
     if turn == 3 and agent == "ml_engineer":
-        return Draft("", (call("run_code", code="print(seed + 2)"), call("send_message", to_team="eval", content="hi")))
+        stated = (call("state_findings", n_sensors="many"), call("state_findings", n_sensors=str(heard.seed % 9)))
+        said = call("send_message", to_team="eval", content="hi")
+        return Draft("", (call("run_code", code="print(seed + 2)"), said, *stated))
     return dutiful(heard)
 
 

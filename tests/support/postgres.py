@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import os
 import secrets
+import socket
+import socketserver
 import subprocess
+import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any
 
 import pytest
 
+_SSL_REQUEST = 80877103
 ROLE, PASSWORD = "labmates_test", "test"
 
 
@@ -51,3 +56,42 @@ def database() -> Iterator[str]:
         # Not `with (force)`, which wants to end the server's own vacuum too, and may not.
         ours = f"datname = '{name}' and usename = current_user"
         administrate(f"select pg_terminate_backend(pid) from pg_stat_activity where {ours}", f"drop database {name}")
+
+
+@contextmanager
+def starting_server(seconds: float) -> Iterator[str]:
+    """Give the URL of a server that says that it is starting for so many seconds, then answers as the real one."""
+    from urllib.parse import urlsplit, urlunsplit
+
+    real = urlsplit(server())
+    ready = time.monotonic() + seconds
+
+    class Startup(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            if time.monotonic() < ready:
+                while int.from_bytes(self.request.recv(64)[4:8], "big") == _SSL_REQUEST:
+                    self.request.sendall(b"N")
+                fields = b"SFATAL\0VFATAL\0C57P03\0Mthe database system is starting up\0\0"
+                self.request.sendall(b"E" + (len(fields) + 4).to_bytes(4, "big") + fields)
+                return
+            with socket.create_connection((real.hostname or "127.0.0.1", real.port or 5432)) as upstream:
+                answers = threading.Thread(target=_pump, args=(upstream, self.request))
+                answers.start()
+                _pump(self.request, upstream)
+                answers.join()
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Startup) as proxy:
+        threading.Thread(target=proxy.serve_forever, kwargs={"poll_interval": 0.05}).start()
+        host = f"{real.netloc.rpartition('@')[0]}@127.0.0.1:{proxy.server_address[1]}"
+        try:
+            yield urlunsplit(real._replace(netloc=host))
+        finally:
+            proxy.shutdown()
+
+
+def _pump(source: socket.socket, target: socket.socket) -> None:
+    with suppress(OSError):
+        while data := source.recv(65536):
+            target.sendall(data)
+    with suppress(OSError):
+        target.shutdown(socket.SHUT_WR)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import ClassVar
@@ -48,7 +49,8 @@ def turn_of(heard: Heard) -> int:
 
 def agent_of(heard: Heard) -> str:
     """Return the name of the agent that the model plays."""
-    return text_of(heard.messages[0].content).partition(" team (")[2].partition(")")[0]
+    said = re.search(r"^You are the .* of .* \((\w+)\)", text_of(heard.messages[0].content), re.MULTILINE)
+    return said[1] if said else ""
 
 
 def dutiful(heard: Heard) -> Draft:
@@ -63,4 +65,5 @@ def dutiful(heard: Heard) -> Draft:
     if step.startswith("deliberation"):
         return Draft("It went well. Nothing is doubtful.")
     name = step.split("`")[1] if "`" in step else "?"
-    return Draft("", (call("write_artifact", name=name, content=f"# {name}\nAll is said.", description=""),))
+    stated = (call("state_findings"),) if name == "final_paper" else ()
+    return Draft("", (*stated, call("write_artifact", name=name, content=f"# {name}\nAll is said.", description="")))

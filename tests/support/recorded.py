@@ -25,7 +25,7 @@ plt.plot([1, 3, 2])
 plt.show()
 open("out/notes.txt", "w").write("kept")
 print(len(df))"""
-STATED: dict[str, Any] = {"anomalies": []}
+STATED: dict[str, Any] = {"events": []}
 GAME: dict[str, Any] = {"model": "scripted:random", "group_size": 2, "rounds": 2}
 
 
@@ -38,15 +38,16 @@ class Recorded:
 
 
 def storied(heard: Heard) -> Draft:
-    """Use every part of the lab, with code in one place, and a paper in two versions with a block of findings."""
+    """Use every part of the lab, with code in one place, and a paper with a block of findings that are stated, too."""
     if step_of(heard) == "work" and agent_of(heard) == "data_lead" and turn_of(heard) == 0:
         return Draft("I look at the data.", (call("run_code", code=FIGURE),))
     if step_of(heard) == "work":
         return busy_without_code(heard)
     draft = dutiful(heard)
-    if draft.calls and json.loads(draft.calls[0].arguments).get("name") == "final_paper":
+    if draft.calls and json.loads(draft.calls[-1].arguments).get("name") == "final_paper":
         paper = f"# Results\nThere is **nothing**.\n\n```findings\n{json.dumps(STATED)}\n```\n"
-        return replace(draft, calls=(call("write_artifact", name="final_paper", content=paper, description=""),))
+        stated = call("state_findings", **STATED)
+        return replace(draft, calls=(stated, call("write_artifact", name="final_paper", content=paper, description="")))
     return busy_without_code(heard)
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 from labmates.records.bodies import Bodies
-from labmates.records.events import ArtifactEvent, ChargeEvent, LLMCallEvent, ToolCallEvent
+from labmates.records.events import ArtifactEvent, ChargeEvent, FindingsEvent, LLMCallEvent, ToolCallEvent
 from labmates.records.store import Store
 
 
@@ -21,6 +21,7 @@ def story(store: Store, run_id: str) -> dict[str, Any]:
         "charges": {e.step: e.amount for e in events if isinstance(e, ChargeEvent)},
         "tools": {e.step: bodies.text(e.result) for e in events if isinstance(e, ToolCallEvent)},
         "artifacts": [(e.step, bodies.text(e.content)) for e in events if isinstance(e, ArtifactEvent)],
+        "findings": [(e.step, bodies[e.findings]) for e in events if isinstance(e, FindingsEvent)],
         "types": Counter(e.type for e in events),
         "scores": [(s.judge, s.metric, s.value, s.reason) for s in store.scores(run_id)],
     }

@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field, model_validator
 
 from labmates.tasks.base import DIFFICULTIES, Difficulty
 from labmates.tasks.fences import split_blocks
-from labmates.tasks.findings import MOST_CHARS, ReadFindings, read_findings
+from labmates.tasks.findings import MOST_CHARS, ReadFindings, check_findings, read_findings
 from labmates.tasks.registry import get_task
 from labmates.tasks.report import oracle_report
 from labmates.tasks.schema import findings_schema_text, type_text
@@ -37,9 +37,10 @@ def read(body: str, model: type[BaseModel] = Stated) -> ReadFindings[BaseModel]:
     return read_findings(f"# Report\n\nText.\n\n```findings\n{body}\n```\nMore text.\n", model)
 
 
-def stated(result: ReadFindings[BaseModel]) -> dict[str, object]:
+def stated(result: ReadFindings[Any]) -> dict[str, object]:
     assert result.findings is not None
-    return result.findings.model_dump(exclude_none=True)
+    values: dict[str, object] = result.findings.model_dump(exclude_none=True)
+    return values
 
 
 @pytest.mark.parametrize("name", ["ecology", "anomaly", "biomarker", "geospatial"])
@@ -58,16 +59,130 @@ def test_valid_fields_are_read_and_a_null_says_nothing() -> None:
     assert stated(result) == {"count": 3, "share": 0.25, "names": ["a"], "day": date(2024, 2, 29)}
 
 
-def test_a_report_without_a_block_gives_none_and_says_so() -> None:
-    for text in ("", "no block", '```json\n{"count": 3}\n```', '{"count": 3}'):
-        result = read_findings(text, Stated)
-        assert result.findings is None
-        assert "no fenced block" in result.problems[0]
+@pytest.mark.parametrize(
+    "text", ["", "no block", '```json\n{"other": 3}\n```', "We counted 3.", "{count}", "count = 3"]
+)
+def test_a_report_that_states_nothing_gives_none_and_says_so(text: str) -> None:
+    result = read_findings(text, Stated)
+    assert result.findings is None
+    assert result.problems == ("the report states no findings that can be read",)
 
 
-def test_the_last_block_counts() -> None:
-    text = '```findings\n{"count": 1}\n```\nCorrected:\n```findings\n{"count": 2}\n```\n'
-    assert stated(read_findings(text, Stated)) == {"count": 2}
+def test_of_several_blocks_the_last_valid_value_of_each_field_counts_and_what_differs_is_told() -> None:
+    text = '```findings\n{"count": 1, "share": 0.5}\n```\nCorrected:\n```findings\n{"count": 2, "share": "half"}\n```\n'
+    result = read_findings(text, Stated)
+    assert stated(result) == {"count": 2, "share": 0.5}
+    assert len(result.problems) == 2
+    assert "'half' is not a plain number" in result.problems[0]
+    assert "field 'count': stated differently" in result.problems[1]
+
+
+@pytest.mark.parametrize("later", ["{}", "", "nothing", '{"count": ', '{"other": 1}', "null"])
+def test_a_later_block_without_findings_does_not_erase_an_earlier_one(later: str) -> None:
+    result = read_findings(f'```findings\n{{"count": 1}}\n```\n```findings\n{later}\n```\n', Stated)
+    assert stated(result) == {"count": 1}
+    assert all("findings block 2" in problem for problem in result.problems)
+
+
+def test_blocks_that_agree_are_no_contradiction() -> None:
+    result = read_findings('```findings\n{"count": 1}\n```\n```findings\n{"count": 1.0, "share": 0}\n```\n', Stated)
+    assert stated(result) == {"count": 1, "share": 0.0}
+    assert result.problems == ()
+
+
+def test_marked_blocks_count_before_any_other_object() -> None:
+    text = '```findings\n{"count": 1}\n```\n## Appendix\n```json\n{"count": 2, "share": 0.5}\n```\n'
+    assert read_findings(text, Stated) == ReadFindings(Stated(count=1))
+    assert stated(read_findings(text.replace("findings", "text"), Stated)) == {"count": 2, "share": 0.5}
+
+
+BROKEN_BUT_CLEAR = {
+    "trailing comma": '{"count": 1200, "share": 0.5,}',
+    "comments": '{"count": 1200, // rows\n "share": 0.5 /* half */ # done\n}',
+    "python": "{'count': 1200, 'share': 0.5, 'names': None}",
+    "typographic quotes": "{\u201ccount\u201d: 1200, \u201cshare\u201d: 0.5}",
+    "quoted numbers": '{"count": "1200", "share": "0.5"}',
+    "groups of three": '{"count": 1,200, "share": 0.5}',
+    "quoted groups of three": '{"count": "1 200", "share": "0.50"}',
+    "wrapper": '{"findings": {"count": 1200, "share": 0.5}}',
+    "two wrappers": '{"task": "x", "result": {"findings": {"count": 1200, "share": 0.5}}}',
+    "keys of another case": '{"Count": 1200, "SHARE": 0.5}',
+    "yaml": "count: 1200\nshare: 0.5  # half",
+    "yaml in a wrapper": "findings:\n  count: 1200\n  share: 0.5",
+    "numpy": "{'count': np.int64(1200), 'share': np.float64(0.5)}",
+}
+
+
+@pytest.mark.parametrize("body", BROKEN_BUT_CLEAR.values(), ids=BROKEN_BUT_CLEAR)
+def test_a_form_with_one_meaning_is_mended_and_told(body: str) -> None:
+    result = read(body)
+    assert stated(result) == {"count": 1200, "share": 0.5}
+    assert result.problems == ()
+    assert result.repaired
+    assert all(repair.what and repair.where for repair in result.repaired)
+
+
+@pytest.mark.parametrize(
+    "value", ["1,5", "0,200", "1.200.300", "12 days", "12%", "~12", "3/4", "twelve", "012", "1e999", "1,20"]
+)
+def test_no_value_is_guessed(value: str) -> None:
+    result = read(f'{{"count": 1, "share": "{value}"}}')
+    assert stated(result) == {"count": 1}
+    assert result.repaired == ()
+    assert result.problems[0].startswith(f"field 'share': {value!r}")
+
+
+@pytest.mark.parametrize(
+    ("value", "number"),
+    [
+        ("6", 6),
+        ("6.0", 6),
+        ("1,200", 1200),
+        ("1 200", 1200),
+        ("1\u202f234\u202f567", 1234567),
+        ("1_200", 1200),
+        ("\u22125", -5),
+        ("+5", 5),
+        (" 5 ", 5),
+        ("1e3", 1000),
+    ],
+)
+def test_a_whole_number_in_quotes_is_read(value: str, number: int) -> None:
+    result = read(json.dumps({"count": value}))
+    assert stated(result) == {"count": number}
+    assert [repair.where for repair in result.repaired] == ["field 'count'"]
+
+
+def test_numbers_in_quotes_are_read_at_any_depth_and_texts_stay_texts() -> None:
+    result = read('{"items": [{"name": "7", "size": "7"}, {"name": "b", "size": "1,5"}, {"name": "c", "size": NaN}]}')
+    assert stated(result) == {"items": [{"name": "7", "size": 7.0}]}
+    assert [str(repair) for repair in result.repaired] == ["field 'items'[0].size: number written as '7'"]
+    assert [problem.split(":")[0] for problem in result.problems] == ["field 'items'[2]", "field 'items'[1].size"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '# R\n\n{"count": 3}',
+        '# R\n```json\n{"count": 3}\n```',
+        '# R\n```\n{"count": 3}\n```\nend',
+        '## Findings\n```json\n{"count": 3}\n```',
+        'We found {"count": 3} in all.',
+        "# R\n```python\nfindings = {'count': 3}\n```",
+        "# R\n```yaml\ncount: 3\n```",
+        "## Findings\ncount: 3\n\nThe end.",
+    ],
+)
+def test_findings_without_a_marked_block_are_found(text: str) -> None:
+    assert stated(read_findings(text, Stated)) == {"count": 3}
+
+
+def test_an_object_is_checked_as_a_block_is() -> None:
+    result = check_findings({"findings": {"count": "6", "share": float("nan"), "mood": 1}}, Stated)
+    assert stated(result) == {"count": 6}
+    assert [problem.split(":")[0] for problem in result.problems] == ["field 'share'", "unknown field 'mood'"]
+    assert check_findings({}, Stated) == ReadFindings(Stated())
+    assert check_findings({"mood": 1}, Stated).problems == ("unknown field 'mood'",)
 
 
 @pytest.mark.parametrize(
@@ -92,7 +207,7 @@ def test_ways_in_which_models_write_the_fence(text: str) -> None:
     [
         ('{"count": true, "share": 0.5}', {"share": 0.5}, "'count'"),
         ('{"share": false, "count": 1}', {"count": 1}, "'share'"),
-        ('{"count": "6", "share": 0.5}', {"share": 0.5}, "'count'"),
+        ('{"count": "six", "share": 0.5}', {"share": 0.5}, "'count'"),
         ('{"count": 6.5, "share": 0.5}', {"share": 0.5}, "'count'"),
         ('{"share": NaN, "count": 1}', {"count": 1}, "NaN"),
         ('{"share": -Infinity, "count": 1}', {"count": 1}, "Infinity"),
@@ -180,7 +295,7 @@ def test_a_list_of_which_nothing_is_valid_is_not_an_empty_list() -> None:
 
 @pytest.mark.parametrize(
     "body",
-    ["", "null", "[]", "3", '"text"', "{", '{"count": 1,}', "[" * 100_000, '{"a":' * 50_000, "x" * (MOST_CHARS + 1)],
+    ["", "null", "[]", "3", '"text"', "{", '{"count": [1}', "[" * 100_000, '{"a":' * 50_000, "x" * (MOST_CHARS + 1)],
 )
 def test_a_block_that_is_no_object_gives_none_and_says_so(body: str) -> None:
     result = read(body)
@@ -190,9 +305,9 @@ def test_a_block_that_is_no_object_gives_none_and_says_so(body: str) -> None:
 
 
 def test_problems_are_short_and_few_however_hostile_the_block() -> None:
-    body = json.dumps({f"{'x' * 500}{n}": n for n in range(300)})
+    body = json.dumps({"count": 1, **{f"{'x' * 500}{n}": n for n in range(300)}})
     result = read(body)
-    assert stated(result) == {}
+    assert stated(result) == {"count": 1}
     assert len(result.problems) <= 31
     assert "and 270 more" in result.problems[-1]
     assert max(map(len, result.problems)) < 200
@@ -217,8 +332,8 @@ def test_fields_that_contradict_each_other_give_none() -> None:
 
 @given(st.text())
 def test_no_text_makes_reading_raise(text: str) -> None:
-    read_findings(text, Stated)
-    read(text)
+    for result in (read_findings(text, Stated), read(text)):
+        assert result.findings is not None or result.problems
 
 
 JSON = st.recursive(
@@ -230,7 +345,7 @@ JSON = st.recursive(
 
 @given(st.dictionaries(st.sampled_from([*Stated.model_fields, "other"]), JSON))
 def test_whatever_is_read_is_valid_and_what_is_not_is_named(fields: dict[str, object]) -> None:
-    result = read(json.dumps(fields))
+    result = read(json.dumps({"count": None, **fields}))
     assert result.findings is not None
     again = Stated.model_validate_json(result.findings.model_dump_json())
     assert again == result.findings

@@ -45,6 +45,21 @@ def frame(change: Callable[[pd.DataFrame, LineTruth], pd.DataFrame]) -> Callable
     return data(lambda one: Dataset(change(one.frame, one.truth), one.truth, one.description))
 
 
+def _stashing(*, on_self: bool) -> dict[str, Any]:
+    """Return members whose prior states the truth of the data that were generated last."""
+    kept: dict[str, float] = {}
+
+    def generate(self: Any, seed: int, difficulty: Difficulty = "medium") -> Dataset[LineTruth]:
+        made = LineTask.generate(self, seed, difficulty)
+        (self.__dict__ if on_self else kept)["slope"] = made.truth.slope
+        return made
+
+    def prior(self: Any, *_: Any) -> LineFindings:
+        return LineFindings(slope=(self.__dict__ if on_self else kept).get("slope"))
+
+    return {"generate": generate, "prior": prior}
+
+
 class Required(BaseModel):
     slope: float = Field(description="slope")
 
@@ -55,6 +70,10 @@ class Undescribed(BaseModel):
 
 class BadExample(BaseModel):
     slope: float | None = Field(None, description="slope", examples=["steep"])
+
+
+class Unschemed(BaseModel):
+    slope: type | None = Field(None, description="slope")
 
 
 class Wider(LineFindings):
@@ -105,9 +124,15 @@ EMPTY: Any = {}
         ("attributes", "must be optional", {"findings": Required}),
         ("attributes", "must have a description", {"findings": Undescribed}),
         ("attributes", "example in the findings schema is wrong", {"findings": BadExample}),
+        ("attributes", "have no JSON schema", {"findings": Unschemed}),
         ("generate", "raised ZeroDivisionError", {"generate": lambda self, seed, difficulty: 1 / 0}),
         ("generate", "raised SystemExit", {"generate": lambda self, seed, difficulty: exit(3)}),
         ("generate", "too much memory", {"generate": lambda *_: (_ for _ in ()).throw(MemoryError())}),
+        (
+            "generate",
+            "raised ValueError: Seed must be between 0 and 2**32 - 1",
+            {"generate": lambda self, seed, difficulty: (np.random.RandomState(seed), LineTask().generate(seed))[1]},
+        ),
         ("generate", "must return a Dataset", {"generate": lambda self, seed, difficulty: None}),
         (
             "generate",
@@ -119,7 +144,24 @@ EMPTY: Any = {}
         ("same seed", "depend on the global random numbers", {"generate": frame(_with_global_noise)}),
         ("same seed", "changes the state of the global random", {"generate": frame(_seeding_globally)}),
         ("other seed", "same data", {"generate": lambda self, seed, difficulty: LineTask().generate(0)}),
-        ("other seed", "other seed's oracle scores 1.000", {"score": lambda *_: (Credit("slope", 1.0, 1, ""),)}),
+        (
+            "other seed",
+            "report of another seed earns 1.000 on average (medium 1.00), more than 0.2",
+            {"score": lambda *_: (Credit("slope", 1.0, 1, ""),)},
+        ),
+        ("prior", "no prior is defined", {"prior": Task.prior}),
+        (
+            "prior",
+            "earns 1.000 on average (medium 1.00), more than 0.15",
+            {"score": lambda *_: (Credit("slope", 1.0, 1, ""),)},
+        ),
+        ("prior", "must return LineFindings, not dict", {"prior": lambda *_: {}}),
+        ("prior", "can't be read back", {"prior": lambda *_: Wider(slope=1.0)}),
+        ("prior", "when it is asked again", {"prior": lambda *_: LineFindings(slope=next(_CALLS))}),
+        ("prior", "changes the state of the global random", {"prior": lambda *_: LineFindings(slope=random.random())}),
+        ("prior", "made anew", _stashing(on_self=True)),
+        ("prior", "changed after other data were generated", _stashing(on_self=False)),
+        ("prior", "raised RuntimeError", {"prior": lambda *_: (_ for _ in ()).throw(RuntimeError("no"))}),
         ("frame", "plain index", {"generate": frame(lambda table, truth: table.set_index("x"))}),
         ("frame", "no attrs", {"generate": frame(_with_attrs)}),
         ("frame", "survive a CSV", {"generate": frame(lambda table, truth: table.set_axis(["y", "y"], axis=1))}),

@@ -16,6 +16,7 @@ from labmates.records.events import (
     DecisionEvent,
     ErrorEvent,
     FailedReplyEvent,
+    FindingsEvent,
     LLMCallEvent,
     MessageEvent,
     PayoffEvent,
@@ -72,6 +73,8 @@ def hostile_events(bodies: Bodies) -> list[Any]:
     handoff = {"findings": [{"finding": HOSTILE, "item": HOSTILE, "first": HOSTILE, "lost": HOSTILE}]}
     credits = [{"finding": HOSTILE, "credit": 0.5, "weight": 1, "reason": HOSTILE}]
     details: dict[str, Any] = {"credits": credits, "handoff": handoff, "injections": [HOSTILE]}
+    details["teams"] = {NAME: {"findings": {HOSTILE: HOSTILE}, "accuracy": 0.5, "credits": {HOSTILE: 0.5}}}
+    stated = bodies.keep({HOSTILE: [{HOSTILE: HOSTILE}]})
     report = bodies.keep(HOSTILE + '\n```findings\n{"' + "x" + '": "<script>window.canary=11</script>"}\n```\n')
     call: dict[str, Any] = {"input_tokens": 1, "output_tokens": 1, "seed": 1, "finish": HOSTILE, "faults": [HOSTILE]}
     ran: dict[str, Any] = {"images": [bodies.keep(PNG)], "files": files}
@@ -84,6 +87,7 @@ def hostile_events(bodies: Bodies) -> list[Any]:
         ArtifactEvent(**who, name=NAME, version=1, content=text, description=HOSTILE),
         ArtifactEvent(**who, name="final_paper", version=1, content=report),
         ArtifactEvent(**who, name="final_paper", version=2, content=bodies.keep(HOSTILE * 2)),
+        FindingsEvent(**who, findings=stated, version=1, repaired=[{"what": HOSTILE, "where": HOSTILE}]),
         DecisionEvent(**who, stage=HOSTILE, round=1, decision={HOSTILE: HOSTILE}),
         PayoffEvent(round=1, payoffs={NAME[:80]: 1.0, HOSTILE: 2.0}, details={HOSTILE: HOSTILE}),
         FailedReplyEvent(**who, reason=HOSTILE),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from labmates.api import arun
 from labmates.records.bodies import Bodies
 from labmates.records.events import ArtifactEvent, ErrorEvent, Event, PayoffEvent, PhaseEvent, ScoreEvent, WarningEvent
 from labmates.records.store import Store
@@ -16,7 +19,8 @@ from tests.support.site import Site, served
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("viewer")]  # one worker makes the runs
 
 TOLD = {
-    "science": "Time line|Findings and truth|What is true|never found|Artifacts|Requests between teams|Figures|Budget|"
+    "science": "Time line|Findings and truth|What is true|never found|"
+    "What each team stated|Artifacts|Requests between teams|Figures|Budget|"
     "There is <strong>nothing</strong>|burning down|verified|data_lead",
     "game": "Rounds|Group A|What was said in round 1|sanction:|total|Mean decision of each group",
     "contract": "Prisoner&#39;s dilemma|What models earned|Who takes over|of 1000 steps: then nothing|Signs|"
@@ -219,6 +223,27 @@ def test_a_score_without_a_value_is_told_as_such(store: Store) -> None:
         assert '<span class="warn">unscored</span>' in site.get(f"/runs/{run}").text
 
 
+def test_the_claims_of_a_paper_are_shown_by_status_and_as_text(store: Store) -> None:
+    details = {
+        "claims": {"found": 1, "contradicted": 1, "not found": 0},
+        "found": [{"claim": "0.31", "in": "A nugget of 0.31 <b>was</b> fitted."}],
+        "contradicted": [{"claim": "1184", "in": "The range is 1184 m."}],
+        "not_found": [],
+    }
+    score = ScoreEvent(
+        judge="verified", version="2", metric="provenance", value=0.1, reason="1 of 2 claims", details=details
+    )
+    run = add(store, "science", [score], Bodies())
+    silent = add(store, "science", [score.model_copy(update={"details": {"claims": {"found": 0}}})], Bodies())
+    with served(store) as site:
+        page = site.get(f"/runs/{run}").text
+        assert "Where the paper&#39;s numbers come from" in page or "Where the paper's numbers come from" in page
+        assert page.index("Contradicted: 1") < page.index("Found: 1")
+        assert "<b>was</b>" not in page
+        assert "Not found" not in page
+        assert "numbers come from" not in site.get(f"/runs/{silent}").text
+
+
 def test_a_store_that_goes_away_is_told(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("labmates.records.database.PATIENCE_SECONDS", 0.1)
     reader = Store(store.url, read_only=True)
@@ -246,3 +271,19 @@ def test_a_store_in_postgresql_is_shown_as_one_in_sqlite(store_url: str) -> None
         assert run in site.get("/").text
     reader.close()
     made.close()
+
+
+def test_an_invalid_run_is_marked_with_its_reason_and_who_failed_is_not_rated(store: Store) -> None:
+    condition: dict[str, Any] = {"game": "prisoners", "entrants": "scripted:garbage,scripted:random"}
+    [run] = asyncio.run(arun("dilemma", store=store.url, **condition))
+    assert run.invalid
+    with served(store) as site:
+        listed, page = site.get("/").text, site.get(f"/runs/{run.id}").text
+    for text in (listed, page):
+        assert '<span class="status invalid">invalid</span>' in text
+        assert "scripted:garbage: all of its" in text
+    assert "<b>scripted:garbage</b> is left out: 100.0 % of its decisions failed, more than 20%." in page
+    assert '<span class="bad">failed</span>' in page
+    rated = page.partition('aria-label="Ratings"')[2].partition("</table>")[0]
+    assert "scripted:random" in rated
+    assert "scripted:garbage" not in rated

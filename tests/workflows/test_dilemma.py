@@ -14,12 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage
 
-from labmates.agents.decisions import UndecidedError, read_decision
+from labmates.agents.decisions import read_decision
 from labmates.analysis.dilemma_records import read_cross_play
 from labmates.api import arun
 from labmates.errors import UsageError
 from labmates.mechanisms.base import Blank, Sheet
 from labmates.mechanisms.play import mixture
+from labmates.models.objects import UnusableAnswerError
 from labmates.models.reply import Fault, Reply, Usage
 from labmates.models.scripted import BASELINES
 from labmates.models.scripted.base import Draft, Heard, ScriptedModel
@@ -141,7 +142,7 @@ def test_the_record_tells_distributions_draws_and_both_payoffs(url: str) -> None
     assert mixed.details["mixes"][0] == list(own.decision.values())
     assert mixed.details["expected"] == pytest.approx([10 * trusts + 6 * (1 - trusts), 10 * trusts + 2 * (1 - trusts)])
     assert list(mixed.payoffs.values()) in ([10, 10], [6, 2])
-    found = read_cross_play(run.id, run.condition, ["random", "cooperate"], events)
+    found = read_cross_play(run.id, run.condition, ["scripted:random", "scripted:cooperate"], events)
     assert found.cell("expected").payoffs.shape == (2, 2)
     assert found.cell("expected").payoffs[1, 1] == 10
 
@@ -306,7 +307,7 @@ def reply(text: str, *faults: Fault) -> Reply:
         '{"A0": 30, "A1": 70}',
         'The other will surely take A1, so mostly do I.\n\n{"A0": 30, "A1": 70}',
         '```\n{"A0": 30, "A1": 70}\n```\nWith this I stay hard to predict.',
-        'At first I thought of {"A0": 100, "A1": 0}; but no: {"A0": 30, "A1": 70}',
+        'At first I thought of {"A0": 100}; but no: {"A0": 30, "A1": 70}',
         '$$\\boxed{\\{ "A0": 30, "A1": 70 \\}}$$',
         '\\[\n\\{ "A0": 30,\n  "A1": 70 \\}\n\\]',
         '{"why": {"A0": "trust", "A1": "fear"}}\n{"A0": 30, "A1": 70}',
@@ -330,24 +331,26 @@ def test_replies_of_every_shape_are_read(text: str) -> None:
         (MIX, '{"a0": 30, "A1": 70}', "A0: Field required"),
         (MIX, '{"blank_0": 30, "blank_1": 70}', "A0: Field required"),
         (MIX, "", "no text"),
-        (MIX, '{"A0": 30, "A1":', "no whole JSON"),
+        (MIX, '{"A0": 30, "A1":', "no closing brace"),
+        (MIX, 'At first {"A0": 100, "A1": 0}; but no: {"A0": 30, "A1": 70}', "two answers that differ"),
         (MIX, "and so on and on " * 10_000, "no whole JSON"),
         (MEDIATOR, '{"1": "A2", "2": "A0"}', "Input should be 'A0' or 'A1'"),
         (MEDIATOR, '{"1": "A1"}', "2: Field required"),
         (CONTRACT, '{"A0": 2.7, "A1": 0}', "valid integer"),
-        (CONTRACT, '{"A0": 11, "A1": 0}', "less than or equal to 10"),
+        (CONTRACT, '{"A0": 11, "A1": 0}', r"A0: Input should be less than or equal to 10 \(given: 11\)"),
+        (CONTRACT, '{"A0": 0, "A1": -11}', r"A1: Input should be greater than or equal to -10 \(given: -11\)"),
         (VOTE, '{"P1": "yes", "P2": false}', "valid boolean"),
         (VOTE, '{"P1": 1, "P2": false}', "valid boolean"),
         (VOTE, '{"P1": true, "P2": false, "P3": true}', "P3: Extra inputs"),
     ],
 )
 def test_values_are_taken_strictly(form: Any, text: str, said: str) -> None:
-    with pytest.raises(UndecidedError, match=said):
+    with pytest.raises(UnusableAnswerError, match=said):
         read_decision(reply(text), form)
 
 
 def test_a_cut_reply_is_refused_whatever_stands_in_it() -> None:
-    with pytest.raises(UndecidedError, match="cut off"):
+    with pytest.raises(UnusableAnswerError, match="cut off"):
         read_decision(reply('{"A0": 30, "A1": 70}', "cut"), MIX)
 
 
@@ -372,6 +375,6 @@ JSON = st.recursive(
 def test_any_reply_is_a_decision_or_the_documented_error(form: Any, text: str, around: str) -> None:
     try:
         found = read_decision(reply(around + text + around), form)
-    except UndecidedError:
+    except UnusableAnswerError:
         return
     assert found.values.keys() == {field.alias for field in form.model_fields.values()}

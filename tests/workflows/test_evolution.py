@@ -177,7 +177,7 @@ async def test_self_play_of_known_strategies_is_what_the_formula_says(tmp_path: 
     assert [event.payoffs["welfare"] for event in events] == pytest.approx([2, 1.75, 1.5, 1.25, 1])
     assert run.metrics["efficiency"] == pytest.approx(0.5)
     assert run.metrics["efficiency_collective"] == 1
-    assert [event.details["low"] for event in events] == pytest.approx([2, 1.75, 1.5, 1.25, 1])
+    assert {(event.details["low"], event.details["reason"]) for event in events} == {(None, "equal values")}
     store.close()
 
 
@@ -232,6 +232,23 @@ def test_under_the_strongest_selection_only_who_does_better_is_imitated(populati
     after = evolution.next(Generation(0, agents, 5.0 * best, 0.0, {}))
     assert (evolution.genes_of(after)[best] == 1).all()
     assert (evolution.genes_of(after) == 1).sum() > best.sum()
+
+
+@pytest.mark.parametrize(("players", "likely"), [(4, 0.622), (64, 0.584)])
+def test_imitation_selects_by_payoffs_on_the_scale_of_the_game(
+    population: tuple[Population, Any], players: int, likely: float
+) -> None:
+    # A lead of 1 a round is a half of what public goods can bring one of 4 players, and a third for one of 64.
+    strategies, play = population
+    agents_count = 64_000
+    rules = Rules(make_repeated("public-goods", players, 2), "imitation", agents_count, 1, 0, 0.0, 1.0)
+    evolution = Evolution(rules, strategies, play, seed=3)
+    agents = evolution.first()
+    leads = evolution.genes_of(agents) == 1
+    after = evolution.genes_of(evolution.next(Generation(0, agents, 1.0 + leads, 0.0, {})))
+    # Half of those whom an agent compares itself with have the other gene.
+    assert (after[~leads] == 1).mean() == pytest.approx(likely / 2, abs=0.008)
+    assert (after[leads] == 0).mean() == pytest.approx((1 - likely) / 2, abs=0.008)
 
 
 async def test_a_gene_that_is_alone_reaches_any_threshold(tmp_path: Path) -> None:

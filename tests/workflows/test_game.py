@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from labmates.api import arun
 from labmates.errors import LabmatesError, UsageError
@@ -27,6 +29,7 @@ from labmates.studies.runs import stopped_run
 from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
 from labmates.workflows.game.kind import GAME
+from labmates.workflows.game.run import _turned
 from labmates.workflows.kinds import make_condition
 from tests.support.openai_server import Answer, Json, OpenAIServer, fault, serve_model
 from tests.support.puppet import puppet
@@ -158,6 +161,9 @@ FAULTY = [
     '{"extraction": 4}',
     "",
     "{",
+    "{'effort': 4}",
+    '{"effort": 4 // mine}',
+    '{"effort": 3}\nIf the others make less, I would play {"effort": 4}.',
 ]
 
 
@@ -177,6 +183,15 @@ async def test_a_faulty_reply_is_sent_back_with_its_fault_and_repaired(store: St
     assert all(told)
 
 
+@pytest.mark.parametrize(
+    "clear", ['{"effort": 4, // as the others\n}', '{"effort": 4}\n{}', '{"why": "safe"}\n{"effort": 4}']
+)
+async def test_a_clear_reply_costs_no_repair(store: Store, clear: str) -> None:
+    with puppet(lambda _heard: Draft(clear)) as model:
+        run = await play(store, "weakest-link", model, group_size=2, rounds=1)
+    assert (run.metrics["level"], run.usage.llm_calls, run.usage.failed_replies) == (4, 4, 0)
+
+
 @pytest.mark.parametrize("bad", FAULTY)
 async def test_a_decision_that_never_comes_is_counted_and_the_secure_play_stands_in_for_it(
     store: Store, bad: str
@@ -191,12 +206,59 @@ async def test_a_decision_that_never_comes_is_counted_and_the_secure_play_stands
     assert run.metrics["level"] == 4, "the fallback is no decision of the model"
     assert run.metrics["least_effort"] == 0, "but it is what was played"
     assert run.metrics["welfare"] == -3
+    with puppet(lambda _heard: Draft(GOOD)) as model:
+        whole = await play(store, "weakest-link", model, group_size=2, rounds=2)
+    for near in ("pareto_proximity", "welfare_proximity"):
+        assert run.metrics[near] == whole.metrics[near], "both are of the decisions that were made"
     failed = [event for event in store.events(run.id) if isinstance(event, DecisionEvent) and event.failed]
     assert [(event.agent, event.round, event.decision) for event in failed] == [
         ("A1", 1, {"effort": 0}),
         ("A1", 2, {"effort": 0}),
     ]
     assert run.usage.llm_calls == 6 + 2 * 2
+
+
+async def test_the_fallback_does_not_enter_the_welfare_of_what_was_decided(store: Store) -> None:
+    def split(heard: Heard) -> Draft:
+        if player_of(heard) in ("A1", "B2"):
+            return Draft("no")
+        return Draft(json.dumps({"keep": 0, "group": 10, "global": 0}))
+
+    with puppet(split) as model:
+        run = await play(store, "public-goods", model, group_size=4, rounds=2, repair_turns=0)
+    assert run.metrics["failed_decision_rate"] == 2 / 8
+    assert run.metrics["level"] == 10
+    assert run.metrics["pareto_proximity"] == run.metrics["welfare_proximity"] == 0
+    assert run.metrics["kept_share"] > 0, "what was played had the fallback in it"
+
+
+async def test_sanctions_that_failed_do_not_enter_the_welfare_of_what_was_decided(store: Store) -> None:
+    def punish(heard: Heard) -> Draft:
+        keys = [name for name, _, _ in KEY.findall(text_of(heard.messages[1].content))]
+        return Draft(json.dumps(dict.fromkeys(keys, 2 if step_of(heard) == "decide" else 1)))
+
+    def some(heard: Heard) -> Draft:
+        return Draft("no") if (player_of(heard), step_of(heard)) == ("A1", "sanction") else punish(heard)
+
+    found = []
+    for answer in (punish, some):
+        with puppet(answer) as model:
+            rules: dict[str, Any] = {"group_size": 3, "groups": 2, "rounds": 1, "repair_turns": 0}
+            found.append(await play(store, "common-pool-sanctions", model, **rules))
+    whole, broken = (run.metrics for run in found)
+    assert (whole["failed_decision_rate"], broken["failed_decision_rate"]) == (0, 1 / 12)
+    assert broken["sanctions"] < whole["sanctions"]
+    assert broken["welfare"] > whole["welfare"]
+    assert broken["welfare_proximity"] == pytest.approx(whole["welfare_proximity"])
+
+
+@given(st.integers(2, 5), st.integers(0, 2**32 - 1))
+def test_tokens_by_distance_come_back_and_own_ones_stay_first(size: int, seed: int) -> None:
+    tokens = np.random.default_rng(seed).integers(0, 9, size=(2, 3, size, size))
+    tokens[..., range(size), range(size)] = 0
+    turned = _turned(tokens, 1)
+    assert (turned[..., 0] == 0).all()
+    assert (_turned(turned, -1) == tokens).all()
 
 
 @pytest.mark.parametrize(

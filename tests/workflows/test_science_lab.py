@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage
 
-from labmates.agents.roles import TEAMS
+from labmates.agents.desk import Desk
+from labmates.agents.roles import TEAMS, WRITING
 from labmates.api import arun
 from labmates.models.normalise import normalise
 from labmates.models.scripted.base import Draft, DraftCall, Heard, call
@@ -30,7 +31,7 @@ from labmates.records.events import (
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
 from labmates.workflows.asking import UnusableError
-from labmates.workflows.science.team import read_artifact
+from labmates.workflows.science.writing import take
 from tests.support.puppet import agent_of, dutiful, puppet, step_of, turn_of
 
 Play = Callable[[Heard], Draft]
@@ -175,7 +176,7 @@ async def test_the_writing_team_has_no_code_tools(lab: Lab) -> None:
         (call("write_artifact", name="final_paper", content="c"), "belongs to the writing team"),
         (call("write_artifact", name="notes", content="  "), "empty"),
         (call("read_artifact", name="nothing"), "There are: none yet"),
-        (call("send_message", to_team="data", content="c"), "no other team"),
+        (call("send_message", to_team="data", content="c"), "not another team"),
         (call("request_additional_work", target_team="model", request="r"), "Only teams that worked before"),
         (call("request_additional_work", target_team="data", request="r"), "yours is the first team"),
         (call("request_team_redo", target_team="moon", request="r", justification="j"), "can't ask 'moon'"),
@@ -278,9 +279,9 @@ async def test_the_asked_team_is_told_what_is_wanted_and_whether_to_keep_its_wor
     await lab.play(play)
     assert len(prompts) == 2
     assert "eval team asks" in prompts[1]
-    assert ("All is said." in prompts[1].split("## Handed over")[0]) == (kind == "additional")
+    assert ("All is said." in prompts[1].split("## Artifacts so far")[0]) == (kind == "additional")
     assert ("bad" in prompts[1]) == (kind == "redo")
-    assert ("more characters]" in prompts[1].split("## Handed over")[0]) == (kind == "additional")
+    assert ("characters left out]" in prompts[1].split("## Artifacts so far")[0]) == (kind == "additional")
     assert ["The end." in prompt for prompt in to_write] == [False, kind == "additional"]
 
 
@@ -417,7 +418,7 @@ async def test_when_the_pool_is_empty_the_run_ends_as_exhausted_with_open_artifa
 
 
 async def test_a_run_with_no_money_makes_no_call(lab: Lab) -> None:
-    run = await lab.play(dutiful, budget="0")
+    run = await lab.play(dutiful, budget="0.000001")
     assert (run.status, run.usage.llm_calls) == ("exhausted", 0)
     assert run.metrics["completeness"] == 0
 
@@ -494,12 +495,13 @@ def test_the_artifact_is_found_among_what_the_lead_writes(
     ]
     reply = normalise(AIMessage("", tool_calls=calls), sent=[])
     for expected, is_last in ((first, False), (last, True)):
+        desk = Desk(WRITING, {}, {})
         if expected is None:
             with pytest.raises(UnusableError, match="must be called `paper`"):
-                read_artifact(reply, "paper", is_last, 100)
+                take(desk, reply, "paper", last=is_last)
         else:
-            written = read_artifact(reply, "paper", is_last, 100)
-            assert (written.name, written.content) == ("paper", expected)
+            take(desk, reply, "paper", last=is_last)
+            assert desk.text("paper") == expected
 
 
 async def test_nothing_of_the_truth_reaches_a_prompt(lab: Lab) -> None:

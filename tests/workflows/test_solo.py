@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from labmates.agents.roles import TEAMS
+from labmates.agents.tools import TO_WRITE
 from labmates.api import ajudge, arun
 from labmates.errors import UsageError
 from labmates.models.scripted.base import Draft, Heard, call
@@ -122,7 +123,7 @@ async def test_it_holds_the_tools_that_make_sense_alone_and_no_other(lab: Lab) -
         return Draft("", (call("send_message", to_team="data", content="hi"),)) if turn_of(heard) == 0 else None
 
     run = await lab.play(work(reply), solo=True)
-    assert held[0] == ("run_code", "read_artifact", "write_artifact", "list_artifacts", "mark_complete")
+    assert held[0] == ("run_code", "read_artifact", *TO_WRITE, "state_findings", "list_artifacts", "mark_complete")
     assert run.metrics["tool_errors"] == 1
     assert "no tool 'send_message'" in tool_results(lab, run, "send_message")[0][1]
 
@@ -179,12 +180,12 @@ async def test_it_sees_of_the_budget_what_the_setting_says(lab: Lab, visibility:
     everything = "\n".join(texts)
     assert ("budget" in everything.lower()) == (visibility != "hidden")
     assert ("$1.0000" in everything) == (visibility == "full")
-    assert ("your team has spent" in everything) == (visibility == "team")
+    assert ("you have spent" in everything) == (visibility == "team")
 
 
 async def test_a_pool_that_runs_dry_ends_the_run_as_exhausted_and_is_never_overdrawn(lab: Lab) -> None:
     play = work(lambda _: Draft("", (call("run_code", code="print('x ' * 4000)"),)))
-    for budget, status in (("0", "exhausted"), ("0.0025", "exhausted"), ("0.01", "completed")):
+    for budget, status in (("0.0012", "exhausted"), ("0.03", "completed")):
         run = await lab.play(play, solo=True, budget=budget)
         assert sum(e.amount for e in lab.events(run) if isinstance(e, ChargeEvent)) <= round(float(budget) * 1e6)
         assert run.status == status
@@ -240,7 +241,7 @@ async def test_the_diligent_baseline_hands_over_everything_alone_and_repeats_exa
     assert "`dataset_description`" in text
 
 
-@pytest.mark.parametrize("baseline", ["hasty", "silent", "wasteful", "garbage"])
+@pytest.mark.parametrize("baseline", ["hasty", "silent", "wasteful", "talkative", "garbage"])
 async def test_every_baseline_gets_through_alone(lab: Lab, baseline: str) -> None:
     [run] = await arun(
         "science", store=lab.url, settings={"sandbox": "unsafe-local"}, task="anomaly", difficulty="easy",
@@ -257,7 +258,9 @@ async def test_judges_that_come_later_say_the_same_and_follow_findings_into_the_
     before = [(s.judge, s.metric, s.value, s.details) for s in lab.store.scores(run.id)]
     [judged] = await ajudge([run.id], again=True, store=lab.url)
     assert [(s.judge, s.metric, s.value, s.details) for s in judged.added] == before
-    [handoff] = [details["handoff"] for judge, _, _, details in before if judge == "verified"]
+    [handoff] = [
+        details["handoff"] for judge, metric, _, details in before if (judge, metric) == ("verified", "accuracy")
+    ]
     assert {passage["first"] for passage in handoff["findings"]} <= {None, "solo", "paper"}
 
 
@@ -274,7 +277,7 @@ def condition(**values: Any) -> ScienceCondition:
 
 
 def test_conditions_of_teams_keep_the_keys_that_they_had() -> None:
-    assert condition().key == condition(solo=False).key == "347304db62ccf29a"
+    assert condition().key == condition(solo=False).key == "1bd3dd0e469c25ed"
     assert "solo" not in condition().model_dump()
 
 

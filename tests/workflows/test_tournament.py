@@ -301,7 +301,11 @@ async def test_a_reply_that_can_not_be_read_is_counted_and_becomes_no_move(arena
     assert [(event.agent, event.decision) for event in failed] == [("P2", {})] * 3
     assert run.usage.failed_replies == 3 * 4  # asked again three times
     assert 0 < run.metrics["failed_decision_rate"] < 0.1
-    assert found.failed == 3
+    assert {model: tally.failed for model, tally in found.failures.items()} == {
+        "scripted:cooperate": 0,
+        "scripted:puppet": 3,
+    }
+    assert run.invalid == "all decisions of scripted:puppet failed"
 
 
 async def test_a_plan_that_can_not_be_had_leaves_the_one_before(arena: Arena) -> None:

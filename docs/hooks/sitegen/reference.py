@@ -69,7 +69,7 @@ def settings_page() -> str:
             "## How models are reached",
             fields_table(ModelOptions, flags_of(ModelOptions)),
             "## Everything else",
-            fields_table(RunSettings, lambda name: "" if name == "models" else flags_of(RunSettings)(name)),
+            fields_table(RunSettings, lambda name: "" if name in ("models", "salt") else flags_of(RunSettings)(name)),
         ]
     )
 
@@ -133,7 +133,7 @@ def record_page() -> str:
                 ["Code", "What it means"],
                 [
                     ["0", "all runs ended as they should; an exhausted budget counts as ended"],
-                    ["1", "some run failed, or something asked for could not be done"],
+                    ["1", "some run failed or is invalid, or something asked for could not be done"],
                     ["2", "wrong usage: what was wrong stands on standard error"],
                     ["130", "interrupted"],
                 ],

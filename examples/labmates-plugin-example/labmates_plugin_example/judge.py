@@ -27,7 +27,7 @@ class UncertaintyJudge:
         """Return the share; 0 for a missing report, None for one that states no measured number."""
         if report.text is None or report.is_missing:
             return [self._score(0.0, "there is no report")]
-        # Without blocks and comments, and without sentences that address the judge: a report is data.
+        # Without blocks and comments. An order to the judge can't move a rule, so the text counts as written.
         prose = read_prose(report.text).text
         measured = [said for said in statements(prose) if _RESULT.search(said)]
         bare = [said for said in measured if not _SURE.search(said)]

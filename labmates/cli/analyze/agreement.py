@@ -32,7 +32,8 @@ def agreement(
 
     Without runs or options, all runs of the store count. For each metric and task, and for each pair of judges:
     Pearson's r of all runs and about the means of models, kappa with quadratic weights (five levels), Lin's
-    concordance, Krippendorff's alpha (ordinal), and the mean difference, with 95 % intervals by bootstrap over models.
+    concordance, Krippendorff's alpha (ordinal), and the mean difference, with 95 % intervals for new models (three
+    models or more).
     """
     from labmates.analysis.agreement import agreement as compute
     from labmates.analysis.agreement import agreement_table, ratings_frame

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from labmates.analysis.dilemma_records import CrossPlay
 
 TABLES = {
+    "failures": "Failed decisions, by model, stage and seat",
     "actions": "How likely models take each action",
     "responses": "How likely models take each action after what co-players did in the round before",
     "adoption": "Votes and adoption, by model",
@@ -53,7 +54,8 @@ def dilemmas(
 
     Action frequencies; frequencies after what co-players did last (repetition, reputation); votes, adoption and
     delegation; and for proposed mediators and contracts whether full cooperation is a Nash equilibrium under them, or
-    weakly dominant, computed exactly. With --plots also payoffs of the metagame and evolution of the population.
+    weakly dominant, computed exactly. Failed decisions count nowhere but in their own table. With --plots also payoffs
+    of the metagame and evolution of the population, without models of which more than 20 % of the decisions failed.
     """
     from labmates.analysis import dilemma_frames
     from labmates.analysis.tables import Table
@@ -82,18 +84,25 @@ def dilemmas(
 
 def _figures(plays: Sequence[CrossPlay], frames: dict[str, pd.DataFrame]) -> Iterator[tuple[str, Figure]]:
     from labmates.analysis import dilemma_figures as draw
+    from labmates.analysis.dilemma_ratings import pooled
     from labmates.analysis.ratings import Cell
+    from labmates.analysis.validity import invalid
 
     cells: dict[tuple[str, str, tuple[str, ...]], list[Cell]] = {}
+    groups: dict[tuple[str, str, tuple[str, ...]], list[CrossPlay]] = {}
     for play in plays:
         if play.has_metagame:
-            cells.setdefault((play.game, play.mechanism, play.models), []).append(play.cell())
-    for place, ((game, mechanism, models), some) in enumerate(cells.items()):
+            groups.setdefault((play.game, play.mechanism, play.models), []).append(play)
+    for key, some in groups.items():
+        out = invalid(pooled(some))
+        if len(out) < len(key[2]):
+            cells[key] = [play.without(out).cell() for play in some]
+    for place, ((game, mechanism, _), shown) in enumerate(cells.items()):
         more = f"-{place}" if [key[:2] for key in cells].count((game, mechanism)) > 1 else ""
         name = re.sub(r"[^\w.+=-]+", "-", f"{game}-{mechanism}").strip("-") + more
-        yield f"payoffs-{name}", draw.payoffs_figure(some)
-        if len(models) > 1:
-            yield f"population-{name}", draw.population_figure(some)
+        yield f"payoffs-{name}", draw.payoffs_figure(shown)
+        if len(shown[0].models) > 1:
+            yield f"population-{name}", draw.population_figure(shown)
     for name, frame in frames.items():
         if not len(frame):
             continue

@@ -28,8 +28,10 @@ def selfplay(
     run_ids: tuple[str, ...], plot: Path | None, as_json: bool, files: tuple[Path, ...], store: str | None
 ) -> int:
     """Show how groups fare by their share of selfish players; by default in all runs of self-play of the store."""
+    from labmates.analysis.intervals import notes
     from labmates.analysis.population_figures import selfplay_figure
     from labmates.analysis.populations import curves_of, mixed, mixtures_table
+    from labmates.analysis.tables import Column
     from labmates.records.store import Store
     from labmates.workflows.selfplay.condition import SelfplayCondition
 
@@ -39,14 +41,21 @@ def selfplay(
     write_files([mixtures_table(found)], files)
     for run, one in zip(runs, found, strict=True):
         if as_json:
-            points = [dict(zip(("selfish", "welfare", "low", "high"), point, strict=True)) for point in one.points]
+            names = ("low", "high", "n", "df", "method", "reason")
+            points = [
+                {"selfish": share, "welfare": welfare.value, **{name: getattr(welfare, name) for name in names}}
+                for share, welfare in one.points
+            ]
             told = {"run": run.id, "game": one.game, "model": one.model, "group_size": one.group_size}
             print_json({**told, "mixtures": points})
             continue
         title = clean(f"\n{one.game}, {one.model}, groups of {one.group_size} (run {run.id})")
         out().print(title, style="bold", markup=False)
-        for share, welfare, low, high in one.points[:: max(1, len(one.points) // 16)]:
-            out().print(f"  {100 * share:5.1f} % selfish: {welfare:.3f} [{low:.3f}, {high:.3f}]", markup=False)
+        column = Column("welfare", form=".3f", shows="both")
+        for share, welfare in one.points[:: max(1, len(one.points) // 16)]:
+            out().print(f"  {100 * share:5.1f} % selfish: {column.cell(welfare.row('welfare'))}", markup=False)
+        for note in notes(welfare for _, welfare in one.points):
+            out().print(note, style="dim", markup=False)
     if plot is not None:
         games = sorted({(one.game, str(run.condition["rules"])) for run, one in zip(runs, found, strict=True)})
         if len(games) > 1:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 FORMS = ("paper", "robust", "correlated")
 
 
-@click.command("prediction", epilog="Example: labmates analyze prediction --study science-sample --judge heuristic")
+@click.command("prediction", epilog="Example: labmates analyze prediction --study science-sample --outcome skill")
 @material_options
 @click.option(
     "--spec",

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 import click
 
 from labmates.cli.common import json_option, store_option
-from labmates.cli.console import print_json
+from labmates.cli.console import complain, print_json
 from labmates.cli.tables import out_option, print_tables, write_files
 from labmates.errors import UsageError
 
 if TYPE_CHECKING:
-    from labmates.analysis.ratings import Cell
+    from labmates.analysis.dilemma_records import Use
+    from labmates.analysis.ratings import Rated, Summary
 
 
 @click.command("ratings", epilog="Example: labmates analyze ratings --study dilemmas --summary")
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Means over runs with 95 % intervals instead of ratings of each run; also with --json.",
 )
+@click.option(
+    "--keep-failed", is_flag=True, help="Rate models of which too many decisions failed, too; they are marked."
+)
 @json_option("per cell")
 @out_option
 @store_option
@@ -46,6 +50,7 @@ def ratings(
     payoffs: Path | None,
     use: str,
     summary: bool,
+    keep_failed: bool,
     as_json: bool,
     files: tuple[Path, ...],
     store: str | None,
@@ -55,12 +60,13 @@ def ratings(
     For each cell (a run of a game under a mechanism): the mean payoff over all seatings, the fitness after replicator
     dynamics and the population that they end in, and the deviation rating with its rank. Lists are in the order of the
     models. Under reputation, where co-players change, there are means alone.
+
+    A model of which more than 20 % of the decisions failed has not played: it is left out, and the others are rated
+    among themselves. What its failed choices could have been bounds its mean and its rank.
     """
     from labmates.analysis.rating_tables import cells_table, summaries_table
-    from labmates.analysis.ratings import rate, summarise
 
-    rated = [rate(cell) for cell in _cells(run_ids, study, payoffs, use, store)]
-    summaries = summarise(rated) if summary else []
+    rated, summaries = _rated(run_ids, study, payoffs, use, store, summary=summary, keep_failed=keep_failed)
     table = summaries_table(summaries) if summary else cells_table(rated)
     if not as_json:
         print_tables([table])
@@ -71,21 +77,38 @@ def ratings(
         for cell in rated:
             print_json(cell.as_json())
     write_files([table], files)
-    return 0
+    if any(summaries or [one.cell.models for one in rated]):
+        return 0
+    complain("no model is rated: too many decisions of each of them failed (see --keep-failed)")
+    return 1
 
 
-def _cells(
-    run_ids: tuple[str, ...], study: str | None, payoffs: Path | None, use: str, store: str | None
-) -> list[Cell]:
+def _rated(
+    run_ids: tuple[str, ...],
+    study: str | None,
+    payoffs: Path | None,
+    use: str,
+    store: str | None,
+    *,
+    summary: bool,
+    keep_failed: bool,
+) -> tuple[list[Rated], list[Summary]]:
+    """Return the ratings of each cell, or, for a summary, those over runs."""
     if payoffs is not None:
         from labmates.analysis.payoff_files import read_cells
+        from labmates.analysis.ratings import rate, summarise
 
         if run_ids or study:
             raise UsageError("rate a file of payoffs or runs, not both")
-        return read_cells(payoffs)
+        rated = [rate(cell) for cell in read_cells(payoffs)]
+        return rated, summarise(rated) if summary else []
+    from labmates.analysis.dilemma_ratings import rate_play, summarise_plays
     from labmates.records.store import Store
     from labmates.studies.cross_plays import cross_plays
 
     with Store(store, must_exist=True) as database:
         plays = cross_plays(database, run_ids, study=study)
-    return [play.cell("sampled" if use == "sampled" else "expected") for play in plays]
+    of: Use = "sampled" if use == "sampled" else "expected"
+    if summary:
+        return [], summarise_plays(plays, of, keep_failed=keep_failed)
+    return [rate_play(play, of, leave_out=() if keep_failed else None) for play in plays], []

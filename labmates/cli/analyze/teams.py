@@ -15,15 +15,18 @@ from labmates.errors import UsageError
 
 if TYPE_CHECKING:
     from labmates.analysis.teams import SeatGame
+    from labmates.records.run import RunRecord
 
 _SHOWN = 5
 
 
-@click.command("teams", epilog="Example: labmates analyze teams --study science-teams --metric accuracy")
+@click.command("teams", epilog="Example: labmates analyze teams --study science-teams")
 @click.argument("run_ids", nargs=-1, metavar="[RUN]...")
 @click.option("--study", metavar="NAME", help="Runs of this study.")
 @click.option("--task", metavar="TASK", help="Runs of this task.")
-@click.option("--metric", default="accuracy", show_default=True, help="What all models of a run get.")
+@click.option(
+    "--metric", metavar="NAME", help="What all models of a run get. Default: skill; accuracy if no run has it."
+)
 @click.option("--judge", metavar="NAME", help="Whose newest score that is; by default the run's own metric.")
 @click.option("--model", "models", multiple=True, metavar="MODEL", help="Compare these alone; repeatable.")
 @click.option("--resamples", type=click.IntRange(10, 10_000), default=200, show_default=True, help="Of the bootstrap.")
@@ -36,7 +39,7 @@ def teams(
     run_ids: tuple[str, ...],
     study: str | None,
     task: str | None,
-    metric: str,
+    metric: str | None,
     judge: str | None,
     models: tuple[str, ...],
     resamples: int,
@@ -50,23 +53,28 @@ def teams(
 
     Science runs with a model for each team (--model-for TEAM=MODEL) are plays of a game whose payoff is the score of
     the lab. For each seat, and for any: mean over all seatings, fitness after replicator dynamics and the population
-    that they end in, deviation rating and rank, with 95 % intervals by bootstrap. Runs of equal condition belong
+    that they end in, deviation rating and rank, with 95 % intervals. Runs of equal condition belong
     together. Every seating must have been played; --plan prints a study for that.
     """
+    from labmates.analysis.intervals import ANY, SHARE
     from labmates.analysis.teams import rate_teams, teams_table
     from labmates.records.store import Store
     from labmates.studies.seatings import seat_games
     from labmates.studies.select import select_runs
+    from labmates.workflows.kinds import KINDS
 
     if plan:
         return _print_plan(models, task)
     with Store(store, must_exist=True) as database:
         runs = select_runs(database, run_ids, study=study, kind=None if run_ids else "science", task=task)
+        metric, note = _metric(metric, judge, runs)
         games = seat_games(database, runs, metric=metric, judge=judge, models=models)
     whole = [game for game in games if len(game.models) > 1 and not game.missing()]
     if not whole:
         raise UsageError(_missing(games))
-    table = teams_table([rate_teams(game, resamples=resamples, seed=seed) for game in whole], metric)
+    domain = KINDS.get("science").domains({}).get(metric, SHARE if judge else ANY)
+    table = teams_table([rate_teams(game, domain, resamples=resamples, seed=seed) for game in whole], metric)
+    table.notes = (*table.notes, *note)
     if len(whole) < len(games):
         table.notes = (*table.notes, f"{len(games) - len(whole)} more conditions lack seatings and are left out.")
     if as_json:
@@ -76,6 +84,17 @@ def teams(
         print_tables([table])
     write_files([table], files)
     return 0
+
+
+def _metric(asked: str | None, judge: str | None, runs: Sequence[RunRecord]) -> tuple[str, tuple[str, ...]]:
+    """Return the compared metric and the notes on it."""
+    if asked is not None:
+        return asked, ()
+    if judge not in (None, "verified"):
+        return "accuracy", ()
+    if any("skill" in run.metrics for run in runs):
+        return "skill", ()
+    return "accuracy", ("Accuracy, not skill: no run has skill, since an earlier version judged them.",)
 
 
 def _print_plan(models: Sequence[str], task: str | None) -> int:

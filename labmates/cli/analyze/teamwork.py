@@ -41,18 +41,20 @@ def teamwork(
 
     Without runs or options, all runs of the store count. A run of teams is paired with the run of one agent alone
     (labmates run science --solo) of the same seed and of equal condition: task, difficulty, model, budget, visibility,
-    prices and whatever else both have. For each score, and for tokens and dollars: both sides, the difference (teams
-    minus solo), and its mean over pairs with a 95 % interval (Student's t). For its references to other teams' work a
+    prices and whatever else both have. For each score (skill first), and for tokens and dollars: both sides, the
+    difference (teams minus solo), and its mean over pairs with a 95 % interval. Reports that can't be read count as
+    accuracy 0; the mean over pairs that can be read stands beside it. For its references to other teams' work a
     report is scored by the artifacts that it names; those of one agent alone are its own.
     """
     from labmates.analysis.teamwork import judged_runs, teamwork_table
     from labmates.analysis.teamwork import teamwork as compute
     from labmates.records.store import Store
     from labmates.studies.select import select_runs
+    from labmates.workflows.kinds import KINDS
 
     with Store(store, must_exist=True) as database:
         runs = _with_twins(select_runs(database, run_ids, study=study, kind=kind, task=task))
-        found = compute(judged_runs(database, runs))
+        found = compute(judged_runs(database, runs), KINDS.get(runs[0].kind).domains)
     missing = list(_missing(found, runs, store))
     if found.contrasts:
         write_files([teamwork_table(found)], files)
@@ -107,6 +109,9 @@ def _commands(run: RunRecord, seeds: Sequence[int], store: str | None) -> Iterat
 
 
 def _print(contrast: Contrast) -> None:
+    from labmates.analysis.intervals import notes
+    from labmates.analysis.teamwork import INTENTION, SKILL, WITHOUT_SKILL
+
     heading = f"\n{_told(contrast.condition)} ({contrast.key}) beside one agent alone ({contrast.solo_key})"
     out().print(clean(heading), style="bold", markup=False)
     _print_rows(
@@ -116,10 +121,15 @@ def _print(contrast: Contrast) -> None:
     for mean in contrast.means:
         measure = mean.measure
         numbers = (_number(measure, value) for value in (mean.teams, mean.solo))
-        difference = _number(measure, mean.difference, sign="+")
-        rows.append([_name(measure), str(mean.pairs), *numbers, difference, _interval(mean)])
-    _print_rows(["mean of all pairs", "pairs", "teams", "solo", "difference", "95 % interval"], rows)
-    out().print("Differences are teams minus solo.", style="dim")
+        difference = _number(measure, mean.difference.value, sign="+")
+        protocol = "" if mean.per_protocol is None else _number(measure, mean.per_protocol, sign="+")
+        rows.append([_name(measure), str(mean.pairs), *numbers, difference, _interval(mean), protocol])
+    _print_rows(["mean of all pairs", "pairs", "teams", "solo", "difference", "95 % interval", "per protocol"], rows)
+    read = f"{sum(pair.readable for pair in contrast.pairs)} of {len(contrast.pairs)} pairs can be read on both sides."
+    without = [] if any(mean.measure.metric == SKILL for mean in contrast.means) else [WITHOUT_SKILL]
+    remarks = ("Differences are teams minus solo.", f"{INTENTION} {read}", *without)
+    for note in (*remarks, *notes(mean.difference for mean in contrast.means)):
+        out().print(note, style="dim", markup=False)
 
 
 def _print_rows(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -134,9 +144,10 @@ def _told_pair(pair: Pair) -> Iterator[list[str]]:
 
 
 def _interval(mean: Mean) -> str:
-    if mean.low is None or mean.high is None:
-        return "needs 2 pairs"
-    low, high = (_number(mean.measure, value, sign="+") for value in (mean.low, mean.high))
+    difference = mean.difference
+    if difference.low is None or difference.high is None:
+        return difference.reason
+    low, high = (_number(mean.measure, value, sign="+") for value in (difference.low, difference.high))
     return f"[{low}, {high}]"
 
 

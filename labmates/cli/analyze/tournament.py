@@ -41,9 +41,9 @@ def tournament(
 
     Without runs or a study, all tournaments of the store count; those that differ in nothing but structure and seed
     belong together. Rates of cooperation (of all moves, of first moves, within and between teams) with two 95 %
-    intervals: by Student's t over players and replicates, as the paper has it, and by bootstrap over
-    tournaments, whose rounds are not independent; right answers by question; behaviour; and both hypotheses: more
-    cooperation (H1) and more one-shot cooperation (H2) in super-additive tournaments than in either of the others.
+    intervals: over players and replicates, as in the paper, and over tournaments, whose rounds are not independent;
+    right answers by question; behaviour; and both hypotheses: more cooperation (H1) and more one-shot cooperation (H2)
+    in super-additive tournaments than in either of the others.
     """
     from labmates.analysis.tournament_report import report
     from labmates.analysis.tournament_tables import hypotheses_table, rates_table

@@ -101,8 +101,20 @@ def _on_rules(payoffs: Payoffs, rng: random.Random) -> list[Question]:
     own, other = (rng.choice(_ACTIONS) for _ in range(2))
     pair = f"How many points does a player get for a round in which it chooses {LABELS[own]} and its opponent chooses"
     return [
-        Question("lowest", "rules", "What is the lowest number of points of a round?", "number", payoffs.sucker),
-        Question("highest", "rules", "What is the highest number of points of a round?", "number", payoffs.temptation),
+        Question(
+            "lowest",
+            "rules",
+            "By the rules, what is the lowest number of points that a player can get in a round?",
+            "number",
+            payoffs.sucker,
+        ),
+        Question(
+            "highest",
+            "rules",
+            "By the rules, what is the highest number of points that a player can get in a round?",
+            "number",
+            payoffs.temptation,
+        ),
         Question("actions", "rules", "Which actions can be chosen in the first round?", "actions", actions),
         Question("payoff", "rules", f"{pair} {LABELS[other]}?", "number", payoffs.of(own, other)),
     ]

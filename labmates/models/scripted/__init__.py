@@ -6,6 +6,7 @@ and tools, and are named as baselines wherever they appear. None stands in for a
 - ``diligent`` follows the protocol with generic analysis code: what plain methods reach.
 - ``hasty`` spends next to nothing and skips what it can: what hardly any work reaches.
 - ``wasteful`` does diligent work and burns the pool around it: what the budget is for.
+- ``talkative`` does diligent work with many words: what output limits and their remarks are for.
 - ``silent`` answers in text and never calls a tool: a model without tool calling.
 - ``garbage`` sends malformed replies of every kind: what the lab has to survive.
 - ``referee`` rates reports by rules on the prompt of a judge: a judge that can be calibrated offline.
@@ -37,6 +38,7 @@ BASELINES: Registry[Callable[[], BaseChatModel]] = Registry(
         "diligent": "labmates.models.scripted.diligent:Diligent",
         "hasty": "labmates.models.scripted.hasty:Hasty",
         "wasteful": "labmates.models.scripted.wasteful:Wasteful",
+        "talkative": "labmates.models.scripted.talkative:Talkative",
         "silent": "labmates.models.scripted.silent:Silent",
         "garbage": "labmates.models.scripted.garbage:Garbage",
         "referee": "labmates.models.scripted.referee:Referee",

@@ -9,7 +9,7 @@ from typing import Any
 from labmates.models.scripted.base import Draft, DraftCall, Heard, ScriptedModel, call, call_tokens, cut_to_tokens
 from labmates.models.scripted.facts import facts, lines_with_numbers
 from labmates.models.scripted.material import gather, owners_of
-from labmates.models.scripted.prompt import Hurry, Step, between, read_step, results_of
+from labmates.models.scripted.prompt import STATE, Hurry, Step, between, read_step, results_of
 from labmates.models.scripted.stated import Block, merge, read_fields, show_block, state
 from labmates.models.scripted.tasks import points_for, task_for
 from labmates.models.scripted.working import next_calls, summary
@@ -93,13 +93,14 @@ def _short(task: str, most: int) -> str:
 def contribution(step: Step, most: int) -> str:
     """Return two or three sentences on one's own results, the third in answer to what was said."""
     found = merge(results_of(step.order))
-    reported = between(step.order, "What you reported:", "\n\nWhat your code printed:").strip()
+    reported = between(step.order, "What you reported:", "\n\n").strip()
     own = facts(found)[:2] or lines_with_numbers(reported, 2)
     if not own:
         own = ["My part gave no number that the team could use."]
-    said = re.findall(r"^\[(\w+)\]: (.+)$", between(step.order, "Said so far:", "\n\nSay in"), re.MULTILINE)
+    rounds = step.order.split("# Step: deliberation")[1:]
+    said = re.findall(r"^\[(\w+)\]: (.+)$", rounds[-1].partition("\nSaid s")[2], re.MULTILINE)
     others = [(name, text) for name, text in said if name != step.agent]
-    if step.order.startswith("# Step: deliberation, round 1") or not others:
+    if rounds[-1].startswith(", round 1") or not others:
         closing = f"What is doubtful: {_doubt(found)}"
     else:
         name, text = others[-1]
@@ -141,41 +142,50 @@ def _message(step: Step, held: tuple[str, ...]) -> tuple[DraftCall, ...]:
     teams = list(owners_of(step.system).values())
     if "send_message" not in held or step.hurry != "none" or not step.leads or step.team not in teams[:-1]:
         return ()
-    told = summary(step, 1)[:300]
-    return (
-        call("send_message", to_team=teams[teams.index(step.team) + 1], content=f"From the {step.team} team: {told}"),
-    )
+    after = teams[teams.index(step.team) + 1]
+    readers = between(step.order, "Teams that can still read a message from you:", "\n")
+    if after not in readers.replace(",", " ").split():
+        return ()
+    return (call("send_message", to_team=after, content=summary(step, 1)[:300]),)
 
 
 def write_draft(step: Step, heard: Heard) -> Draft:
-    """Return the artifact that a writing step asks for."""
+    """Return what a writing step asks for: the findings and the artifact, or what of them is left."""
+    material, fields = gather(step), read_fields(step.system)
+    if step.is_written() and STATE in heard.tool_names():
+        return Draft(calls=(call(STATE, **step.without_faults(state(material.results, fields))),))
     return artifact_draft(step, heard, step.artifact, step.sections())
 
 
 def artifact_draft(step: Step, heard: Heard, name: str, sections: Sequence[tuple[str, str]]) -> Draft:
-    """Return a whole artifact, as a call where the tool is held: all sections, and what was found as a block.
+    """Return a whole artifact with what was found, as calls where the tools are held: all sections, and the findings.
 
-    With few tokens the prose shrinks first; then the block loses its largest fields, since a cut block states nothing.
+    With few tokens the prose shrinks first; then the findings lose their largest fields, since cut ones state nothing.
     """
     material, fields = gather(step), read_fields(step.system)
-    block = state(material.results, fields)
-    limit = heard.max_tokens or NO_LIMIT
+    block = step.without_faults(state(material.results, fields))
+    limit, held = heard.max_tokens or NO_LIMIT, heard.tool_names()
+    states = step.kind == "write" and STATE in held and not step.has_stated()
+    shows = not (step.wants_findings() and STATE in held)
 
-    def draft(text: str) -> Draft:
-        if "write_artifact" not in heard.tool_names():
-            return Draft(text)
+    def draft(text: str, block: Block) -> Draft:
+        whole = _joined(text, block if shows else {}, step)
+        if "write_artifact" not in held:
+            return Draft(whole)
+        stated = (call(STATE, **block),) if states else ()
         about = f"The {step.team} team's work"
-        return Draft(calls=(call("write_artifact", name=name, content=text, description=about),))
+        return Draft(calls=(*stated, call("write_artifact", name=name, content=whole, description=about)))
 
     for most in IN_HURRY[step.hurry]:
-        whole = draft(_joined(write_sections(sections, material, most), block, step))
+        whole = draft(write_sections(sections, material, most), block)
         if _fits(whole, limit):
             return whole
+    prose = "" if shows else cut_to_tokens(write_sections(sections, material, 0), limit // 4)
     while block:
-        if _fits(stated := draft(_joined("", block, step)), limit):
+        if _fits(stated := draft(prose, block), limit):
             return stated
         block = _smaller(block)
-    return draft(cut_to_tokens(write_sections(sections, material, 0), limit // 2))
+    return draft(cut_to_tokens(write_sections(sections, material, 0), limit // 2), {})
 
 
 def _joined(prose: str, block: Block, step: Step) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from labmates.models.scripted.base import Draft, Heard, ScriptedModel, call
 from labmates.models.scripted.material import brief_of
-from labmates.models.scripted.prompt import Step, read_step
+from labmates.models.scripted.prompt import STATE, Step, read_step
 
 LOOK = "print(df.shape)"
 
@@ -13,9 +13,7 @@ class Hasty(ScriptedModel):
     """Does the least that the protocol lets pass."""
 
     baseline = "hasty"
-    description = (
-        "Spends next to nothing: one look at the data, no tests, thin artifacts, a paper with half its sections."
-    )
+    description = "Spends next to nothing: one look at the data, no tests, thin artifacts, no findings, half a paper."
 
     def compose(self, heard: Heard) -> Draft:
         """Return the shortest move that gets past the step."""
@@ -50,7 +48,8 @@ def _write(step: Step, heard: Heard) -> Draft:
     text = "\n\n".join(_thin(title, step) for title, _ in sections[: max(1, len(sections) // 2)])
     if "write_artifact" not in heard.tool_names():
         return Draft(text)
-    return Draft(calls=(call("write_artifact", name=step.artifact, content=text),))
+    stated = (call(STATE),) if STATE in heard.tool_names() and step.wants_findings() else ()
+    return Draft(calls=(*stated, call("write_artifact", name=step.artifact, content=text)))
 
 
 def _thin(title: str, step: Step) -> str:

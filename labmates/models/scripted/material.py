@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from labmates.models.scripted.facts import lines_with_numbers, printed_lines
-from labmates.models.scripted.prompt import Step, Use, between, results_of
-from labmates.models.scripted.stated import Field, Results, find_block, merge, read_fields, restate
+from labmates.models.scripted.prompt import SOLO, Step, Use, between, results_of
+from labmates.models.scripted.stated import Block, Field, Results, find_block, merge, read_fields, restate
 
 TRUST = ("evaluation_report", "model_architecture", "experiment_results", "dataset_description")
 """Whose findings count where artifacts disagree: checked ones before estimates, estimates before first looks."""
@@ -119,15 +119,15 @@ class Material:
 
 def gather(step: Step) -> Material:
     """Return the material that the prompt of a writing step holds, or what the agent has done in its conversation."""
-    outputs = between(
-        step.order, "## Material: what the members reported and what their code printed", "## Material: the"
-    )
+    outputs = between(step.order, "## Material: what the members reported", "## Material: the")
     own_work = (*step.before, *step.uses)
     parts = split_parts(outputs) or _printed(own_work)
-    artifacts = split_parts(between(step.order, "\n## Material: artifacts", "\nBudget:")) or _written(own_work)
+    artifacts = split_parts(
+        between(step.order, "\n## Material: artifacts", "\nBudget:", "\n\nLength limit:")
+    ) or _written(own_work)
     fields = read_fields(step.system)
     own = [merged for text in parts.values() if (merged := merge(results_of(text)))]
-    handed = [restate(find_block(artifacts[name]), fields) for name in _ranked(artifacts)]
+    handed = [restate(block, fields) for block in _handed(step, artifacts)]
     reported = {name: between(text, "Reported:", "\nPrinted:").strip() for name, text in parts.items()}
     printed = [line for text in parts.values() for line in printed_lines(text.partition("\nPrinted:")[2], 14)]
     return Material(
@@ -158,7 +158,8 @@ def split_parts(text: str) -> dict[str, str]:
 
 def owners_of(system: str) -> dict[str, str]:
     """Return which team hands over which artifact."""
-    return {name: team for team, name in re.findall(r"^- the (\w+) team hands over `(\w+)`", system, re.MULTILINE)}
+    lines = re.findall(r"^- (?:the (\w+) team hands|you hand) over `(\w+)`", system, re.MULTILINE)
+    return {name: team or SOLO for team, name in lines}
 
 
 def brief_of(system: str) -> tuple[str, ...]:
@@ -176,6 +177,13 @@ def nouns(fields: Iterable[Field]) -> Results:
         if clock := re.search(r"(\w+) numbers? at which", field.words):
             found.setdefault("clock", clock[1])
     return found
+
+
+def _handed(step: Step, artifacts: Mapping[str, str]) -> Iterator[Block]:
+    """Yield what the teams handed over as findings, the most trusted first: what they stated, or wrote as a block."""
+    stated, owners = step.stated_so_far(), owners_of(step.system)
+    for name in _ranked({**dict.fromkeys(owners, ""), **artifacts}):
+        yield stated.get(owners.get(name, ""), {}) or find_block(artifacts.get(name, ""))
 
 
 def _ranked(artifacts: Mapping[str, str]) -> list[str]:

@@ -17,6 +17,10 @@ Kind = Literal["plan", "work", "deliberate", "write", "other"]
 Hurry = Literal["none", "concise", "finalise"]
 
 STEP = "# Step:"
+STATE = "state_findings"
+SOLO = "solo"
+ALONE = "this project"
+"""What an agent is of that has no team."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +43,7 @@ class Step:
     system
         The system prompt: who the agent is, the project, the data, what has to be stated.
     order
-        The prompt of the step.
+        The prompt of the step; in a deliberation, that of each round so far.
     replies
         How many replies the agent has given in this step.
     uses
@@ -64,17 +68,18 @@ class Step:
     @property
     def agent(self) -> str:
         """The agent's name, empty if the prompt doesn't say it."""
-        return _first(r"^You are the .*? of the \w+ team \((\w+)\)", self.system)
+        return _first(rf"^You are the .*? of (?:the \w+ team|{ALONE}) \((\w+)\)", self.system)
 
     @property
     def team(self) -> str:
-        """The agent's team, empty if the prompt doesn't say it."""
-        return _first(r"^You are the .*? of the (\w+) team \(", self.system)
+        """The agent's team, ``solo`` if it is alone, empty if the prompt doesn't say it."""
+        alone = re.search(rf"^You are the .*? of {ALONE} \(", self.system, re.MULTILINE)
+        return SOLO if alone else _first(r"^You are the .*? of the (\w+) team \(", self.system)
 
     @property
     def leads(self) -> bool:
         """Whether the agent leads its team: it is named first among the members."""
-        return bool(self.agent) and _first(r"## Your team\n+- (\w+):", self.system) == self.agent
+        return self.team == SOLO or (bool(self.agent) and next(iter(self.parts()), "") == self.agent)
 
     @property
     def artifact(self) -> str:
@@ -107,6 +112,10 @@ class Step:
             None,
         )
 
+    def parts(self) -> dict[str, str]:
+        """Return the members of the team, the lead first, each with its part of the work."""
+        return dict(re.findall(r"^- (\w+): (.+)$", between(self.system, "## Your team\n", "\n## "), re.MULTILINE))
+
     def members(self) -> dict[str, str]:
         """Return the members for whom a plan needs a task, each with its role."""
         return dict(
@@ -123,8 +132,32 @@ class Step:
         pieces = re.split(r"^`(\w+)`$", listed, flags=re.MULTILINE)
         return {name: _sections(text) for name, text in zip(pieces[1::2], pieces[2::2], strict=True)}
 
+    def has_stated(self) -> bool:
+        """Whether findings that the agent stated in this step stand."""
+        return "\nWhat stands:\n" in self.order
+
+    def is_written(self) -> bool:
+        """Whether the artifact stands, so that only its findings are left to be stated."""
+        return "do not write it again." in self.order
+
+    def without_faults(self, findings: Mapping[str, Any]) -> dict[str, Any]:
+        """Return findings without the fields that were refused in this step."""
+        refused = re.findall(r"^- (?:unknown )?field '(\w+)'", self.order, re.MULTILINE)
+        return {name: value for name, value in findings.items() if name not in refused}
+
+    def stated_so_far(self) -> dict[str, dict[str, Any]]:
+        """Return the findings that the prompt of the step shows, by team."""
+        shown = between(self.order, "## Findings stated so far\n", "\n\n## ")
+        found: dict[str, dict[str, Any]] = {}
+        for team, text in re.findall(r"^=== (\w+) team ===\n(\{.*?\})\n=== end", shown, re.MULTILINE | re.DOTALL):
+            try:
+                found[team] = json.loads(text)
+            except ValueError:
+                continue
+        return found
+
     def wants_findings(self) -> bool:
-        """Whether the artifact has to end with a findings block."""
+        """Whether the findings of the artifact are the project's."""
         return "`findings`" in between(self.order, "Use Markdown with these sections:", "## Material")
 
 
@@ -141,8 +174,11 @@ def read_step(messages: Sequence[BaseMessage]) -> Step:
         return Step("other", system, last, hurry=_hurry(last))
     before, after = messages[: orders[-1]], messages[orders[-1] + 1 :]
     order = text_of(messages[orders[-1]].content).lstrip()
+    kind = _kind(order)
+    if kind == "deliberate":
+        order = "\n\n".join(text_of(messages[i].content).lstrip() for i in orders)
     return Step(
-        kind=_kind(order),
+        kind=kind,
         system=system,
         order=order,
         replies=sum(isinstance(m, AIMessage) for m in after),

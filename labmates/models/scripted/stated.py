@@ -61,7 +61,7 @@ class Rule:
 
 def read_fields(system: str) -> tuple[Field, ...]:
     """Return the fields of the findings block that the system prompt lists."""
-    listed = between(system, "## What the final paper has to state", "\n## Your role", "```")
+    listed = between(system, "## What the final paper has to state", "\n## ", "```")
     found: list[Field] = []
     for indent, name, type_, about in re.findall(r"^( *)- (\w+) \((.+?)\): (.*)$", listed, re.MULTILINE):
         field = Field(name, type_, about)

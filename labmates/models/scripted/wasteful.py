@@ -31,7 +31,7 @@ RAMBLE = (
 )
 MOST_RAMBLE_TOKENS = 1_500
 FIRST_RESULTS = 3
-"""Replies after which the first results are in: the lead gets only the beginning of what a member printed."""
+"""Replies after which the first results are in: the lead gets no more than an excerpt of what a member printed."""
 
 
 class Wasteful(Diligent):

@@ -147,7 +147,7 @@ def _run(cell: Cell) -> DraftCall:
 
 def _given(name: str, step: Step) -> dict[str, object]:
     if name == "prepare":
-        words = f"{between(step.system, '## The project', '## Your role')}".lower()
+        words = f"{between(step.system, '## The project', '## Artifacts')}".lower()
         return {"mentions": {c: words.count(c.lower()) for c in columns_of(step.system)}}
     if name.endswith("_check"):
         stated = restate(find_block("\n".join(use.result for use in step.uses)), read_fields(step.system))
@@ -160,7 +160,7 @@ def _given(name: str, step: Step) -> dict[str, object]:
 def _extra(step: Step, held: Sequence[str]) -> tuple[DraftCall, ...]:
     """Write the artifact that the role asks for besides the team's own, once."""
     owners = owners_of(step.system)
-    asked = re.findall(r"`(\w+)`", between(step.system, "## Your role", "\n## Your team"))
+    asked = re.findall(r"`(\w+)`", step.parts().get(step.agent, ""))
     written = {use.arguments.get("name") for use in step.uses if use.name == "write_artifact"}
     for name in asked:
         if "write_artifact" in held and name not in owners and name not in written:

@@ -200,7 +200,7 @@ def _results(m: Material, most: int) -> str:
 
 def _evaluation(m: Material, most: int) -> str:
     quoted = m.quote("evaluation_report", 1 + most, tests=True)
-    left = "The findings below are what is left after these checks." if facts(m.results) else ""
+    left = "The stated findings are what is left after these checks." if facts(m.results) else ""
     return f"{quoted} {left}".strip()
 
 

@@ -15,10 +15,12 @@ from pydantic import BaseModel
 from labmates.tasks.base import Dataset, Difficulty, Task
 from labmates.tasks.conformance.events import Case, Fingerprint, Mild, differing, fingerprint
 from labmates.tasks.findings import read_findings
-from labmates.tasks.schema import findings_schema_text
+from labmates.tasks.schema import findings_parameters, findings_schema_text
 
 SECONDS_MOST = 2.0
 ROWS = (1_000, 100_000)
+PRIVATE_SEED = 2**127 + 1
+"""As wide as what `labmates.tasks.salt` gives a generator."""
 SPOILERS = frozenset(
     {"truth", "true", "label", "oracle", "answer", "anomaly", "anomalous", "outlier", "regime", "latent", "hidden"}
 )
@@ -42,6 +44,10 @@ def attributes(task: Task[Any, Any]) -> Iterator[str]:
             yield f"the findings field '{name}' must be optional with the default None"
         if not field.description:
             yield f"the findings field '{name}' must have a description with its unit"
+    try:
+        findings_parameters(model)
+    except Exception as error:
+        yield f"the findings have no JSON schema, which agents need to state them: {error}"
     shown = read_findings(findings_schema_text(task), model)
     yield from (f"the example in the findings schema is wrong: {problem}" for problem in shown.problems)
 
@@ -71,6 +77,13 @@ def generate(task: Task[Any, Any], seed: int, difficulty: Difficulty, cases: lis
         yield f"generating took {busy:.1f} s, more than {SECONDS_MOST:g} s"
     elif seconds > SECONDS_MOST:
         yield Mild(f"generating took {seconds:.1f} s by the clock, {busy:.1f} s of them computing")
+
+
+def private_seed(task: Task[Any, Any]) -> Iterator[str]:
+    """Yield what is wrong with the data set of a seed of 128 bits."""
+    data = task.generate(PRIVATE_SEED, "medium")
+    if not isinstance(data, Dataset):
+        yield f"generate must return a Dataset, not {type(data).__name__}"
 
 
 def same_seed(case: Case, first: Fingerprint) -> Iterator[str]:

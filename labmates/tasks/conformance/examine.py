@@ -23,7 +23,7 @@ P = ParamSpec("P")
 
 RULES = {
     "attributes": "name, title, brief, version and findings schema are complete",
-    "generate": "each seed and difficulty gives a data set, in less than 2 s",
+    "generate": "each seed and difficulty gives a data set, in less than 2 s; seeds of 128 bits do too",
     "same seed": "the same seed gives the same bytes; global random numbers are neither used nor changed",
     "frame": "the data are a plain table with the dirt of real data, and survive a CSV file",
     "spoilers": "column names and description tell nothing of the truth",
@@ -32,7 +32,8 @@ RULES = {
     "odd findings": "scoring copes with odd findings that the schema allows",
     "checks": "the checks hold for the report written from the truth and for no empty one, and cope with any text",
     "leaks": "no column has the truth as its values, or tells it without any analysis",
-    "other seed": "another seed gives other data, and its report scores less than 0.5",
+    "prior": "the prior is valid, depends on columns and difficulty alone, and earns at most 0.15 on average",
+    "other seed": "another seed gives other data, and its report earns at most 0.2 on average",
 }
 """The rules in the order in which they are applied, each with what holds if no problem is found."""
 
@@ -55,6 +56,7 @@ class _Level:
 
     seen: dict[str, tuple[str, BaseModel]] = field(default_factory=dict)
     leaks: list[set[Leak]] = field(default_factory=list)
+    priors: list[report_rules.Prior] = field(default_factory=list)
 
 
 def check_task(task: Task[Any, Any], seeds: Sequence[int] = (0, 1, 2)) -> list[Problem]:
@@ -82,14 +84,26 @@ def examine(task: Task[Any, Any], seeds: Sequence[int]) -> Iterator[Event]:
     if len(set(seeds)) < 2:
         raise UsageError("checking a task needs at least two different seeds")
     yield from look("attributes", "", data_rules.attributes, task)
+    priors: dict[str, list[float]] = {}
+    aliens: dict[str, list[float]] = {}
     for difficulty in DIFFICULTIES:
         level = _Level()
         for seed in dict.fromkeys(seeds):
             yield from _examine_one(task, seed, difficulty, level)
         yield from look("leaks", difficulty, _lasting, level)
         for own, other in itertools.permutations(level.seen, 2):
-            where = f"{own}, with the report of {other}"
-            yield from look("other seed", where, report_rules.other_seed, task, level.seen[own], level.seen[other])
+            where, earned = f"{own}, with the report of {other}", aliens.setdefault(difficulty, [])
+            yield from look(
+                "other seed", where, report_rules.other_seed, task, level.seen[own], level.seen[other], earned
+            )
+        if level.priors:
+            yield from look("prior", difficulty, report_rules.lasting_priors, task, level.priors)
+            priors[difficulty] = [prior.earned for prior in level.priors]
+    if priors:
+        yield from look("generate", "a seed as a private salt makes it", data_rules.private_seed, task)
+        yield from look("prior", "", report_rules.prior_floor, task, priors)
+    if aliens:
+        yield from look("other seed", "", report_rules.alien_floor, aliens)
 
 
 def look(
@@ -126,6 +140,7 @@ def _examine_one(task: Task[Any, Any], seed: int, difficulty: Difficulty, level:
         yield from look("same seed", where, data_rules.same_seed, case, first)
         for name, rule in _CASE_RULES.items():
             yield from look(name, where, rule, case)
+        yield from look("prior", where, report_rules.prior, case, level.priors)
         yield from look("leaks", where, _leaks, case, level)
         level.seen[where] = first.parts["data"], case.data.truth
 

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic import BaseModel
 
-from labmates.tasks.base import Check, Credit, Task, accuracy
+from labmates.tasks.base import Check, Credit, Difficulty, Task, accuracy
 from labmates.tasks.conformance.data_rules import global_random
-from labmates.tasks.conformance.events import Case
+from labmates.tasks.conformance.events import Case, Mild, place
 from labmates.tasks.conformance.odd import odd_findings
 from labmates.tasks.fences import split_blocks
 from labmates.tasks.findings import read_findings
-from labmates.tasks.report import oracle_report
+from labmates.tasks.report import findings_report, oracle_report
 
 ORACLE_LEAST = 0.95
-OTHER_MOST = 0.5
+PRIOR_MOST = 0.15
+"""A prior may earn this much on average: what is guessed should not look like work."""
+ALIEN_MOST = 0.2
+"""The truth of another seed may earn this much on average."""
 HOSTILE = ("", "\x00", "9" * 5000, "((((" * 500, "species " * 2000, "\ud800 sensor 1e400")
 """Texts with which the checks of a task must cope."""
 
@@ -99,10 +103,85 @@ def checks(case: Case) -> Iterator[str]:
             check.holds(text)
 
 
-def other_seed(task: Task[Any, Any], own: tuple[str, BaseModel], other: tuple[str, BaseModel]) -> Iterator[str]:
-    """Compare two seeds of a difficulty, each given as the hash of its data and its truth."""
+@dataclass(frozen=True)
+class Prior:
+    """What the prior stated on one data set, as JSON text, and which accuracy it earned."""
+
+    where: str
+    columns: tuple[str, ...]
+    difficulty: Difficulty
+    stated: str
+    earned: float
+
+
+def prior(case: Case, found: list[Prior]) -> Iterator[str]:
+    """Add what the prior states and earns to `found`; yield what is wrong with it."""
+    task, columns = case.task, tuple(str(column) for column in case.data.frame.columns)
+    with global_random(3) as changed:
+        stated = task.prior(columns, case.difficulty)
+        if changed():
+            yield "prior changes the state of the global random numbers of random or numpy"
+    if not isinstance(stated, task.findings):
+        yield f"prior must return {task.findings.__name__}, not {type(stated).__name__}"
+        return
+    read = read_findings(findings_report(task, stated), task.findings)
+    yield from (f"the prior's findings can't be read back: {problem}" for problem in read.problems)
+    text = stated.model_dump_json()
+    with global_random(4):
+        others = (task.prior(columns, case.difficulty), type(task)().prior(list(columns), case.difficulty))
+    if any(other.model_dump_json() != text for other in others):
+        yield "prior gives other findings when it is asked again, or asked of a task that is made anew"
+    credits = task.score(stated, case.data.truth)
+    if not list(faults(credits)):
+        found.append(Prior(place(case.seed, case.difficulty), columns, case.difficulty, text, accuracy(credits)))
+
+
+def lasting_priors(task: Task[Any, Any], found: Sequence[Prior]) -> Iterator[str]:
+    """Yield where the prior states something else after other data were generated."""
+    for one in found:
+        if task.prior(one.columns, one.difficulty).model_dump_json() != one.stated:
+            yield f"the prior for {one.where} changed after other data were generated; it must not depend on any data"
+
+
+def prior_floor(task: Task[Any, Any], earned: Mapping[str, Sequence[float]]) -> Iterator[str | Mild]:
+    """Yield that guessing earns too much over all data sets, or that nobody said what can be guessed."""
+    if type(task).prior is Task.prior:
+        yield Mild(
+            "no prior is defined, so skill is accuracy; define `prior` with the best guesses without data, "
+            "or with empty findings if nothing can be guessed"
+        )
+    mean, by_level = _means(earned)
+    if mean > PRIOR_MOST:
+        yield (
+            f"the prior earns {mean:.3f} on average ({by_level}), more than {PRIOR_MOST}; give what can be guessed "
+            "less weight or a narrower tolerance, or widen the range from which its truth is drawn"
+        )
+
+
+def alien_floor(earned: Mapping[str, Sequence[float]]) -> Iterator[str]:
+    """Yield that the truth of another seed earns too much over all pairs of data sets."""
+    mean, by_level = _means(earned)
+    if mean > ALIEN_MOST:
+        yield (
+            f"the report of another seed earns {mean:.3f} on average ({by_level}), more than {ALIEN_MOST}; let truths "
+            "differ more between seeds, or give what hardly differs less weight"
+        )
+
+
+def _means(earned: Mapping[str, Sequence[float]]) -> tuple[float, str]:
+    """Return the mean over all difficulties, and the means of each in words."""
+    values = [value for level in earned.values() for value in level]
+    told = ", ".join(f"{name} {sum(level) / len(level):.2f}" for name, level in earned.items() if level)
+    return sum(values) / len(values) if values else 0.0, told
+
+
+def other_seed(
+    task: Task[Any, Any], own: tuple[str, BaseModel], other: tuple[str, BaseModel], earned: list[float]
+) -> Iterator[str]:
+    """Compare two seeds of a difficulty, each given as the hash of its data and its truth.
+
+    What the report of the other one earns is added to `earned`.
+    """
     if own[0] == other[0]:
         yield "both seeds give the same data"
-    credits = task.score(task.oracle(other[1]), own[1])
-    if not accuracy(credits) < OTHER_MOST:
-        yield f"the other seed's oracle scores {accuracy(credits):.3f}, not less than {OTHER_MOST}"
+    earned.append(accuracy(task.score(task.oracle(other[1]), own[1])))

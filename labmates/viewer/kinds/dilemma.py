@@ -12,9 +12,11 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
+from labmates.analysis.dilemma_ratings import rate_play
 from labmates.analysis.dilemma_records import Agreement, CrossPlay, Round, read_cross_play
-from labmates.analysis.ratings import Cell, rate
+from labmates.analysis.ratings import Cell, Rated
 from labmates.analysis.replicator import replicator_dynamics
+from labmates.analysis.validity import MOST_FAILED, invalid
 from labmates.errors import LabmatesError
 from labmates.studies.runs import condition_of
 from labmates.viewer.kinds import Section
@@ -72,12 +74,13 @@ def _game(play: CrossPlay) -> Markup:
 
 def _earned(play: CrossPlay) -> Iterator[Section]:
     try:
-        cell = play.cell()
+        rated = rate_play(play) if len(play.models) <= _MOST_RATED else None
+        cell = rated.cell if rated else play.without(invalid(play.failures)).cell()
     except LabmatesError:  # not every seating was played
         return
     if not np.isfinite(cell.payoffs).all():
         return
-    yield Section("earned", "What models earned", _payoffs(cell))
+    yield Section("earned", "What models earned", _payoffs(cell, rated))
     if cell.payoffs.ndim < 2 or len(cell.models) < 2:
         return
     path = replicator_dynamics(cell.payoffs).path
@@ -97,17 +100,21 @@ def _eventful(path: NDArray[np.float64]) -> int:
     return min(len(path), max(_LEAST_STEPS, int(1.2 * (moving[-1] + 1 if len(moving) else 0))) + 1)
 
 
-def _payoffs(cell: Cell) -> Markup:
+def _payoffs(cell: Cell, rated: Rated | None) -> Markup:
     """Return what each model earned: against each other one, and its ratings."""
     matrix = cell.payoffs
     while matrix.ndim > 2:  # with more players: the mean over all but the first co-player
         matrix = matrix.mean(axis=-1)
-    low, high = (cell.scale.defect, cell.scale.cooperate) if cell.scale else (matrix.min(), matrix.max())
+    low, high = (cell.scale.defect, cell.scale.cooperate) if cell.scale else _ends(matrix)
     rows: Sequence[Sequence[tuple[float, int]]] = []
     if matrix.ndim == 2:
         rows = [[(float(value), _heat(float(value), float(low), float(high))) for value in row] for row in matrix]
-    rated = rate(cell) if len(cell.models) <= _MOST_RATED else None
-    return render("kinds/dilemma_payoffs.html", cell=cell, rows=rows, rated=rated, players=cell.payoffs.ndim)
+    most = f"{MOST_FAILED:.0%}"
+    return render("kinds/dilemma_payoffs.html", cell=cell, rows=rows, rated=rated, players=cell.payoffs.ndim, most=most)
+
+
+def _ends(matrix: NDArray[np.float64]) -> tuple[float, float]:
+    return (float(matrix.min()), float(matrix.max())) if matrix.size else (0.0, 0.0)
 
 
 def _heat(value: float, low: float, high: float) -> int:

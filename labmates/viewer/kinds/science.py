@@ -31,7 +31,9 @@ class Finding:
     true
         Each true statement, where it first appeared, and where it was lost.
     stated
-        As it stands in the report; empty if it does not.
+        As the report states it; empty if it does not.
+    teams
+        What each team stated that did so with the tool, and the credit of that.
     """
 
     name: str
@@ -40,6 +42,7 @@ class Finding:
     credit: float | None
     weight: float
     reason: str
+    teams: tuple[tuple[str, float | None], ...] = ()
 
 
 def sections(reader: RunReader, links: Links) -> Iterator[Section]:
@@ -50,8 +53,12 @@ def sections(reader: RunReader, links: Links) -> Iterator[Section]:
     if REPORT in newest:
         number = artifacts[newest[REPORT]].content
         report = artifact_text(reader.values([number]).get(number, ""))
-    if found := findings(reader, report):
-        yield Section("findings", "Findings and truth", render("kinds/findings.html", findings=found))
+    if details := _verified(reader):
+        body = render("kinds/findings.html", findings=findings(details, report), teams=_worth(details))
+        yield Section("findings", "Findings and truth", body)
+    if claims := provenance(reader):
+        body = render("kinds/claims.html", **claims)
+        yield Section("claims", "Where the paper's numbers come from", body)
     if artifacts:
         versions: dict[str, list[tuple[int, Any]]] = {}
         for number, event in artifacts.items():
@@ -71,13 +78,21 @@ def sections(reader: RunReader, links: Links) -> Iterator[Section]:
         yield Section("report", "Report", Markup('<div class="prose">{}</div>').format(markdown(plain(report))))
 
 
-def findings(reader: RunReader, report: str) -> list[Finding]:
-    """Return the truth beside what the report states, as far as a judge has compared them."""
-    verified = [score for score in reader.all("score") if score.judge == "verified" and "credits" in score.details]
-    if not verified:
-        return []
-    details = verified[-1].details
-    stated = _stated(report)
+def _verified(reader: RunReader) -> Mapping[str, Any]:
+    """Return what the judge says who has last compared the findings with the truth; empty if none has."""
+    found = [score for score in reader.all("score") if score.judge == "verified" and "credits" in score.details]
+    return found[-1].details if found else {}
+
+
+def _worth(details: Mapping[str, Any]) -> list[tuple[str, float]]:
+    """Return the teams that stated findings with the tool, and the accuracy of what each stated last."""
+    return [(team, said["accuracy"]) for team, said in details.get("teams", {}).items()]
+
+
+def findings(details: Mapping[str, Any], report: str) -> list[Finding]:
+    """Return the truth beside what the report and the teams state, from the details of a verified score."""
+    stated = details.get("findings") or _stated(report)
+    teams = details.get("teams", {})
     true: dict[str, list[tuple[str, str, str]]] = {}
     for one in details.get("handoff", {}).get("findings", ()):
         true.setdefault(one["finding"], []).append((one["item"], one["first"] or "", one["lost"] or ""))
@@ -89,9 +104,36 @@ def findings(reader: RunReader, report: str) -> list[Finding]:
             credit=one["credit"],
             weight=one["weight"],
             reason=one["reason"],
+            teams=tuple(_of_teams(one["finding"], teams)),
         )
         for one in details["credits"]
     ]
+
+
+def _of_teams(finding: str, teams: Mapping[str, Any]) -> Iterator[tuple[str, float | None]]:
+    """Yield what each team stated of a finding, and the credit of that; a repeated statement is named by its team."""
+    stated: dict[str, str] = {}
+    for team, said in teams.items():
+        text = _shown(said["findings"].get(finding))
+        first = stated.setdefault(text, team)
+        yield (f"as {first}" if text and first != team else text), said["credits"].get(finding)
+
+
+def provenance(reader: RunReader) -> dict[str, Any] | None:
+    """Return the newest audit of the paper's claims, by status; None if there is none, or no claim."""
+    found = [
+        score
+        for score in reader.all("score")
+        if (score.judge, score.metric) == ("verified", "provenance") and "claims" in score.details
+    ]
+    if not found or not any(found[-1].details["claims"].values()):
+        return None
+    details = found[-1].details
+    statuses = ("contradicted", "not found", "found")
+    groups = [
+        (status, details.get(status.replace(" ", "_"), ()), details["claims"].get(status, 0)) for status in statuses
+    ]
+    return {"reason": found[-1].reason, "groups": groups}
 
 
 def _stated(report: str) -> Mapping[str, Any]:

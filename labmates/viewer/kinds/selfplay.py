@@ -17,10 +17,10 @@ def sections(reader: RunReader, _links: Links) -> Iterator[Section]:
     if not reader.events("payoff"):
         return
     points = mixed(reader.store, reader.run).points
-    lows, highs = [low for *_, low, _ in points], [high for *_, high in points]
-    plot = Plot((0, 1), (min(lows), max(highs)))
-    band = plot.area([(x, low) for x, _, low, _ in points], [(x, high) for x, _, _, high in points], 0)
-    line = plot.line([(x, welfare) for x, welfare, _, _ in points], 0)
+    lows, highs = ([(share, one.ends()[side]) for share, one in points] for side in (0, 1))
+    plot = Plot((0, 1), (min(low for _, low in lows), max(high for _, high in highs)))
+    band = plot.area(lows, highs, 0)
+    line = plot.line([(share, one.value) for share, one in points], 0)
     title = "Welfare by the share of selfish players, with its 95 % interval"
     axes = plot.axes("share of selfish players", "welfare", x_format="{:.0%}")
     body = render("kinds/selfplay.html", drawing=plot.drawn(title, band, axes, line), points=points)

@@ -11,6 +11,7 @@ from markupsafe import Markup
 from labmates.records.run import RunRecord
 from labmates.viewer.links import Links
 from labmates.viewer.pages.run import sections
+from labmates.viewer.pages.runs import headline
 from labmates.viewer.reader import RunReader
 from labmates.viewer.rendering import render
 from labmates.viewer.telling import as_text
@@ -44,7 +45,8 @@ def _numbers(reader: RunReader) -> dict[str, Any]:
     run = reader.run
     scores = {f"{score.judge}: {score.metric}": score.value for score in reader.all("score")}
     usage = {name.replace("_", " "): value for name, value in asdict(run.usage).items()}
-    return {**run.metrics, **scores, **usage, "seconds": run.seconds}
+    first = {name: run.metrics[name] for name in headline(run.kind) if name in run.metrics}
+    return {**first, **run.metrics, **scores, **usage, "seconds": run.seconds}
 
 
 def _pairs(one: Mapping[str, Any], other: Mapping[str, Any], *, only_different: bool = False) -> list[tuple[Any, ...]]:

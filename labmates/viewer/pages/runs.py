@@ -11,7 +11,7 @@ from markupsafe import Markup
 from labmates.errors import LabmatesError, unknown_name
 from labmates.records.listing import SORTS, STATUSES, Chosen, Facets, RunPage, facets, run_page
 from labmates.records.store import Store
-from labmates.records.studies import failure_reasons, study_counts, study_record
+from labmates.records.studies import failure_reasons, invalid_reasons, study_counts, study_record
 from labmates.viewer.links import Links
 from labmates.viewer.rendering import render
 from labmates.workflows.kinds import KINDS
@@ -97,6 +97,7 @@ def listed(store: Store, known: Facets, asked: Asked, page: RunPage, links: Link
         study = {
             "counts": study_counts(store.database, chosen.study),
             "reasons": failure_reasons(store.database, chosen.study, _REASONS),
+            "invalid": invalid_reasons(store.database, chosen.study, _REASONS),
             "record": _record(store, chosen.study),
         }
     return render(

@@ -11,6 +11,7 @@ from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from labmates.agents.prompts import render
 from labmates.games.normal_form import NormalForm
 from labmates.mechanisms.base import Mechanism, Question
+from labmates.workflows.asking import form_text
 from labmates.workflows.dilemma.forms import keys_of
 
 
@@ -19,7 +20,7 @@ class Briefing:
 
     def __init__(self, game: NormalForm, mechanisms: Sequence[Mechanism]) -> None:
         self._game = game
-        self._rules = "\n\n".join(text for one in mechanisms if (text := one.rules(game)))
+        self._rules = _nested(game, mechanisms)
         self._system = cache(self._make_system)
 
     def ask(self, question: Question, reasoning: str) -> list[BaseMessage]:
@@ -38,6 +39,7 @@ class Briefing:
             ask=question.ask,
             reasoning=render(f"game_reasoning_{reasoning}"),
             keys=keys_of(question.sheet),
+            form=form_text(blank.name for blank in question.sheet.blanks),
         )
         return [self._system(question.seat), HumanMessage(order)]
 
@@ -52,6 +54,13 @@ class Briefing:
                 rules=self._rules,
             )
         )
+
+
+def _nested(game: NormalForm, mechanisms: Sequence[Mechanism]) -> str:
+    """Return the rules of all mechanisms, the outermost first, and how each encloses the next."""
+    *outer, inner = mechanisms
+    parts = [part for one in outer for part in (one.rules(game), one.encloses)]
+    return "\n\n".join(filter(None, [*parts, inner.rules(game)]))
 
 
 def payoff_lines(game: NormalForm, seat: int) -> str:

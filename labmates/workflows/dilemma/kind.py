@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from labmates.analysis.intervals import SHARE
 from labmates.workflows.dilemma.condition import DilemmaCondition
 from labmates.workflows.kinds import Estimate, Kind, Outcome
 
@@ -60,4 +61,15 @@ def estimate(condition: DilemmaCondition) -> Estimate:
 
 _INPUT, _INPUT_PER_PROFILE, _OUTPUT, _REASONED, _SECONDS = 450, 20, 20, 400, 8
 
-DILEMMA = Kind("dilemma", DilemmaCondition, execute, METRICS, headline=HEADLINE, estimate=estimate, exact_calls=True)
+DOMAINS = {name: SHARE for name in METRICS if name.endswith("_rate")}
+
+DILEMMA = Kind(
+    "dilemma",
+    DilemmaCondition,
+    execute,
+    METRICS,
+    headline=HEADLINE,
+    estimate=estimate,
+    exact_calls=True,
+    domains=lambda _condition: DOMAINS,
+)

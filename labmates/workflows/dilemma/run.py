@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import compress
 from statistics import fmean
 
 import numpy as np
@@ -11,6 +12,7 @@ from langchain_core.runnables import RunnableConfig
 from labmates.analysis.dilemma_records import CrossPlay, read_cross_play
 from labmates.analysis.metagame import Array, mean_payoffs
 from labmates.analysis.replicator import replicator_dynamics
+from labmates.analysis.validity import invalid_play, total
 from labmates.mechanisms.mediation import DELEGATE
 from labmates.workflows.dilemma.condition import DilemmaCondition
 from labmates.workflows.dilemma.context import DilemmaContext
@@ -29,13 +31,21 @@ async def execute(condition: DilemmaCondition, services: Services) -> Outcome:
     """
     ctx = DilemmaContext(condition, services)
     await dilemma_graph().ainvoke({"ended": []}, _config(condition, services), context=ctx)
-    return Outcome("completed", metrics_of(condition, services))
+    play = _record(condition, services)
+    return Outcome("completed", _metrics(play), invalid_play(play.failures))
 
 
 def metrics_of(condition: DilemmaCondition, services: Services) -> Mapping[str, float]:
     """Return the metrics of a cross-play that has ended, from what was recorded of it."""
+    return _metrics(_record(condition, services))
+
+
+def _record(condition: DilemmaCondition, services: Services) -> CrossPlay:
     events = services.recorder.events
-    play = read_cross_play(services.run_id, condition.model_dump(mode="json"), condition.names(), events)
+    return read_cross_play(services.run_id, condition.model_dump(mode="json"), condition.names(), events)
+
+
+def _metrics(play: CrossPlay) -> Mapping[str, float]:
     expected, sampled = play.cell("expected"), play.cell("sampled")
     means = {"payoff": _mean(expected.payoffs), "payoff_sampled": _mean(sampled.payoffs)}
     found = {name: float(values.mean()) for name, values in means.items()}
@@ -45,7 +55,7 @@ def metrics_of(condition: DilemmaCondition, services: Services) -> Mapping[str, 
     if play.has_metagame:
         average = replicator_dynamics(expected.payoffs).average
         found["fitness"] = average if scale is None else float(scale.normalise(np.array(average)))
-    found["failed_decision_rate"] = play.failed / play.decisions
+    found["failed_decision_rate"] = total(play.failures).rate
     return found | _of_choices(play) | _of_agreements(play)
 
 
@@ -54,12 +64,16 @@ def _mean(payoffs: Array) -> Array:
 
 
 def _of_choices(play: CrossPlay) -> dict[str, float]:
-    """Return how likely the cooperative action is taken, also by a mediator, and how likely players delegate."""
+    """Return how likely the cooperative action is taken, also by a mediator, and how likely players delegate.
+
+    Over choices that were made: in the place of failed ones nothing counts, nor of failed votes and signatures below.
+    """
     cooperative: list[float] = []
     delegated: list[float] = []
     for one in play.rounds:
-        cooperative += play.cooperation(one)
-        for labels, mix in zip(one.labels, one.mixes, strict=True):
+        made = [not failed for failed in one.failed]
+        cooperative += compress(play.cooperation(one), made)
+        for labels, mix in compress(zip(one.labels, one.mixes, strict=True), made):
             shares = dict(zip(labels, mix, strict=True))
             delegated += [shares[DELEGATE] / 100] if DELEGATE in shares else []
     found = {"cooperation_rate": cooperative, "delegation_rate": delegated}
@@ -68,13 +82,20 @@ def _of_choices(play: CrossPlay) -> dict[str, float]:
 
 def _of_agreements(play: CrossPlay) -> dict[str, float]:
     """Return what became of proposals, of mechanisms that have any."""
-    signed = [signature for one in play.agreements for each in one.signed for signature in each]
+    signed = [
+        signature
+        for one in play.agreements
+        for each in one.signed
+        for seat, signature in enumerate(each)
+        if seat not in play.failed_at(one.place, "sign")
+    ]
     stable = [both for one in play.agreements for both in one.stable if both is not None]
     approved = [
         len(vote) / offered
         for one in play.agreements
         if (offered := sum(design is not None for design in one.proposals))
-        for vote in one.votes
+        for seat, vote in enumerate(one.votes)
+        if seat not in play.failed_at(one.place, "vote")
     ]
     found: dict[str, Sequence[float]] = {
         "approval_rate": approved,

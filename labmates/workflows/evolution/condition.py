@@ -34,7 +34,9 @@ class EvolutionCondition(PopulationCondition):
         description="Probability of a mutation: of a copied gene (paper, by default 0.1), or of each locus (imitation, "
         "by default 0.0025).",
     )
-    strength: float = Field(1.0, ge=0, le=1000, description="Selection strength of the Fermi rule (imitation).")
+    strength: float = Field(
+        1.0, ge=0, le=1000, description="Selection strength of the Fermi rule, on payoffs scaled to 0 to 1 (imitation)."
+    )
     threshold: float = Field(0.75, gt=0, le=1, description="Share of one gene at which the evolution ends (paper).")
     generations: int | None = Field(
         None, ge=1, le=1_000_000, description="Most generations; by default 200 (paper) or 1000 (imitation)."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from labmates.analysis.intervals import COUNT, SHARE
 from labmates.workflows.evolution.condition import EvolutionCondition
 from labmates.workflows.kinds import Kind, Outcome
 
@@ -30,4 +31,7 @@ async def execute(condition: EvolutionCondition, services: Services) -> Outcome:
     return await run.execute(condition, services)
 
 
-EVOLUTION = Kind("evolution", EvolutionCondition, execute, METRICS, uses_strategies=True)
+DOMAINS = {"generations": COUNT, **dict.fromkeys(METRICS[1:3] + METRICS[4:], SHARE)}
+EVOLUTION = Kind(
+    "evolution", EvolutionCondition, execute, METRICS, uses_strategies=True, domains=lambda _condition: DOMAINS
+)

@@ -18,7 +18,7 @@ from labmates.populations.evolution import Evolution, Generation, Rules
 from labmates.records.events import PayoffEvent
 from labmates.workflows.evolution.condition import EvolutionCondition
 from labmates.workflows.kinds import Outcome
-from labmates.workflows.populations.playing import blocking, open_strategies, warn_of_errors
+from labmates.workflows.populations.playing import blocking, invalid_strategies, open_strategies, warn_of_errors
 from labmates.workflows.services import Services
 
 _KEEP_EACH = 10
@@ -54,7 +54,8 @@ async def execute(condition: EvolutionCondition, services: Services) -> Outcome:
         broken |= {index for index, error in generation.errors.items() if error.stopped}
         agents = await asyncio.to_thread(evolution.next, generation)
         number += 1
-    return Outcome("completed", _metrics(condition, _generations(services)))
+    metrics = _metrics(condition, _generations(services))
+    return Outcome("completed", metrics, invalid_strategies(metrics))
 
 
 def _rules(condition: EvolutionCondition) -> Rules:

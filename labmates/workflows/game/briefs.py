@@ -9,7 +9,8 @@ import numpy as np
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
 from labmates.agents.prompts import render
-from labmates.games.base import Array, Game
+from labmates.games.base import Array, Game, in_figures
+from labmates.workflows.asking import form_text
 from labmates.workflows.game.condition import GameCondition
 
 Said = tuple[str, str]
@@ -30,6 +31,8 @@ class Round:
         Whether each was the player's own, ``(groups, group_size)``, or the fallback.
     tokens
         Spent on sanctions, ``(groups, group_size, group_size)``; None without that stage.
+    spent
+        Whether each player's tokens were its own decision, ``(groups, group_size)``, or the fallback.
     payoffs
         ``(groups, group_size)``; None before the round is settled.
     """
@@ -38,6 +41,7 @@ class Round:
     decisions: Array | None = None
     usable: Array | None = None
     tokens: Array | None = None
+    spent: Array | None = None
     payoffs: Array | None = None
 
 
@@ -74,7 +78,8 @@ class Briefing:
 
     def decide(self, player: str, rounds: Sequence[Round]) -> list[BaseMessage]:
         """Ask for the decision of the last of `rounds`."""
-        keys = (f'- "{one.name}": {one.low} to {one.high}, {one.about}' for one in self._game.quantities)
+        quantities = self._game.quantities
+        keys = (f'- "{one.name}": {one.low} to {one.high}, {one.about}' for one in quantities)
         total = [] if self._game.total is None else [f"Together they add up to {self._game.total}."]
         said = rounds[-1].said.get(player[0], [])
         order = render(
@@ -85,11 +90,13 @@ class Briefing:
             said=f"\n## What your group has said\n{_lines(said)}\n" if said else "",
             reasoning=self._reasoning,
             keys="\n".join([*keys, *total]),
+            form=form_text(one.name for one in quantities),
         )
         return [self._rules(player), HumanMessage(order)]
 
     def sanction(self, player: str, rounds: Sequence[Round]) -> list[BaseMessage]:
         """Ask for the sanctions of the last of `rounds`."""
+        others = [name for name in self.members(player) if name != player]
         order = render(
             "game_sanction",
             round=len(rounds),
@@ -98,7 +105,8 @@ class Briefing:
             now="\n".join(self._decisions(player, rounds, payoffs=True)),
             limit=self._game.sanction_limit,
             reasoning=self._reasoning,
-            keys="\n".join(f'- "{name}"' for name in self.members(player) if name != player),
+            keys="\n".join(f'- "{name}"' for name in others),
+            form=form_text(others),
         )
         return [self._rules(player), HumanMessage(order)]
 
@@ -123,7 +131,7 @@ class Briefing:
     def _history(self, player: str, rounds: Sequence[Round]) -> str:
         """Return what a player knows of the rounds before the last."""
         past = "\n".join(self._round(player, rounds[: number + 1]) for number in range(len(rounds) - 1))
-        return f"\n## What has happened so far\n{past}" if past else "Nothing has happened yet."
+        return f"\n## What has happened so far\n{past}" if past else "This is the first round."
 
     def _round(self, player: str, rounds: Sequence[Round]) -> str:
         key = (player, len(rounds))
@@ -143,13 +151,14 @@ class Briefing:
                 f"{quantity.name} {number}"
                 for quantity, number in zip(self._game.quantities, last.decisions[group, place], strict=True)
             )
-            gets = f", payoff {_number(last.payoffs[group, place])}" if payoffs else ""
+            gets = f", payoff {in_figures(last.payoffs[group, place])}" if payoffs else ""
             lines.append(f"- {member}{' (you)' if place == seat else ''}: {what}{gets}")
         facts = list(self._told_all(group, rounds))
         if last.tokens is not None:
             lines += self._sanctions(player, last.tokens[group])
         if not payoffs:
-            facts.append(f"your payoff: {_number(last.payoffs[group, seat])}")
+            so_far = sum(float(one.payoffs[group, seat]) for one in rounds if one.payoffs is not None)
+            facts.append(self._game.payoff_fact(float(last.payoffs[group, seat]), so_far))
         return [*lines, *(f"- {fact}" for fact in facts)]
 
     def _told_all(self, group: int, rounds: Sequence[Round]) -> list[str]:
@@ -173,7 +182,3 @@ class Briefing:
 
 def _lines(said: Sequence[Said]) -> str:
     return "\n".join(f"{player}: {text}" for player, text in said)
-
-
-def _number(value: float) -> str:
-    return f"{value:.2f}".rstrip("0").rstrip(".")

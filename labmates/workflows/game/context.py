@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
+from labmates.analysis.validity import Tally, tallies
 from labmates.games.base import Array, Game
+from labmates.records.events import DecisionEvent
 from labmates.workflows.calls import Speaker
 from labmates.workflows.game.briefs import Briefing, Round
 from labmates.workflows.game.condition import GameCondition
@@ -25,22 +25,21 @@ class GameContext:
     ----------
     draws
         The run's own source of chance.
+    seed
+        The run's seed.
     rounds
         All rounds so far, the present one last.
     kept
         Whether the players keep, at the end, what they have got.
-    decisions, failed
-        How many decisions were asked for, and how many had to be replaced by the fallback.
     """
 
     condition: GameCondition
     game: Game
     table: Table
     draws: random.Random
+    seed: int
     rounds: list[Round] = field(default_factory=list)
     kept: bool = True
-    decisions: int = 0
-    failed: int = 0
 
     @cached_property
     def seats(self) -> list[tuple[str, str]]:
@@ -80,10 +79,11 @@ class GameContext:
         """Return an array of shape ``(groups, group_size)`` by player."""
         return dict(zip((player for _, player in self.seats), map(float, values.ravel()), strict=True))
 
-    def count(self, decided: Sequence[Any | None]) -> None:
-        """Count decisions, and those that could not be had."""
-        self.decisions += len(decided)
-        self.failed += sum(one is None for one in decided)
+    def failures(self) -> dict[str, Tally]:
+        """Count decisions, and those that had to be replaced by the fallback, by model."""
+        events = self.table.recorder.events
+        made = (one for one in events if isinstance(one, DecisionEvent))
+        return tallies((self.condition.model_of(one.team, one.agent), one.failed) for one in made)
 
     def draw(self) -> float:
         """Draw a number at random from [0, 1)."""

@@ -87,6 +87,7 @@ async def sanction(state: GameState, runtime: Runtime[GameContext]) -> Update:
         for name, number in one.items():
             tokens[group, seat, ctx.briefing.seat(name)[1]] = number
     last.tokens = tokens
+    last.spent = np.array([found is not None for found in decided]).reshape(game.groups, game.group_size)
     last.payoffs = np.asarray(game.sanctioned(last.payoffs, tokens), dtype=float)
     _record(ctx, "sanction", spent, decided)
     return {}
@@ -184,7 +185,6 @@ def _record(ctx: GameContext, stage: str, played: list[dict[str, int]], decided:
             for (group, player), decision, found in zip(ctx.seats, played, decided, strict=True)
         )
     )
-    ctx.count(decided)
 
 
 @cache

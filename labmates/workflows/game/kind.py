@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
+from labmates.analysis.intervals import COUNT, SHARE, Domain
 from labmates.workflows.game.condition import GameCondition
 from labmates.workflows.kinds import Estimate, Kind, Outcome
 
@@ -55,4 +57,21 @@ def estimate(condition: GameCondition) -> Estimate:
 
 _INPUT, _INPUT_PER_ROUND, _OUTPUT, _REASONED, _SECONDS = 450, 12, 20, 400, 2
 
-GAME = Kind("game", GameCondition, execute, METRICS, headline=HEADLINE, estimate=estimate, exact_calls=True)
+DOMAINS = {
+    "sanctions": COUNT,
+    "least_effort": COUNT,
+    "target_reached": SHARE,
+    **{name: SHARE for name in METRICS if name.endswith(("_rate", "_share", "_proximity"))},
+}
+
+
+def domains(condition: Mapping[str, Any]) -> Mapping[str, Domain]:
+    """Return the values that metrics can take; those of the primary one follow from the game."""
+    from labmates.analysis.profiles import level_domain
+
+    return {**DOMAINS, "level": level_domain(condition)}
+
+
+GAME = Kind(
+    "game", GameCondition, execute, METRICS, headline=HEADLINE, estimate=estimate, exact_calls=True, domains=domains
+)

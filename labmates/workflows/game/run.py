@@ -7,8 +7,11 @@ from collections.abc import Mapping
 
 import numpy as np
 from langchain_core.runnables import RunnableConfig
+from numpy.typing import NDArray
 
 from labmates.analysis.proximity import pareto_proximity, welfare_proximity
+from labmates.analysis.validity import invalid_play, total
+from labmates.games.base import Array
 from labmates.games.references import NoEquilibriumError, references
 from labmates.seeds import derive
 from labmates.workflows.game.condition import GameCondition
@@ -17,6 +20,9 @@ from labmates.workflows.game.graph import game_graph
 from labmates.workflows.kinds import Outcome
 from labmates.workflows.playing import Table
 from labmates.workflows.services import Services
+
+DRAWS = 200
+"""How often failed decisions are drawn anew for the welfare of the decisions that were made."""
 
 
 async def execute(condition: GameCondition, services: Services) -> Outcome:
@@ -29,26 +35,27 @@ async def execute(condition: GameCondition, services: Services) -> Outcome:
     """
     ctx = make_context(condition, services)
     await game_graph().ainvoke({"round": 0}, _config(condition, services), context=ctx)
-    return Outcome("completed", metrics_of(ctx))
+    return Outcome("completed", metrics_of(ctx), invalid_play(ctx.failures()))
 
 
 def make_context(condition: GameCondition, services: Services) -> GameContext:
     """Return what the nodes of one game work with."""
     draws = random.Random(derive(services.seed, "draw"))
-    return GameContext(condition, condition.make_game(), Table(condition, services), draws)
+    return GameContext(condition, condition.make_game(), Table(condition, services), draws, services.seed)
 
 
 def metrics_of(ctx: GameContext) -> Mapping[str, float]:
     """Return the metrics of a game that has ended.
 
-    The primary metric is taken over usable decisions alone; what was played in the place of others counts for payoffs.
+    The primary metric is taken over usable decisions alone, and both proximities are of these: see `_made_welfare`.
+    ``welfare``, ``payoff`` and what came of the rounds are of what was played, the fallback included.
     """
     game, history, payoffs = ctx.game, ctx.history(), ctx.payoffs()
     welfare = game.welfare(history, payoffs)
     found = {
         "welfare": welfare,
         "payoff": float(payoffs.sum(axis=0).mean()) * ctx.kept,
-        "failed_decision_rate": ctx.failed / ctx.decisions,
+        "failed_decision_rate": total(ctx.failures()).rate,
         **game.outcome(history),
     }
     if game.sanction_limit:
@@ -66,9 +73,52 @@ def metrics_of(ctx: GameContext) -> Mapping[str, float]:
     found["action_gap"] = level - float(plays.optimum.level)
     near = {
         "pareto_proximity": pareto_proximity(level, plays),
-        "welfare_proximity": welfare_proximity(welfare, plays),
+        "welfare_proximity": welfare_proximity(_made_welfare(ctx, usable), plays),
     }
     return found | {name: value for name, value in near.items() if value is not None}
+
+
+def _made_welfare(ctx: GameContext, usable: NDArray[np.bool_]) -> float:
+    """Return the expected welfare by the decisions that were made, so that both proximities stand on one footing.
+
+    Each failed decision is taken to be any of those that were made, each as likely: the mean level stays that of the
+    decisions that were made, and the welfare is the mean over `DRAWS` draws. The others go on as they did. Without
+    failures it is the welfare itself.
+    """
+    game, history = ctx.game, ctx.history()
+    spent = [one.spent for one in ctx.rounds if one.spent is not None]
+    sanctions = np.stack([one.tokens for one in ctx.rounds if one.tokens is not None]) if spent else None
+    if usable.all() and all(one.all() for one in spent):
+        return game.welfare(history, ctx.payoffs())
+    rng = np.random.default_rng(derive(ctx.seed, "failed"))
+    found = []
+    for _ in range(DRAWS):
+        drawn = _filled(history, usable, rng)
+        payoffs = [np.asarray(game.payoffs(one), dtype=float) for one in drawn]
+        if sanctions is not None:
+            tokens = _turned(_filled(_turned(sanctions, 1), np.stack(spent), rng), -1)
+            payoffs = [game.sanctioned(one, own) for one, own in zip(payoffs, tokens, strict=True)]
+        found.append(game.welfare(drawn, np.stack(payoffs)))
+    return float(np.mean(found))
+
+
+def _filled(values: Array, made: NDArray[np.bool_], rng: np.random.Generator) -> Array:
+    """Return decisions of shape ``(rounds, groups, group_size, parts)``, the failed ones drawn from the others."""
+    if made.all() or not made.any():
+        return values
+    filled = values.copy()
+    filled[~made] = values[made][rng.integers(int(made.sum()), size=int((~made).sum()))]
+    return filled
+
+
+def _turned(tokens: Array, by: int) -> Array:
+    """Return tokens, shape ``(..., spender, target)``, by how far the target sits from the spender (1), or back (-1).
+
+    So can one player's decision stand for another's: nobody spends on itself.
+    """
+    seats = np.arange(tokens.shape[-1])
+    places = (by * seats[:, None] + seats) % len(seats)
+    return np.take_along_axis(tokens, np.broadcast_to(places, tokens.shape), axis=-1)
 
 
 def _config(condition: GameCondition, services: Services) -> RunnableConfig:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 
+from labmates.analysis.validity import MOST_FAILED
 from labmates.errors import UsageError
 from labmates.populations.crew import Strategies
 from labmates.populations.evolution import PlayBatches
@@ -52,6 +53,16 @@ def blocking(services: Services, strategies: Strategies) -> PlayBatches:
             raise StoppedError("stopped") from error
 
     return play
+
+
+def invalid_strategies(metrics: Mapping[str, float]) -> str | None:
+    """Return why what strategies played can't be used: more of their decisions failed than `MOST_FAILED`."""
+    rate = metrics["error_rate"]
+    return (
+        f"{rate:.0%} of the strategies' decisions failed (at most {MOST_FAILED:.0%} may)"
+        if rate > MOST_FAILED
+        else None
+    )
 
 
 def warn_of_errors(services: Services, strategies: Strategies, errors: Mapping[int, Errors]) -> None:

@@ -2,124 +2,180 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 from labmates.agents.desk import MOST_ARTIFACT_CHARS
+from labmates.agents.excerpts import LEFT_OUT, excerpt
 from labmates.agents.prompts import render
-from labmates.agents.roles import REPORT, SOLO, TEAMS, Role, Team
+from labmates.agents.roles import REPORT, TEAMS, Role, Team
 from labmates.budgets.money import show_dollars
 from labmates.budgets.purse import Purse
+from labmates.tasks.schema import findings_example
 from labmates.workflows.science.context import LabContext, team_of
-from labmates.workflows.science.state import LabState, Member, Phase, Waiting
+from labmates.workflows.science.digests import (
+    OUTPUT_CHARS,
+    artifacts_text,
+    calls_text,
+    delimited,
+    mail_text,
+    outputs_text,
+    report_text,
+    said_text,
+)
+from labmates.workflows.science.findings import findings_json
+from labmates.workflows.science.reserve import likely_cost
+from labmates.workflows.science.state import LabState, Waiting, readers
 
 PLAN_ARTIFACT_CHARS = 6_000
 PAPER_ARTIFACT_CHARS = 12_000
-OUTPUT_CHARS = 3_000
-"""How much of a member's code output the lead gets to write from (cooperative-profiles paper, appendix C.6)."""
+DISCUSSION_CHARS = 40_000
+STATED_CHARS = 6_000
+
+_CODE = "Each has a Python session of its own with the data set, and reads and writes artifacts."
+_NO_CODE = "They have no code tools: they read and write artifacts."
+_READ_ON = "Where characters are left out, read_artifact shows them."
+_LAST = "It is the result of the project."
+_NOT_LAST = "The teams after yours know of your team's work only what its artifacts, stated findings and messages say."
 
 
 def system_prompt(ctx: LabContext, team: Team, role: Role) -> str:
-    """Return who the agent is and what the project is about."""
-    who = "You" if team.alone else "All teams"
-    hidden = ctx.condition.visibility == "hidden"
+    """Return what the project is about and who the agent is.
+
+    What all agents of a run read comes first and word for word the same, so that a provider's prompt cache serves it
+    to each of them; the agent's team and role come last.
+    """
     told = {
         "role": role.title,
-        "team": team.name,
         "agent": role.id,
         "brief": ctx.task.brief,
         "data_description": ctx.dataset.description,
         "findings": ctx.findings_text,
-        "role_description": role.description,
-        "budget_rules": "" if hidden else render("budget_rules", who=who, total=_pool(ctx)),
+        "budget_rules": _budget_rules(ctx, team),
     }
     if team.alone:
-        handed = [f"- the {SOLO.name} team hands over `{other.artifact}`" for other in TEAMS.values()]
-        return render("solo_system", **told, artifacts="\n".join(handed))
-    return render("system", **told, members=member_lines(ctx, team))
+        handed = "\n".join(f"- you hand over `{other.artifact}`" for other in TEAMS.values())
+        return render("solo_system", **told, artifacts=handed, role_description=role.description)
+    return render("system", **told, team=team.name, members=_parts(ctx, team))
 
 
 def plan_prompt(ctx: LabContext, lab: LabState, purse: Purse) -> str:
     """Return the lead's order to plan a phase."""
     team = team_of(lab)
     if team.alone:
-        return render("solo_plan", budget=_budget(ctx, purse))
+        return render("solo_plan", turns=ctx.condition.turns_of(team), budget=_budget(ctx, purse, team))
     return render(
         "plan",
         team=team.name,
         request=request_text(ctx, lab),
-        artifacts=_artifacts(_upstream(ctx.newest(lab), team), PLAN_ARTIFACT_CHARS),
-        mail=_mail(lab, team.name),
-        member_lines=member_lines(ctx, team),
-        theory_of_mind=_theory_of_mind(ctx),
-        budget=_budget(ctx, purse),
+        artifacts=artifacts_text(ctx, lab, team, PLAN_ARTIFACT_CHARS),
+        stated=_stated(ctx, lab),
+        mail=mail_text(lab, team.name),
+        turns=ctx.condition.turns_of(team),
+        tools=_CODE if team.has_code else _NO_CODE,
+        then=_then(ctx),
+        artifact=team.artifact,
+        member_lines="\n".join(_listed(role, team) for role in ctx.members(team)),
+        theory_of_mind=_theory_of_mind(ctx, team),
+        budget=_budget(ctx, purse, team),
     )
 
 
-def work_prompt(ctx: LabContext, lab: LabState, member: Member, purse: Purse) -> str:
+def work_prompt(ctx: LabContext, lab: LabState, role: Role, purse: Purse) -> str:
     """Return a member's order to work."""
-    team = team_of(lab)
+    team, phase = team_of(lab), lab["agenda"][0]
     hint = render("code_hint", timeout=f"{ctx.condition.code_timeout:g}") if team.has_code else render("no_code_hint")
     turns = ctx.condition.turns_of(team)
     if team.alone:
-        plan, artifacts = lab["agenda"][0]["plan"], _solo_artifacts()
-        budget = _budget(ctx, purse)
-        return render("solo_work", plan=plan, turns=turns, code_hint=hint, artifacts=artifacts, budget=budget)
+        artifacts, budget = _solo_artifacts(), _budget(ctx, purse, team)
+        return render("solo_work", plan=phase["plan"], turns=turns, code_hint=hint, artifacts=artifacts, budget=budget)
     return render(
         "work",
-        task=member["task"],
-        plan=lab["agenda"][0]["plan"],
+        task=phase["members"][role.id]["task"],
+        plan=phase["plan"],
         request=request_text(ctx, lab),
         artifact_names=", ".join(f"`{name}`" for name in sorted(lab["artifacts"])) or "none yet",
-        mail=_mail(lab, team.name),
+        readers=", ".join(readers(lab["agenda"])) or "none",
+        mail=mail_text(lab, team.name),
         turns=turns,
         code_hint=hint,
-        theory_of_mind=_theory_of_mind(ctx),
-        budget=_budget(ctx, purse),
+        writes="You write" if role is team.lead else f"The {team.lead.title} writes",
+        artifact=team.artifact,
+        material=_material(ctx, team),
+        theory_of_mind=_theory_of_mind(ctx, team),
+        budget=_budget(ctx, purse, team),
     )
 
 
 def deliberation_prompt(ctx: LabContext, lab: LabState, role: Role, round_: int, purse: Purse) -> str:
-    """Return a member's order to speak in the team's deliberation."""
+    """Return the order by which a member enters the team's deliberation, with a digest of its own work."""
     team, phase = team_of(lab), lab["agenda"][0]
     member = phase["members"][role.id]
+    output = f"\nWhat your code printed:\n{outputs_text(ctx, member) or 'nothing'}\n" if team.has_code else ""
     return render(
         "deliberate",
         round=round_,
         rounds=ctx.condition.deliberation_rounds,
-        lead=f"the {team.lead.title}",
+        lead=_lead(team, role),
         artifact=team.artifact,
         task=member["task"],
+        calls=calls_text(ctx, phase, role) or "nothing",
         summary=member["summary"] or "nothing",
-        output=_outputs(ctx, member) or "nothing",
-        said=_said(phase),
-        theory_of_mind=_theory_of_mind(ctx),
+        output=output,
+        said=said_text(phase["said"]),
+        theory_of_mind=_theory_of_mind(ctx, team),
         budget=_budget(ctx, purse),
     )
 
 
-def synthesis_prompt(ctx: LabContext, lab: LabState, purse: Purse) -> str:
-    """Return the lead's order to write the team's artifact."""
+def next_round_prompt(
+    ctx: LabContext, team: Team, role: Role, round_: int, since: Sequence[tuple[str, str]], purse: Purse
+) -> str:
+    """Return a member's order to speak again, with what its teammates have said `since` it spoke."""
+    return render(
+        "deliberate_again",
+        round=round_,
+        rounds=ctx.condition.deliberation_rounds,
+        lead=_lead(team, role),
+        artifact=team.artifact,
+        said=said_text(since),
+        theory_of_mind=_theory_of_mind(ctx, team),
+        budget=_budget(ctx, purse),
+    )
+
+
+def synthesis_prompt(ctx: LabContext, lab: LabState, purse: Purse, material: float = 1.0) -> str:
+    """Return the lead's order to write the team's artifact.
+
+    Parameters
+    ----------
+    material
+        How much of the usual material it holds, from 0 to 1.
+    """
     team, phase = team_of(lab), lab["agenda"][0]
     sections = "\n".join(f"- {section}" for section in team.sections)
     if team.artifact == REPORT:
-        sections += "\n\n" + render("findings_section")
-    if team.alone:
-        return render("solo_write", artifact=team.artifact, sections=sections, budget=_budget(ctx, purse))
-    newest = ctx.newest(lab)
-    if team.artifact == REPORT:
-        material = _artifacts({k: v for k, v in newest.items() if k != REPORT}, PAPER_ARTIFACT_CHARS)
+        sections += "\n\n" + render("findings_section", example=findings_example(ctx.task))
     else:
-        own = {name: text for name, text in newest.items() if name in _written_here(ctx, lab) and name != team.artifact}
-        material = _artifacts(own, PLAN_ARTIFACT_CHARS)
+        sections += "\n\n" + render("findings_handover")
+    if team.alone:
+        return render("solo_write", artifact=team.artifact, sections=sections, budget=_budget(ctx, purse, team))
+    printed = int(material * OUTPUT_CHARS)
+    most = PAPER_ARTIFACT_CHARS if team.artifact == REPORT else PLAN_ARTIFACT_CHARS
+    artifacts = artifacts_text(ctx, lab, team, int(material * most))
+    if material == 1 and LEFT_OUT in artifacts:
+        artifacts += f"\n\n{_READ_ON}"
     return render(
         "synthesis",
         artifact=team.artifact,
-        request=request_text(ctx, lab, most=MOST_ARTIFACT_CHARS),
+        readers=_LAST if _is_last(ctx, team) else _NOT_LAST,
+        reports="what the members reported" + " and what their code printed" * team.has_code,
+        request=request_text(ctx, lab, most=int(material * MOST_ARTIFACT_CHARS)),
         sections=sections,
-        outputs="\n\n".join(_reported(ctx, phase, role) for role in ctx.members(team)),
-        said=_said(phase),
-        artifacts=material,
-        budget=_budget(ctx, purse),
+        outputs="\n\n".join(report_text(ctx, phase, team, role, printed) for role in ctx.members(team)),
+        said=excerpt(said_text(phase["said"]), int(material * DISCUSSION_CHARS)),
+        artifacts=artifacts,
+        stated=_stated(ctx, lab, material),
+        budget=_budget(ctx, purse, team),
     )
 
 
@@ -143,13 +199,15 @@ def request_text(ctx: LabContext, lab: LabState, *, most: int = PLAN_ARTIFACT_CH
             justification=asked["justification"],
             artifact=artifact,
         )
-    previous = ctx.newest(lab).get(artifact, "(it was never written)")
+    previous = ctx.newest(lab).get(artifact)
+    team = TEAMS[phase["team"]]
     return render(
         "request_additional",
         asked_by=asked["by"],
         request=asked["request"],
         artifact=artifact,
-        previous=_cut(previous, most),
+        previous=delimited(artifact, excerpt(previous, most)) if previous else "(it was never written)",
+        variables=" The Python variables of your earlier phase are still there." if team.has_code else "",
     )
 
 
@@ -164,9 +222,9 @@ def answered_text(lab: LabState, asked: Waiting) -> str:
     return render("request_answered", team=team, outcome=outcome)
 
 
-def member_lines(ctx: LabContext, team: Team) -> str:
-    """Return the members of a team, one on a line."""
-    return "\n".join(f"- {role.id}: {role.title}" for role in ctx.members(team))
+def status_text(ctx: LabContext, purse: Purse) -> str:
+    """Return what the agent may read about the budget now; empty if nothing."""
+    return purse.status(ctx.condition.visibility, "you have" if ctx.condition.solo else "your team has")
 
 
 def _solo_artifacts() -> str:
@@ -183,51 +241,72 @@ def _pool(ctx: LabContext) -> str:
     return show_dollars(ctx.ledger.total) if ctx.condition.visibility == "full" else "credits"
 
 
-def _budget(ctx: LabContext, purse: Purse) -> str:
-    status = purse.status(ctx.condition.visibility)
+def _budget(ctx: LabContext, purse: Purse, team: Team | None = None) -> str:
+    """Return the lines about the budget; the `team` that writes last is also told what the paper is likely to cost."""
+    status = status_text(ctx, purse)
+    if team is not None and _is_last(ctx, team) and ctx.sets_aside and ctx.condition.visibility == "full":
+        status += f" The paper is likely to cost about {show_dollars(likely_cost(ctx.condition, team))}."
     return f"\n{status}" if status else ""
 
 
-def _theory_of_mind(ctx: LabContext) -> str:
-    return render("theory_of_mind") + "\n" if ctx.condition.theory_of_mind else ""
+def _budget_rules(ctx: LabContext, team: Team) -> str:
+    if ctx.condition.visibility == "hidden":
+        return ""
+    who = "You" if team.alone else "All teams"
+    tools = " Each tool call has a price, too." if ctx.condition.prices.tool_call else ""
+    return render("budget_rules", who=who, total=_pool(ctx), tool_calls=tools)
 
 
-def _upstream(newest: Mapping[str, str], team: Team) -> dict[str, str]:
-    return {name: text for name, text in newest.items() if name != team.artifact}
+def _theory_of_mind(ctx: LabContext, team: Team) -> str:
+    if not ctx.condition.theory_of_mind:
+        return ""
+    others = "each teammate" + ("" if _is_last(ctx, team) else " and of the team that works after yours")
+    return render("theory_of_mind", others=others) + "\n"
 
 
-def _artifacts(artifacts: Mapping[str, str], most: int) -> str:
-    return "\n\n".join(f"=== {name} ===\n{_cut(text, most)}" for name, text in artifacts.items()) or "none yet"
+def _is_last(ctx: LabContext, team: Team) -> bool:
+    return team.name == ctx.condition.teams[-1].name
 
 
-def _mail(lab: LabState, team: str) -> str:
-    lines = [f"- from the {item['sender']} team: {item['text']}" for item in lab["mail"] if item["to"] == team]
-    return "\n".join(lines) or "none"
-
-
-def _said(phase: Phase) -> str:
-    return "\n".join(f"[{agent}]: {text}" for agent, text in phase["said"]) or "nothing yet"
-
-
-def _reported(ctx: LabContext, phase: Phase, role: Role) -> str:
-    member = phase["members"][role.id]
-    return (
-        f"=== {role.id} ===\nReported: {member['summary'] or 'nothing'}\nPrinted:\n{_outputs(ctx, member) or 'nothing'}"
+def _parts(ctx: LabContext, team: Team) -> str:
+    """Return the members of a team, one on a line, each with its part of the work."""
+    lead = ", leads the team"
+    return "\n".join(
+        f"- {role.id}: {role.title}{lead if role is team.lead else ''}. {role.description}"
+        for role in ctx.members(team)
     )
 
 
-def _outputs(ctx: LabContext, member: Member) -> str:
-    return _cut("\n".join(ctx.text(number) for number in member["outputs"]), OUTPUT_CHARS)
+def _listed(role: Role, team: Team) -> str:
+    return f"- {role.id}: {'you, ' if role is team.lead else ''}the {role.title}"
 
 
-def _written_here(ctx: LabContext, lab: LabState) -> set[str]:
-    phase = lab["agenda"][0]
-    return {
-        event.name
-        for event in ctx.recorder.events
-        if event.type == "artifact" and event.step.startswith(f"{phase['team']}/{phase['number']}/")
+def _lead(team: Team, role: Role) -> str:
+    return "you write" if role is team.lead else f"the {team.lead.title} writes"
+
+
+def _then(ctx: LabContext) -> str:
+    rounds = ctx.condition.deliberation_rounds
+    if not rounds:
+        return "Then"
+    return f"Then they talk the results over in {rounds} round{'s' * (rounds > 1)}, and"
+
+
+def _material(ctx: LabContext, team: Team) -> str:
+    """Say from what the lead writes."""
+    if not team.has_code:
+        return "the members' summaries and the artifacts"
+    shown = {
+        "ends": f"{OUTPUT_CHARS:,} characters of each member's: long outputs lose their middle",
+        "first": f"the first {OUTPUT_CHARS:,} characters of each member's",
     }
+    return f"the members' summaries and what their code printed ({shown[ctx.condition.output_excerpt]})"
 
 
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[:most]}\n[cut: {len(text) - most} more characters]"
+def _stated(ctx: LabContext, lab: LabState, material: float = 1.0) -> str:
+    """Return the findings that the teams have stated so far, as data."""
+    stated, most = ctx.stated(lab), int(material * STATED_CHARS)
+    if not stated:
+        return ""
+    parts = [delimited(f"{team} team", excerpt(findings_json(values), most)) for team, values in stated.items()]
+    return render("findings_so_far", findings="\n\n".join(parts)) + "\n\n"

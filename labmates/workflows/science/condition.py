@@ -14,13 +14,15 @@ from pydantic import (
 )
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
+from labmates.agents.excerpts import Excerpt
 from labmates.agents.roles import SOLO, TEAMS, Team
 from labmates.budgets.dollars import Dollars
+from labmates.budgets.money import format_dollars
 from labmates.budgets.prices import PriceList
 from labmates.budgets.visibility import Visibility
 from labmates.workflows.kinds import Condition
 
-TEAM_FIELDS = ("model_for", "team_size", "theory_of_mind", "deliberation_rounds", "max_requests")
+TEAM_FIELDS = ("model_for", "team_size", "theory_of_mind", "deliberation_rounds", "max_requests", "output_excerpt")
 """Parameters that say how agents work together; a condition of one agent alone has none of them."""
 
 SOLO_MEMBERS = 8
@@ -40,6 +42,12 @@ class ScienceCondition(Condition):
     )
     difficulty: Literal["easy", "medium", "hard"] = Field("medium", description="Difficulty of the task's data.")
     budget: Dollars = Field("1.00", description="The pool that all teams share, in dollars.")  # type: ignore[assignment]
+    reserve: Dollars | None = Field(
+        None,
+        description="What of the pool is set aside for writing the artifacts, in dollars; without it, enough for those "
+        "still to be written. With 0 nothing is set aside, and the run ends with the first call that can't be paid "
+        "(the paper's rule).",
+    )
     visibility: Visibility = Field(
         "full",
         description="What agents see of the budget: the whole pool, their own team's spending, or nothing at all.",
@@ -55,12 +63,23 @@ class ScienceCondition(Condition):
         description=f"Most replies of one agent in one phase of work; {SOLO_MEMBERS} times as many with --solo.",
     )
     max_output_tokens: int = Field(4096, ge=64, le=131072, description="Output limit of one reply, in tokens.")
+    context_tokens: int | None = Field(
+        None,
+        ge=1024,
+        description="Context of the models in tokens; 131072 without it. A transcript that would not fit with a "
+        "whole reply is compacted before the call.",
+    )
     temperature: float | None = Field(
         None, ge=0, le=2, description="Sampling temperature; without one, the server's own default."
     )
     deliberation_rounds: int = Field(2, ge=0, le=10, description="Rounds of deliberation in each phase.")
     max_requests: int = Field(
         2, ge=0, le=10, description="Most requests for additional work or a redo, per pair of teams."
+    )
+    output_excerpt: Excerpt = Field(
+        "ends",
+        description="What the writing lead is shown of a member's code output beyond 3,000 characters: beginning and "
+        "end of each long output, or the first 3,000 characters of all (the paper's rule).",
     )
     repair_turns: int = Field(
         3, ge=0, le=10, description="How often an agent is asked again after a reply that can't be used."
@@ -76,6 +95,13 @@ class ScienceCondition(Condition):
         "team's result is compared with (see: labmates analyze teamwork).",
     )
 
+    @field_validator("budget")
+    @classmethod
+    def _pays_something(cls, value: int) -> int:
+        if value <= 0:
+            raise ValueError("a pool of $0 can't pay any call (try 0.50)")
+        return value
+
     @field_validator("model_for")
     @classmethod
     def _known_teams(cls, value: dict[str, str]) -> dict[str, str]:
@@ -83,6 +109,15 @@ class ScienceCondition(Condition):
             if team not in TEAMS:
                 raise ValueError(f"'{team}' is no team; the teams are {', '.join(TEAMS)}")
         return dict(sorted(value.items()))
+
+    @model_validator(mode="after")
+    def _sets_aside_what_there_is(self) -> ScienceCondition:
+        if self.reserve is not None and self.reserve > self.budget:
+            pool = format_dollars(self.budget)
+            why = PydanticCustomError("reserve", "more than the pool of ${pool}", {"pool": pool})
+            fault = InitErrorDetails(type=why, loc=("reserve",), input=format_dollars(self.reserve))
+            raise ValidationError.from_exception_data(type(self).__name__, [fault])
+        return self
 
     @model_validator(mode="after")
     def _alone_means_no_team(self) -> ScienceCondition:
@@ -96,7 +131,10 @@ class ScienceCondition(Condition):
     @model_serializer(mode="wrap")
     def _without_what_says_nothing(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
         # Conditions of teams keep the keys that they had before there was anything else.
-        left_out = TEAM_FIELDS if self.solo else ("solo",)
+        left_out = {
+            *(TEAM_FIELDS if self.solo else ("solo",)),
+            *(("context_tokens",) if self.context_tokens is None else ()),
+        }
         return {name: value for name, value in dump(self).items() if name not in left_out}
 
     @property

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from labmates.analysis.intervals import AT_MOST_ONE, COUNT, SHARE
 from labmates.workflows.kinds import Estimate, Kind, Outcome
 from labmates.workflows.science.condition import ScienceCondition
+from labmates.workflows.science.scores import READABLE, judged_metrics
 
 if TYPE_CHECKING:
     from labmates.judges.base import Report
@@ -14,17 +16,23 @@ if TYPE_CHECKING:
     from labmates.records.events import Event
     from labmates.workflows.services import Services
 
+HEADLINE = ("skill", "accuracy", "quality", "completeness", READABLE)
 METRICS = (
-    "completeness",
-    "quality",
-    "accuracy",
+    *HEADLINE,
+    "heuristic_quality",
     "artifacts_missing",
     "phases",
     "requests",
     "tool_errors",
     "failed_reply_rate",
 )
-"""Scores of the report in [0, 1] (absent where unscored), then counts; the last is failed replies per model call."""
+"""Scores of the report in [0, 1] (absent where unscored; skill may be negative), then counts.
+
+The last is failed replies per model call.
+
+`quality` is the provenance of the paper's claims (`judges.provenance`), `heuristic_quality` the rule of the
+cooperative-profiles paper on the words of a text. `readable` tells (1 or 0) whether the report states findings that
+can be read; without them accuracy is 0 (intention to treat)."""
 
 
 async def execute(condition: ScienceCondition, services: Services) -> Outcome:
@@ -55,8 +63,17 @@ def estimate(condition: ScienceCondition) -> Estimate:
 
 _INPUT, _OUTPUT, _CALLS, _SECONDS = 101_118, 29_654, 60, 260
 
-SPREAD = {"accuracy": 0.05, "quality": 0.10, "completeness": 0.24}
+SPREAD = {"accuracy": 0.05, "heuristic_quality": 0.10, "completeness": 0.24}
 """Residual standard deviations of the cooperative-profiles paper, table 2."""
+
+DOMAINS = {
+    "skill": AT_MOST_ONE,
+    **dict.fromkeys(("artifacts_missing", "phases", "requests", "tool_errors"), COUNT),
+    **dict.fromkeys(
+        ("completeness", "quality", "heuristic_quality", "accuracy", "readable", "failed_reply_rate"), SHARE
+    ),
+}
+"""What metrics and the scores behind them can be."""
 
 SCIENCE = Kind(
     "science",
@@ -64,8 +81,12 @@ SCIENCE = Kind(
     execute,
     METRICS,
     report=report,
+    judged=judged_metrics,
+    headline=HEADLINE,
     uses_code=True,
     checkpointed=True,
+    salted=True,
     estimate=estimate,
     spread=SPREAD,
+    domains=lambda _condition: DOMAINS,
 )

@@ -15,9 +15,7 @@ from labmates.workflows.science.team import team_graph
 
 def next_team(state: LabState) -> str:
     """Return the team whose phase comes next, or the end."""
-    if state["exhausted"] or not state["agenda"]:
-        return END
-    return state["agenda"][0]["team"]
+    return state["agenda"][0]["team"] if state["agenda"] else END
 
 
 def lab_graph(checkpointer: Any = None) -> CompiledStateGraph[LabState, LabContext, LabState, LabState]:

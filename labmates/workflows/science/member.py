@@ -16,7 +16,7 @@ from langgraph.runtime import Runtime
 from labmates.agents.desk import Desk, ToolError
 from labmates.agents.prompts import render
 from labmates.agents.roles import EVERY_TEAM, TEAMS, Role, Team
-from labmates.agents.tools import RunCode, check_arguments, tool_names, tool_schema, use_desk
+from labmates.agents.tools import RunCode, check_arguments, tool_names, tool_schemas, use_desk
 from labmates.agents.transcript import append_line, message_from_data, message_to_data
 from labmates.budgets.ledger import InsufficientFundsError
 from labmates.budgets.purse import Purse
@@ -24,11 +24,12 @@ from labmates.models.errors import ContextOverflowError
 from labmates.models.reply import Reply, ToolCall
 from labmates.records.events import ChargeEvent, Event, PhaseEvent, ToolCallEvent
 from labmates.sandboxes.base import CodeResult, OutputFile
-from labmates.workflows.asking import fault_text, sent_back
+from labmates.workflows.asking import fault_text, kept_text, sent_back
 from labmates.workflows.calls import Speaker
-from labmates.workflows.science.briefs import answered_text, system_prompt, work_prompt
+from labmates.workflows.science.briefs import answered_text, status_text, system_prompt, work_prompt
 from labmates.workflows.science.context import LabContext, team_of, warm_up
-from labmates.workflows.science.state import LabState, Member, MemberResult, Phase, Waiting, WorkOrder
+from labmates.workflows.science.findings import statement
+from labmates.workflows.science.state import Draft, LabState, Member, MemberResult, Phase, Waiting, WorkOrder, readers
 from labmates.workflows.workshop import Session
 
 
@@ -55,12 +56,13 @@ class _Worker:
         self.speaker: Speaker = ctx.speaker(team, role)
         self.purse = purse
         self.code = code
-        self.held = tool_names(team)
+        self.held = tool_names(team, leads=role is team.lead)
         self.most_turns = ctx.condition.turns_of(team)
         self.member: Member = {**self.phase["members"][role.id], "waiting": []}
         most = ctx.condition.max_requests
         left = {t: most - lab["asked"].get(f"{team.name}>{t}", 0) for t in TEAMS}
-        self.desk = Desk(team, ctx.newest(lab), left)
+        form = ctx.form if role is team.lead else None
+        self.desk = Desk(team, ctx.newest(lab), left, readers(lab["agenda"]), ctx.partial(lab), form)
         self.outputs: list[int] = list(self.member["outputs"])
         self.waiting: list[Waiting] = []
         self.messages = self._opening(lab, team, role)
@@ -89,7 +91,17 @@ class _Worker:
         }
         return MemberResult(
             member=member,
-            written=[(item.name, keep(item.content), item.description) for item in self.desk.written],
+            written=[
+                Draft(
+                    name=item.name,
+                    content=keep(item.content if item.added is None else item.added),
+                    description=item.description,
+                    adds=item.added is not None,
+                    partial=item.partial,
+                )
+                for item in self.desk.written
+            ],
+            stated=[statement(self.ctx.recorder.bodies, one) for one in self.desk.stated],
             sent=[(item.team, item.content) for item in self.desk.sent],
             requests=[(item.team, item.kind, item.request, item.justification) for item in self.desk.requests],
         )
@@ -98,7 +110,7 @@ class _Worker:
         bodies = self.ctx.recorder.bodies
         messages = [message_from_data(bodies[number]) for number in self.member["transcript"]]
         if not messages:
-            order = work_prompt(self.ctx, lab, self.member, self.purse)
+            order = work_prompt(self.ctx, lab, role, self.purse)
             return [SystemMessage(system_prompt(self.ctx, team, role)), HumanMessage(order)]
         waited = {item["call"]: item for item in self.phase["members"][role.id]["waiting"]}
         for i, message in enumerate(messages):
@@ -115,25 +127,34 @@ class _Worker:
             self.speaker,
             self.messages,
             self.purse,
-            tools=[tool_schema(name) for name in self.held],
+            tools=tool_schemas(self.held, self.desk.form),
             name=f"{self.speaker.agent}, phase {self.phase['number'] + 1}: work {turn + 1}",
         )
         self.member["turns"] = turn + 1
         self.messages = exchange.sent
         reply = exchange.reply
-        remark = fault_text(reply, self.ctx.caller.max_output_tokens)
-        if remark is None and not reply.tool_calls:
-            remark = render("nudge_no_tool", tools=", ".join(self.held))
-        if remark is not None:
+        if reply.faults or not reply.tool_calls:
             self.ctx.caller.failed(step, self.speaker, ", ".join(reply.faults) or "no tool call")
         if not reply.tool_calls:
-            self.member["failures"] += 1
-            self.messages = sent_back(self.messages, reply, remark or "")
+            kept = self._kept(reply)
+            remark = kept or fault_text(reply) or render("nudge_no_tool", tools=", ".join(self.held))
+            self.member["failures"] = 0 if kept else self.member["failures"] + 1
+            self.messages = sent_back(self.messages, reply, f"{remark}\n\n{self._last_reply()}".rstrip())
             return
         self.member["failures"] = 0
-        await self._answer(step, reply, remark)
+        await self._answer(step, reply)
 
-    async def _answer(self, step: str, reply: Reply, remark: str | None) -> None:
+    def _last_reply(self) -> str:
+        """Tell the agent that its next reply is the last that it has; empty before."""
+        last = self.most_turns - self.member["turns"] == 1 and self.desk.summary is None
+        return render("last_reply") if last else ""
+
+    def _kept(self, reply: Reply) -> str | None:
+        """Keep what arrived of a cut call that writes; return what the agent has to know of it."""
+        kept = self.desk.keep_cut(reply.cut_call) if reply.cut_call else None
+        return kept and kept_text(reply, kept, self.desk.text(kept))
+
+    async def _answer(self, step: str, reply: Reply) -> None:
         answers: list[BaseMessage] = []
         for n, call in enumerate(reply.tool_calls):
             asked = len(self.desk.requests)
@@ -141,9 +162,10 @@ class _Worker:
             answers.append(ToolMessage(text, tool_call_id=call.id))
             if len(self.desk.requests) > asked:
                 self.waiting.append(Waiting(call=call.id, team=self.desk.requests[-1].team, refused=False))
-        if remark:
+        if remark := self._kept(reply) or fault_text(reply):
             answers[-1] = append_line(answers[-1], remark)
-        answers[-1] = append_line(answers[-1], self.purse.status(self.ctx.condition.visibility))
+        answers[-1] = append_line(answers[-1], status_text(self.ctx, self.purse))
+        answers[-1] = append_line(answers[-1], self._last_reply())
         self.messages = [*self.messages, reply.message, *answers]
 
     async def _use(self, step: str, call: ToolCall) -> str:

@@ -3,37 +3,50 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 from langchain_core.runnables import RunnableConfig
 from pydantic import BaseModel
 
-from labmates.agents.roles import REPORT, TEAMS, Team
+from labmates.agents.roles import REPORT, TEAMS
 from labmates.budgets.ledger import Ledger
 from labmates.budgets.money import format_dollars
 from labmates.judges.base import Report, Trace
 from labmates.judges.panel import DEFAULT_PANEL
 from labmates.records.bodies import Bodies
-from labmates.records.events import ArtifactEvent, ChargeEvent, Event, PhaseEvent, ScoreEvent, ToolCallEvent
+from labmates.records.events import (
+    ArtifactEvent,
+    ChargeEvent,
+    Event,
+    FindingsEvent,
+    PhaseEvent,
+    ScoreEvent,
+    ToolCallEvent,
+)
 from labmates.records.recorder import Recorder
 from labmates.seeds import derive
-from labmates.tasks.base import Dataset, Difficulty, Task
+from labmates.tasks.base import Dataset, Difficulty
 from labmates.tasks.registry import get_task
-from labmates.tasks.schema import findings_schema_text
+from labmates.tasks.salt import data_seed
+from labmates.tasks.schema import findings_fields_text
 from labmates.workflows.brake import Steps
-from labmates.workflows.calls import Caller
+from labmates.workflows.calls import CONTEXT_TOKENS, Caller
 from labmates.workflows.judging import Judging, hearings, mean_events, verdict_events
 from labmates.workflows.kinds import Outcome
 from labmates.workflows.science.condition import ScienceCondition
 from labmates.workflows.science.context import LabContext, warm_up
+from labmates.workflows.science.findings import findings_form
 from labmates.workflows.science.lab import lab_graph
+from labmates.workflows.science.scores import judged_metrics
 from labmates.workflows.science.state import first_state
+from labmates.workflows.science.validity import invalid_work
 from labmates.workflows.services import Services
 
 PAPER = "paper"
@@ -65,7 +78,7 @@ async def opened(condition: ScienceCondition, services: Services) -> AsyncIterat
     assert services.workshop is not None
     task = get_task(condition.task)
     generating = asyncio.create_task(
-        asyncio.to_thread(task.generate, derive(services.seed, "dataset"), condition.difficulty)
+        asyncio.to_thread(task.generate, data_seed(derive(services.seed, "dataset")), condition.difficulty)
     )
     # Written while the first model call goes on: only sandboxes wait for it, and they start meanwhile.
     bench = services.workshop.bench(asyncio.create_task(_write_csv(generating, services.folder() / "data.csv")))
@@ -83,10 +96,11 @@ async def opened(condition: ScienceCondition, services: Services) -> AsyncIterat
         max_output_tokens=condition.max_output_tokens,
         temperature=condition.temperature,
         steps=Steps(services.brake),
+        context_tokens=condition.context_tokens or CONTEXT_TOKENS,
     )
     try:
-        findings = findings_schema_text(task)
-        yield LabContext(condition, task, findings, await generating, ledger, caller, services.recorder, bench)
+        findings, form = findings_fields_text(task), findings_form(task)
+        yield LabContext(condition, task, findings, form, await generating, ledger, caller, services.recorder, bench)
     finally:
         await asyncio.shield(bench.close())
 
@@ -108,13 +122,14 @@ async def scored(ctx: LabContext, *, exhausted: bool, judging: Judging | None = 
         Seed of the run, for the calls of judges that ask models.
     """
     recorder = ctx.recorder
-    report = _report(ctx.condition.teams, ctx.task, ctx.dataset.truth, recorder.events, recorder.bodies)
+    report = _report(ctx.condition, _known(ctx.dataset), recorder.events, recorder.bodies)
     judging = judging or Judging(DEFAULT_PANEL, ctx.caller.hub)
     open_ = hearings(judging, seed=seed, had=_scores(recorder))
     for verdict in await asyncio.gather(*(hearing.hold(report) for hearing in open_)):
         recorder.emit(*verdict_events(verdict, recorder.bodies, ctx.condition.prices))
     recorder.emit(*mean_events(_scores(recorder)))
-    return Outcome("exhausted" if exhausted else "completed", _metrics(recorder))
+    invalid = invalid_work(newest_artifacts(recorder), recorder.usage(), exhausted=exhausted)
+    return Outcome("exhausted" if exhausted else "completed", _metrics(recorder), invalid)
 
 
 def _scores(recorder: Recorder) -> list[ScoreEvent]:
@@ -125,35 +140,63 @@ def report_of(condition: ScienceCondition, seed: int, events: Sequence[Event], b
     """Return what judges read of a run: its newest report, what led to it, and the truth, made anew from the seed."""
     # One at a time: many runs of a study have the same data set, which takes seconds of a processor.
     with _making_truth:
-        truth = _truth(condition.task, condition.difficulty, derive(seed, "dataset"))
-    return _report(condition.teams, get_task(condition.task), truth, events, bodies)
+        known = _known_again(condition.task, condition.difficulty, data_seed(derive(seed, "dataset")))
+    return _report(condition, known, events, bodies)
+
+
+class _Known(NamedTuple):
+    """What judges are told of a data set."""
+
+    truth: BaseModel
+    columns: tuple[str, ...]
+
+
+def _known(data: Dataset[Any]) -> _Known:
+    return _Known(data.truth, tuple(map(str, data.frame.columns)))
 
 
 @lru_cache(maxsize=_TRUTHS_KEPT)
-def _truth(task: str, difficulty: Difficulty, seed: int) -> BaseModel:
-    truth: BaseModel = get_task(task).generate(seed, difficulty).truth
-    return truth
+def _known_again(task: str, difficulty: Difficulty, seed: int) -> _Known:
+    return _known(get_task(task).generate(seed, difficulty))
 
 
-def _report(
-    teams: Sequence[Team], task: Task[Any, Any], truth: BaseModel, events: Sequence[Event], bodies: Bodies
-) -> Report:
+def _report(condition: ScienceCondition, known: _Known, events: Sequence[Event], bodies: Bodies) -> Report:
+    teams = condition.teams
     trail = tuple(_traces(events, bodies))
     stages = tuple(team.name for team in teams)
     if teams[0].alone:
         stages = (*stages, PAPER)
-        trail = tuple(replace(trace, team=PAPER) if trace.name == REPORT else trace for trace in trail)
+        last = max((place for place, trace in enumerate(trail) if trace.kind == "findings"), default=None)
+        trail = tuple(
+            replace(trace, team=PAPER) if trace.name == REPORT or place == last else trace
+            for place, trace in enumerate(trail)
+        )
+    stated = [event for event in events if isinstance(event, FindingsEvent) and event.team == teams[-1].name][-1:]
     artifacts = _newest(trail)
     text = artifacts.pop(REPORT, None)
-    return Report(text, task, truth, artifacts, trail, stages)
+    return Report(
+        text,
+        get_task(condition.task),
+        known.truth,
+        artifacts,
+        trail,
+        stages,
+        columns=known.columns,
+        difficulty=condition.difficulty,
+        stated=bodies[stated[0].findings] if stated else None,
+        repaired=tuple(stated[0].repaired) if stated else (),
+    )
 
 
 def _traces(events: Sequence[Event], bodies: Bodies) -> Iterator[Trace]:
     for event in events:
         if isinstance(event, ArtifactEvent):
             yield Trace(event.team, "artifact", event.name, bodies.text(event.content))
+        elif isinstance(event, FindingsEvent):
+            yield Trace(event.team, "findings", event.agent, json.dumps(bodies[event.findings], ensure_ascii=False))
         elif isinstance(event, ToolCallEvent) and event.status:
-            yield Trace(event.team, "output", event.agent, bodies.text(event.result))
+            code = str(bodies[event.arguments].get("code", ""))
+            yield Trace(event.team, "output", event.agent, bodies.text(event.result), code)
 
 
 def newest_artifacts(recorder: Recorder) -> dict[str, str]:
@@ -185,12 +228,6 @@ def _config(condition: ScienceCondition, services: Services) -> RunnableConfig:
 
 
 def _metrics(recorder: Recorder) -> Mapping[str, float]:
-    values = {(score.judge, score.metric): score.value for score in _scores(recorder)}
-    judged = {
-        "completeness": values.get(("heuristic", "completeness")),
-        "quality": values.get(("heuristic", "quality")),
-        "accuracy": values.get(("verified", "accuracy")),
-    }
     written = {event.name for event in recorder.events if isinstance(event, ArtifactEvent)}
     usage = recorder.usage()
     counted: dict[str, float] = {
@@ -200,4 +237,4 @@ def _metrics(recorder: Recorder) -> Mapping[str, float]:
         "tool_errors": sum(isinstance(e, ToolCallEvent) and not e.ok for e in recorder.events),
         "failed_reply_rate": round(usage.failed_replies / usage.llm_calls, 6) if usage.llm_calls else 0.0,
     }
-    return {**{name: value for name, value in judged.items() if value is not None}, **counted}
+    return {**judged_metrics(_scores(recorder)), **counted}

@@ -64,11 +64,32 @@ class Mail(TypedDict):
     text: str
 
 
+class Draft(TypedDict):
+    """A version of an artifact that a member wrote. `content` is the number of a body.
+
+    Where the version adds to the one before, `content` is what was added.
+    """
+
+    name: str
+    content: int
+    description: str
+    adds: bool
+    partial: bool
+
+
+class Statement(TypedDict):
+    """Findings that a lead stated: the number of their body, and what was mended in their form."""
+
+    findings: int
+    repaired: list[dict[str, str]]
+
+
 class MemberResult(TypedDict):
     """What one agent's step of work leaves behind; taken over by its team in the order of the members."""
 
     member: Member
-    written: list[tuple[str, int, str]]
+    written: list[Draft]
+    stated: list[Statement]
     sent: list[tuple[str, str]]
     requests: list[tuple[str, RequestKind, str, str]]
 
@@ -79,13 +100,18 @@ def add_counts(old: dict[str, int], new: dict[str, int]) -> dict[str, int]:
 
 
 def add_versions(old: dict[str, list[int]], new: dict[str, list[int]]) -> dict[str, list[int]]:
-    """Append new versions to each artifact."""
+    """Append new versions by name."""
     return {name: [*old.get(name, []), *new.get(name, [])] for name in {**old, **new}}
 
 
 def add_mail(old: list[Mail], new: list[Mail]) -> list[Mail]:
     """Append messages."""
     return [*old, *new]
+
+
+def newest_flags(old: dict[str, bool], new: dict[str, bool]) -> dict[str, bool]:
+    """Let newer flags replace older ones by name."""
+    return {**old, **new}
 
 
 def either(old: bool, new: bool) -> bool:
@@ -109,6 +135,10 @@ class LabState(TypedDict):
         Charges by team, in micro-dollars.
     artifacts
         Versions of each artifact, oldest first, as numbers of bodies.
+    partial
+        Whether the newest version of an artifact breaks off, by name.
+    findings
+        Versions of the findings that each team stated, oldest first, as numbers of bodies.
     asked
         Number of requests made, by ``asking>asked`` team.
     phases
@@ -120,6 +150,8 @@ class LabState(TypedDict):
     agenda: list[Phase]
     spent: dict[str, int]
     artifacts: dict[str, list[int]]
+    partial: dict[str, bool]
+    findings: dict[str, list[int]]
     mail: list[Mail]
     asked: dict[str, int]
     phases: dict[str, int]
@@ -127,16 +159,22 @@ class LabState(TypedDict):
 
 
 class TeamState(TypedDict):
-    """State of one team's graph: the lab's, to which its steps add, and what its members bring back from work."""
+    """State of one team's graph: the lab's, to which its steps add, and what its members bring back from work.
+
+    `over` ends the passage at once, since the pool can't pay it.
+    """
 
     agenda: list[Phase]
     spent: Annotated[dict[str, int], add_counts]
     artifacts: Annotated[dict[str, list[int]], add_versions]
+    partial: Annotated[dict[str, bool], newest_flags]
+    findings: Annotated[dict[str, list[int]], add_versions]
     mail: Annotated[list[Mail], add_mail]
     asked: Annotated[dict[str, int], add_counts]
     phases: Annotated[dict[str, int], add_counts]
     exhausted: Annotated[bool, either]
     results: Annotated[dict[str, MemberResult], merge_results]
+    over: Annotated[bool, either]
 
 
 class WorkOrder(TypedDict):
@@ -153,6 +191,8 @@ def first_state(teams: Sequence[Team]) -> LabState:
         agenda=[new_phase(team.name, 0) for team in teams],
         spent={},
         artifacts={},
+        partial={},
+        findings={},
         mail=[],
         asked={},
         phases={team.name: 1 for team in teams},
@@ -174,6 +214,21 @@ def new_phase(team: str, number: int, asked: Asked | None = None) -> Phase:
     )
 
 
-def new_member(task: str) -> Member:
-    """Return a member that has not started to work."""
-    return Member(task=task, status="ready", transcript=[], turns=0, failures=0, summary="", outputs=[], waiting=[])
+def readers(agenda: Sequence[Phase]) -> list[str]:
+    """Return the teams that will read a message sent now: those with a phase that has not started, in order."""
+    now = agenda[0]["team"]
+    return list(dict.fromkeys(phase["team"] for phase in agenda[1:] if not phase["planned"] and phase["team"] != now))
+
+
+def new_member(task: str, *, done: bool = False) -> Member:
+    """Return a member that has not started to work; if it is `done`, it never will."""
+    return Member(
+        task=task,
+        status="done" if done else "ready",
+        transcript=[],
+        turns=0,
+        failures=0,
+        summary="",
+        outputs=[],
+        waiting=[],
+    )

@@ -12,31 +12,35 @@ names must be in the store by then.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import cache
 from typing import Any, Literal, cast
 
-from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Send
 
-from labmates.agents.desk import MOST_MESSAGE_CHARS, ToolError, artifact_owner
-from labmates.agents.roles import Role, Team
-from labmates.agents.tools import WriteArtifact, check_arguments, tool_schema
+from labmates.agents.desk import MOST_MESSAGE_CHARS
+from labmates.agents.excerpts import excerpt
+from labmates.agents.roles import REPORT, Role, Team
+from labmates.agents.sections import continued
 from labmates.agents.transcript import message_from_data, shorten
 from labmates.budgets.ledger import InsufficientFundsError
 from labmates.budgets.purse import Purse
 from labmates.models.reply import Reply
-from labmates.records.events import ArtifactEvent, MessageEvent, PhaseEvent, RequestEvent
-from labmates.workflows.asking import UnusableError, ask, fault_text
+from labmates.records.events import MessageEvent, PhaseEvent, RequestEvent
+from labmates.workflows.asking import FaultError, UnusableError, ask, fault_text
 from labmates.workflows.science.briefs import (
     deliberation_prompt,
+    next_round_prompt,
     plan_prompt,
     synthesis_prompt,
     system_prompt,
 )
 from labmates.workflows.science.context import LabContext, team_of, warm_up
+from labmates.workflows.science.findings import keep_findings
 from labmates.workflows.science.member import work
 from labmates.workflows.science.state import (
     Asked,
@@ -48,10 +52,13 @@ from labmates.workflows.science.state import (
     new_member,
     new_phase,
 )
+from labmates.workflows.science.writing import Author, keep_version
 
 Update = dict[str, Any]
 
 MOST_PLAN_CHARS = 6_000
+MOST_HALVED = 5
+"""So often the material of an artifact is halved until the pool can pay for an artifact written from it."""
 
 
 @cache
@@ -66,7 +73,7 @@ def team_graph(team: Team) -> CompiledStateGraph[TeamState, LabContext, TeamStat
     members = [role.id for role in team.roles]
     after = "write" if team.alone else "deliberate"
     graph.add_conditional_edges(START, entrance, ["plan", *members, after])
-    graph.add_conditional_edges("plan", send_to_work, [*members, END])
+    graph.add_conditional_edges("plan", after_plan, [*members, "write", END])
     for member in members:
         graph.add_edge(member, "gather")
     graph.add_conditional_edges("gather", after_work, [after, END])
@@ -87,11 +94,14 @@ def entrance(state: TeamState) -> str | list[Send]:
     return send_to_work(state) or after_work(state)
 
 
-def send_to_work(state: TeamState) -> str | list[Send]:
+def after_plan(state: TeamState) -> str | list[Send]:
+    """Send the members to work; where the pool could not pay for a plan, write at once, or end."""
+    return END if state.get("over") else send_to_work(state) or "write"
+
+
+def send_to_work(state: TeamState) -> list[Send]:
     """Send all members to work that have something left to do."""
-    if state["exhausted"]:
-        return END
-    lab = cast(LabState, {key: value for key, value in state.items() if key != "results"})
+    lab = cast(LabState, {key: value for key, value in state.items() if key not in ("results", "over")})
     members = state["agenda"][0]["members"]
     open_ = [agent for agent, member in members.items() if member["status"] != "done"]
     return [Send(agent, WorkOrder(agent=agent, sharers=len(open_), lab=lab)) for agent in open_]
@@ -106,8 +116,19 @@ def after_work(state: TeamState) -> Literal["deliberate", "write", "__end__"]:
 
 
 def after_deliberation(state: TeamState) -> Literal["write", "__end__"]:
-    """Write the artifact, if the pool can still pay for it."""
-    return "__end__" if state["exhausted"] else "write"
+    """Write the artifact, unless the run ends here because the pool ran dry."""
+    return "__end__" if state.get("over") else "write"
+
+
+async def unpaid(ctx: LabContext, state: TeamState, purse: Purse) -> Update:
+    """End a phase that the pool can't pay: the next one starts, or the run ends where nothing is set aside."""
+    phase = state["agenda"][0]
+    agenda = state["agenda"][1:] if ctx.sets_aside else []
+    if ctx.sets_aside:
+        where = _here(phase, "skipped")
+        ctx.recorder.once(PhaseEvent(**where, status="skipped", number=phase["number"], reason=phase["reason"]))
+    await ctx.recorder.flush()
+    return {"agenda": agenda, "spent": {phase["team"]: purse.spent}, "exhausted": True, "over": True}
 
 
 async def plan(state: TeamState, runtime: Runtime[LabContext]) -> Update:
@@ -120,15 +141,16 @@ async def plan(state: TeamState, runtime: Runtime[LabContext]) -> Update:
     )
     warm_up(ctx.bench, ctx.condition, team)
     purse = ctx.purse(state, team.name)
+    exhausted = False
 
     def read(reply: Reply, last: bool) -> tuple[str, dict[str, str]]:
-        if problem := fault_text(reply, ctx.caller.max_output_tokens):
-            raise UnusableError(problem)
+        if problem := fault_text(reply):
+            raise FaultError(problem)
         tasks = read_tasks(reply.text, members)
         missing = [role.id for role in members if role.id not in tasks]
         if missing and not last and not team.alone:
             raise UnusableError(f"there is no line with a task for {', '.join(missing)}.")
-        return reply.text[:MOST_PLAN_CHARS], tasks
+        return excerpt(reply.text, MOST_PLAN_CHARS, "first"), tasks
 
     try:
         answer = await ask(
@@ -142,16 +164,20 @@ async def plan(state: TeamState, runtime: Runtime[LabContext]) -> Update:
             repair_turns=ctx.condition.repair_turns,
         )
     except InsufficientFundsError:
-        return {"spent": {team.name: purse.spent}, "exhausted": True}
+        if not (ctx.sets_aside and team.artifact == REPORT):
+            return await unpaid(ctx, state, purse)
+        # The paper is written in any case, from what there is.
+        answer, exhausted = None, True
     await ctx.recorder.flush()
     text, tasks = answer or ("(no plan)", {})
     planned: Phase = {
         **phase,
         "planned": True,
         "plan": text,
-        "members": {role.id: new_member(tasks.get(role.id, role.description)) for role in members},
+        "members": {role.id: new_member(tasks.get(role.id, role.description), done=exhausted) for role in members},
     }
-    return {"agenda": [planned, *state["agenda"][1:]], "spent": {team.name: purse.spent}}
+    agenda = [planned, *state["agenda"][1:]]
+    return {"agenda": agenda, "spent": {team.name: purse.spent}, "exhausted": exhausted}
 
 
 def read_tasks(text: str, members: tuple[Role, ...]) -> dict[str, str]:
@@ -171,6 +197,8 @@ async def gather(state: TeamState, runtime: Runtime[LabContext]) -> Update:
     """
     ctx, phase = runtime.context, state["agenda"][0]
     artifacts: dict[str, list[int]] = {}
+    partial: dict[str, bool] = {}
+    findings: list[int] = []
     mail: list[Mail] = []
     phases: list[Phase] = []
     counts: dict[str, int] = {}
@@ -179,10 +207,20 @@ async def gather(state: TeamState, runtime: Runtime[LabContext]) -> Update:
         result = state["results"].get(agent)
         if result is None:
             continue
-        for name, content, description in result["written"]:
+        for draft in result["written"]:
+            name, content = draft["name"], draft["content"]
+            before = [*state["artifacts"].get(name, []), *artifacts.get(name, [])]
+            if draft["adds"]:
+                # A teammate may have written meanwhile: what was added stands after that.
+                cut = partial.get(name, state["partial"].get(name, False))
+                content = ctx.recorder.bodies.keep(continued(ctx.text(before[-1]), ctx.text(content), cut=cut))
             artifacts.setdefault(name, []).append(content)
-            version = len(state["artifacts"].get(name, [])) + len(artifacts[name])
-            _keep(ctx, phase, agent, name, version, content, description)
+            partial[name] = draft["partial"]
+            keep_version(
+                ctx, phase, agent, name, len(before) + 1, content, draft["description"], partial=draft["partial"]
+            )
+        had = len(state.get("findings", {}).get(phase["team"], []))
+        findings += keep_findings(ctx, phase, agent, had + len(findings), result["stated"])
         for to, text in result["sent"]:
             step = f"mail/{len(state['mail']) + len(mail)}"
             mail.append(Mail(sender=phase["team"], to=to, text=text))
@@ -207,6 +245,8 @@ async def gather(state: TeamState, runtime: Runtime[LabContext]) -> Update:
     return {
         "agenda": [*phases, {**phase, "members": members}, *state["agenda"][1:]],
         "artifacts": artifacts,
+        "partial": partial,
+        "findings": {phase["team"]: findings},
         "mail": mail,
         "asked": {f"{phase['team']}>{to}": n for to, n in counts.items()},
         "phases": counts,
@@ -214,22 +254,29 @@ async def gather(state: TeamState, runtime: Runtime[LabContext]) -> Update:
 
 
 async def deliberate(state: TeamState, runtime: Runtime[LabContext]) -> Update:
-    """Let the members speak in turn, each hearing what was said."""
+    """Let the members speak in turn, each hearing what was said; who has spoken goes on in the same conversation."""
     ctx, phase = runtime.context, state["agenda"][0]
     team = team_of(state)
     purse = ctx.purse(state, team.name)
     said = list(phase["said"])
+    spoken: dict[str, tuple[list[BaseMessage], int]] = {}
     lab = cast(LabState, {**state, "agenda": [{**phase, "said": said}]})
     exhausted = False
     for round_ in range(1, ctx.condition.deliberation_rounds + 1):
         for role in ctx.members(team):
             step = f"{team.name}/{phase['number']}/{role.id}/deliberation/{round_}"
+            if role.id in spoken:
+                before, heard = spoken[role.id]
+                order = next_round_prompt(ctx, team, role, round_, said[heard:], purse)
+                messages = [*before, HumanMessage(order)]
+            else:
+                messages = _opening(ctx, team, role, deliberation_prompt(ctx, lab, role, round_, purse))
             try:
                 text = await ask(
                     ctx.caller,
                     step,
                     ctx.speaker(team, role),
-                    _opening(ctx, team, role, deliberation_prompt(ctx, lab, role, round_, purse)),
+                    messages,
                     purse,
                     _read_said,
                     name=f"{role.id}, phase {phase['number'] + 1}: deliberation {round_}",
@@ -240,95 +287,40 @@ async def deliberate(state: TeamState, runtime: Runtime[LabContext]) -> Update:
                 break
             if text:
                 said.append((role.id, text))
+                spoken[role.id] = ([*messages, AIMessage(text)], len(said))
                 body = ctx.recorder.bodies.keep(text)
                 ctx.recorder.once(MessageEvent(step=step, team=team.name, agent=role.id, to=team.name, text=body))
         if exhausted:
             break
     await ctx.recorder.flush()
-    return {
-        "agenda": [{**phase, "said": said}, *state["agenda"][1:]],
-        "spent": {team.name: purse.spent},
-        "exhausted": exhausted,
-    }
+    if exhausted and not ctx.sets_aside:
+        return await unpaid(ctx, state, purse)
+    agenda = [{**phase, "said": said}, *state["agenda"][1:]]
+    return {"agenda": agenda, "spent": {team.name: purse.spent}, "exhausted": exhausted}
 
 
 async def write(state: TeamState, runtime: Runtime[LabContext]) -> Update:
     """Let the lead write the team's artifact; with it the phase ends."""
     ctx, phase = runtime.context, state["agenda"][0]
     team = team_of(state)
-    purse = ctx.purse(state, team.name)
-    order = synthesis_prompt(ctx, state, purse)
-    messages = _conversation(ctx, phase, order) if team.alone else _opening(ctx, team, team.lead, order)
-    while True:
-        try:
-            written = await _ask_for_artifact(ctx, phase, team, messages, purse)
-            break
-        except InsufficientFundsError:
-            # A long conversation may cost more to read than is left, where its end would not.
-            shorter = shorten(messages) if team.alone else None
-            if shorter is None:
-                return {"spent": {team.name: purse.spent}, "exhausted": True}
-            messages = shorter
-    update: Update = {"agenda": state["agenda"][1:], "spent": {team.name: purse.spent}}
-    if written is not None:
-        content = ctx.recorder.bodies.keep(written.content)
-        version = len(state["artifacts"].get(team.artifact, [])) + 1
-        _keep(ctx, phase, team.lead.id, team.artifact, version, content, written.description)
-        update["artifacts"] = {team.artifact: [content]}
+    purse = ctx.purse_to_write(state, team)
+    author = Author(ctx, state, purse)
+    try:
+        await author.write(author.affordable(_orders(ctx, state, purse)))
+    except InsufficientFundsError:
+        if not author.versions:
+            return {**await unpaid(ctx, state, purse), "findings": {team.name: author.findings}}
     ctx.recorder.once(PhaseEvent(**_here(phase, "end"), status="ended", number=phase["number"], reason=phase["reason"]))
     await ctx.recorder.flush()
+    update: Update = {
+        "agenda": state["agenda"][1:],
+        "spent": {team.name: purse.spent},
+        "findings": {team.name: author.findings},
+    }
+    if author.versions:
+        update["artifacts"] = {team.artifact: author.versions}
+        update["partial"] = {team.artifact: author.desk.is_partial(team.artifact)}
     return update
-
-
-async def _ask_for_artifact(
-    ctx: LabContext, phase: Phase, team: Team, messages: list[BaseMessage], purse: Purse
-) -> WriteArtifact | None:
-    def read(reply: Reply, last: bool) -> WriteArtifact:
-        return read_artifact(reply, team.artifact, last, ctx.caller.max_output_tokens)
-
-    return await ask(
-        ctx.caller,
-        f"{team.name}/{phase['number']}/{team.lead.id}/write",
-        ctx.speaker(team, team.lead),
-        messages,
-        purse,
-        read,
-        name=f"{team.lead.id}, phase {phase['number'] + 1}: write {team.artifact}",
-        repair_turns=ctx.condition.repair_turns,
-        tools=(tool_schema("write_artifact"),),
-    )
-
-
-def read_artifact(reply: Reply, name: str, last: bool, limit: int) -> WriteArtifact:
-    """Return the artifact that a reply writes: by its tool call, or as plain text where a model answers without one.
-
-    The last reply that will be asked for is taken even if it was cut off or gives the artifact a name of its own, since
-    it is all that the team has.
-    """
-    wrong, misnamed = "", None
-    for call in reply.tool_calls:
-        if call.name != "write_artifact":
-            continue
-        try:
-            found = cast(WriteArtifact, check_arguments(call.name, call.arguments, ["write_artifact"]))
-        except ToolError as error:
-            wrong = str(error)
-            continue
-        if found.content.strip():
-            if found.name == name:
-                return found
-            wrong = f"the artifact must be called `{name}`, not `{found.name}`."
-            misnamed = found if artifact_owner(found.name) is None else misnamed
-    if last and misnamed is not None:
-        return misnamed.model_copy(update={"name": name})
-    if wrong:
-        raise UnusableError(wrong)
-    problem = fault_text(reply, limit)
-    if problem and not (last and reply.text.strip()):
-        raise UnusableError(problem)
-    if not reply.text.strip():
-        raise UnusableError(f"it has no call of write_artifact with the name `{name}` and a content.")
-    return WriteArtifact(name=name, content=reply.text, description="")
 
 
 def _read_said(reply: Reply, last: bool) -> str:
@@ -338,22 +330,33 @@ def _read_said(reply: Reply, last: bool) -> str:
         )
     if "cut" in reply.faults and not last:
         raise UnusableError("it was cut off; answer in 2 or 3 sentences.")
-    return reply.text.strip()[:MOST_MESSAGE_CHARS]
-
-
-def _keep(ctx: LabContext, phase: Phase, agent: str, name: str, version: int, content: int, description: str) -> None:
-    where = {"step": f"{phase['team']}/{phase['number']}/{name}/{version}", "team": phase["team"], "agent": agent}
-    ctx.recorder.once(ArtifactEvent(**where, name=name, version=version, content=content, description=description))
+    return excerpt(reply.text.strip(), MOST_MESSAGE_CHARS, "first")
 
 
 def _here(phase: Phase, what: str, agent: str = "") -> dict[str, str]:
     return {"step": f"{phase['team']}/{phase['number']}/{what}", "team": phase["team"], "agent": agent}
 
 
+def _orders(ctx: LabContext, state: TeamState, purse: Purse) -> Iterator[list[BaseMessage]]:
+    """Yield the transcript that ends with the order to write, and shorter ones for a pool that can't pay it."""
+    phase, team = state["agenda"][0], team_of(state)
+    if team.alone:
+        order = synthesis_prompt(ctx, state, purse)
+        messages: list[BaseMessage] | None = _conversation(ctx, phase, order) or _opening(ctx, team, team.lead, order)
+        while messages is not None:
+            yield messages
+            messages = shorten(messages)
+        return
+    for halved in range(MOST_HALVED + 1 if ctx.sets_aside else 1):
+        yield _opening(ctx, team, team.lead, synthesis_prompt(ctx, state, purse, material=0.5**halved))
+
+
 def _conversation(ctx: LabContext, phase: Phase, order: str) -> list[BaseMessage]:
-    """Return the conversation in which the one member worked, with a new order at its end."""
+    """Return the conversation in which the one member worked, with a new order at its end; empty if it did not work."""
     [member] = phase["members"].values()
     messages = [message_from_data(ctx.recorder.bodies[number]) for number in member["transcript"]]
+    if not messages:
+        return []
     if isinstance(messages[-1], HumanMessage):
         # What it was told to do in its work is over; and servers refuse two messages of a user in a row.
         messages.pop()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import ClassVar
 
 from pydantic import Field, field_validator, model_validator
 
+from labmates.errors import UsageError
 from labmates.workflows.populations.condition import PopulationCondition, fault
 
 
@@ -26,6 +28,27 @@ class SelfplayCondition(PopulationCondition):
     @classmethod
     def _as_files_have_it(cls, value: str) -> str:
         return value.lower()
+
+    def check(self) -> None:
+        """Check that there is one model's strategies, enough of each attitude for a group.
+
+        Raises
+        ------
+        UsageError
+            If not.
+        """
+        from labmates.populations.library import files_for, written_counts
+
+        files = files_for(Path(self.strategies), self.game, (self.model,) if self.model else ())
+        if len(files) > 1:
+            raise UsageError(f"--model: name whose strategies play: {', '.join(file.model for file in files)}")
+        counts = written_counts(files[0])
+        for attitude in (self.collective, self.selfish):
+            if counts[attitude] < self.group_size:
+                raise UsageError(
+                    f"{files[0].model} has {counts[attitude]} strategies with the attitude '{attitude}'; mixtures of "
+                    f"{self.group_size} players need {self.group_size} (a smaller --group-size, or more strategies)"
+                )
 
     @model_validator(mode="after")
     def _two_attitudes(self) -> SelfplayCondition:

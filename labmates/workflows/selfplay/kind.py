@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from labmates.analysis.intervals import SHARE
 from labmates.workflows.kinds import Kind, Outcome
 from labmates.workflows.selfplay.condition import SelfplayCondition
 
@@ -30,4 +31,7 @@ async def execute(condition: SelfplayCondition, services: Services) -> Outcome:
     return await run.execute(condition, services)
 
 
-SELFPLAY = Kind("selfplay", SelfplayCondition, execute, METRICS, uses_strategies=True)
+DOMAINS = dict.fromkeys(METRICS[3:], SHARE)
+SELFPLAY = Kind(
+    "selfplay", SelfplayCondition, execute, METRICS, uses_strategies=True, domains=lambda _condition: DOMAINS
+)

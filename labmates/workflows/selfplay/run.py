@@ -6,10 +6,11 @@ import asyncio
 from functools import partial
 from typing import cast
 
+from labmates.analysis.intervals import Domain, mean
 from labmates.populations.selfplay import mixtures, play_mixture, select_genes
 from labmates.records.events import PayoffEvent
 from labmates.workflows.kinds import Outcome
-from labmates.workflows.populations.playing import blocking, open_strategies, warn_of_errors
+from labmates.workflows.populations.playing import blocking, invalid_strategies, open_strategies, warn_of_errors
 from labmates.workflows.selfplay.condition import SelfplayCondition
 from labmates.workflows.services import Services
 
@@ -42,23 +43,23 @@ async def execute(condition: SelfplayCondition, services: Services) -> Outcome:
             )
             mixture = await asyncio.to_thread(play)
             warn_of_errors(services, strategies, mixture.errors)
+            welfare = mean(mixture.groups, Domain(*game.bounds()))
             details = {
                 "selfish": selfish,
-                "low": mixture.low,
-                "high": mixture.high,
+                **{name: getattr(welfare, name) for name in ("low", "high", "n", "df", "method", "reason")},
                 "cooperation": mixture.cooperation,
                 "errors": sum(error.count for error in mixture.errors.values()),
                 "model": genes[0].model,
             }
-            event = PayoffEvent(step=step, match=step, payoffs={"welfare": mixture.welfare}, details=details)
+            event = PayoffEvent(step=step, match=step, payoffs={"welfare": welfare.value}, details=details)
             recorder.emit(event)
             await recorder.flush()
         found.append(event)
-    welfare = [event.payoffs["welfare"] for event in found]
+    means = [event.payoffs["welfare"] for event in found]
     decisions = len(found) * condition.samples * condition.group_size * condition.rounds
-    means = {"collective": welfare[0], "selfish": welfare[-1], "": sum(welfare) / len(welfare)}
-    metrics = {f"welfare_{name}".rstrip("_"): value for name, value in means.items()}
-    metrics |= {f"efficiency_{name}".rstrip("_"): game.efficiency(value) for name, value in means.items()}
+    ends = {"collective": means[0], "selfish": means[-1], "": sum(means) / len(means)}
+    metrics = {f"welfare_{name}".rstrip("_"): value for name, value in ends.items()}
+    metrics |= {f"efficiency_{name}".rstrip("_"): game.efficiency(value) for name, value in ends.items()}
     metrics["cooperation"] = sum(event.details["cooperation"] for event in found) / len(found)
     metrics["error_rate"] = sum(event.details["errors"] for event in found) / decisions
-    return Outcome("completed", metrics)
+    return Outcome("completed", metrics, invalid_strategies(metrics))

@@ -8,7 +8,7 @@ from pydantic import Field, field_validator
 
 from labmates.workflows.playing import PlayCondition
 
-PROMPTS_VERSION = "1"
+PROMPTS_VERSION = "2"
 """Of the prompts in `labmates.agents.prompts`; to be raised with each change of theirs."""
 
 

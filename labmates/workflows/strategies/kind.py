@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from labmates.analysis.intervals import COUNT, SHARE
 from labmates.workflows.kinds import Estimate, Kind, Outcome
 from labmates.workflows.strategies.condition import StrategiesCondition
 
@@ -29,4 +30,13 @@ def estimate(condition: StrategiesCondition) -> Estimate:
 
 _INPUT, _OUTPUT, _SECONDS, _AT_ONCE = 800, 700, 10, 32
 
-STRATEGIES = Kind("strategies", StrategiesCondition, execute, METRICS, uses_strategies=True, estimate=estimate)
+DOMAINS = {**dict.fromkeys(METRICS[:3], COUNT), **dict.fromkeys(METRICS[3:], SHARE)}
+STRATEGIES = Kind(
+    "strategies",
+    StrategiesCondition,
+    execute,
+    METRICS,
+    uses_strategies=True,
+    estimate=estimate,
+    domains=lambda _condition: DOMAINS,
+)

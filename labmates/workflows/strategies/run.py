@@ -53,7 +53,7 @@ async def execute(condition: StrategiesCondition, services: Services) -> Outcome
     }
     if written:
         metrics["deterministic_rate"] = desk.deterministic / len(written)
-    return Outcome("completed", metrics)
+    return Outcome("completed", metrics, None if written else "no strategy was written")
 
 
 class _Desk:

@@ -10,14 +10,10 @@ from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from labmates.agents.prompts import render
 from labmates.games.iterated.match import LABELS, Match, Round
 from labmates.games.iterated.questions import Question
+from labmates.workflows.asking import form_text
 from labmates.workflows.tournament.condition import TournamentCondition
 
 UNKNOWN = "unknown before the first round has been played"
-_OPPONENTS = {
-    "ri": "of the other players",
-    "gc": "player of the other teams",
-    "sa": "of the other players, those of your own team included",
-}
 _ENDS = {
     "length": "it had all its rounds",
     "rounds": "a player had no rounds left",
@@ -78,6 +74,7 @@ class Briefing:
             history=self._history(view.rounds),
             plan=plan,
             moves=" or ".join(f'"{move}"' for move in moves),
+            form=form_text(("move", "reasoning")),
         )
         return [self._systems[view.player], HumanMessage(order)]
 
@@ -107,7 +104,7 @@ class Briefing:
             matches=self._condition.matches_of(view.player),
             history=self._history(view.rounds),
             questions="\n".join(lines),
-            keys=", ".join(f'"{one.id}"' for one in questions),
+            form=form_text(one.id for one in questions),
         )
         return self._order(view, order)
 
@@ -120,13 +117,14 @@ class Briefing:
         if condition.structure != "ri":
             size = len(condition.players_of[condition.players[player]])
             of = f"{size} players" if size > 1 else "no player but you"
-            teams = "\n" + render("tournament_team_rules", teams=condition.teams, size=of)
+            number = "1 team" if condition.teams == 1 else f"{condition.teams} teams"
+            teams = "\n" + render("tournament_team_rules", teams=number, size=of)
         return render(
             "tournament_system",
             player=player,
             players=len(condition.players),
             matches=condition.matches_of(player),
-            opponents=_OPPONENTS[condition.structure],
+            opponents=_opponents(condition),
             rounds=condition.rounds,
             reward=condition.reward,
             punishment=condition.punishment,
@@ -191,3 +189,10 @@ class Briefing:
         if team == condition.players[player]:
             return f"player {opponent}, of your own team"
         return f"player {opponent}, of {'the other team' if condition.teams == 2 else f'team {team}'}"
+
+
+def _opponents(condition: TournamentCondition) -> str:
+    """Return whom a player meets, in words that follow "each"."""
+    if condition.structure == "gc":
+        return f"player of the other team{'s' if condition.teams > 2 else ''}"
+    return "of the other players" + (", those of your own team included" if condition.structure == "sa" else "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from labmates.analysis.intervals import COUNT, SHARE
 from labmates.workflows.kinds import Estimate, Kind, Outcome
 from labmates.workflows.tournament.condition import TournamentCondition
 
@@ -58,7 +59,20 @@ def estimate(condition: TournamentCondition) -> Estimate:
 
 _INPUT, _INPUT_PER_ROUND, _MOVE_OUTPUT, _PLAN_OUTPUT, _ANSWER_OUTPUT, _SECONDS = 650, 25, 60, 250, 120, 3
 
+DOMAINS = {
+    **dict.fromkeys(METRICS[:5], SHARE),
+    **dict.fromkeys(METRICS[6:11], COUNT),
+    "failed_decision_rate": SHARE,
+}
+
 TOURNAMENT = Kind(
-    "tournament", TournamentCondition, execute, METRICS, headline=HEADLINE, checkpointed=True, estimate=estimate
+    "tournament",
+    TournamentCondition,
+    execute,
+    METRICS,
+    headline=HEADLINE,
+    checkpointed=True,
+    estimate=estimate,
+    domains=lambda _condition: DOMAINS,
 )
 """One tournament, from its condition to its metrics."""

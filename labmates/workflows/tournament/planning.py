@@ -11,7 +11,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 
 from labmates.models.reply import Reply
-from labmates.workflows.asking import UnusableError, fault_text
+from labmates.workflows.asking import FaultError, fault_text
 from labmates.workflows.tournament.briefs import View
 from labmates.workflows.tournament.context import TournamentContext
 from labmates.workflows.tournament.state import PlanOutcome, PlanState
@@ -84,10 +84,10 @@ async def _say(ctx: TournamentContext, state: PlanState, stage: str, messages: l
     name = f"{player}, match {match}, round {round_}: {stage}"
 
     def read(reply: Reply, last: bool) -> str:
-        fault = fault_text(reply, ctx.table.caller.max_output_tokens)
+        fault = fault_text(reply)
         text = reply.text.strip()
         if fault and not (last and text):
-            raise UnusableError(fault)
+            raise FaultError(fault)
         return text[:MOST_CHARS]
 
     text = await ctx.table.say(step, ctx.speaker(player), messages, read, name=name)

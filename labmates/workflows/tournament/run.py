@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from langchain_core.runnables import RunnableConfig
 
-from labmates.analysis.tournaments import tournament_of
+from labmates.analysis.tournaments import Tournament, tournament_of
 from labmates.workflows.kinds import Outcome
 from labmates.workflows.playing import Table
 from labmates.workflows.services import Services
@@ -28,7 +28,19 @@ async def execute(condition: TournamentCondition, services: Services) -> Outcome
     saver = services.saver
     begun = saver is not None and await saver.aget_tuple(config) is not None
     await tournament_graph(saver).ainvoke(None if begun else first_state(), config, context=ctx)
-    return Outcome("completed", metrics_of(ctx))
+    found = tournament_of(condition.model_dump(), ctx.table.recorder.events)
+    return Outcome("completed", found.metrics(), _invalid(found))
+
+
+def _invalid(found: Tournament) -> str | None:
+    """Return why a tournament can't be used: nothing was played, or a model gave no usable decision.
+
+    Nothing is played in the place of a failed move, so that single failures do no harm.
+    """
+    if not found.played:
+        return "no round was played"
+    silent = [model for model, tally in found.failures.items() if tally.failed == tally.asked]
+    return f"all decisions of {', '.join(silent)} failed" if silent else None
 
 
 def metrics_of(ctx: TournamentContext) -> Mapping[str, float]:

@@ -13,8 +13,8 @@ import numpy as np
 
 from labmates.analysis.bayes.prediction.columns import condition_columns
 from labmates.analysis.bayes.prediction.data import PredictionData, Scale, standardised, summarise
-from labmates.analysis.bayes.prediction.sources import OUTCOMES, LeftOut, Level, Observation
-from labmates.analysis.profiles import MOST_FAILED
+from labmates.analysis.bayes.prediction.sources import OUTCOMES, SKILL, LeftOut, Level, Observation
+from labmates.analysis.validity import MOST_FAILED
 from labmates.errors import UsageError
 from labmates.games.base import Array
 
@@ -32,6 +32,10 @@ LEAST_FREEDOM: Final = 10
 """With fewer models beyond the number of coefficients per model, it is said that there are few."""
 LEAST_MODELS: Final = 4
 MEAN_JUDGE: Final = "rubric"
+RULES_ON_WORDS: Final = "heuristic"
+"""Its accuracy looks for words that every paper on a task has, so nobody gets it without asking for it."""
+VERIFIED: Final = "verified"
+_ACCURACY: Final = "accuracy"
 Unit = Literal["condition", "run"]
 
 
@@ -173,8 +177,12 @@ def assemble(
     return Assembled(outcome, judge, unit, len(mine), data, level_scale, control_scale, tuple(left), tuple(notes))
 
 
-def assemble_all(wanted: Sequence[str], assembled: Callable[[str], Assembled]) -> tuple[list[Assembled], list[LeftOut]]:
+def assemble_all(
+    wanted: Sequence[str], assembled: Callable[[str], Assembled], default: Sequence[str] = OUTCOMES
+) -> tuple[list[Assembled], list[LeftOut]]:
     """Return the data of the outcomes that are wanted, or of all that lab runs tell of, and why of the others not.
+
+    Where the `default` has skill and no run has it, accuracy takes its place, and that is told.
 
     Raises
     ------
@@ -185,11 +193,14 @@ def assemble_all(wanted: Sequence[str], assembled: Callable[[str], Assembled]) -
         return [assembled(outcome) for outcome in dict.fromkeys(wanted)], []
     found: list[Assembled] = []
     left: list[LeftOut] = []
-    for outcome in OUTCOMES:
+    outcomes = list(default)
+    for outcome in outcomes:
         try:
             found.append(assembled(outcome))
         except UninformativeError as error:
             left.append(LeftOut(outcome, 1, str(error).removeprefix(f"{outcome} ")))
+            if outcome == SKILL:
+                outcomes.append(_ACCURACY)
     if not found:
         raise UsageError("\n".join(f"{one.what}: {one.reason}" for one in left))
     return found, left
@@ -204,7 +215,8 @@ def control_values(known: Benchmarked) -> list[float]:
 def choose_judge(outcome: str, observations: Iterable[Observation], asked: Mapping[str, str], notes: list[str]) -> str:
     """Return whose scores of an outcome are meant: never those of several.
 
-    Without one that is asked for, the only judge who scored it, or the only one who scored every outcome.
+    Without one that is asked for: ``verified`` for accuracy; else the only judge who scored it, or the only one who
+    scored every outcome. Accuracy by rules on words has to be asked for.
 
     Raises
     ------
@@ -228,6 +240,14 @@ def choose_judge(outcome: str, observations: Iterable[Observation], asked: Mappi
             raise UsageError(f"the judge '{wanted}' has not scored {outcome}; these have: {said}")
         return wanted
     judges = [judge for judge in able if judge != MEAN_JUDGE]
+    if outcome == _ACCURACY:
+        judges = [judge for judge in judges if judge != RULES_ON_WORDS]
+        if not judges:
+            raise UninformativeError(
+                f"accuracy was scored by {RULES_ON_WORDS} alone, whose rules look for words that any paper on the task "
+                f"has; judge the runs with {VERIFIED}, or take it for what it is: --judge {outcome}={RULES_ON_WORDS}"
+            )
+        judges = [VERIFIED] if VERIFIED in judges else judges
     if len(judges) > 1:
         judges = [judge for judge in judges if outcomes[judge].issuperset(OUTCOMES)]
     if len(judges) != 1:
@@ -259,6 +279,13 @@ def _scored(
     if len(versions) > 1:
         said = ", ".join(f"{version or '?'} ({count} runs)" for version, count in sorted(versions.items()))
         notes.append(f"{outcome} was scored by several versions of {judge}: {said}.")
+    if judge == VERIFIED and (unread := [value for one, value in found if not one.readable]):
+        read = [value for one, value in found if one.readable]
+        protocol = f"; over the other {len(read)} (per protocol) the mean is {np.mean(read):.3f}" if read else ""
+        notes.append(
+            f"{len(unread)} of {len(found)} runs have no findings that can be read and count as what that is worth "
+            f"(intention to treat): the mean {outcome} is {np.mean([value for _, value in found]):.3f}{protocol}."
+        )
     left = [
         LeftOut("runs", count, f"{outcome} unscored by {judge}: runs of {model}") for model, count in unscored.items()
     ]
@@ -308,15 +335,20 @@ def _why_not(
         return f"no simulations of {', '.join(missing)}"
     if single := [game for game in games if mine[game].error is None]:
         return f"a single simulation of {', '.join(single)}, so that its error is not known"
-    failed = sum(level.failed for level in mine.values()) / len(mine)
-    if failed > MOST_FAILED:
-        return f"{failed:.0%} of its decisions failed, more than {MOST_FAILED:.0%}"
+    if failed := unplayed(mine, games):
+        return failed
     if not controls:
         return ""
     if known is None:
         return "its size and benchmark scores are not known (--roster adds them, --no-benchmarks does without)"
     unknown = [name for name, value in zip(CONTROLS, control_values(known), strict=True) if math.isnan(value)]
     return f"missing benchmark scores: {', '.join(unknown)}" if unknown else ""
+
+
+def unplayed(mine: Mapping[str, Level], games: Sequence[str]) -> str:
+    """Return which games a model has not played, since too many of its decisions failed there; empty for none."""
+    failed = [f"{mine[game].failed:.0%} in {game}" for game in games if mine[game].failed > MOST_FAILED]
+    return f"too many of its decisions failed: {', '.join(failed)} (at most {MOST_FAILED:.0%} may)" if failed else ""
 
 
 def _varying(values: Array, names: Sequence[str], kept: Sequence[str], why: str, notes: list[str]) -> list[int]:

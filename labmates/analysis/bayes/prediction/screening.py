@@ -14,10 +14,10 @@ from typing import Final, Literal
 import numpy as np
 
 from labmates.analysis.bayes.evidence import leverage
-from labmates.analysis.bayes.prediction.assembly import CONTROLS, Assembled, Benchmarked, control_values
+from labmates.analysis.bayes.prediction.assembly import CONTROLS, Assembled, Benchmarked, control_values, unplayed
 from labmates.analysis.bayes.prediction.data import PredictionData
 from labmates.analysis.bayes.prediction.fit import BETWEEN, INTERCEPT, NOISE, PredictionFit
-from labmates.analysis.bayes.prediction.sources import Level
+from labmates.analysis.bayes.prediction.sources import SKILL, Level
 from labmates.errors import UsageError
 from labmates.games.base import Array
 
@@ -98,6 +98,8 @@ def candidate(model: str, levels: Sequence[Level], known: Benchmarked | None, st
     mine = {level.game: level for level in levels}
     if missing := [game for game in data.games if game not in mine]:
         raise UsageError(f"the profile of {model} lacks {', '.join(missing)}, which the study was fitted with")
+    if failed := unplayed(mine, data.games):
+        raise UsageError(f"the profile of {model} can't be used: {failed}")
     if single := [game for game in data.games if mine[game].error is None]:
         raise UsageError(f"{model} has a single simulation of {', '.join(single)}: its error is not known")
     values = np.array([mine[game].value for game in data.games])
@@ -121,11 +123,11 @@ def candidate(model: str, levels: Sequence[Level], known: Benchmarked | None, st
 def forecast(fit: PredictionFit, new: Candidate, outcome: str, *, seed: int = 0) -> Forecast:
     """Predict an outcome of a model that the study was not fitted on.
 
-    Ends of intervals are cut off at 0 and 1 where all scores of the study lie between.
+    Ends of intervals are cut off at 0 and 1 where all scores of the study lie between; skill may be negative.
     """
     expected, run = predictive_draws(fit, new, seed=seed)
     data = fit.data
-    bounded = data.outcome.min() >= 0 and data.outcome.max() <= 1
+    bounded = outcome != SKILL and data.outcome.min() >= 0 and data.outcome.max() <= 1
     low, high, run_low, run_high = (
         float(np.clip(end, 0, 1) if bounded else end)
         for draws in (expected, run)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from labmates.analysis.profiles import mean_of
+from labmates.analysis.intervals import mean
 from labmates.csv_rows import finite, read_rows
 from labmates.errors import LabmatesError, UsageError
 from labmates.records.exported import exported_runs, is_export
@@ -19,7 +19,12 @@ from labmates.records.run import ENDED, RunRecord
 if TYPE_CHECKING:
     from labmates.records.store import Store
 
+SKILL: Final = "skill"
 OUTCOMES: Final = ("accuracy", "quality", "completeness")
+"""What the cooperative-profiles paper predicts, from its own scores (section 4.1.2)."""
+COMPARED: Final = (SKILL, "quality", "completeness")
+"""What a screening predicts: accuracy is corrected for guessing."""
+ALL_OUTCOMES: Final = (*OUTCOMES, SKILL, "provenance")
 USUAL: Final[Mapping[str, object]] = {
     "framing": "standard",
     "reasoning": "none",
@@ -60,12 +65,19 @@ class Level:
 
 @dataclass(frozen=True)
 class Observation:
-    """One lab run: its condition, and its scores with the versions of the judges."""
+    """One lab run: its condition, and its scores with the versions of the judges.
+
+    Attributes
+    ----------
+    readable
+        Whether its report states findings that could be read; those of a file count as read.
+    """
 
     model: str
     condition: Mapping[str, Any]
     scores: Scores
     versions: Mapping[str, str]
+    readable: bool = True
 
 
 @dataclass(frozen=True)
@@ -106,12 +118,13 @@ def levels_of_runs(
             found[run.models[0], run.condition["game"]].append(run)
     levels = []
     for (model, game), mine in found.items():
-        mean = mean_of(run.metrics["level"] for run in mine if "level" in run.metrics)
+        values = [run.metrics["level"] for run in mine if "level" in run.metrics]
         failed = sum(run.metrics.get("failed_decision_rate", 0.0) for run in mine) / len(mine)
-        if mean is None:
+        if not values:
             left[f"no usable decision of {model} in {game}"] += len(mine)
         else:
-            levels.append(Level(model, game, mean.value, mean.error, mean.simulations, failed))
+            level = mean(values)
+            levels.append(Level(model, game, level.value, level.error, level.n, failed))
     return levels, [LeftOut("simulations", count, reason) for reason, count in left.items()]
 
 
@@ -147,22 +160,27 @@ def _other_rules(condition: Mapping[str, Any]) -> bool:
 
 
 def observations_of_runs(store: Store, runs: Iterable[RunRecord]) -> tuple[list[Observation], list[LeftOut]]:
-    """Return the lab runs of teams of one model that have ended, with their newest scores."""
+    """Return the lab runs of teams of one model that have ended, with their newest scores.
 
-    def scored() -> Iterator[tuple[RunRecord, Scores, Mapping[str, str]]]:
+    By intention to treat: a run without a paper, or without findings that can be read, has accuracy 0.
+    """
+
+    def scored() -> Iterator[tuple[RunRecord, Scores, Mapping[str, str], bool]]:
         for run in runs:
             events = store.scores(run.id)
-            scores = {(score.judge, score.metric): score.value for score in events}
-            yield run, scores, {score.judge: score.version.partition("+")[0] for score in events}
+            scores = {(score.judge, score.metric): score.intended for score in events}
+            versions = {score.judge: score.version.partition("+")[0] for score in events}
+            told = [score.readable for score in events if score.readable is not None]
+            yield run, scores, versions, not told or told[-1]
 
     return _of_teams(scored())
 
 
 def _of_teams(
-    scored: Iterable[tuple[RunRecord, Scores, Mapping[str, str]]],
+    scored: Iterable[tuple[RunRecord, Scores, Mapping[str, str], bool]],
 ) -> tuple[list[Observation], list[LeftOut]]:
     found, left = [], Counter[str]()
-    for run, scores, versions in scored:
+    for run, scores, versions, readable in scored:
         if run.kind != "science":
             left["no run of the science lab"] += 1
         elif run.status not in ENDED:
@@ -173,7 +191,7 @@ def _of_teams(
             left["teams of several models"] += 1
         else:
             condition = {name: value for name, value in run.condition.items() if name not in ("model", "model_for")}
-            found.append(Observation(run.models[0], condition, scores, versions))
+            found.append(Observation(run.models[0], condition, scores, versions, readable))
     return found, [LeftOut("runs", count, reason) for reason, count in left.items()]
 
 
@@ -228,9 +246,8 @@ def _levels(path: Path, rows: Sequence[Mapping[str, str]]) -> list[Level]:
             found[_model(path, row), row["game"]].append(_number(path, row, "level"))
     levels = []
     for (model, game), values in found.items():
-        mean = mean_of(values)
-        assert mean is not None
-        levels.append(Level(model, game, mean.value, mean.error, mean.simulations))
+        level = mean(values)
+        levels.append(Level(model, game, level.value, level.error, level.n))
     return levels
 
 
@@ -248,7 +265,7 @@ def read_observations(path: Path) -> tuple[list[Observation], list[LeftOut]]:
     """
     rows = read_rows(path)
     if is_export(list(rows[0])):
-        return _of_teams((one.record, one.scores, {}) for one in exported_runs(rows, path))
+        return _of_teams((one.record, one.scores, {}, True) for one in exported_runs(rows, path))
     return [_observation(path, {_plain(name): text for name, text in row.items()}) for row in rows], []
 
 
@@ -258,7 +275,7 @@ def _observation(path: Path, row: dict[str, str]) -> Observation:
     scores: dict[tuple[str, str], float | None] = {}
     condition: dict[str, Any] = {}
     for name, text in row.items():
-        if name in OUTCOMES or name.startswith(_SCORES):
+        if name in ALL_OUTCOMES or name.startswith(_SCORES):
             by, _, metric = name.removeprefix(_SCORES).rpartition(".")
             scores[by or judge, metric] = _number(path, row, name) if text else None
         elif name != "model":

@@ -19,7 +19,7 @@ from labmates.analysis.bayes.proximity.predictors import (
     label,
     with_predictors,
 )
-from labmates.analysis.profiles import MOST_FAILED
+from labmates.analysis.validity import MOST_FAILED
 from labmates.errors import UsageError
 
 if TYPE_CHECKING:

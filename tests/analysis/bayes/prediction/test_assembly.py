@@ -10,9 +10,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from labmates.analysis.bayes.prediction.assembly import Assembled, Choice, assemble
+from labmates.analysis.bayes.prediction.assembly import (
+    Assembled,
+    Choice,
+    UninformativeError,
+    assemble,
+    assemble_all,
+)
 from labmates.analysis.bayes.prediction.columns import condition_columns
-from labmates.analysis.bayes.prediction.sources import LeftOut, Level, Observation, read_levels, read_observations
+from labmates.analysis.bayes.prediction.sources import (
+    COMPARED,
+    LeftOut,
+    Level,
+    Observation,
+    read_levels,
+    read_observations,
+)
 from labmates.errors import UsageError
 from labmates.models.roster import roster, traits_of
 
@@ -37,8 +50,8 @@ def lab(
         Observation(
             name,
             {"task": ("anomaly", "ecology")[run % 2], "budget": ("1", "0.5")[run // 2 % 2], **other},
-            {("heuristic", "accuracy"): rng.uniform(), ("heuristic", "quality"): 0.5} if scores is None else scores,
-            {"heuristic": "1"},
+            {("verified", "accuracy"): rng.uniform(), ("verified", "quality"): 0.5} if scores is None else scores,
+            {"verified": "1"},
         )
         for name in names
         for run in range(runs)
@@ -63,7 +76,7 @@ def test_models_are_put_on_scales_that_others_can_be_put_on() -> None:
     assert data.controls == ("IFEval", "MMLU-Pro", "log(size)", "thinking")
     assert found.unit == "condition"
     assert len(data.outcome) == 48
-    assert (found.judge, found.runs, found.left_out) == ("heuristic", 48, ())
+    assert (found.judge, found.runs, found.left_out) == ("verified", 48, ())
 
 
 def test_every_model_that_is_left_out_is_listed_with_the_reason() -> None:
@@ -79,7 +92,7 @@ def test_every_model_that_is_left_out_is_listed_with_the_reason() -> None:
     assert "size and benchmark scores are not known (--roster" in left["openai:nobody"]
     assert left["openai:qwen3-4b"] == "no simulations of weakest-link"
     assert "a single simulation of weakest-link, o-ring" in left["openai:qwen3-8b"]
-    assert "50% of its decisions failed" in left["openai:qwen3-14b"]
+    assert "too many of its decisions failed: 50% in " in left["openai:qwen3-14b"]
     without = put(profiles, runs, Choice(controls=False))
     assert "openai:nobody" in without.data.models
     assert without.data.controls == ()
@@ -88,43 +101,78 @@ def test_every_model_that_is_left_out_is_listed_with_the_reason() -> None:
     assert one.reason == "it has 4 scored lab runs, but no profile"
 
 
+def test_a_model_that_failed_in_one_game_alone_is_left_out_with_the_game_named() -> None:
+    profiles = [replace(one, failed=0.3) if (one.model, one.game) == (NAMES[0], "o-ring") else one for one in levels()]
+    assert sum(one.failed for one in profiles if one.model == NAMES[0]) / len(GAMES) < 0.2
+    left = {one.what: one.reason for one in put(profiles, lab()).left_out}
+    assert left[NAMES[0]] == "too many of its decisions failed: 30% in o-ring (at most 20% may)"
+
+
 def test_unscored_runs_are_counted_for_each_model() -> None:
-    runs = lab() + lab(NAMES[:2], 3, {("heuristic", "accuracy"): None})
+    runs = lab() + lab(NAMES[:2], 3, {("verified", "accuracy"): None})
     left = put(levels(), runs).left_out
     assert {(one.what, one.count) for one in left} == {("runs", 3)}
-    assert f"unscored by heuristic: runs of {NAMES[0]}" in left[0].reason
+    assert f"unscored by verified: runs of {NAMES[0]}" in left[0].reason
 
 
 def test_scores_of_several_judges_are_never_mixed() -> None:
     runs = [Observation(one.model, one.condition, {**one.scores, ("openai:j", "accuracy"): 0.3}, {}) for one in lab()]
-    with pytest.raises(
-        UsageError, match=r"several judges scored accuracy: heuristic \(48 runs\), openai:j \(48 runs\)"
-    ):
-        put(levels(), runs)
-    assert put(levels(), runs, Choice(judges={"": "heuristic"})).judge == "heuristic"
-    assert put(levels(), runs, Choice(judges={"accuracy": "heuristic", "": "x"})).judge == "heuristic"
+    assert put(levels(), runs).judge == "verified"
+    two = [Observation(one.model, one.condition, {("a", "accuracy"): 0.1, ("b", "accuracy"): 0.3}, {}) for one in lab()]
+    with pytest.raises(UsageError, match=r"several judges scored accuracy: a \(48 runs\), b \(48 runs\)"):
+        put(levels(), two)
+    assert put(levels(), runs, Choice(judges={"": "verified"})).judge == "verified"
+    assert put(levels(), runs, Choice(judges={"accuracy": "verified", "": "x"})).judge == "verified"
     with pytest.raises(UsageError, match="the judge 'x' has not scored accuracy"):
         put(levels(), runs, Choice(judges={"": "x"}))
     with pytest.raises(UsageError, match="no lab run has a score of accuracy"):
         put(levels(), lab(scores={}))
     whole = {("heuristic", name): 0.1 for name in ("accuracy", "quality", "completeness")}
-    rng = np.random.default_rng(3)
     mixed = [
-        Observation(
-            one.model,
-            one.condition,
-            {**whole, ("heuristic", "accuracy"): rng.uniform(), ("verified", "accuracy"): 0.2},
-            one.versions,
-        )
+        Observation(one.model, one.condition, {**whole, ("openai:j", "accuracy"): 0.2, **one.scores}, one.versions)
         for one in lab()
     ]
     found = put(levels(), mixed)
-    assert found.judge == "heuristic"
-    assert "scored by: heuristic (48 runs), verified (48 runs)" in found.notes[0]
-    versions = [Observation(o.model, o.condition, o.scores, {"heuristic": str(n % 2)}) for n, o in enumerate(lab())]
+    assert found.judge == "verified"
+    assert "scored by: heuristic (48 runs), openai:j (48 runs), verified (48 runs)" in found.notes[0]
+    versions = [Observation(o.model, o.condition, o.scores, {"verified": str(n % 2)}) for n, o in enumerate(lab())]
     assert any(
-        "several versions of heuristic: 0 (24 runs), 1 (24 runs)" in note for note in put(levels(), versions).notes
+        "several versions of verified: 0 (24 runs), 1 (24 runs)" in note for note in put(levels(), versions).notes
     )
+
+
+def test_accuracy_by_rules_on_words_is_taken_only_where_it_is_asked_for() -> None:
+    runs = lab(scores={("heuristic", "accuracy"): 0.5})
+    with pytest.raises(UninformativeError, match=r"scored by heuristic alone, .* --judge accuracy=heuristic"):
+        put(levels(), runs)
+    rng = np.random.default_rng(3)
+    varied = [replace(one, scores={("heuristic", "accuracy"): rng.uniform()}) for one in runs]
+    assert put(levels(), varied, Choice(judges={"accuracy": "heuristic"})).judge == "heuristic"
+
+
+def test_unreadable_runs_count_and_both_means_are_told() -> None:
+    unread = [replace(one, scores={("verified", "accuracy"): 0.0}, readable=False) for one in lab(NAMES[:3], 2)]
+    found = put(levels(), [*lab(), *unread])
+    assert found.runs == 54
+    read = [float(value or 0) for one in lab() for value in one.scores.values() if value != 0.5]
+    [note] = [note for note in found.notes if "intention to treat" in note]
+    assert note.startswith("6 of 54 runs have no findings that can be read")
+    assert f"the mean accuracy is {sum(read) / 54:.3f}" in note
+    assert f"over the other 48 (per protocol) the mean is {sum(read) / 48:.3f}" in note
+
+
+def test_where_no_run_has_skill_accuracy_takes_its_place_and_that_is_told() -> None:
+    def assembled(runs: list[Observation]) -> tuple[list[str], list[str]]:
+        names = [one.model for one in runs]
+        found, left = assemble_all(
+            (), lambda outcome: assemble(outcome, levels(), runs, traits_of(names), None), COMPARED
+        )
+        return [one.outcome for one in found], [one.what for one in left]
+
+    assert assembled(lab()) == (["accuracy"], ["skill", "quality", "completeness"])
+    rng = np.random.default_rng(4)
+    skilled = [replace(one, scores={**one.scores, ("verified", "skill"): rng.uniform(-1, 1)}) for one in lab()]
+    assert assembled(skilled) == (["skill"], ["quality", "completeness"])
 
 
 def test_too_few_models_constant_games_one_task_and_constant_scores_are_said() -> None:
@@ -145,7 +193,7 @@ def test_too_few_models_constant_games_one_task_and_constant_scores_are_said() -
     one_task = put(levels(), [one for one in lab() if one.condition["task"] == "anomaly"])
     assert any("One task only, anomaly" in note for note in one_task.notes)
     with pytest.raises(UsageError, match="accuracy does not vary within any model"):
-        put(levels(), lab(scores={("heuristic", "accuracy"): 0.5}))
+        put(levels(), lab(scores={("verified", "accuracy"): 0.5}))
     with pytest.raises(UsageError, match="there are no profiles"):
         put([], lab())
     with pytest.raises(UsageError, match="no model has simulations of chess; there are: weakest-link, o-ring"):
@@ -268,7 +316,7 @@ def test_a_budget_that_is_not_known_of_all_runs_is_said() -> None:
 
 def test_outcomes_that_conditions_determine_are_refused() -> None:
     by_task = [
-        replace(one, scores={("heuristic", "accuracy"): 0.3 if one.condition["task"] == "anomaly" else 0.4})
+        replace(one, scores={("verified", "accuracy"): 0.3 if one.condition["task"] == "anomaly" else 0.4})
         for one in lab()
     ]
     with pytest.raises(UsageError, match="accuracy is exactly what the conditions make it within each model"):

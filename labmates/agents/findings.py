@@ -1,0 +1,42 @@
+"""How an agent states findings: what it is told of them, and what comes of a statement."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Stated:
+    """Findings that an agent stated.
+
+    Attributes
+    ----------
+    values
+        The fields that are stated, as JSON data.
+    repaired
+        What was mended in their form, as JSON data.
+    told
+        What the agent is told.
+    """
+
+    values: Mapping[str, Any]
+    repaired: tuple[Mapping[str, str], ...]
+    told: str
+
+
+@dataclass(frozen=True)
+class FindingsForm:
+    """What the findings of a project are.
+
+    Attributes
+    ----------
+    parameters
+        Their fields as a JSON schema.
+    check
+        Returns what is stated by the arguments of a call; raises `desk.ToolError` if they are not valid.
+    """
+
+    parameters: Mapping[str, Any]
+    check: Callable[[Mapping[str, Any]], Stated]

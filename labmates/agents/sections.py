@@ -1,0 +1,94 @@
+"""Markdown texts by parts: their sections, one of them replaced, and a text that is continued."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.+?)[ \t]*#*[ \t]*")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_BLOCK = re.compile(r"#{1,6} |`{3}|~{3}")
+_LEAST_REPEATED, _MOST_REPEATED = 20, 400
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading with the text under it, deeper sections included.
+
+    Attributes
+    ----------
+    title
+        The heading without its signs.
+    level
+        1 to 6.
+    begin, end
+        Where it stands in the text, the heading included, in characters.
+    """
+
+    title: str
+    level: int
+    begin: int
+    end: int
+
+
+def sections_of(text: str) -> list[Section]:
+    """Return the sections of a Markdown text in order; what looks like a heading within a fenced block is none."""
+    headings: list[tuple[str, int, int]] = []
+    fence = ""
+    at = 0
+    for line in text.splitlines(keepends=True):
+        bare = line.rstrip("\r\n")
+        if opened := _FENCE.match(bare):
+            if not fence:
+                fence = opened[1]
+            elif opened[1].startswith(fence) and not bare.strip().strip(fence[0]):
+                fence = ""
+        elif not fence and (heading := _HEADING.fullmatch(bare)):
+            headings.append((heading[2], len(heading[1]), at))
+        at += len(line)
+    return [
+        Section(title, level, begin, next((b for _, deep, b in headings[i + 1 :] if deep <= level), len(text)))
+        for i, (title, level, begin) in enumerate(headings)
+    ]
+
+
+def named_sections(text: str, heading: str) -> list[Section]:
+    """Return the sections with this heading; its signs, case and emphasis make no difference."""
+    return [section for section in sections_of(text) if _plain(section.title) == _plain(heading)]
+
+
+def with_section(text: str, section: Section, content: str) -> str:
+    """Return `text` with the text under the heading of `section` replaced by `content`.
+
+    A `content` that begins with the section's own heading replaces the heading, too.
+    """
+    own = sections_of(content)
+    if own and not content[: own[0].begin].strip() and _plain(own[0].title) == _plain(section.title):
+        whole = content.strip()
+    else:
+        head = text[section.begin : section.end].splitlines()[0]
+        whole = f"{head}\n{content.strip()}"
+    rest = text[section.end :]
+    return f"{text[: section.begin]}{whole}\n\n{rest}" if rest else f"{text[: section.begin]}{whole}\n"
+
+
+def continued(text: str, piece: str, *, cut: bool) -> str:
+    """Return `text` with `piece` after it.
+
+    Parameters
+    ----------
+    cut
+        `text` breaks off: `piece` goes on at that very place, and what it repeats of the end stands once. Otherwise
+        `piece` begins a new paragraph.
+    """
+    if not cut:
+        return f"{text.rstrip()}\n\n{piece.strip()}"
+    most = min(len(text), len(piece), _MOST_REPEATED)
+    repeated = next((n for n in range(most, _LEAST_REPEATED - 1, -1) if text.endswith(piece[:n])), 0)
+    if not repeated and _BLOCK.match(piece) and not text.endswith("\n"):
+        return f"{text}\n\n{piece}"
+    return text + piece[repeated:]
+
+
+def _plain(heading: str) -> str:
+    return " ".join(heading.strip("#*_`: \t").casefold().split())

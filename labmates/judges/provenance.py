@@ -1,0 +1,408 @@
+"""Where the numbers of a paper come from: which of its claims stand in what the run's code printed.
+
+Source: the papers rate the quality of a text by its words; this audit is our own. By rules, asking nobody:
+
+- A *claim* is a number of the paper's prose or of its findings that says something: written with a decimal point, a
+  percent sign or at least three digits. Years, small whole numbers, bounds (``p < 0.01``), usual levels (95 %) and
+  numbers of the task's own text claim nothing, nor does a line that is copied from the output. A number that is stated
+  several times is one claim. A test or method named in a statement with a claim is a claim too.
+- A number is *found* if the output of code holds it, to the digits of the coarser one, in a row that shares a word with
+  the statement; four significant digits need no word. A test or method is found if executed code or its output names it
+  and a number of the same statement is found. A number is *contradicted* if it is not found and a row of the output
+  that has most of the words before it gives another value. Anything else is *not found*.
+- Numbers are also met by chance, the more so the more is printed. So each claim is tried at other values too (0.5 to 2
+  times its own), and what those would earn is taken off: with F claims found of N and C expected by chance, the share
+  is (F - C) / (N - C), not below 0. Fewer than `ENOUGH` claims earn in proportion, more than `MOST` in inverse
+  proportion.
+
+A sign is not compared, a number that the author worked out by hand is not found, and code that prints invented numbers
+deceives the audit.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from itertools import islice
+from operator import attrgetter
+from typing import Any, Final, Literal
+
+from labmates.judges.base import Report
+from labmates.judges.heuristic import LEAST_WORDS, METHODS, TESTS
+from labmates.judges.prose import read_prose, statements, words
+from labmates.judges.rows import MOST_CHARS, Number, agree, reach, read_numbers, rows_of
+from labmates.judges.stated import record_keys
+from labmates.tasks.scoring import plain_name
+
+METRIC: Final = "provenance"
+ENOUGH: Final = 10
+"""A paper with fewer claims earns in proportion."""
+MOST: Final = 200
+"""A paper with more claims earns in inverse proportion: a dump of numbers is no paper."""
+MOST_READ: Final = 1_000
+"""So many claims are looked up."""
+MOST_PER_STATEMENT: Final = 16
+"""So many claims of one statement, or of one row of a table, can be found; the others count as not found."""
+PLAIN_DIGITS: Final = 4
+"""A number with so many significant digits is recognised without a word beside it."""
+LEAST_WHOLE: Final = 100
+STEM: Final = 5
+MOST_TOLD: Final = 60
+"""The details name so many claims of each status; the counts are of all."""
+_TRIALS: Final = tuple(2 ** (step / 12) for step in range(-12, 13) if abs(step) > 1)
+_NEAR: Final = 3.0
+"""A contradicting value is at most so many times larger or smaller."""
+_SHOWN: Final = 160
+_MOST_STEMS: Final = 30
+_MOST_NUMBERS: Final = 1_000
+"""So many words and numbers of one row of output are read."""
+
+Status = Literal["found", "contradicted", "not found"]
+
+_YEARS: Final = range(1900, 2101)
+_USUAL: Final = {0.05, 0.01, 0.001, 0.95, 0.99, 0.9, 0.999, 1.0, 95.0, 99.0, 90.0, 100.0, 99.9}
+_BOUND: Final = re.compile(r"(?:[<>≤≥]=?|less than|more than|at least|at most|below|above)\s*[-−+]?$", re.IGNORECASE)
+_COMMON: Final = re.compile(
+    r"the|and|for|with|that|this|from|are|was|were|has|have|had|not|but|all|its|their|than|then|there|which|when|where"
+    r"|into|over|under|between|after|before|about|each|every|only|also|both|one|two|three|our|per|out|more|less|most"
+    r"|least|been|being|can|could|may|will|would|who|how|what|these|those|they|them|very|such|other|others|same"
+)
+
+CODE: Final[Mapping[str, str]] = {
+    "regression": r"linregress|polyfit|lstsq|linearregression|\bols\b|ridge|lasso|curve_fit|least_squares",
+    "mixed or additive model": r"mixedlm|\bgam\b|\bglm\b",
+    "time series model": r"arima|autoreg|kalman|sarimax|statespace",
+    "tree ensemble": r"randomforest|gradientboosting|xgb|lgbm|decisiontree|extratrees",
+    "clustering": r"kmeans|dbscan|gaussianmixture|agglomerative|linkage|fcluster",
+    "dimension reduction": r"\bpca\b|truncatedsvd|tsne|umap|linalg\.svd",
+    "change-point analysis": r"ruptures|cusum|cumsum|pelt|binseg|breakpoint",
+    "anomaly detector": r"isolationforest|oneclasssvm|localoutlierfactor|zscore|z_score|\bmad\b|median_abs",
+    "decomposition": r"\bstl\b|seasonal_decompose|\bfft\b|rfft|periodogram|detrend",
+    "smoothing": r"rolling|ewm|lowess|savgol|spline|medfilt|uniform_filter|convolve",
+    "correlation analysis": r"\.corr\b|corrcoef|pearsonr|spearmanr|kendalltau|correlate|mutual_info",
+    "spatial model": r"krig|variogram|gaussianprocess|moran|semivar",
+    "classifier": r"logisticregression|\bsvc\b|kneighbors|mlpclassifier|classifier",
+    "survival analysis": r"kaplanmeier|coxph|lifelines",
+    "imputation": r"fillna|interpolate|imputer",
+    "validation": r"cross_val|kfold|\bfolds?\b|train_test_split|holdout|groupkfold|leaveoneout",
+    "resampling": r"bootstrap|jackknife|resample|replace\s*=\s*true",
+    "causality analysis": r"granger",
+    "robust cleaning": r"drop_duplicates|duplicated|winsor|standardscaler|clip\(",
+    "p-value": r"p_?val|ttest|mannwhitney|wilcoxon|permutation|pearsonr|spearmanr|linregress|\bp\s*=",
+    "confidence interval": r"conf_int|quantile|percentile|\bci\b|bootstrap",
+    "t-test": r"ttest|\bt\s*=\s*[-+]?\d",
+    "rank test": r"mannwhitneyu|wilcoxon|kruskal|spearmanr|ranksums|rankdata",
+    "permutation test": r"permutation|permuted|shuffle",
+    "variance test": r"f_oneway|levene|bartlett|anova",
+    "chi-squared test": r"chi2|chisquare|fisher_exact",
+    "distribution test": r"kstest|ks_2samp|shapiro|anderson|normaltest",
+    "time series test": r"adfuller|kpss|ljung|durbin|granger",
+    "likelihood comparison": r"\baic\b|\bbic\b|llf|loglik",
+    "multiple testing": r"multipletests|bonferroni|fdr|benjamini|false_discovery",
+    "standard error": r"\bsem\b|std_err|stderr|\bbse\b",
+}
+"""What code calls the methods and tests that papers name (`judges.heuristic`)."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One claim of a paper.
+
+    Attributes
+    ----------
+    text
+        The number as it is written, or the name of a test or method.
+    statement
+        What it stands in, cut.
+    status
+        Whether the run's code has it.
+    """
+
+    text: str
+    statement: str
+    status: Status
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """What came of looking up a paper's claims; `chance` is how many would have been found by chance."""
+
+    value: float
+    reason: str
+    claims: tuple[Claim, ...] = ()
+    chance: float = 0.0
+
+    def count(self, status: Status) -> int:
+        """Return how many claims have a status."""
+        return sum(claim.status == status for claim in self.claims)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the audit as JSON data: counts of all claims, and the first claims of each status."""
+        statuses: tuple[Status, ...] = ("found", "contradicted", "not found")
+        return {
+            "claims": {status: self.count(status) for status in statuses},
+            "chance": round(self.chance, 4),
+            **{
+                status.replace(" ", "_"): [
+                    {"claim": claim.text, "in": claim.statement} for claim in self.claims if claim.status == status
+                ][:MOST_TOLD]
+                for status in statuses
+            },
+        }
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A number where it stands: the stems of its statement, and those of the words that name it."""
+
+    numbers: tuple[Number, ...]
+    stems: frozenset[str]
+    name: frozenset[str]
+    statement: str
+    methods: tuple[str, ...] = ()
+
+
+@dataclass
+class _Outputs:
+    """What code printed: numbers by the stems that stand in their row, and rows by stem."""
+
+    by_stem: dict[str, list[Number]] = field(default_factory=lambda: defaultdict(list))
+    rows: dict[str, list[tuple[frozenset[str], tuple[Number, ...]]]] = field(default_factory=lambda: defaultdict(list))
+    names: str = ""
+    lines: set[str] = field(default_factory=set)
+
+
+def audit(report: Report, findings: Mapping[str, Any] | None = None) -> Provenance:
+    """Look the claims of a report up in the outputs of the run's code.
+
+    Parameters
+    ----------
+    findings
+        What the report states as findings, if that could be read.
+    """
+    if report.is_missing:
+        return Provenance(0.0, "there is no report")
+    traces = [trace for trace in report.trail if trace.kind == "output"]
+    if not any(trace.text.strip() for trace in traces):
+        return Provenance(0.0, "no output of code is recorded that could support the paper")
+    records = record_keys(report.task.findings)
+    outputs = _read_outputs([(trace.text, trace.code) for trace in traces], records)
+    told = {number.text for number in read_numbers(report.task.brief)}
+    own = [line for line in (report.text or "")[:MOST_CHARS].split("\n") if plain_name(line) not in outputs.lines]
+    places = dict(islice(_places("\n".join(own), findings or {}, told, records).items(), MOST_READ))
+    if not places:
+        return Provenance(0.0, "the paper states no number that could be looked up")
+    return _judge(places, outputs)
+
+
+def _judge(places: Mapping[str, Sequence[_Place]], outputs: _Outputs) -> Provenance:
+    claims, chance, found_in = [], 0.0, set[str]()
+    for text, all_ in places.items():
+        place = next((one for one in all_ if _is_found(one.numbers, one.stems, outputs)), None)
+        if place is not None:
+            claims.append(Claim(text, all_[0].statement, "found"))
+            found_in.add(place.statement)
+        else:
+            at_odds = any(_is_contradicted(one, outputs) for one in all_)
+            claims.append(Claim(text, all_[0].statement, "contradicted" if at_odds else "not found"))
+        chance += _chance(all_, outputs)
+    named: dict[str, set[str]] = defaultdict(set)
+    for all_ in places.values():
+        for place in all_:
+            for method in place.methods:
+                named[method].add(place.statement)
+    for method, statements_ in named.items():
+        run = bool(statements_ & found_in) and _pattern(method).search(outputs.names) is not None
+        claims.append(Claim(method, min(statements_), "found" if run else "not found"))
+        chance += (chance / max(1, len(places))) if run else 0.0
+    found = sum(claim.status == "found" for claim in claims)
+    all_claims = len(claims)
+    share = max(0.0, (found - chance) / (all_claims - chance)) if all_claims - chance > 1e-9 else 0.0
+    value = share * min(1.0, all_claims / ENOUGH) * min(1.0, MOST / all_claims)
+    result = Provenance(round(min(1.0, value), 6), "", tuple(claims), chance)
+    return replace(result, reason=_told(result))
+
+
+def _told(result: Provenance) -> str:
+    all_claims = len(result.claims)
+    told = (
+        f"{result.count('found')} of {all_claims} claims stand in what the code printed "
+        f"({result.chance:.1f} expected by chance), {result.count('contradicted')} contradicted"
+    )
+    if all_claims < ENOUGH:
+        told += f"; {ENOUGH} claims are due"
+    return told + (f"; more than {MOST} claims are no paper" if all_claims > MOST else "")
+
+
+def _places(text: str, findings: Mapping[str, Any], told: set[str], records: frozenset[str]) -> dict[str, list[_Place]]:
+    """Return the places of each claimed number, by its text."""
+    found: dict[str, list[_Place]] = {}
+    for said in dict.fromkeys(statements(read_prose(text).text)):
+        of_statement = 0
+        for place in _of_statement(said):
+            key = place.numbers[0].text.strip()
+            if not _claims(place.numbers[0]) or key in told:
+                continue
+            of_statement += key not in found
+            beyond = of_statement > MOST_PER_STATEMENT or (len(words(said)) < LEAST_WORDS and "|" not in said)
+            found.setdefault(key, []).append(replace(place, stems=frozenset(), name=frozenset()) if beyond else place)
+    for row in rows_of(json.dumps(findings, default=str), records) if findings else ():
+        name = _stems(row.words)
+        for numbers in _grouped(row.numbers):
+            key = numbers[0].text.strip()
+            if _claims(numbers[0]) and key not in told:
+                found.setdefault(key, []).append(_Place(numbers, name, name, f"findings: {row.words.strip()}"[:_SHOWN]))
+    return found
+
+
+def _of_statement(said: str) -> Iterator[_Place]:
+    stems, methods, end = _stems(said), tuple(name for name in _names() if _prose(name).search(said)), 0
+    for numbers in _grouped(read_numbers(said)):
+        at = said.find(numbers[0].text, end)
+        if _BOUND.search(said[max(0, at - 20) : at]):
+            end = at + len(numbers[0].text)
+            continue
+        before = re.split(r"[;:(|]|, ", said[end:at])
+        end = at + len(numbers[0].text)
+        yield _Place(numbers, stems, _stems(" ".join(before[-2:])), said.strip()[:_SHOWN], methods)
+
+
+def _grouped(numbers: Iterable[Number]) -> Iterator[tuple[Number, ...]]:
+    """Yield each number with its other meaning: a percentage is also a share."""
+    group: list[Number] = []
+    for number in numbers:
+        if group and not (number.text == group[0].text and number.text.endswith("%") and len(group) == 1):
+            yield tuple(group)
+            group = []
+        group.append(number)
+    if group:
+        yield tuple(group)
+
+
+def _claims(number: Number) -> bool:
+    """Tell whether a number says something of the data."""
+    if round(number.value, 6) in _USUAL:
+        return False
+    if number.half > 0:
+        return number.value != 0
+    is_year = number.value in _YEARS and len(number.text.strip()) == 4
+    return number.value >= LEAST_WHOLE and not is_year
+
+
+def _is_found(numbers: Sequence[Number], stems: frozenset[str], outputs: _Outputs) -> bool:
+    return any(_is_met(number, stems, outputs) for number in numbers)
+
+
+def _is_met(number: Number, stems: frozenset[str], outputs: _Outputs) -> bool:
+    if not stems:
+        return False
+    number = replace(number, half=number.half or 0.5)  # A large whole number may be rounded.
+    plain = _significant(number) >= PLAIN_DIGITS
+    return any(_stands(number, outputs.by_stem[stem]) for stem in ({""} if plain else stems) if stem in outputs.by_stem)
+
+
+def _stands(number: Number, sources: Sequence[Number]) -> bool:
+    first = bisect_left(sources, number.value - reach(number), key=attrgetter("value"))
+    last = bisect_right(sources, number.value + reach(number), key=attrgetter("value"))
+    return any(agree(number, source) for source in sources[first:last])
+
+
+def _chance(places: Sequence[_Place], outputs: _Outputs) -> float:
+    """Return the share of other values, written alike, that would be found in the place of a claim."""
+    hits = tries = 0
+    for factor in _TRIALS:
+        moved = [
+            (tuple(_moved(number, factor) for number in place.numbers), place.stems)
+            for place in places
+            if abs(_moved(place.numbers[0], factor).value - place.numbers[0].value) > 2 * place.numbers[0].half
+        ]
+        if moved:
+            tries += 1
+            hits += any(_is_found(numbers, stems, outputs) for numbers, stems in moved)
+    return hits / tries if tries else 0.0
+
+
+def _moved(number: Number, factor: float) -> Number:
+    unit = 2 * number.half or 1.0
+    return replace(number, value=round(number.value * factor / unit) * unit)
+
+
+def _is_contradicted(place: _Place, outputs: _Outputs) -> bool:
+    if len(place.name) < 2:
+        return False
+    seen = (row for stem in place.name for row in outputs.rows.get(stem, ()))
+    for stems, numbers in seen:
+        if len(place.name & stems) >= max(2, (len(place.name) + 1) // 2):
+            for number in place.numbers:
+                if any(_is_other(number, source) for source in numbers):
+                    return True
+    return False
+
+
+def _is_other(claim: Number, source: Number) -> bool:
+    like = (claim.half > 0) == (source.half > 0)
+    return like and source.value > 0 and 1 / _NEAR <= claim.value / source.value <= _NEAR
+
+
+def _significant(number: Number) -> int:
+    mantissa = re.split(r"[eE]", number.text)[0]
+    return len("".join(char for char in mantissa if char.isdigit()).lstrip("0"))
+
+
+def _read_outputs(texts: Iterable[tuple[str, str]], records: frozenset[str]) -> _Outputs:
+    """Read what code printed, row by row; a line of words alone heads the lines below it."""
+    outputs, names = _Outputs(), []
+    for text, code in dict.fromkeys(texts):
+        names += [text, code]
+        outputs.lines.update(plain_name(line) for line in text.split("\n") if any(map(str.isdigit, line)))
+        head = frozenset[str]()
+        for row in rows_of(text, records, prose=False):
+            own = _stems(row.words)
+            if not row.numbers:
+                head = own
+                continue
+            _add_row(outputs, own | head, row.numbers)
+    outputs.names = "\n".join(names).lower()
+    for numbers in outputs.by_stem.values():
+        numbers.sort(key=attrgetter("value"))
+    return outputs
+
+
+def _add_row(outputs: _Outputs, stems: frozenset[str], numbers: tuple[Number, ...]) -> None:
+    stems, numbers = frozenset(islice(sorted(stems), _MOST_STEMS)), numbers[:_MOST_NUMBERS]
+    for stem in (*stems, ""):
+        outputs.by_stem[stem] += numbers
+    for stem in stems:
+        outputs.rows[stem].append((stems, numbers))
+
+
+def _stems(text: str) -> frozenset[str]:
+    """Return the first letters of the words that mean something."""
+    found = (word for word in plain_name(text).split() if not _COMMON.fullmatch(word))
+    return frozenset(
+        word[:STEM]
+        for word in found
+        if len(word) > 2 or (len(word) == 2 and any(map(str.isdigit, word)))
+        if not word.isdigit()
+    )
+
+
+@cache
+def _names() -> tuple[str, ...]:
+    return (*METHODS.patterns, *TESTS.patterns)
+
+
+@cache
+def _prose(name: str) -> re.Pattern[str]:
+    return re.compile({**METHODS.patterns, **TESTS.patterns}[name], re.IGNORECASE)
+
+
+@cache
+def _pattern(name: str) -> re.Pattern[str]:
+    """Return the pattern of a method or test in code and its output."""
+    return re.compile("|".join(filter(None, (_prose(name).pattern, CODE.get(name)))), re.IGNORECASE)

@@ -1,0 +1,99 @@
+"""Findings as the teams of the lab state them: checked against the task, recorded, and told to the teams after."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import BaseModel
+
+from labmates.agents.desk import ToolError
+from labmates.agents.findings import FindingsForm, Stated
+from labmates.records.bodies import Bodies
+from labmates.records.events import FindingsEvent
+from labmates.tasks.base import Task
+from labmates.tasks.findings import check_findings, read_findings
+from labmates.tasks.schema import field_lines, findings_parameters
+from labmates.workflows.science.context import LabContext
+from labmates.workflows.science.state import Phase, Statement
+
+MOST_FAULTS = 8
+"""So many faults of one statement are told."""
+
+
+def findings_form(task: Task[Any, Any]) -> FindingsForm:
+    """Return how the findings of a task are stated.
+
+    Nothing of a statement is recorded unless all of it is valid; a number written as text is mended and told.
+    """
+    model: type[BaseModel] = task.findings
+
+    def check(values: Mapping[str, Any]) -> Stated:
+        read = check_findings(values, model)
+        if read.problems or read.findings is None:
+            raise ToolError(_refusal(read.problems, model))
+        stated = read.findings.model_dump(mode="json", exclude_none=True)
+        repaired = [repair.as_json() for repair in read.repaired]
+        return Stated(stated, tuple(repaired), _receipt(stated, [str(repair) for repair in read.repaired], model))
+
+    return FindingsForm(findings_parameters(model), check)
+
+
+def paper_faults(paper: str, task: Task[Any, Any]) -> str:
+    """Return what keeps findings from being read whole from a paper; empty if nothing does."""
+    return "; ".join(read_findings(paper, task.findings).problems[:MOST_FAULTS])
+
+
+def keep_findings(ctx: LabContext, phase: Phase, agent: str, before: int, stated: Sequence[Statement]) -> list[int]:
+    """Record what a lead stated, unless the record holds it from before the run was resumed; return the bodies.
+
+    Parameters
+    ----------
+    before
+        How often the team stated findings before.
+    """
+    for version, one in enumerate(stated, before + 1):
+        where = {"step": f"{phase['team']}/{phase['number']}/findings/{version}", "team": phase["team"], "agent": agent}
+        ctx.recorder.once(FindingsEvent(**where, version=version, **one))
+    return [one["findings"] for one in stated]
+
+
+def statement(bodies: Bodies, stated: Stated) -> Statement:
+    """Return what was stated, its values kept as a body."""
+    return Statement(findings=bodies.keep(dict(stated.values)), repaired=[dict(one) for one in stated.repaired])
+
+
+def findings_json(values: object) -> str:
+    """Return stated findings in little space, a field a line."""
+    if not isinstance(values, dict) or not values:
+        return "{}"
+    lines = (f"{json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}" for name, value in values.items())
+    return "{" + ",\n ".join(lines) + "}"
+
+
+def _refusal(problems: Sequence[str], model: type[BaseModel]) -> str:
+    named = dict.fromkeys(match[1] for problem in problems if (match := re.match(r"field '(\w+)'", problem)))
+    allowed = [line for name in named if name in model.model_fields for line in field_lines(name, model)]
+    if any(problem.startswith("unknown") for problem in problems):
+        allowed.append(f"The fields are {', '.join(model.model_fields)}.")
+    return "\n".join(
+        [
+            "nothing was recorded, since this is not valid:",
+            *(f"- {problem}" for problem in problems[:MOST_FAULTS]),
+            "What is allowed:",
+            *allowed,
+            "Call state_findings again with all findings; leave out what you can't state.",
+        ]
+    )
+
+
+def _receipt(stated: Mapping[str, Any], repaired: Sequence[str], model: type[BaseModel]) -> str:
+    left = [name for name in model.model_fields if name not in stated]
+    told = [f"Recorded: {len(stated)} of {len(model.model_fields)} findings."]
+    if left:
+        told.append(f"Not stated: {', '.join(left)}.")
+    if repaired:
+        told.append(f"Mended: {'; '.join(repaired[:MOST_FAULTS])}.")
+    return " ".join([*told, "Another call of state_findings replaces all of them."])

@@ -1,0 +1,49 @@
+"""The reserve: what of the pool is set aside for the artifacts that are still to be written.
+
+Each phase on the agenda has a share for its artifact. Plans, work and deliberation draw on the pool without any share;
+the writing of an artifact draws on its own share, too. So a share is held back from everybody who comes before: where
+the pool is too small for all shares, the paper's is the last to go, then those of the teams before it, from the last
+to the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from labmates.agents.roles import TEAMS, Team
+from labmates.workflows.science.condition import ScienceCondition
+from labmates.workflows.science.state import Phase
+
+ARTIFACT_TOKENS: dict[str, tuple[int, int]] = {
+    "dataset_description": (6_000, 1_500),
+    "model_architecture": (8_000, 2_500),
+    "evaluation_report": (10_000, 2_000),
+    "final_paper": (12_000, 3_000),
+}
+"""What it takes to write each artifact once, in tokens of input and output.
+
+Measured with the diligent baseline, whose code prints much, on all tasks: 2,900-4,400 and 600-1,100; 4,100-5,600 and
+1,600-2,700; 5,700-8,500 and 1,100-1,700; 5,900-7,900 and 1,800-2,600. The rest is for longer artifacts, for a reply
+that is asked for again, and for findings that are stated by a call of their own.
+
+At the default prices they cost $0.045 together, the paper $0.015."""
+
+
+def likely_cost(condition: ScienceCondition, team: Team) -> int:
+    """Return what the artifact of a team is likely to cost at the price list, in micro-dollars."""
+    return condition.prices.of(condition.model_of(team.name)).cost(*ARTIFACT_TOKENS[team.artifact])
+
+
+def share_of(condition: ScienceCondition, team: Team) -> int:
+    """Return what is set aside for the artifact of a team, in micro-dollars."""
+    likely = likely_cost(condition, team)
+    if condition.reserve is None:
+        return likely
+    whole = sum(likely_cost(condition, other) for other in condition.teams)
+    return condition.reserve * likely // whole if whole else condition.reserve // len(condition.teams)
+
+
+def set_aside(condition: ScienceCondition, phases: Sequence[Phase]) -> int:
+    """Return what is set aside for the artifacts of these phases, in micro-dollars."""
+    teams = {team.name: team for team in (*TEAMS.values(), *condition.teams)}
+    return sum(share_of(condition, teams[phase["team"]]) for phase in phases)

@@ -1,0 +1,34 @@
+"""Which scores of judges are metrics of a run of the lab."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from labmates.records.events import ScoreEvent
+
+SOURCES: Final[Mapping[str, tuple[str, str]]] = {
+    "skill": ("verified", "skill"),
+    "accuracy": ("verified", "accuracy"),
+    "quality": ("verified", "provenance"),
+    "completeness": ("heuristic", "completeness"),
+    "heuristic_quality": ("heuristic", "quality"),
+}
+"""Judge and metric of each."""
+READABLE: Final = "readable"
+"""1 for a run whose report states findings that could be read, else 0."""
+
+
+def judged_metrics(scores: Iterable[ScoreEvent]) -> dict[str, float]:
+    """Return the metrics that judges gave a run, each the newest; one that a judge failed at is left out.
+
+    By intention to treat: a run without a paper, or without findings that can be read, has accuracy 0.
+    """
+    values: dict[tuple[str, str], float] = {}
+    found: dict[str, float] = {}
+    for score in scores:
+        if score.intended is not None:
+            values[score.judge, score.metric] = score.intended
+        if score.readable is not None:
+            found[READABLE] = float(score.readable)
+    return {name: values[source] for name, source in SOURCES.items() if source in values} | found

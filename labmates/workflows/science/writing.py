@@ -1,0 +1,317 @@
+"""The step in which a team's lead states the findings and writes the artifact, in one reply or in several.
+
+A reply may be cut by the length limit; then the artifact goes on where it stopped. A statement that is not valid goes
+back to the lead, and so does, once, a paper whose findings were neither stated with the tool nor can be read from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from typing import cast
+
+from langchain_core.messages import BaseMessage, ToolMessage
+
+from labmates.agents.desk import Desk, ToolError, artifact_owner
+from labmates.agents.prompts import render
+from labmates.agents.roles import REPORT
+from labmates.agents.sections import sections_of
+from labmates.agents.tools import READ, STATE, TO_WRITE, WriteArtifact, check_arguments, tool_schemas, use_desk
+from labmates.agents.transcript import append_line
+from labmates.budgets.purse import Purse
+from labmates.models.errors import ContextOverflowError
+from labmates.models.reply import Reply
+from labmates.records.events import ArtifactEvent
+from labmates.workflows.asking import FaultError, UnusableError, fault_text, kept_text, sent_back
+from labmates.workflows.calls import LEAST_OUTPUT_TOKENS
+from labmates.workflows.science.context import LabContext, team_of
+from labmates.workflows.science.findings import findings_json, keep_findings, paper_faults, statement
+from labmates.workflows.science.reserve import ARTIFACT_TOKENS
+from labmates.workflows.science.state import LabState, Phase, TeamState
+
+MOST_READS = 6
+"""So many replies may only read artifacts."""
+MOST_PIECES = 12
+"""In so many pieces, and one more, an artifact is written at most, whatever is left in the pool."""
+
+
+class Author:
+    """The lead at the step of writing.
+
+    Attributes
+    ----------
+    versions
+        The versions written so far, oldest first, as numbers of bodies. What was written before the pool ran dry, or
+        before no reply could be used any more, is kept.
+    findings
+        What was stated, likewise.
+    """
+
+    def __init__(self, ctx: LabContext, state: TeamState, purse: Purse) -> None:
+        lab = cast(LabState, state)
+        self.versions: list[int] = []
+        self.findings: list[int] = []
+        self.desk = Desk(team_of(lab), ctx.newest(lab), {}, cut=ctx.partial(lab), form=ctx.form)
+        self._tools = tool_schemas([READ, *TO_WRITE, STATE], ctx.form)
+        self._ctx = ctx
+        self._phase = lab["agenda"][0]
+        self._purse = purse
+        self._before = len(lab["artifacts"].get(self.desk.team.artifact, []))
+        self._stated_before = len(lab.get("findings", {}).get(self.desk.team.name, []))
+        self._sent_back = False
+
+    def affordable(self, orders: Iterable[list[BaseMessage]]) -> list[BaseMessage]:
+        """Return the first of ever shorter transcripts for which the purse also pays a reply of fitting length.
+
+        For the first one that is what the artifact is likely to take, for each further one half of it; where nothing is
+        set aside, any reply will do. If the purse can't pay for any, it is the last one.
+        """
+        ctx, team = self._ctx, self.desk.team
+        wanted = ARTIFACT_TOKENS[team.artifact][1] if ctx.sets_aside else 0
+        messages: list[BaseMessage] = []
+        for messages in orders:
+            most = ctx.caller.most_output(ctx.speaker(team, team.lead), messages, self._purse.left, self._tools)
+            if most >= min(max(wanted, LEAST_OUTPUT_TOKENS), ctx.caller.max_output_tokens):
+                break
+            wanted //= 2
+        return messages
+
+    async def write(self, messages: list[BaseMessage]) -> None:
+        """Ask until the artifact stands whole and nothing of the findings is left to put right.
+
+        A reply that can't be used is asked for again, `repair_turns` times in all. One that only reads artifacts is
+        answered with their text.
+
+        Raises
+        ------
+        InsufficientFundsError
+            If the pool can't pay (another) reply.
+        EndpointError
+            As `Caller.call` does.
+        """
+        order, reads, repairs, pieces, most = messages, 0, 0, 0, self._ctx.condition.repair_turns
+        while True:
+            number = reads + repairs + pieces
+            asked = messages
+            try:
+                reply, messages = await self._call(asked, number)
+            except ContextOverflowError:
+                return
+            step = self._step(number)
+            if reply.faults:
+                # Counted even where what is left of the reply can be used.
+                self._failed(step, ", ".join(reply.faults))
+            problem = self._state(reply)
+            if reads < MOST_READS and _only_reads(reply):
+                self._keep()
+                messages = order = [*asked, reply.message, *self._answers(reply, problem)]
+                reads += 1
+                continue
+            try:
+                self._take(reply, last=repairs == most)
+            except UnusableError as error:
+                self._keep()
+                self._failed(step, str(error))
+                told = filter(None, [problem, self._standing(), error.remark])
+                messages = sent_back(messages, reply, "\n\n".join(told))
+                repairs += 1
+                if repairs > most:
+                    return
+                continue
+            came_on = self._keep()
+            problem = problem or self._faults_of_the_paper()
+            if problem:
+                self._failed(step, problem.partition("\n")[0])
+            repairs, pieces = (repairs, pieces + 1) if came_on and not problem else (repairs + 1, pieces)
+            if (self._stands and not problem) or pieces > MOST_PIECES or repairs > most:
+                return
+            # What stands is told in the remark: the order stays as short as it was.
+            messages = [*order[:-1], append_line(order[-1], self._remark(reply, problem))]
+
+    @property
+    def _stands(self) -> bool:
+        """Whether this step has written the artifact whole."""
+        return bool(self.versions) and not self.desk.is_partial(self.desk.team.artifact)
+
+    def _state(self, reply: Reply) -> str:
+        """Take what a reply states as findings; return what was wrong with it."""
+        problem = ""
+        for call in reply.tool_calls:
+            if call.name == STATE:
+                try:
+                    use_desk(self.desk, check_arguments(call.name, call.arguments, [STATE]))
+                except ToolError as error:
+                    problem = f"Error of state_findings: {error}"
+        return problem
+
+    def _answers(self, reply: Reply, problem: str) -> Iterator[ToolMessage]:
+        """Yield the answers to the calls of a reply that only reads, and perhaps states findings."""
+        for call in reply.tool_calls:
+            text = problem or self._standing()
+            if call.name == READ:
+                try:
+                    text = use_desk(self.desk, check_arguments(call.name, call.arguments, [READ]))
+                except ToolError as error:
+                    text = f"Error: {error}"
+            yield ToolMessage(text, tool_call_id=call.id)
+
+    def _take(self, reply: Reply, *, last: bool) -> None:
+        """Take the artifact of a reply; one that only adds findings to an artifact that stands need not have one."""
+        name, text = self.desk.team.artifact, reply.text
+        only_states = bool(reply.tool_calls) and all(call.name == STATE for call in reply.tool_calls)
+        if only_states and reply.cut_call is None and not sections_of(text):
+            return
+        stands = self._stands and not (set(TO_WRITE) & {call.name for call in reply.tool_calls})
+        if not stands or _first_line(text) == _first_line(self.desk.text(name)):
+            take(self.desk, reply, name, last=last)
+        elif text.strip() and not paper_faults(text, self._ctx.task):
+            with suppress(ToolError):
+                self.desk.append(name, text)
+
+    def _faults_of_the_paper(self) -> str:
+        """Return, once, what keeps the findings of a paper from being read if none were stated with the tool."""
+        team = self.desk.team
+        stated = self.findings or self._stated_before
+        if team.artifact != REPORT or stated or self._sent_back or not self._stands:
+            return ""
+        faults = paper_faults(self.desk.text(team.artifact), self._ctx.task)
+        self._sent_back = bool(faults)
+        return render("findings_missing", faults=faults) if faults else ""
+
+    def _standing(self) -> str:
+        """Return what the lead has stated in this step."""
+        if not self.desk.stated:
+            return ""
+        newest = self.desk.stated[-1]
+        return f"{newest.told} What stands:\n{findings_json(dict(newest.values))}"
+
+    def _remark(self, reply: Reply, problem: str) -> str:
+        """Return what came of a reply, and what is left to do."""
+        name = self.desk.team.artifact
+        if self.versions and self.desk.is_partial(name):
+            left = kept_text(reply, name, self.desk.text(name))
+        elif self.versions:
+            left = f"`{name}` is kept ({len(self.desk.text(name))} characters): do not write it again."
+        else:
+            left = f"`{name}` is still to be written."
+        return "\n\n".join(filter(None, [self._standing(), problem, left]))
+
+    async def _call(self, messages: list[BaseMessage], number: int) -> tuple[Reply, list[BaseMessage]]:
+        team, phase = self.desk.team, self._phase
+        exchange = await self._ctx.caller.call(
+            self._step(number),
+            self._ctx.speaker(team, team.lead),
+            messages,
+            self._purse,
+            tools=self._tools,
+            name=f"{team.lead.id}, phase {phase['number'] + 1}: write {team.artifact}",
+            state_limit=True,
+        )
+        return exchange.reply, exchange.sent
+
+    def _step(self, number: int) -> str:
+        return f"{self._phase['team']}/{self._phase['number']}/{self.desk.team.lead.id}/write/{number}"
+
+    def _failed(self, step: str, reason: str) -> None:
+        self._ctx.caller.failed(step, self._ctx.speaker(self.desk.team, self.desk.team.lead), reason)
+
+    def _keep(self) -> bool:
+        """Record what the last reply has brought: versions, and findings; return whether it came on by that."""
+        agent = self.desk.team.lead.id
+        new = self.desk.written[len(self.versions) :]
+        for item in new:
+            content = self._ctx.recorder.bodies.keep(item.content)
+            self.versions.append(content)
+            version = self._before + len(self.versions)
+            keep_version(
+                self._ctx, self._phase, agent, item.name, version, content, item.description, partial=item.partial
+            )
+        had = len(self.findings)
+        stated = [statement(self._ctx.recorder.bodies, one) for one in self.desk.stated[had:]]
+        self.findings += keep_findings(self._ctx, self._phase, agent, self._stated_before + had, stated)
+        return bool(new) or (bool(stated) and not had)
+
+
+def _only_reads(reply: Reply) -> bool:
+    names = {call.name for call in reply.tool_calls}
+    return READ in names and names <= {READ, STATE} and reply.cut_call is None
+
+
+def take(desk: Desk, reply: Reply, name: str, *, last: bool) -> None:
+    """Put the artifact that a reply writes on the desk: by its tool calls, or as plain text where there are none.
+
+    What arrived of a cut call, or of a cut text, is put there as a partial version. A text that follows a partial
+    version continues it, unless it starts with the same line again.
+
+    Parameters
+    ----------
+    last
+        No other reply will be asked for: one that gives the artifact a name of its own is taken, since it is all that
+        the team has.
+
+    Raises
+    ------
+    UnusableError
+        If there is no artifact in the reply; the text says why, and goes back to the agent.
+    """
+    wrong, misnamed, before = "", None, len(desk.written)
+    for call in reply.tool_calls:
+        if call.name in (READ, STATE):
+            continue
+        try:
+            arguments = check_arguments(call.name, call.arguments, [*TO_WRITE])
+            found = getattr(arguments, "name", name)
+            if found == name:
+                use_desk(desk, arguments)
+                continue
+        except ToolError as error:
+            wrong = str(error)
+            continue
+        wrong = f"the artifact must be called `{name}`, not `{found}`."
+        if isinstance(arguments, WriteArtifact) and arguments.content.strip() and artifact_owner(found) is None:
+            misnamed = arguments
+    kept = None
+    if reply.cut_call is not None and reply.cut_call.arguments.get("name", name) == name:
+        kept = desk.keep_cut(replace(reply.cut_call, arguments={**reply.cut_call.arguments, "name": name}))
+    if kept or len(desk.written) > before:
+        return
+    if last and misnamed is not None:
+        desk.write(name, misnamed.content, misnamed.description)
+        return
+    if wrong:
+        raise UnusableError(wrong)
+    text, cut = reply.text, "cut" in reply.faults and "cut_tool_call" not in reply.faults
+    if (problem := fault_text(reply)) and not (text.strip() and (last or cut)):
+        raise FaultError(problem)
+    if not text.strip():
+        raise UnusableError(f"it has no call of write_artifact with the name `{name}` and a content.")
+    try:
+        if before and desk.is_partial(name) and _first_line(text) != _first_line(desk.text(name)):
+            desk.append(name, text, partial=cut)
+        else:
+            desk.write(name, text, partial=cut)
+    except ToolError as error:
+        raise UnusableError(str(error)) from error
+
+
+def keep_version(
+    ctx: LabContext,
+    phase: Phase,
+    agent: str,
+    name: str,
+    version: int,
+    content: int,
+    description: str,
+    *,
+    partial: bool,
+) -> None:
+    """Record a version of an artifact, unless the record holds it from before the run was resumed."""
+    where = {"step": f"{phase['team']}/{phase['number']}/{name}/{version}", "team": phase["team"], "agent": agent}
+    ctx.recorder.once(
+        ArtifactEvent(**where, name=name, version=version, content=content, description=description, partial=partial)
+    )
+
+
+def _first_line(text: str) -> str:
+    return text.strip().partition("\n")[0].strip()

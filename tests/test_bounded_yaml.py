@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import pytest
+import yaml
+
+from labmates import bounded_yaml
+from labmates.bounded_yaml import compose_yaml
+from labmates.errors import UsageError
+from labmates.games.payoff_table import read_table
+from labmates.studies.source import read_source
+
+BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "\n".join(
+    f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12)
+)
+"""Nine to the power of twelve values in twelve lines."""
+MERGE_BOMB = "a0: &a0 {x: 1}\n" + "\n".join(
+    f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 9)}]}}" for n in range(1, 12)
+)
+
+
+@pytest.mark.parametrize("text", [BOMB, MERGE_BOMB], ids=["lists", "merge keys"])
+def test_aliases_that_expand_without_end_are_refused_where_they_stand(text: str) -> None:
+    with pytest.raises(UsageError, match=r"bomb\.yaml:7: .*aliases expand to more than 1,000,000 values"):
+        read_source(text, "bomb.yaml")
+    with pytest.raises(UsageError, match="aliases expand"):
+        read_table(text, "bomb.yaml")
+
+
+def test_a_value_that_contains_itself_is_refused() -> None:
+    with pytest.raises(yaml.YAMLError, match="refers to the value that contains it"):
+        compose_yaml("a: &a [1, *a]")
+
+
+def test_aliases_within_the_limit_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "a: &a [1, 2]\nb: [*a, *a]"
+    assert read_source(text, "s.yaml").data == {"a": [1, 2], "b": [[1, 2], [1, 2]]}
+    monkeypatch.setattr(bounded_yaml, "MOST_NODES", 12)  # the mapping, two keys, [1, 2], and [[1, 2], [1, 2]]
+    with pytest.raises(yaml.YAMLError, match="more than 12 values"):
+        compose_yaml(text + "\nc: *a")
+    assert compose_yaml("") is None

@@ -1,0 +1,80 @@
+"""What a pool buys; `benchmarks/pools.py` does the same with more pools, on all tasks."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from benchmarks.pools import Bought, Remembering, buy, judge, pools, smallest_paper
+from labmates.records.events import LLMCallEvent
+from labmates.sandboxes.choose import choose_backend
+from labmates.workflows.science.condition import ScienceCondition
+from labmates.workflows.workshop import Workshop
+
+
+@pytest.fixture
+async def workshop() -> AsyncIterator[Workshop]:
+    backend = Remembering(choose_backend("unsafe-local", trusted_code=True).backend)
+    yield Workshop(backend, 4)
+    await backend.close()
+
+
+async def bought(workshop: Workshop, folder: Path, model: str, dollars: str, reserve: str | None = None) -> Bought:
+    condition = ScienceCondition(
+        task="anomaly", difficulty="easy", model=f"scripted:{model}", budget=dollars, reserve=reserve
+    )
+    return (await buy(condition, 1, workshop, Path(tempfile.mkdtemp(dir=folder))))[0]
+
+
+@pytest.mark.parametrize("model", ["diligent", "talkative"])
+async def test_each_pool_of_a_sweep_ends_with_a_paper_that_is_no_worse_than_a_smaller_ones(
+    workshop: Workshop, tmp_path: Path, model: str
+) -> None:
+    sweep = [await bought(workshop, tmp_path, model, d) for d in ("1", "0.25", "0.12", "0.05", "0.02")]
+    assert all(one.paper and one.spent <= one.pool for one in sweep)
+    verdict = judge(sweep)
+    assert (verdict.papers, verdict.reversals) == (5, 0)
+    assert not verdict.falls
+    assert sweep[0].accuracy > 0.5
+    # Talk is cut at the limit of a reply whatever the pool is.
+    assert (sweep[0].cut > 0) == (model == "talkative")
+
+
+async def test_without_a_reserve_the_same_pool_ends_without_a_paper(workshop: Workshop, tmp_path: Path) -> None:
+    with_reserve = await bought(workshop, tmp_path, "diligent", "0.12")
+    without = await bought(workshop, tmp_path, "diligent", "0.12", "0")
+    assert (with_reserve.paper, without.paper) == (True, False)
+    assert with_reserve.accuracy >= without.accuracy == 0
+
+
+async def test_a_pool_that_just_pays_for_the_smallest_paper_call_buys_one(workshop: Workshop, tmp_path: Path) -> None:
+    price = await smallest_paper("anomaly")
+    assert 1_000 < price < 3_000
+    for micro, paper in ((price - 100, False), (price + 100, True)):
+        condition = ScienceCondition(task="anomaly", model="scripted:diligent", budget=f"{micro / 1e6:.6f}")
+        one, recorder = await buy(condition, 0, workshop, Path(tempfile.mkdtemp(dir=tmp_path)))
+        assert one.paper == paper
+        assert sum(isinstance(event, LLMCallEvent) for event in recorder.events) == paper
+
+
+def test_a_fall_of_accuracy_and_a_paper_that_is_lost_are_found() -> None:
+    def one(seed: int, pool: int, accuracy: float, paper: bool = True) -> Bought:
+        return Bought("t", "m", "default", seed, pool, 0, paper, 0, 0, 0, accuracy)
+
+    rising = [one(seed, pool, pool / 10) for seed in range(5) for pool in (1, 2, 3)]
+    assert not judge(rising).falls
+    assert judge(rising).spearman == 1
+    falling = [one(seed, pool, 0.9 - pool / 10 + seed / 1000 * pool) for seed in range(5) for pool in (1, 2, 3)]
+    assert judge(falling).falls
+    noisy = [one(seed, pool, 0.5 + 0.2 * (-1) ** (seed * pool + pool)) for seed in range(4) for pool in (1, 2, 3)]
+    assert not judge(noisy).falls
+    lost = [one(0, 1, 0), one(0, 2, 0, paper=False), one(0, 3, 0)]
+    assert judge(lost).reversals == 1
+
+
+def test_the_pools_go_from_two_cents_to_a_dollar() -> None:
+    amounts = pools(25)
+    assert (amounts[0], amounts[-1], len(set(amounts))) == (20_000, 1_000_000, 25)

@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import pytest
+
+from labmates.agents.roles import REPORT
+from labmates.records.run import Usage
+from labmates.workflows.science.validity import LEAST_CHARS, MOST_FAILED_REPLIES, invalid_work
+
+PAPER = "x" * LEAST_CHARS
+GOOD, BAD = Usage(llm_calls=10, failed_replies=1), Usage(llm_calls=10, failed_replies=10)
+MOSTLY_BAD = Usage(llm_calls=100, failed_replies=int(100 * MOST_FAILED_REPLIES) + 1)
+
+
+@pytest.mark.parametrize(
+    ("artifacts", "usage", "exhausted", "reason"),
+    [
+        ({REPORT: PAPER}, GOOD, False, None),
+        ({REPORT: PAPER}, MOSTLY_BAD, False, None),
+        ({REPORT: PAPER[1:]}, GOOD, False, f"the paper has {LEAST_CHARS - 1} characters"),
+        ({REPORT: "a" + " " * 1000 + "b"}, GOOD, False, "the paper has 3 characters"),
+        ({REPORT: "noise"}, GOOD, True, "the paper has 5 characters"),
+        ({}, GOOD, False, "no paper was written"),
+        ({}, GOOD, True, None),
+        ({}, MOSTLY_BAD, True, "51% of the replies"),
+        ({"dataset_description": PAPER}, GOOD, True, None),
+        ({"dataset_description": "noise", "evaluation": "more noise"}, GOOD, True, "the longest artifact has 10"),
+        ({REPORT: PAPER}, BAD, False, "no reply could be used, of 10"),
+    ],
+)
+def test_work_is_valid_if_replies_were_read_and_the_paper_has_substance_or_could_not_be_paid(
+    artifacts: dict[str, str], usage: Usage, exhausted: bool, reason: str | None
+) -> None:
+    found = invalid_work(artifacts, usage, exhausted=exhausted)
+    assert found is None if reason is None else found is not None and reason in found

@@ -1,0 +1,140 @@
+"""Stating findings with the tool: the schema that an agent is told, what is refused, mended and recorded."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from typing import Annotated, Any, Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, Field
+
+from labmates.agents.desk import ToolError
+from labmates.tasks.registry import get_task
+from labmates.tasks.schema import findings_parameters
+from labmates.workflows.science.findings import findings_form, findings_json, paper_faults
+
+TASKS = ("ecology", "anomaly", "biomarker", "geospatial")
+
+
+def parts(schema: Any) -> list[dict[str, Any]]:
+    """Return a JSON schema and all schemas in it."""
+    found = [schema]
+    for inner in schema.get("properties", {}).values():
+        found += parts(inner)
+    return found + (parts(schema["items"]) if "items" in schema else [])
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_the_schema_has_every_field_with_its_meaning_and_no_reference(name: str) -> None:
+    model = get_task(name).findings
+    schema = findings_parameters(model)
+    assert {key: one["description"] for key, one in schema["properties"].items()} == {
+        key: field.description for key, field in model.model_fields.items()
+    }
+    assert "$ref" not in json.dumps(schema)
+    assert "null" not in json.dumps(schema)
+    assert schema["additionalProperties"] is False
+    assert all("type" in part for part in parts(schema))
+
+
+class Spot(BaseModel):
+    kind: Literal["spot"]
+    inner: list[Spot] | None = None
+
+
+class Line(BaseModel):
+    kind: Literal["line"]
+
+
+class Shapes(BaseModel):
+    shape: Annotated[Spot | Line, Field(discriminator="kind")] | None = Field(None, description="shape")
+    by_name: dict[str, Line] | None = Field(None, description="lines")
+    pair: tuple[Spot, float] | None = Field(None, description="pair")
+
+
+def test_models_that_choose_or_hold_themselves_need_no_reference_either() -> None:
+    text = json.dumps(findings_parameters(Shapes))
+    assert "$ref" not in text
+    assert "$defs" not in text
+    assert text.count('"enum"') + text.count('"const"') >= 4
+
+
+def test_the_schema_names_the_words_that_are_allowed() -> None:
+    links = findings_parameters(get_task("ecology").findings)["properties"]["interactions"]["items"]
+    assert links["properties"]["sign"]["enum"] == ["+", "-"]
+    assert links["required"] == ["source", "target"]
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_the_true_findings_are_recorded_as_they_are(name: str) -> None:
+    task = get_task(name)
+    right = task.oracle(task.generate(1, "easy").truth).model_dump(mode="json", exclude_none=True)
+    stated = findings_form(task).check(right)
+    assert stated.values == right
+    assert stated.repaired == ()
+    assert stated.told.startswith(f"Recorded: {len(right)} of {len(right)} findings.")
+
+
+def test_a_number_in_quotes_is_mended_and_told() -> None:
+    stated = findings_form(get_task("ecology")).check({"n_species": "1,200"})
+    assert stated.values == {"n_species": 1200}
+    assert stated.repaired == ({"what": "number written as '1,200'", "where": "field 'n_species'"},)
+    assert "Mended: field 'n_species': number written as '1,200'." in stated.told
+    assert "Not stated: shift_surveys," in stated.told
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        (
+            {"n_species": "six"},
+            ["field 'n_species': 'six' is not a plain number", "- n_species (whole number): number of"],
+        ),
+        ({"mood": 1, "n_species": 6}, ["unknown field 'mood'", "The fields are n_species, shift_surveys"]),
+        (
+            {"interactions": [{"source": "a", "target": "b", "sign": "plus"}]},
+            ["'interactions'[0].sign", '- sign ("+" or "-")'],
+        ),
+        ({"forecast": [{"species": "a", "abundance": float("nan")}]}, ["nan is not a number", "mean count per survey"]),
+        ({"n_species": "1,5"}, ["can be read in two ways"]),
+    ],
+)
+def test_nothing_is_recorded_unless_all_is_valid_and_what_is_allowed_is_told(
+    values: dict[str, Any], told: list[str]
+) -> None:
+    with pytest.raises(ToolError) as error:
+        findings_form(get_task("ecology")).check(values)
+    assert str(error.value).startswith("nothing was recorded")
+    assert all(part in str(error.value) for part in told)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=6),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=10,
+)
+ECOLOGY = [*get_task("ecology").findings.model_fields, "findings", "other"]
+
+
+@given(st.dictionaries(st.sampled_from(ECOLOGY), JSON))
+def test_any_call_is_recorded_as_valid_findings_or_refused(values: dict[str, Any]) -> None:
+    task = get_task("ecology")
+    with suppress(ToolError):
+        stated = findings_form(task).check(values)
+        again = task.findings.model_validate_json(json.dumps(stated.values), strict=True)
+        assert again.model_dump(mode="json", exclude_none=True) == stated.values
+
+
+def test_a_paper_says_what_keeps_its_findings_from_being_read() -> None:
+    task = get_task("ecology")
+    assert paper_faults('```json\n{"n_species": "6"}\n```', task) == ""
+    assert "states no findings" in paper_faults("We found nothing.", task)
+    assert "'n_species'" in paper_faults('```findings\n{"n_species": "six"}\n```', task)
+
+
+def test_stated_findings_are_shown_a_field_a_line() -> None:
+    assert findings_json({"a": 1, "b": ["x"]}) == '{"a": 1,\n "b": ["x"]}'
+    assert findings_json({}) == "{}"
