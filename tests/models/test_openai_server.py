@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import socket
+import sys
 from typing import Any
 
 import httpx2
@@ -111,3 +114,16 @@ async def test_a_provider_that_takes_the_limit_when_built_gets_one_instance_for_
     assert isinstance(message, AIMessage)
     assert message.tool_calls[0]["name"] == "look"
     assert built == [(5, 0.5), (6, 0.5)]
+
+
+def test_connections_made_while_the_server_ends_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    lost: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: lost.append(unraisable.exc_value))
+    for _ in range(20):
+        with OpenAIServer() as server:
+            clients = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(5)]
+        for client in clients:
+            client.close()
+        del server
+        gc.collect()
+    assert lost == []

@@ -145,6 +145,7 @@ class OpenAIServer:
         self._models = models
         self._in_work = 0
         self._writers: set[asyncio.StreamWriter] = set()
+        self._serving: set[asyncio.Task[None]] = set()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="openai-server", daemon=True)
         self._server: asyncio.Server | None = None
@@ -178,24 +179,34 @@ class OpenAIServer:
         asyncio.run_coroutine_threadsafe(self._drop(), self._loop).result(10)
 
     async def _start(self) -> None:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port, backlog=2048)
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", self.port, backlog=2048)
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def _drop(self) -> None:
         if self._server is not None:
+            # What is being accepted comes first: asyncio loses a connection that it accepts while the server closes.
+            for listening in self._server.sockets:
+                self._loop.remove_reader(listening.fileno())
+            accepting = asyncio.all_tasks() - self._serving - {asyncio.current_task()}
+            await asyncio.gather(*accepting, return_exceptions=True)
             self._server.close()
         for writer in list(self._writers):
             writer.transport.abort()
 
     async def _end(self) -> None:
-        """Let no task outlive the loop."""
-        tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
-        for task in tasks:
+        """Let no task and no connection outlive the loop."""
+        for task in self._serving:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*self._serving, return_exceptions=True)
+        await asyncio.sleep(0)
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._writers.add(writer)
+        task = self._loop.create_task(self._serve(reader, writer))
+        self._serving.add(task)
+        task.add_done_callback(self._serving.discard)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._writers.add(writer)
         try:
             while (recorded := await _read_request(reader)) is not None:
                 if not await self._respond(recorded, writer):
