@@ -30,10 +30,13 @@ from labmates.analysis.bayes.prediction.density import FORMS
 from labmates.analysis.bayes.prediction.fit import fit_prediction
 from labmates.analysis.bayes.prediction.simulation import GAMES, simulate_prediction
 from labmates.analysis.bayes.proximity.fit import SPECIFICATIONS, fit
+from labmates.analysis.bayes.proximity.predictors import INTERCEPT
 from labmates.analysis.bayes.proximity.simulation import (
     CLUSTERED,
+    HEAVY_TAILED,
     INDEPENDENT,
     MILD,
+    REACTIVE,
     Truth,
     proximity_design,
     simulated_cells,
@@ -41,7 +44,18 @@ from labmates.analysis.bayes.proximity.simulation import (
 from labmates.games.base import Array
 from labmates.models.roster import roster
 
-PROXIMITY: dict[str, Truth] = {"clustered": CLUSTERED, "mild": MILD, "independent": INDEPENDENT}
+PROXIMITY: dict[str, tuple[Truth, int]] = {
+    "clustered": (CLUSTERED, 35),
+    "mild": (MILD, 35),
+    "independent": (INDEPENDENT, 35),
+    "reactive": (REACTIVE, 35),
+    "reactive-14": (REACTIVE, 14),
+    "heavy-tailed": (HEAVY_TAILED, 35),
+    "few-9": (REACTIVE, 9),
+    "few-5": (REACTIVE, 5),
+}
+"""The worlds of the first experiment, and how many models take part. In the last ones models also react differently to
+group size (sd .012 a player)."""
 DRAWS = 1500
 FEW = 600
 LEFT_OUT = "qwen3.5-4b"
@@ -68,21 +82,24 @@ class Held:
 
 
 @cache
-def _design() -> pd.DataFrame:
-    return proximity_design(roster())
+def _design(models: int) -> pd.DataFrame:
+    """Return the design with models of all sizes and families, those of the roster in turn."""
+    known = roster()
+    return proximity_design([known[at] for at in np.linspace(0, len(known) - 1, models).round().astype(int)])
 
 
 def proximity(setting: str, seed: int) -> list[Held]:
     """Simulate one study of proximity and fit all specifications to it."""
-    truth = PROXIMITY[setting]
-    cells = simulated_cells(_design(), truth, seed=seed)
+    truth, models = PROXIMITY[setting]
+    cells = simulated_cells(_design(models), truth, seed=seed)
     found = []
     for specification in SPECIFICATIONS:
         start = time.process_time()
         posterior = fit(cells, specification, draws=DRAWS, seed=seed).posterior
         seconds = time.process_time() - start
         k_hat = posterior.diagnostics.k_hat or 0.0
-        for name, value in truth.coefficients.items():
+        for name in (INTERCEPT, *cells.names):
+            value = truth.coefficients[name]
             one = posterior.summaries[name]
             held = one.low <= value <= one.high
             found.append(Held(specification, name, held, one.credible, one.high - one.low, k_hat, seconds))
@@ -125,7 +142,7 @@ def _controls() -> Array:
 
 
 EXPERIMENTS: dict[str, tuple[Callable[[str, int], list[Held]], tuple[str, ...]]] = {
-    "proximity": (proximity, ("clustered", "mild")),
+    "proximity": (proximity, tuple(PROXIMITY)),
     "prediction": (
         prediction,
         tuple(

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import pandas as pd
 
 from labmates.analysis.bayes.proximity.mixed import CELL, FAMILY, GAME, MODEL
-from labmates.analysis.bayes.proximity.predictors import COT, TOM
+from labmates.analysis.bayes.proximity.predictors import COT, GROUP_SIZE, TOM
 from labmates.analysis.bayes.proximity.simulation import proximity_design
 
-ROBUST = (FAMILY, MODEL, COT, TOM, GAME, CELL)
+ROBUST = (FAMILY, MODEL, COT, TOM, GROUP_SIZE, GAME, CELL)
 """All components of the robust specification, when the question is of strategies."""
 
 

@@ -17,7 +17,7 @@ from labmates.analysis.bayes.evidence import (
     variance_inflation,
 )
 from labmates.analysis.bayes.proximity.cells import Cells
-from labmates.analysis.bayes.proximity.predictors import ABOUT_MODELS, ABOUT_PROMPTS, STANDARD
+from labmates.analysis.bayes.proximity.predictors import ABOUT_MODELS, GAME_PREFIX
 from labmates.games.base import Array
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Checks:
     ----------
     tests
         By predictor. Of size and thinking: permutations of models' adjusted means (Freedman and Lane), each given the
-        other. Of prompts: sign flips of models' own differences.
+        other. Of all that varies within models: sign flips of the models' own effects.
     left_out_r2
         How well size and thinking predict the adjusted mean of a model that was left out; None if it can't be said.
     inflation
@@ -61,8 +61,8 @@ def checks(cells: Cells, *, permutations: int = PERMUTATIONS, seed: int = 0) -> 
             tests[name] = freedman_lane(means, traits[:, at], others, permutations=permutations, seed=seed)
         except ValueError:
             continue  # too few models, or one predictor determines the other: there is no such test
-    for name in (*ABOUT_PROMPTS, STANDARD):
-        if len(found := own_differences(cells, name)) >= 2:
+    for name in cells.names:
+        if name not in ABOUT_MODELS and len(found := own_effects(cells, name)) >= 2:
             tests[name] = sign_flips(found, permutations=permutations, seed=seed)
     try:
         left_out_r2 = leave_one_out_r2(means, traits) if names else None
@@ -88,28 +88,33 @@ def adjusted_means(cells: Cells) -> Array:
     return np.asarray(np.linalg.lstsq(design, cells.mean, rcond=None)[0][: len(cells.models)])
 
 
-def own_differences(cells: Cells, name: str) -> Array:
-    """Return by how much each model's proximity differs with a prompt, the mean over games.
+def own_effects(cells: Cells, name: str) -> Array:
+    """Return the effect of what varies within models, such as a prompt or a game, on each model's proximity.
 
-    Cells with the prompt are compared with those of the same game and otherwise equal predictors without.
+    Cells are compared with those of the same model, game and otherwise equal predictors; of group size it is the slope
+    within these. A game is compared with the reference, under equal conditions.
 
     Returns
     -------
-    differences
-        Shape ``(models,)``, for the models that have both; empty if the predictor is not in the model.
+    effects
+        Shape ``(models,)``, for the models that have it; empty if the predictor is not in the model.
     """
     import pandas as pd
 
     if name not in cells.names:
         return np.empty(0)
+    games = [one for one in cells.names if one.startswith(GAME_PREFIX)]
     frame: pd.DataFrame = pd.DataFrame(cells.predictors, columns=list(cells.names)).assign(
         model=cells.model, block=cells.block, mean=cells.mean
     )
-    prompts = [one for one in ABOUT_PROMPTS if one in cells.names and one != name]
-    frame = frame[(frame[prompts] == 0).all(axis=1)]
-    alike = ["model", "block", *(one for one in cells.names if one != name)]
-    by_prompt = frame.groupby([*alike, name])["mean"].mean().unstack(name).dropna()
-    if by_prompt.shape[1] < 2:
-        return np.empty(0)
-    differences = by_prompt[1.0] - by_prompt[0.0]
-    return differences.groupby("model").mean().to_numpy(dtype=float)
+    alike = ["model", *(one for one in cells.names if one != name and one not in games)]
+    if name in games:
+        frame = frame[(frame[[one for one in games if one != name]] == 0).all(axis=1)]
+    else:
+        alike.append("block")
+    frame = frame.groupby([*alike, name])["mean"].mean().reset_index()
+    away = frame[[name, "mean"]] - frame.groupby(alike)[[name, "mean"]].transform("mean")
+    own = frame["model"].to_numpy(dtype=int)
+    cross = np.bincount(own, (away[name] * away["mean"]).to_numpy())
+    square = np.bincount(own, (away[name] ** 2).to_numpy())
+    return np.asarray(cross[square > 0] / square[square > 0])

@@ -178,8 +178,9 @@ def _determined(values: Array, columns: Array) -> bool:
 def _no_slope(cells: Cells, name: str) -> str:
     if name not in cells.names:
         return ""
-    varied = cells.predictors[:, cells.names.index(name)] > 0
-    return "one model only was asked for it" if len(set(cells.model[varied])) < 2 else ""
+    values = cells.predictors[:, cells.names.index(name)]
+    varying = sum(np.ptp(values[cells.model == model]) > 0 for model in range(len(cells.models)))
+    return "it does not vary within two models or more" if varying < 2 else ""
 
 
 def r_squared(model: MixedModel, coefficients: Array, families: Array, points: Array) -> Array:
@@ -197,7 +198,7 @@ def r_squared(model: MixedModel, coefficients: Array, families: Array, points: A
     other = np.zeros(len(points))
     for at, name in enumerate(model.deviations):
         if name in SLOPES:
-            other += points[:, at] ** 2 * (share @ cells.predictors[:, cells.names.index(name)] ** 2)
+            other += points[:, at] ** 2 * (share @ model.reaction(name) ** 2)
         elif name != FAMILY:
             other += points[:, at] ** 2
     return np.asarray(explained / (explained + other))

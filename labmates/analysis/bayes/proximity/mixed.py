@@ -2,7 +2,7 @@
 
 For row *r* of model *m* (family *f*) in game *g* and cell *c*::
 
-    y_r  =  x_c'β + u_f + v_m + s_m'(cot_c, tom_c) + w_mg + e_c + ε_r
+    y_r  =  x_c'β + u_f + v_m + s_m'(cot_c, tom_c, size_c) + w_mg + e_c + ε_r
 
 with β normal a priori and each other term normal around 0 with a standard deviation of its own. Random terms enter one
 after the other: each adds a matrix of rank one within its group, so that the inverse covariance changes as Sherman and
@@ -21,14 +21,16 @@ import numpy as np
 
 from labmates.analysis.bayes.importance import Target
 from labmates.analysis.bayes.proximity.cells import Cells
-from labmates.analysis.bayes.proximity.predictors import COT, STANDARD, TOM
+from labmates.analysis.bayes.proximity.predictors import COT, GROUP_SIZE, STANDARD, TOM
 from labmates.games.base import Array
 
 RESIDUAL, FAMILY, MODEL, GAME, CELL = "residual", "family", "model", "game", "cell"
 PAPER = (FAMILY,)
 """Components beside the residual in the paper's specification."""
-SLOPES = (COT, TOM, STANDARD)
-"""Predictors that each model may react to in its own way; the last one in the test of prompts alone."""
+SLOPES = (COT, TOM, GROUP_SIZE, STANDARD)
+"""Predictors that each model may react to in its own way; the last one in the question of prompts alone.
+
+Beside them only games vary within a model, and in each game it has its own level."""
 
 
 _BATCH = 350_000
@@ -61,6 +63,19 @@ class MixedModel:
     cells: Cells
     components: Sequence[str]
     priors: Priors = Priors()
+
+    def reaction(self, name: str) -> Array:
+        """Return what a random term of `SLOPES` is multiplied with, shape ``(cells,)``."""
+        return np.asarray(self.cells.predictors[:, self.cells.names.index(name)] - self.centre(name))
+
+    def centre(self, name: str) -> float:
+        """Return the value of a predictor at which a model's reaction to it is 0, and its own level counts.
+
+        No prompt is a natural one; no player is not, so there it is the mean.
+        """
+        if name != GROUP_SIZE:
+            return 0.0
+        return float(self.cells.predictors[:, self.cells.names.index(name)].mean())
 
     @property
     def deviations(self) -> tuple[str, ...]:
@@ -182,10 +197,14 @@ class MixedModel:
         """Return moments of groups once a random term of theirs has been integrated out, and its log determinant."""
         if name not in self.components:
             return moments, np.zeros(len(points))
-        column = 0 if name in (MODEL, FAMILY) else 1 + self.cells.names.index(name)
         variance = self._variance(points, name)[:, None]
-        against = moments[:, :, column, :]
-        size = 1 + variance * against[:, :, column]
+        if name in SLOPES:
+            column, centre = 1 + self.cells.names.index(name), self.centre(name)
+            against = moments[:, :, column, :] - centre * moments[:, :, 0, :] if centre else moments[:, :, column, :]
+            size = 1 + variance * (against[:, :, column] - centre * against[:, :, 0])
+        else:
+            against = moments[:, :, 0, :]
+            size = 1 + variance * against[:, :, 0]
         shrunk = against * (variance / size)[:, :, None]
         return moments - shrunk[:, :, :, None] * against[:, :, None, :], np.log(size).sum(axis=1)
 

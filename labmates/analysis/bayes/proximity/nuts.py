@@ -103,6 +103,9 @@ def plain(frame: pd.DataFrame, outcome: str, model: MixedModel) -> tuple[Callabl
         "design": np.column_stack([np.ones(len(frame)), frame[list(cells.names)]]),
         "values": frame[outcome].to_numpy(dtype=float),
         "groups": groups,
+        "reactions": {
+            name: frame[name].to_numpy(dtype=float) - model.centre(name) for name in SLOPES if name in groups
+        },
     }
     sizes = {name: int(group.max()) + 1 for name, group in groups.items()}
 
@@ -118,7 +121,7 @@ def plain(frame: pd.DataFrame, outcome: str, model: MixedModel) -> tuple[Callabl
         fitted = given["design"] @ coefficients
         for at, (name, size) in enumerate(sizes.items(), 1):
             unit = numpyro.sample(f"unit {name}", dist.Normal(0, 1).expand([size]).to_event(1))
-            by = given["design"][:, 1 + cells.names.index(name)] if name in SLOPES else 1.0
+            by = given["reactions"].get(name, 1.0)
             fitted = fitted + deviations[at] * unit[given["groups"][name]] * by
         numpyro.sample("rows", dist.Normal(fitted, deviations[0]), obs=given["values"])
 
@@ -136,7 +139,7 @@ def _collapsed(model: MixedModel) -> Callable[[Any, Any], Any]:
         return _simple(model)
     place, there = _padded(cells)
     slopes = [name for name in SLOPES if name in names]
-    reactions = [cells.predictors[:, cells.names.index(name)] for name in slopes]
+    reactions = [model.reaction(name) for name in slopes]
     terms = jnp.asarray(np.column_stack([np.ones(len(cells.mean)), *reactions])[place])
     design, mean, count = (jnp.asarray(values[place]) for values in (cells.design, cells.mean, cells.count))
     of_family = np.zeros((len(cells.families), len(cells.models)))

@@ -22,7 +22,6 @@ LABELS: Final = {
     STANDARD: "Standard (vs. alternate)",
 }
 ABOUT_MODELS: Final = (SIZE, THINKING)
-ABOUT_PROMPTS: Final = (COT, TOM)
 
 
 class Traits(Protocol):

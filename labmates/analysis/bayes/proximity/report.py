@@ -54,6 +54,7 @@ _DEVIATIONS: Final = {
     MODEL: "σ (model)",
     COT: "σ (model's reaction to CoT)",
     TOM: "σ (model's reaction to ToM)",
+    GROUP_SIZE: "σ (model's reaction to group size)",
     STANDARD: "σ (model's reaction to wording)",
     GAME: "σ (model × game)",
     CELL: "σ (cell)",

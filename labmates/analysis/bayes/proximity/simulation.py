@@ -9,7 +9,7 @@ noise.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -53,7 +53,7 @@ PUBLISHED: Final[Mapping[str, float]] = MappingProxyType(
         "game:weakest-link": -0.540,
     }
 )
-_SIMULATIONS, _CANONICAL = 50, 18_000
+_SIMULATIONS, _CANONICAL, _USUAL_SIZE = 50, 18_000, 5
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,10 @@ class Truth:
         Standard deviations of the intercepts of families, models, models in a game, and cells.
     slope
         Standard deviation of the models' own reactions to chain of thought and to theory of mind.
+    size_slope
+        That of their reactions to one more player.
+    freedom
+        Degrees of freedom of Student's t, which all differences between models then have in place of a normal.
     """
 
     residual: float = 0.233
@@ -76,12 +80,17 @@ class Truth:
     slope: float = 0.0
     game: float = 0.0
     cell: float = 0.0
+    size_slope: float = 0.0
+    freedom: float | None = None
     coefficients: Mapping[str, float] = field(default_factory=lambda: PUBLISHED)
 
 
 INDEPENDENT: Final = Truth()
 """The paper's assumption: simulations of a family differ from each other by chance alone."""
 CLUSTERED: Final = Truth(residual=0.10, model=0.04, slope=0.03, game=0.20, cell=0.05)
+REACTIVE: Final = replace(CLUSTERED, size_slope=0.012)
+"""Models also react differently to group size."""
+HEAVY_TAILED: Final = replace(CLUSTERED, freedom=2.1)
 MILD: Final = Truth(residual=0.22, model=0.02, slope=0.015, game=0.07, cell=0.02)
 
 
@@ -132,11 +141,18 @@ def simulated_means(design: pd.DataFrame, truth: Truth, *, seed: int) -> np.ndar
         (["model", "game"], truth.game),
     ):
         group = frame.groupby(columns, sort=False).ngroup().to_numpy()
-        means += deviation * rng.standard_normal(group.max() + 1)[group]
+        means += deviation * _between(rng, truth, group.max() + 1)[group]
     model = frame.groupby("model", sort=False).ngroup().to_numpy()
     for name in ("cot", "tom"):
-        means += truth.slope * rng.standard_normal(model.max() + 1)[model] * frame[name].to_numpy()
-    return np.asarray(means + truth.cell * rng.standard_normal(len(frame)))
+        means += truth.slope * _between(rng, truth, model.max() + 1)[model] * frame[name].to_numpy()
+    means += truth.cell * rng.standard_normal(len(frame))
+    more = frame["group_size"].to_numpy() - _USUAL_SIZE
+    return np.asarray(means + truth.size_slope * _between(rng, truth, model.max() + 1)[model] * more)
+
+
+def _between(rng: np.random.Generator, truth: Truth, number: int) -> np.ndarray:
+    """Return differences between models on the scale of their standard deviation."""
+    return rng.standard_normal(number) if truth.freedom is None else rng.standard_t(truth.freedom, number)
 
 
 def simulated_cells(design: pd.DataFrame, truth: Truth, *, seed: int) -> Cells:

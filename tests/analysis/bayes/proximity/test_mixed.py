@@ -13,7 +13,7 @@ from scipy import stats
 
 from labmates.analysis.bayes.proximity.cells import Cells, collapse
 from labmates.analysis.bayes.proximity.mixed import CELL, FAMILY, GAME, MODEL, PAPER, MixedModel, Priors
-from labmates.analysis.bayes.proximity.predictors import COT, REFERENCE_GAME, TOM, with_predictors
+from labmates.analysis.bayes.proximity.predictors import COT, GROUP_SIZE, REFERENCE_GAME, TOM, with_predictors
 from labmates.analysis.bayes.proximity.simulation import CLUSTERED, simulated_rows, true_names
 from tests.analysis.bayes.studies import ROBUST, small_design
 
@@ -34,12 +34,14 @@ def _row_log_density(
     spread = np.r_[priors.intercept_sd, np.full(len(names), priors.coefficient_sd)]
     covariance = (design * spread**2) @ design.T + point[0] ** 2 * np.eye(len(rows))
     mean = design[:, 0] * priors.intercept_mean
-    cot, tom = rows["cot"].to_numpy(), rows["tom"].to_numpy()
+    cot, tom, size = (rows[name].to_numpy() for name in ("cot", "tom", "group_size"))
+    by_cell = rows.drop_duplicates(["model", "game", "condition"])["group_size"]
     groups = {
         FAMILY: (["family"], np.ones(len(rows))),
         MODEL: (["model"], np.ones(len(rows))),
         COT: (["model"], cot),
         TOM: (["model"], tom),
+        GROUP_SIZE: (["model"], size - by_cell.mean()),
         GAME: (["model", "game"], np.ones(len(rows))),
         CELL: (["model", "game", "condition"], np.ones(len(rows))),
     }
@@ -51,19 +53,21 @@ def _row_log_density(
     return float(density + stats.halfnorm.logpdf(point, scale=priors.component_sd).sum())
 
 
-@pytest.mark.parametrize("components", [(), PAPER, ROBUST, (FAMILY, MODEL), (MODEL, GAME), (CELL,), (COT, TOM, FAMILY)])
+@pytest.mark.parametrize(
+    "components", [(), PAPER, ROBUST, (FAMILY, MODEL), (MODEL, GAME), (CELL,), (COT, TOM, FAMILY), (GROUP_SIZE,)]
+)
 def test_the_collapsed_log_density_is_that_of_the_rows(components: tuple[str, ...]) -> None:
     rows, names = _rows()
-    point = np.array([0.11, 0.07, 0.05, 0.04, 0.03, 0.2, 0.06])[: 1 + len(components)]
+    point = np.array([0.11, 0.07, 0.05, 0.04, 0.03, 0.02, 0.2, 0.06])[: 1 + len(components)]
 
     found = MixedModel(collapse(rows, "pareto_proximity", names), components).log_density(point[None])
 
-    assert found[0] == pytest.approx(_row_log_density(rows, names, components, point, Priors()), abs=1e-7)
+    assert found[0] == pytest.approx(_row_log_density(rows, names, components, point, Priors()), abs=1e-8)
 
 
 @settings(max_examples=15, deadline=None)
 @given(
-    st.lists(st.floats(0.01, 0.6), min_size=7, max_size=7),
+    st.lists(st.floats(0.01, 0.6), min_size=8, max_size=8),
     st.integers(0, 1000),
     st.floats(0.3, 1.0),
     st.builds(Priors, st.floats(-1, 1), st.floats(0.1, 2), st.floats(0.1, 2), st.floats(0.1, 2)),
@@ -84,7 +88,7 @@ def test_the_densities_agree_for_any_deviations_priors_and_gaps(
 def test_points_are_valued_together_as_alone() -> None:
     rows, names = _rows()
     model = MixedModel(collapse(rows, "pareto_proximity", names), ROBUST)
-    points = np.abs(np.random.default_rng(0).normal(0.1, 0.05, (30, 7))) + 0.01
+    points = np.abs(np.random.default_rng(0).normal(0.1, 0.05, (30, 8))) + 0.01
 
     alone = [model.log_density(point[None])[0] for point in points]
 

@@ -32,7 +32,7 @@ def test_the_density_that_nuts_samples_has_the_marginal_of_the_other(components:
     jax = pytest.importorskip("jax")
     cells = simulated_cells(small_design(5, 1500), CLUSTERED, seed=1)
     model = MixedModel(cells, components)
-    points = np.array([[0.11, 0.07, 0.05, 0.04, 0.03, 0.2, 0.06], [0.1, 0.02, 0.1, 0.01, 0.08, 0.1, 0.03]])
+    points = np.array([[0.11, 0.07, 0.05, 0.04, 0.03, 0.02, 0.2, 0.06], [0.1, 0.02, 0.1, 0.01, 0.08, 0.01, 0.1, 0.03]])
     points = points[:, : len(model.deviations)]
     sd = np.r_[0.5, np.ones(model.width - 1)]
     mean = np.r_[0.5, np.zeros(model.width - 1)]

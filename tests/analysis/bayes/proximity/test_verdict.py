@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from labmates.analysis.bayes.evidence import PermutationTest
-from labmates.analysis.bayes.proximity.checks import Checks, adjusted_means, checks, own_differences
+from labmates.analysis.bayes.proximity.checks import Checks, adjusted_means, checks, own_effects
 from labmates.analysis.bayes.proximity.fit import Fit, fit
 from labmates.analysis.bayes.proximity.simulation import CLUSTERED, simulated_cells
 from labmates.analysis.bayes.proximity.verdict import verdict
@@ -74,19 +74,32 @@ def test_models_are_compared_as_if_all_had_been_played_alike(fitted: Fit) -> Non
     assert difference == pytest.approx(0.3 * (np.arange(12) == 4), abs=1e-9)
 
 
-def test_own_differences_compare_a_prompt_with_none(fitted: Fit) -> None:
+def test_own_effects_compare_a_prompt_with_none(fitted: Fit) -> None:
     cells = fitted.cells
     tom = cells.predictors[:, cells.names.index("tom")]
     shifted = replace(cells, mean=cells.mean + tom * cells.model)
 
-    assert own_differences(shifted, "tom") - own_differences(cells, "tom") == pytest.approx(np.arange(12))
-    assert own_differences(shifted, "cot") == pytest.approx(own_differences(cells, "cot"))
+    assert own_effects(shifted, "tom") - own_effects(cells, "tom") == pytest.approx(np.arange(12))
+    assert own_effects(shifted, "cot") == pytest.approx(own_effects(cells, "cot"))
+
+
+@pytest.mark.parametrize("name", ["cot", "tom", "group_size", "game:o-ring"])
+def test_each_models_own_effect_is_what_its_cells_say_alone(fitted: Fit, name: str) -> None:
+    cells = fitted.cells
+    given = 0.1 * np.arange(12) + 0.01
+    exact = cells.predictors @ np.linspace(-1, 1, len(cells.names)) + cells.model  # other effects and levels
+    by = cells.predictors[:, cells.names.index(name)]
+    own = replace(
+        cells, mean=exact + by * (given - np.linspace(-1, 1, len(cells.names))[cells.names.index(name)])[cells.model]
+    )
+
+    assert own_effects(own, name) == pytest.approx(given)
 
 
 def test_checks_are_over_models(fitted: Fit) -> None:
     found = checks(fitted.cells, permutations=99)
 
-    assert set(found.tests) == {"size", "thinking", "cot", "tom"}
+    assert set(found.tests) == set(fitted.cells.names)
     assert all(one.units == 12 for one in found.tests.values())
     assert sum(found.leverage.values()) == pytest.approx(3)
     assert next(iter(found.leverage.values())) == max(found.leverage.values())
