@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, ValidationError, model_serializer
 
 from labmates.budgets.dollars import Dollars
 from labmates.budgets.money import MICRO
@@ -18,11 +19,50 @@ class Price(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
 
     input: Dollars = Field("0.50", description="Dollars per million input tokens.")  # type: ignore[assignment]
-    output: Dollars = Field("3.00", description="Dollars per million output tokens; reasoning tokens count as output.")  # type: ignore[assignment]
+    output: Dollars = Field("3.00", description="Dollars per million output tokens.")  # type: ignore[assignment]
+    cached: Dollars | None = Field(
+        None, description="Dollars per million input tokens read from the provider's prompt cache; as input by default."
+    )
+    cache_write: Dollars | None = Field(
+        None,
+        description="Dollars per million input tokens written to that cache; as input by default.",
+    )
+    reasoning: Dollars | None = Field(
+        None, description="Dollars per million reasoning tokens, which are part of the output; as output by default."
+    )
 
-    def cost(self, input_tokens: int, output_tokens: int) -> int:
-        """Return the price of one call in micro-dollars, rounded up."""
-        return -(-(input_tokens * self.input + output_tokens * self.output) // MICRO)
+    @model_serializer(mode="wrap")
+    def _without_defaults(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # Conditions keep the keys that they had when a price was input and output alone.
+        return {name: value for name, value in dump(self).items() if value is not None}
+
+    def cost(
+        self, input_tokens: int, output_tokens: int, *, cached: int = 0, cache_write: int = 0, reasoning: int = 0
+    ) -> int:
+        """Return the price of one call in micro-dollars, rounded up.
+
+        Parameters
+        ----------
+        cached, cache_write
+            How many of the input tokens were read from, and written to, the provider's prompt cache.
+        reasoning
+            How many of the output tokens were reasoning.
+        """
+        kinds = (
+            (input_tokens - cached - cache_write, self.input),
+            (cached, self.input if self.cached is None else self.cached),
+            (cache_write, self.input if self.cache_write is None else self.cache_write),
+            (output_tokens - reasoning, self.output),
+            (reasoning, self.output if self.reasoning is None else self.reasoning),
+        )
+        return -(-sum(tokens * price for tokens, price in kinds) // MICRO)
+
+    @property
+    def dearest(self) -> Price:
+        """The price at which no call costs more than by this one, whatever is cached or reasoned: for reservations."""
+        inputs = [price for price in (self.input, self.cached, self.cache_write) if price is not None]
+        outputs = [price for price in (self.output, self.reasoning) if price is not None]
+        return self.model_copy(update={"input": max(inputs), "output": max(outputs)})
 
     def most_output(self, input_tokens: int, funds: int) -> int:
         """Return how many output tokens `funds` micro-dollars still pay after the input; below 0 if not even that."""
@@ -42,8 +82,8 @@ class PriceList(BaseModel):
     tool_call: Dollars = Field("0", description="Dollars per tool call.")  # type: ignore[assignment]
 
     def of(self, model: str) -> Price:
-        """Return the price of `model`."""
-        return self.models.get(model, self.default)
+        """Return the price of `model`: its own, else that of the model whatever its settings, else the default."""
+        return self.models.get(model) or self.models.get(model.partition("?")[0]) or self.default
 
 
 def read_prices(source: str) -> PriceList:
@@ -84,6 +124,6 @@ def _from_line(line: str) -> dict[str, object]:
 
 def _wrong(source: str, what: str) -> UsageError:
     return UsageError(
-        f"price list '{source}': {what}. Allowed: default and models with input and output, tool_call, "
-        "all in dollars (tokens: per million)."
+        f"price list '{source}': {what}. Allowed: default and models with input, cached, cache_write, output, "
+        "reasoning; tool_call; all in dollars (tokens: per million)."
     )

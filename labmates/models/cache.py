@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import asdict
 from typing import Any, Protocol, cast
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
@@ -54,12 +55,11 @@ def is_worth_keeping(reply: Reply) -> bool:
 
 def reply_to_data(reply: Reply) -> dict[str, Any]:
     """Return a reply as JSON data, without how it was had."""
-    usage = reply.usage
     return {
         "text": reply.text,
         "tool_calls": [[call.id, call.name, call.arguments] for call in reply.tool_calls],
         "finish": reply.finish,
-        "usage": [usage.input_tokens, usage.output_tokens, usage.reasoning_tokens, usage.estimated],
+        "usage": asdict(reply.usage),
         "reasoning": reply.reasoning,
     }
 
@@ -73,7 +73,7 @@ def reply_from_data(data: dict[str, Any], seconds: float) -> Reply:
         faults=(),
         message=resendable(data["text"], calls),
         finish=cast(Any, data["finish"]),
-        usage=Usage(*data["usage"]),
+        usage=Usage(**data["usage"]) if isinstance(data["usage"], dict) else Usage(*data["usage"]),
         reasoning=data["reasoning"],
         attempts=0,
         seconds=seconds,

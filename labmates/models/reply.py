@@ -7,6 +7,8 @@ from typing import Any, Literal
 
 from langchain_core.messages import AIMessage
 
+from labmates.budgets.prices import Price
+
 Fault = Literal["empty", "cut", "cut_tool_call", "bad_tool_call"]
 """What can be wrong with a reply that did arrive: nothing in it, ended by the length limit, a tool call cut
 by it, or a tool call whose arguments are no JSON object."""
@@ -16,12 +18,28 @@ Finish = Literal["stop", "length", "tool_calls", "content_filter", "unknown"]
 
 @dataclass(frozen=True)
 class Usage:
-    """Tokens of one call. `reasoning_tokens` are part of `output_tokens`; `estimated` if one had to be."""
+    """Tokens of one call; `estimated` if one of the figures had to be.
+
+    `reasoning_tokens` are part of `output_tokens`. `cached_tokens` (read from the provider's prompt cache) and
+    `cache_write_tokens` (written to it) are parts of `input_tokens`.
+    """
 
     input_tokens: int
     output_tokens: int
     reasoning_tokens: int = 0
     estimated: bool = False
+    cached_tokens: int = 0
+    cache_write_tokens: int = 0
+
+    def cost(self, price: Price) -> int:
+        """Return what the call costs at `price`, in micro-dollars."""
+        return price.cost(
+            self.input_tokens,
+            self.output_tokens,
+            cached=self.cached_tokens,
+            cache_write=self.cache_write_tokens,
+            reasoning=self.reasoning_tokens,
+        )
 
 
 @dataclass(frozen=True)
@@ -65,6 +83,8 @@ class Reply:
         off. It is not in `message`.
     limit
         The output limit that the call was made with, in tokens; None where it was not recorded.
+    bill
+        What the provider charges for the call, in micro-dollars; None where no price is known.
     """
 
     text: str
@@ -80,3 +100,4 @@ class Reply:
     cached: bool = False
     limit: int | None = None
     cut_call: ToolCall | None = None
+    bill: int | None = None

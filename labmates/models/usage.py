@@ -42,6 +42,9 @@ def read_usage(
     found: Mapping[str, Any] = reported or {}
     details = found.get("output_token_details")
     thought = read_count(details.get("reasoning")) if isinstance(details, Mapping) else None
+    parts = found.get("input_token_details")
+    parts = parts if isinstance(parts, Mapping) else {}
+    cached, written = (read_count(parts.get(name)) or 0 for name in ("cache_read", "cache_creation"))
     input_tokens, output_tokens = read_count(found.get("input_tokens")), read_count(found.get("output_tokens"))
     if (
         thought
@@ -51,9 +54,13 @@ def read_usage(
         output_tokens = (output_tokens or 0) + thought
     estimated_output = 0 if output_tokens else output()
     total = output_tokens or estimated_output
+    whole_input = input_tokens or prompt()
+    cached = min(cached, whole_input)
     return Usage(
-        input_tokens=input_tokens or prompt(),
+        input_tokens=whole_input,
         output_tokens=total,
         reasoning_tokens=min(total, thought or reasoning),
         estimated=not input_tokens or output_tokens is None or estimated_output > 0,
+        cached_tokens=cached,
+        cache_write_tokens=min(written, whole_input - cached),
     )

@@ -169,11 +169,14 @@ def _usage(usage: Any) -> Json | None:
     if not found:
         return None
     counts = {key: read_count(found.get(key)) for key in ("prompt_tokens", "completion_tokens", "total_tokens")}
-    cached = read_count(_dict(found.get("prompt_tokens_details")).get("cached_tokens"))
+    details = _dict(found.get("prompt_tokens_details"))
+    # DeepSeek counts beside the details; OpenRouter tells what was written.
+    cached = read_count(details.get("cached_tokens")) or read_count(found.get("prompt_cache_hit_tokens"))
+    written = read_count(details.get("cache_write_tokens"))
     reasoning = read_count(_dict(found.get("completion_tokens_details")).get("reasoning_tokens"))
     return {
         **counts,
-        "prompt_tokens_details": {"cached_tokens": cached},
+        "prompt_tokens_details": {"cached_tokens": cached, "cache_write_tokens": written},
         "completion_tokens_details": {"reasoning_tokens": reasoning},
     }
 

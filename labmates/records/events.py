@@ -49,6 +49,7 @@ class LLMCallEvent(EventBase):
     """One model call that gave a reply. `messages` and `reply` are numbers of bodies.
 
     `cached` tells that nobody was asked: the reply is the one that the same request got at an earlier time.
+    `cached_tokens` and `cache_write_tokens` are input tokens read from, and written to, the provider's prompt cache.
     `output_limit` is the limit that was sent with the call, in tokens; None in old records. `cut_call` is the number of
     the body with the name and the arrived arguments of a tool call that the limit cut.
     """
@@ -70,6 +71,8 @@ class LLMCallEvent(EventBase):
     cached: bool = False
     output_limit: int | None = None
     cut_call: int | None = None
+    cached_tokens: int = 0
+    cache_write_tokens: int = 0
 
 
 class FailedReplyEvent(EventBase):
@@ -98,9 +101,10 @@ class ToolCallEvent(EventBase):
 
 
 class ChargeEvent(EventBase):
-    """Money taken from the pool for one call; `amount` in micro-dollars, `uncovered` is what the pool could not pay.
+    """Credits taken from the pool for one call: `amount` in micro-dollars; `uncovered` is what the pool could not pay.
 
-    `cached` tells that the pool alone paid: the reply came from a cache and cost nothing.
+    `bill` is what the provider charges for the call, in micro-dollars; None where no price is known. `cached` tells
+    that the pool alone paid: the reply came from a cache of calls and cost nothing.
     """
 
     type: Literal["charge"] = "charge"
@@ -112,6 +116,12 @@ class ChargeEvent(EventBase):
     output_price: int = 0
     estimated: bool = False
     cached: bool = False
+    bill: int | None = None
+
+    @property
+    def real_cost(self) -> int:
+        """What counts against a study's cap, in micro-dollars: the bill; the credits where no price is known."""
+        return 0 if self.cached else self.amount if self.bill is None else self.bill
 
 
 class DecisionEvent(EventBase):
@@ -203,7 +213,8 @@ class FindingsEvent(EventBase):
 class JudgeCallEvent(EventBase):
     """One model call that a judge made; no part of what the teams used.
 
-    `messages` and `reply` are numbers of bodies, `cost` is in micro-dollars; 0 for a `cached` reply.
+    `messages` and `reply` are numbers of bodies, `cost` is in micro-dollars (the bill; by the run's price list where no
+    price is known); 0 for a `cached` reply.
     """
 
     type: Literal["judge_call"] = "judge_call"
@@ -223,6 +234,8 @@ class JudgeCallEvent(EventBase):
     seconds: float = 0.0
     seed: int
     cached: bool = False
+    cached_tokens: int = 0
+    cache_write_tokens: int = 0
 
 
 class ScoreEvent(EventBase):

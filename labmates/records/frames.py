@@ -39,7 +39,8 @@ Row = dict[str, Any]
 
 _CHUNK = 500
 _OF_RUN = ("run", "kind", "study", "key", "replicate", "seed", "models")
-_COUNTS = ("calls", "input_tokens", "output_tokens", "reasoning_tokens", "failed_replies", "tool_calls", "messages")
+_TOKENS = ("input_tokens", "cached_tokens", "cache_write_tokens", "output_tokens", "reasoning_tokens")
+_COUNTS = ("calls", *_TOKENS, "failed_replies", "tool_calls", "messages")
 COLUMNS: Final[dict[Rows, tuple[str, ...]]] = {
     "runs": ("id", "kind", "study", "key", "replicate", "seed", "status", "error", "valid", "invalid", "models"),
     "scores": (*_OF_RUN, "judge", "version", "metric", "value", "failed", "reason", "at"),
@@ -166,7 +167,7 @@ class _Player:
             case LLMCallEvent():
                 self._models[event.model] = None
                 counts["calls"] += 1
-                for name in ("input_tokens", "output_tokens", "reasoning_tokens"):
+                for name in _TOKENS:
                     counts[name] += getattr(event, name)
             case ChargeEvent():
                 counts["spent"] += event.amount

@@ -91,7 +91,20 @@ class Recorder:
             reasoning_tokens=sum(call.reasoning_tokens for call in calls),
             tool_calls=sum(event.type == "tool_call" for event in self.events),
             failed_replies=sum(event.type == "failed_reply" for event in self.events),
+            cached_tokens=sum(call.cached_tokens for call in calls),
+            cache_write_tokens=sum(call.cache_write_tokens for call in calls),
         )
+
+    def bill(self) -> int | None:
+        """Add up what the providers charge for the calls so far, in micro-dollars; None where a price is unknown.
+
+        Scripted baselines cost nothing, nor do replies out of a cache.
+        """
+        calls = [event for event in self.events if event.type == "llm_call"]
+        paid = [call.step for call in calls if not call.cached and not call.model.startswith("scripted:")]
+        bills = {event.step: event.bill for event in self.events if event.type == "charge"}
+        known = [bill for step in paid if (bill := bills.get(step)) is not None]
+        return sum(known) if len(known) == len(paid) else None
 
     def spent(self) -> int:
         """Add up what the run has been charged so far, in micro-dollars."""

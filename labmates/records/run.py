@@ -24,12 +24,17 @@ class Usage:
         Model calls that gave a reply, judges' left out.
     input_tokens, output_tokens
         Of all these calls.
+    cached_tokens, cache_write_tokens
+        How many of the input tokens were read from, and written to, the provider's prompt cache, as far as the server
+        tells.
     reasoning_tokens
         How many of the output tokens were reasoning, as far as the server tells.
     tool_calls
         Calls of tools, also those that failed.
     failed_replies
         Replies that could not be used as they were.
+    bill
+        As `RunRecord.bill`, with which it stands in a run's JSON.
     """
 
     llm_calls: int = 0
@@ -38,6 +43,9 @@ class Usage:
     reasoning_tokens: int = 0
     tool_calls: int = 0
     failed_replies: int = 0
+    cached_tokens: int = 0
+    cache_write_tokens: int = 0
+    bill: str | None = None
 
 
 @dataclass(frozen=True)
@@ -81,6 +89,9 @@ class RunRecord:
         Of labmates.
     settings
         What the run needs beyond its condition to be taken up again (model connection, sandbox); never a secret.
+    bill
+        What the providers charge for the run's calls, judges' left out, in dollars as a decimal string; None where a
+        price is unknown. What the pool charges instead is the ``budget``.
     budget
         ``total``, ``spent`` and ``remaining`` in dollars as decimal strings, or None.
     started
@@ -120,6 +131,11 @@ class RunRecord:
     def valid(self) -> bool:
         """Whether it has ended and may be used."""
         return self.status in ENDED and self.invalid is None
+
+    @property
+    def bill(self) -> str | None:
+        """What the providers charge."""
+        return self.usage.bill
 
     @property
     def standing(self) -> str:

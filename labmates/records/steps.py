@@ -218,5 +218,5 @@ def costs(events: Iterable[tuple[int, Event]]) -> int:
 
 def _cost(event: Event) -> int:
     if isinstance(event, ChargeEvent):
-        return 0 if event.cached else event.amount
+        return event.real_cost
     return event.cost if isinstance(event, JudgeCallEvent) else 0

@@ -110,7 +110,7 @@ class OpenSession:
         ended_run = replace(
             run,
             **ended,
-            usage=recorder.usage(),
+            usage=replace(recorder.usage(), bill=None if (bill := recorder.bill()) is None else format_dollars(bill)),
             budget=_budget(condition.pool, recorder.spent()),
             sandbox=self._workshop.backend.name if self._workshop and recorder.ran_code() else None,
             seconds=round(run.seconds + time.time() - start, 3),

@@ -154,7 +154,7 @@ class Caller:
             The transcript without the limit.
         """
         inputs = estimate_messages(with_limit(messages, self.max_output_tokens), tools)
-        price = self._prices.of(speaker.model)
+        price = self._prices.of(speaker.model).dearest
         return min(self.max_output_tokens, price.most_output(inputs, funds))
 
     async def _paid(
@@ -168,8 +168,9 @@ class Caller:
         state_limit: bool,
     ) -> Exchange:
         price = self._prices.of(speaker.model)
+        dearest = price.dearest
         inputs = estimate_messages(messages, tools)
-        limit = min(self.max_output_tokens, price.most_output(inputs, purse.available))
+        limit = min(self.max_output_tokens, dearest.most_output(inputs, purse.available))
         state_limit = state_limit or limit < self.max_output_tokens
         if state_limit:
             # No limit that can be stated takes more tokens than the highest one.
@@ -179,7 +180,7 @@ class Caller:
             raise InsufficientFundsError("the pool can't pay another reply")
         if state_limit:
             messages = with_limit(messages, limit)
-        reservation = purse.reserve(price.cost(inputs, limit), step)
+        reservation = purse.reserve(dearest.cost(inputs, limit), step)
         seed = derive(self._seed, step)
         try:
             reply = await self.hub.call(
@@ -199,7 +200,7 @@ class Caller:
             purse.release(reservation)
             raise
         usage = reply.usage
-        entry = purse.settle(reservation, price.cost(usage.input_tokens, usage.output_tokens))
+        entry = purse.settle(reservation, usage.cost(price))
         where = {"step": step, "team": speaker.team, "agent": speaker.agent}
         keep = self.recorder.bodies.keep
         self.recorder.emit(
@@ -221,6 +222,8 @@ class Caller:
                 seed=seed,
                 reasoning=keep(reply.reasoning) if reply.reasoning else None,
                 cached=reply.cached,
+                cached_tokens=usage.cached_tokens,
+                cache_write_tokens=usage.cache_write_tokens,
             ),
             ChargeEvent(
                 **where,
@@ -232,6 +235,7 @@ class Caller:
                 output_price=price.output,
                 estimated=usage.estimated,
                 cached=reply.cached,
+                bill=reply.bill,
             ),
         )
         await self.recorder.flush()
@@ -296,7 +300,14 @@ def recorded_reply(event: LLMCallEvent, bodies: Bodies) -> Reply:
         finish=cast(Any, event.finish),
         limit=event.output_limit,
         cut_call=_call_from_data(bodies[event.cut_call]) if event.cut_call is not None else None,
-        usage=Usage(event.input_tokens, event.output_tokens, event.reasoning_tokens, event.estimated),
+        usage=Usage(
+            event.input_tokens,
+            event.output_tokens,
+            event.reasoning_tokens,
+            event.estimated,
+            event.cached_tokens,
+            event.cache_write_tokens,
+        ),
         reasoning=bodies.text(event.reasoning) if event.reasoning else "",
         attempts=event.attempts,
         seconds=event.seconds,

@@ -135,11 +135,13 @@ def call_event(judge: str, version: str, call: JudgeCall, bodies: Bodies, prices
         output_tokens=usage.output_tokens,
         reasoning_tokens=usage.reasoning_tokens,
         estimated=usage.estimated,
-        cost=0 if reply.cached else prices.of(call.model).cost(usage.input_tokens, usage.output_tokens),
+        cost=0 if reply.cached else usage.cost(prices.of(call.model)) if reply.bill is None else reply.bill,
         attempts=reply.attempts,
         seconds=round(reply.seconds, 4),
         seed=call.seed,
         cached=reply.cached,
+        cached_tokens=usage.cached_tokens,
+        cache_write_tokens=usage.cache_write_tokens,
     )
 
 

@@ -60,3 +60,29 @@ def test_a_price_list_that_is_none_is_refused_with_what_is_allowed(source: str) 
 def test_a_price_list_survives_its_own_json() -> None:
     prices = read_prices("input=0.25,output=2,tool_call=0.001")
     assert PriceList.model_validate_json(prices.model_dump_json()) == prices
+
+
+def test_cached_and_written_input_and_reasoning_have_prices_of_their_own() -> None:
+    price = read_prices("input=0.5,cached=0.05,cache_write=0.625,output=3,reasoning=4").default
+    # 48 calls, 99 % of whose input was cached: $0.0276, where it is $0.2414 without a price for that.
+    assert 48 * price.cost(10_000, 10, cached=9_900) == 27_600
+    assert 48 * Price().cost(10_000, 10, cached=9_900) == 241_440
+    assert price.cost(1_000_000, 1_000_000, cached=200_000, cache_write=300_000, reasoning=400_000) == (
+        250_000 + 10_000 + 187_500 + 1_800_000 + 1_600_000
+    )
+    assert price.dearest.cost(1000, 1000) >= max(
+        price.cost(1000, 1000, cache_write=1000), price.cost(1000, 1000, reasoning=1000)
+    )
+
+
+def test_a_price_without_its_own_price_for_cached_input_keeps_its_old_json() -> None:
+    assert Price().model_dump(mode="json") == {"input": "0.5", "output": "3"}
+
+
+def test_a_model_with_settings_has_the_price_of_the_model() -> None:
+    prices = PriceList(models={"openai:m": Price(input="1"), "openai:m?top_p=0.5": Price(input="2")})
+    assert [prices.of(f"openai:m{settings}").input for settings in ("", "?top_p=0.5", "?top_p=0.9")] == [
+        1_000_000,
+        2_000_000,
+        1_000_000,
+    ]

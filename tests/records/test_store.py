@@ -160,11 +160,12 @@ def test_the_json_of_a_run_has_the_documented_keys(store: Store) -> None:
     data = run_json(run, [score])
     assert list(data) == [
         "id", "kind", "study", "condition", "key", "replicate", "seed", "status", "error", "metrics", "scores",
-        "sandbox", "valid", "invalid", "usage", "budget", "seconds", "models",
+        "sandbox", "valid", "invalid", "usage", "bill", "budget", "seconds", "models",
     ]  # fmt: skip
     assert data["scores"] == [{"judge": "verified", "metric": "accuracy", "value": None, "reason": "no block"}]
     assert set(data["usage"]) == {
         "llm_calls", "input_tokens", "output_tokens", "reasoning_tokens", "tool_calls", "failed_replies",
+        "cached_tokens", "cache_write_tokens",
     }  # fmt: skip
     store.close()
 
