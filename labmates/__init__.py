@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from labmates.api import (
         ajudge,
         arun,
+        fork,
         judge,
         load_agreement,
         load_decisions,
@@ -21,8 +22,12 @@ if TYPE_CHECKING:
         load_scores,
         load_teamwork,
         profile,
+        replay,
         report,
+        resume,
         run,
+        screen,
+        study,
     )
 
 __all__ = [
@@ -31,6 +36,7 @@ __all__ = [
     "__version__",
     "ajudge",
     "arun",
+    "fork",
     "judge",
     "load_agreement",
     "load_decisions",
@@ -41,8 +47,12 @@ __all__ = [
     "load_scores",
     "load_teamwork",
     "profile",
+    "replay",
     "report",
+    "resume",
     "run",
+    "screen",
+    "study",
 ]
 
 

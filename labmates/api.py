@@ -3,29 +3,45 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import ValidationError
 
 from labmates.analysis.agreement import Agreement, agreement, ratings_frame
+from labmates.analysis.bayes.prediction.assembly import Choice
+from labmates.analysis.bayes.prediction.sources import ALL_OUTCOMES, USUAL
 from labmates.analysis.profiles import Profile, profiles
 from labmates.analysis.teamwork import Teamwork, judged_runs, teamwork
-from labmates.errors import LabmatesError, UsageError, explain
+from labmates.errors import LabmatesError, UsageError, explain, unknown_name
 from labmates.judges.panel import ALWAYS, make_panel
+from labmates.loops import run_async
 from labmates.models.options import ModelOptions
+from labmates.plain import clean
 from labmates.records.frames import Rows, frame
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
-from labmates.records.studies import study_record
+from labmates.records.studies import study_counts, study_record
 from labmates.reports.report import check_report, store_report, study_report, write_report
+from labmates.studies.fork import fork as fork_run
 from labmates.studies.judging import Judged, judge_runs, judgeable
+from labmates.studies.material import read_material
+from labmates.studies.processes import work_in_processes
 from labmates.studies.profiling import SIMULATIONS, missing_runs, profile_conditions, profile_games, profile_runs
-from labmates.studies.runs import new_runs
+from labmates.studies.progress import Lines
+from labmates.studies.replay import Replayed
+from labmates.studies.replay import replay as replay_run
+from labmates.studies.runs import new_runs, stopped_run
+from labmates.studies.screening import Screened, Screening, levels_of_profile
 from labmates.studies.select import select_runs
 from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
+from labmates.studies.source import find_study
+from labmates.studies.spec import read_spec
+from labmates.studies.study import enter, work_on
+from labmates.workflows.brake import Brake
 from labmates.workflows.kinds import KINDS, make_condition
 
 if TYPE_CHECKING:
@@ -39,9 +55,12 @@ def run(
     replicates: int = 1,
     store: str | None = None,
     settings: RunSettings | Mapping[str, Any] | None = None,
+    progress: bool = False,
     **condition: Any,
 ) -> list[RunRecord]:
     """Execute a condition and return the runs as they ended.
+
+    Interrupted runs are kept in the store; `resume` completes them.
 
     Parameters
     ----------
@@ -55,6 +74,8 @@ def run(
         URL of the store; default ``LABMATES_STORE``, else ``sqlite:///labmates.db``.
     settings
         How models are reached and where code runs (`RunSettings`).
+    progress
+        Print each phase and each end to standard error.
     **condition
         Parameters of the condition, for instance ``task="ecology", model="scripted:diligent"``.
 
@@ -69,7 +90,17 @@ def run(
     >>> [run] = labmates.run("science", task="ecology", model="scripted:diligent")  # doctest: +SKIP
     >>> run.metrics["accuracy"]  # doctest: +SKIP
     """
-    return asyncio.run(arun(kind, seed=seed, replicates=replicates, store=store, settings=settings, **condition))
+    return run_async(
+        lambda: arun(
+            kind,
+            seed=seed,
+            replicates=replicates,
+            store=store,
+            settings=settings,
+            progress=progress,
+            **condition,
+        )
+    )
 
 
 async def arun(
@@ -79,13 +110,144 @@ async def arun(
     replicates: int = 1,
     store: str | None = None,
     settings: RunSettings | Mapping[str, Any] | None = None,
+    progress: bool = False,
     **condition: Any,
 ) -> list[RunRecord]:
-    """Do what `run` does, in a running event loop."""
+    """Do what `run` does as a coroutine, for programs with an event loop of their own."""
     chosen = _settings(settings)
     runs = new_runs(make_condition(kind, condition), seed=seed, replicates=replicates, settings=chosen)
     with await asyncio.to_thread(Store, store) as database:
-        return await Session(database, chosen).execute(runs)
+        return await _execute(database, runs, chosen, progress)
+
+
+def resume(runs: Sequence[str] = (), *, store: str | None = None, progress: bool = False) -> list[RunRecord]:
+    """Resume runs that did not end, each with its own condition and settings, and return them as they ended.
+
+    What was paid before is not paid again.
+
+    Parameters
+    ----------
+    runs
+        Ids; by default all interrupted runs that belong to no study.
+    store, progress
+        As for `run`.
+
+    Raises
+    ------
+    UsageError
+        If there is no such run, or it has ended.
+    """
+
+    async def work() -> list[RunRecord]:
+        with await asyncio.to_thread(Store, store, must_exist=True) as database:
+            if runs:
+                stopped = [stopped_run(database, run_id) for run_id in runs]
+            else:
+                stopped = [run for run in database.runs() if run.status == "interrupted" and run.study is None]
+            ended = []
+            for run in stopped:
+                chosen = RunSettings.model_validate(run.settings)
+                ended += await _execute(database, [run], chosen, progress)
+            return ended
+
+    return run_async(work)
+
+
+def study(study: str | Path, *, store: str | None = None, progress: bool = False) -> list[RunRecord]:
+    """Execute a study's runs that have not ended, and return all of its runs that were begun.
+
+    Interrupted, the same call resumes it.
+
+    Parameters
+    ----------
+    study
+        A YAML file, or the name of a study that comes with labmates.
+    store, progress
+        As for `run`.
+
+    Raises
+    ------
+    UsageError
+        If the file is wrong, or the runs can't be executed as they are asked for.
+    """
+    source = find_study(str(study))
+    spec = read_spec(source)
+
+    async def work(database: Store) -> None:
+        if (processes := spec.concurrency.processes) > 1:
+            await work_in_processes(database.url, spec.name, processes, Brake())
+            return
+        left = study_counts(database.database, spec.name).of("planned", "interrupted", "running")
+        watch = Lines((), _tell, left).watch if progress else None
+        await work_on(database, spec, watch=watch, notify=_tell if progress else None)
+
+    with Store(store) as database:
+        enter(database, spec, source)
+        run_async(lambda: work(database))
+        return list(database.runs(study=spec.name))
+
+
+def fork(
+    run: str,
+    *,
+    at: int,
+    changes: Mapping[str, Any],
+    store: str | None = None,
+    settings: RunSettings | Mapping[str, Any] | None = None,
+    progress: bool = False,
+) -> RunRecord:
+    """Branch a run at one of its events under another condition, execute the branch and return it as it ended.
+
+    Parameters
+    ----------
+    run
+        Id.
+    at
+        Number of the first event that the fork does not take over; a step that it cuts through is left out whole.
+    changes
+        New values of the condition, for instance ``{"model.writing": "scripted:hasty"}``.
+    settings
+        By default those of the run.
+    store, progress
+        As for `run`.
+
+    Raises
+    ------
+    UsageError
+        If there is no such run or event, or a change is wrong or can't hold there.
+    """
+
+    async def work() -> RunRecord:
+        with await asyncio.to_thread(Store, store, must_exist=True) as database:
+            chosen = None if settings is None else _settings(settings)
+            branch = await fork_run(database, run, at=at, changes=changes, settings=chosen)
+            [ended] = await _execute(database, [branch], RunSettings.model_validate(branch.settings), progress)
+            return ended
+
+    return run_async(work)
+
+
+def replay(run: str, *, sandbox: str | None = None, store: str | None = None) -> Replayed:
+    """Re-run from the recording, without model calls, and compare events and metrics with the record.
+
+    Parameters
+    ----------
+    run
+        Id.
+    sandbox
+        Where code runs; by default as in the run's settings.
+
+    Raises
+    ------
+    UsageError
+        If there is no such run, or it has not ended.
+    """
+
+    async def work() -> Replayed:
+        with await asyncio.to_thread(Store, store, must_exist=True) as database:
+            return await replay_run(database, database.run(run), sandbox=sandbox)
+
+    return run_async(work)
 
 
 def profile(
@@ -96,6 +258,7 @@ def profile(
     seed: int = 0,
     store: str | None = None,
     settings: RunSettings | Mapping[str, Any] | None = None,
+    progress: bool = False,
     **options: Any,
 ) -> list[Profile]:
     """Return how models play the behavioural games; simulations that the store lacks are played and kept.
@@ -114,6 +277,8 @@ def profile(
         URL of the store; default ``LABMATES_STORE``, else ``sqlite:///labmates.db``.
     settings
         How models are reached (`RunSettings`).
+    progress
+        Print each end to standard error.
     **options
         Parameters of the games' condition, for instance ``group_size=3, reasoning="tom"``.
 
@@ -133,11 +298,90 @@ def profile(
         raise UsageError("simulations must be at least 1")
     with Store(store) as database:
         missing = missing_runs(database, conditions, simulations, chosen, seed=seed)
-        ended = asyncio.run(Session(database, chosen).execute(missing)) if missing else []
+        ended = run_async(lambda: _execute(database, missing, chosen, progress)) if missing else []
         if failed := [run for run in ended if run.status not in ENDED]:
             raise LabmatesError(f"{len(failed)} of {len(ended)} simulations failed: {failed[0].error}")
         runs = profile_runs(database, conditions, simulations)
         return profiles(runs, database.costs([run.id for run in runs]))
+
+
+async def _execute(
+    database: Store, runs: Sequence[RunRecord], settings: RunSettings, progress: bool
+) -> list[RunRecord]:
+    watch = Lines(runs, _tell).watch if progress else None
+    try:
+        return await Session(database, settings, watch=watch, notify=_tell if progress else None).execute(runs)
+    except asyncio.CancelledError:
+        _tell("Interrupted. Everything is kept; resume with: labmates.resume()")
+        raise
+
+
+def _tell(line: str) -> None:
+    sys.stderr.write(f"{clean(line)}\n")
+    sys.stderr.flush()
+
+
+def screen(
+    models: Sequence[str],
+    *,
+    study: str | None = None,
+    outcomes: Sequence[str] = (),
+    games: Sequence[str] = (),
+    judges: Mapping[str, str] | None = None,
+    benchmarks: bool = True,
+    simulations: int = SIMULATIONS,
+    seed: int = 0,
+    form: Literal["robust", "correlated"] = "correlated",
+    store: str | None = None,
+    settings: RunSettings | Mapping[str, Any] | None = None,
+    progress: bool = False,
+    **options: Any,
+) -> list[Screened]:
+    """Predict lab performance of models from how they play the behavioural games.
+
+    The prediction rests on the models of the store that have both a profile and scored lab runs. Simulations that the
+    store lacks are played and kept.
+
+    Parameters
+    ----------
+    models
+        As ``provider:name``.
+    study
+        Rest on lab runs of this study alone.
+    outcomes
+        ``"skill"``, ``"quality"``, ``"completeness"``, ``"accuracy"`` or ``"provenance"``; by default the first three.
+    games
+        Games to predict from; by default all of which the store has profiles.
+    judges
+        Judge by outcome; ``""`` for all outcomes. Needed where several scored.
+    benchmarks
+        Control for benchmark scores, size and thinking; models without them don't take part.
+    form
+        Form of the statistical model.
+    simulations, seed, store, settings, progress, **options
+        As for `profile`.
+
+    Raises
+    ------
+    UsageError
+        If the store has too little to predict from, or a profile can't be used.
+    """
+    if unknown := [name for name in outcomes if name not in ALL_OUTCOMES]:
+        raise unknown_name("outcome", unknown[0], ALL_OUTCOMES)
+    variant = {name: str(options[name]) for name in USUAL if name in options}
+    choice = Choice(judges or {}, tuple(games), benchmarks)
+    screening = Screening(read_material(store, study=study, variant=variant), choice, form, outcomes)
+    played = profile(
+        models,
+        games=screening.games(),
+        simulations=simulations,
+        seed=seed,
+        store=store,
+        settings=settings,
+        progress=progress,
+        **options,
+    )
+    return [screening.of(one.model, levels_of_profile(one)) for one in played]
 
 
 def _settings(settings: RunSettings | Mapping[str, Any] | None) -> RunSettings:
@@ -272,7 +516,7 @@ def judge(
     UsageError
         If anything asked for can't be.
     """
-    return asyncio.run(ajudge(runs, judges, extractor=extractor, again=again, store=store, models=models))
+    return run_async(lambda: ajudge(runs, judges, extractor=extractor, again=again, store=store, models=models))
 
 
 async def ajudge(
@@ -284,7 +528,7 @@ async def ajudge(
     store: str | None = None,
     models: ModelOptions | Mapping[str, Any] | None = None,
 ) -> list[Judged]:
-    """Do what `judge` does, in a running event loop."""
+    """Do what `judge` does as a coroutine, for programs with an event loop of their own."""
     try:
         options = models if isinstance(models, ModelOptions) else ModelOptions.model_validate(models or {})
     except ValidationError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import click
@@ -11,6 +10,7 @@ from labmates.cli.common import store_option, verbose_option
 from labmates.cli.options import options_of
 from labmates.cli.run import execute, settings_of
 from labmates.errors import UsageError
+from labmates.loops import run_async
 from labmates.models.options import ModelOptions
 from labmates.studies.settings import RunSettings
 
@@ -50,7 +50,7 @@ def fork(run_id: str, at: int, changes: tuple[str, ...], as_json: bool, store: s
     wanted = dict(map(_change, changes))
     with Store(store, must_exist=True) as database:
         settings = settings_of(values, database.run(run_id).settings)
-        run = asyncio.run(make(database, run_id, at=at, changes=wanted, settings=settings))
+        run = run_async(lambda: make(database, run_id, at=at, changes=wanted, settings=settings))
         return execute(database, [run], settings, as_json=as_json)
 
 

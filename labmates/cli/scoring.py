@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -13,6 +12,7 @@ import click
 
 from labmates.cli.console import clean, out
 from labmates.errors import LabmatesError, UsageError
+from labmates.loops import run_async
 from labmates.tasks.salt import data_seed
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def score_text(task: Task[Any, Any], text: str, seed: int, difficulty: Difficult
     data = task.generate(data_seed(seed), difficulty)
     columns = tuple(str(column) for column in data.frame.columns)
     report = Report(text, task, data.truth, columns=columns, difficulty=difficulty)
-    scores = {score.metric: score for score in asyncio.run(VerifiedJudge().score(report))}
+    scores = {score.metric: score for score in run_async(lambda: VerifiedJudge().score(report))}
     accuracy, skill = scores["accuracy"], scores[SKILL]
     if skill.failed:
         raise UsageError(skill.reason)

@@ -136,21 +136,14 @@ class _Profiles:
         return self._played(model)
 
     def _played(self, model: str) -> tuple[int, list[Level], dict[str, Any]]:
-        from labmates.analysis.bayes.prediction.sources import Level
-        from labmates.analysis.profiles import told_excluded
         from labmates.budgets.money import format_dollars
         from labmates.records.store import Store
+        from labmates.studies.screening import levels_of_profile
 
         with Store(self._asked.store) as database:
             code, found = self._player().play(database, [model], self._simulations)
-        if excluded := [text for profile in found for text in told_excluded(profile)]:
-            raise UsageError(f"the profile can't be used: {' '.join(excluded)}")
-        games = [game for profile in found for game in profile.games]
-        levels = [
-            Level(model, one.game, one.level.value, one.level.error, one.level.n, one.failed_rate)
-            for one in games
-            if one.level is not None
-        ]
+        levels = [level for one in found for level in levels_of_profile(one)]
+        games = [game for one in found for game in one.games]
         tokens = sum(one.simulations * (one.input_tokens + one.output_tokens) for one in games)
         return code, levels, {"cost": format_dollars(sum(one.cost for one in games)), "tokens": round(tokens)}
 

@@ -105,8 +105,8 @@ def artifact_of(store: Store, run_id: str, name: str) -> str | None:
 
 def _tell(event: Event, bodies: Bodies, most: int | None) -> None:
     """Print one event; texts are indented under its line."""
-    from labmates.cli.summary import team_title
     from labmates.records.telling import artifact_text, findings_text, heading
+    from labmates.studies.progress import team_title
 
     said = heading(event)
     who = f"{event.team}/{event.agent}" if event.agent else event.team

@@ -130,10 +130,3 @@ def print_handoff(scores: list[ScoreEvent]) -> None:
 
 def _number(value: float | None) -> str:
     return "unscored" if value is None else f"{value:.3f}"
-
-
-def team_title(name: str) -> str:
-    """Return what to call a team in a text for people."""
-    from labmates.agents.roles import SOLO
-
-    return "one agent alone" if name == SOLO.name else f"{name} team"

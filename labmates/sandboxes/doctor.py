@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from labmates.errors import LabmatesError
+from labmates.loops import run_async
 from labmates.sandboxes.choose import choose_backend
 from labmates.sandboxes.engine import connect, docker_errors, explain_docker_error
 from labmates.sandboxes.folders import orphaned_folders
@@ -79,7 +80,7 @@ def taken_by_auto() -> tuple[str | None, str]:
         choice = choose_backend("auto", trusted_code=False)
     except LabmatesError as error:
         return None, str(error)
-    asyncio.run(choice.backend.close())
+    run_async(choice.backend.close)
     return choice.backend.name, choice.note or ""
 
 

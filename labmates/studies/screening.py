@@ -11,6 +11,8 @@ from labmates.analysis.bayes.prediction.density import Form
 from labmates.analysis.bayes.prediction.fit import PredictionFit, fit_prediction
 from labmates.analysis.bayes.prediction.screening import Forecast, Standing, candidate, forecast, standing
 from labmates.analysis.bayes.prediction.sources import COMPARED, LeftOut, Level
+from labmates.analysis.profiles import Profile, told_excluded
+from labmates.errors import UsageError
 from labmates.studies.material import Material
 
 
@@ -70,6 +72,23 @@ class Screened:
             },
             "warnings": list(self.doubts),
         }
+
+
+def levels_of_profile(profile: Profile) -> list[Level]:
+    """Return how a model plays each game, out of its profile.
+
+    Raises
+    ------
+    UsageError
+        If a game is excluded: too many decisions failed.
+    """
+    if excluded := told_excluded(profile):
+        raise UsageError(f"the profile can't be used: {' '.join(excluded)}")
+    return [
+        Level(profile.model, one.game, one.level.value, one.level.error, one.level.n, one.failed_rate)
+        for one in profile.games
+        if one.level is not None
+    ]
 
 
 class Screening:

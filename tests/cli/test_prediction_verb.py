@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from labmates import screen
 from labmates.analysis.bayes.prediction.simulation import PUBLISHED, simulate_prediction
 from labmates.models.roster import roster
 from labmates.records.events import ScoreEvent
@@ -183,6 +184,15 @@ def test_scripted_players_of_a_store_are_analysed_and_one_that_was_never_in_the_
     assert screened.code == 0, screened.err
     assert "scripted:conditional in the lab, predicted from how it plays" in screened.out
     assert "Profile: 6 simulations, " in screened.out
+    [one] = screen(
+        ["scripted:conditional"],
+        games=GAMES[1::2],
+        benchmarks=False,
+        outcomes=["accuracy"],
+        simulations=3,
+        store=f"sqlite:///{labmates.folder}/labmates.db",
+    )
+    assert f"{one.forecasts['accuracy'].mean:.3f}" in screened.out
     assert "verified" in screened.out
     broken = labmates(
         "screen", "scripted:garbage", *GAMES, "--no-benchmarks", "--outcome", "accuracy", "--simulations", "2"

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import IO, Any
 
 from labmates.errors import UsageError
+from labmates.loops import run_async
 from labmates.tasks.conformance.events import Fingerprint, Problem, Step, differing
 from labmates.tasks.conformance.examine import RULES
 
@@ -88,9 +89,10 @@ def try_task(
         raise UsageError("checking a task needs at least two different seeds")
     court = _Court(Trial(), step_seconds, watch)
     arguments = (str(memory), *map(str, dict.fromkeys(seeds)))
-    asyncio.run(court.hear({"PYTHONHASHSEED": "1", "TZ": "UTC"}, resolved, "examine", *arguments))
+    run_async(lambda: court.hear({"PYTHONHASHSEED": "1", "TZ": "UTC"}, resolved, "examine", *arguments))
     if court.prints:
-        asyncio.run(court.hear({"PYTHONHASHSEED": "2", "TZ": "Asia/Kathmandu"}, resolved, "generate", *arguments))
+        again = {"PYTHONHASHSEED": "2", "TZ": "Asia/Kathmandu"}
+        run_async(lambda: court.hear(again, resolved, "generate", *arguments))
     return court.trial
 
 

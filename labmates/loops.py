@@ -1,0 +1,66 @@
+"""Asynchronous work for callers that are not: in scripts, and where an event loop runs already, as in a notebook."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def run_async(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Run asynchronous work and return what it returns, whether or not an event loop runs in this thread.
+
+    Where one runs, the work gets a thread with a loop of its own, and the caller's loop waits. Ctrl-C, or a notebook's
+    *interrupt*, cancels the work and waits until it has put away what it held; a second one doesn't wait.
+
+    Parameters
+    ----------
+    work
+        Makes the coroutine, in the thread in which it runs. Context variables are the caller's.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        After the work was cancelled.
+    BaseException
+        Whatever the work raises.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work())
+    return _in_thread(work)
+
+
+def _in_thread(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    started: Future[Callable[[], object]] = Future()
+    ended: Future[T] = Future()
+
+    async def cancellable() -> T:
+        task, loop = asyncio.current_task(), asyncio.get_running_loop()
+        assert task is not None
+        started.set_result(lambda: loop.call_soon_threadsafe(task.cancel))
+        return await work()
+
+    def thread() -> None:
+        try:
+            ended.set_result(asyncio.run(cancellable()))
+        except BaseException as error:
+            ended.set_exception(error)
+
+    # A daemon, so that a second Ctrl-C can end the process.
+    threading.Thread(target=contextvars.copy_context().run, args=(thread,), name="labmates", daemon=True).start()
+    try:
+        return ended.result()
+    except KeyboardInterrupt:
+        if not ended.done():
+            with suppress(RuntimeError):  # its loop was closed meanwhile
+                started.result()()
+            ended.exception()
+        raise
