@@ -1,6 +1,7 @@
 """How often 95 % intervals hold the truth, over many simulated studies: the paper's specification and the robust one.
 
-The experiment `intervals` is the engine of all other tables (`benchmarks.interval_coverage`).
+The experiment `intervals` is the engine of all other tables (`benchmarks.interval_coverage`); `verdict` is whether
+games predict better than the models' mean (`benchmarks.verdicts`).
 
     python -m benchmarks.coverage --studies 100 --json coverage.json
     python -m benchmarks.coverage --experiment prediction --setting T7/0.8/0.5
@@ -25,7 +26,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from benchmarks import interval_coverage
+from benchmarks import interval_coverage, verdicts
 from labmates.analysis.bayes.prediction.density import FORMS
 from labmates.analysis.bayes.prediction.fit import fit_prediction
 from labmates.analysis.bayes.prediction.simulation import GAMES, simulate_prediction
@@ -195,7 +196,7 @@ def show(table: pd.DataFrame) -> None:
 def main() -> None:
     """Run from the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--experiment", choices=[*EXPERIMENTS, "intervals"], default="proximity")
+    parser.add_argument("--experiment", choices=[*EXPERIMENTS, "intervals", "verdict"], default="proximity")
     parser.add_argument("--setting", action="append", help="default: those of the docs")
     parser.add_argument("--studies", type=int, default=100)
     parser.add_argument("--processes", type=int, default=os.cpu_count())
@@ -203,6 +204,9 @@ def main() -> None:
     options = parser.parse_args()
     if options.experiment == "intervals":
         interval_coverage.run(options.studies, options.json)
+        return
+    if options.experiment == "verdict":
+        verdicts.run(options.studies, options.json)
         return
     settings = tuple(options.setting or EXPERIMENTS[options.experiment][1])
     table = coverage(options.experiment, settings, options.studies, options.processes)

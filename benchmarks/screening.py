@@ -89,13 +89,15 @@ def study(seed: int, options: argparse.Namespace) -> list[dict[str, Any]]:
 
 def _rows(screened: dict[str, Any], form: str, runs: pd.DataFrame) -> Iterator[dict[str, Any]]:
     mine = runs[runs["models"] == screened["model"]]
-    for outcome, said in screened["outcomes"].items():
+    for outcome, whole in screened["outcomes"].items():
+        said = whole["with_games"]
         reached = mine[f"metrics.{outcome}"].to_numpy(float)
         yield {
             "model": screened["model"],
             "form": form,
             "outcome": outcome,
-            "where": said["standing"]["where"],
+            "where": whole["standing"]["where"],
+            "better": whole["better_than_mean"],
             "runs": len(reached),
             "runs_held": int(((reached >= said["run_low"]) & (reached <= said["run_high"])).sum()),
             "mean_held": bool(len(reached) and said["low"] <= reached.mean() <= said["high"]),

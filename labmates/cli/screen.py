@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,6 +21,7 @@ from labmates.cli.predicting import (
     print_left_out,
 )
 from labmates.cli.profile import FIXED, Player
+from labmates.cli.tables import out_option, write_files
 from labmates.errors import UsageError
 from labmates.models.names import parse_model
 from labmates.models.options import ModelOptions
@@ -27,6 +29,7 @@ from labmates.workflows.game.condition import GameCondition
 
 if TYPE_CHECKING:
     from labmates.analysis.bayes.prediction.sources import Level
+    from labmates.analysis.bayes.prediction.usefulness import Usefulness
     from labmates.studies.material import Material
     from labmates.studies.screening import Screened
 
@@ -45,6 +48,7 @@ if TYPE_CHECKING:
     help="Form of the model; the paper's own has too narrow intervals for models that it has not seen.",
 )
 @json_option("per model")
+@out_option
 @material_options
 @verbose_option
 def screen(
@@ -54,6 +58,7 @@ def screen(
     stored: bool,
     form: Any,
     as_json: bool,
+    files: tuple[Path, ...],
     asked: Asked,
     **values: Any,
 ) -> int:
@@ -61,11 +66,13 @@ def screen(
 
     The prediction is that of a study: the models of the store (or of two CSV files) that have both a profile and scored
     lab runs. The profile of MODEL is taken from the store or the file; simulations that are missing are played now and
-    kept, as by labmates profile. A model that is part of the study is left out of it first. Shown are predicted scores
-    with 95 % intervals, and how far outside the study the model lies.
+    kept, as by labmates profile. A model that is part of the study is left out of it first. First is said
+    whether the games predict better than the mean of the study's models. If they do, the prediction is that with the
+    games, else that mean; the other one stands second, both with 95 % intervals. Shown too is how far outside the study
+    the model lies.
     """
     from labmates.analysis.bayes.prediction.sources import USUAL
-    from labmates.studies.screening import Screening
+    from labmates.studies.screening import Screening, screening_table
 
     if asked.games_file is None and not stored:
         for model in models:
@@ -76,7 +83,7 @@ def screen(
     material = material_of(asked, variant)
     screening = Screening(material, choice, form, asked.outcomes, seed=asked.draws_seed)
     profiles = _Profiles(material, asked, stored, screening.games(), seed, simulations, values)
-    worst = 0
+    worst, screened = 0, []
     for model in dict.fromkeys(models):
         code, levels, cost = profiles.of(model)
         worst = max(worst, code)
@@ -85,10 +92,13 @@ def screen(
         if not levels:
             continue
         found = screening.of(model, levels)
+        screened.append(found)
         if as_json:
             print_json({**found.json(), "profile": {"levels": [asdict(one) for one in levels], **cost}})
         else:
             _print(found, levels, cost)
+    if screened:
+        write_files([screening_table(screened)], files)
     return worst
 
 
@@ -149,44 +159,17 @@ class _Profiles:
 
 
 def _print(found: Screened, levels: Sequence[Level], cost: Mapping[str, Any]) -> None:
-    from labmates.analysis.tables import Column, Table
     from labmates.cli.tables import print_tables
+    from labmates.studies.screening import screening_table
 
-    rows = [
-        {
-            "outcome": outcome,
-            "score": one.mean,
-            "score_low": one.low,
-            "score_high": one.high,
-            "run": one.mean,
-            "run_low": one.run_low,
-            "run_high": one.run_high,
-            "observed": found.observed.get(outcome),
-            "judge": found.studies[outcome].judge,
-            "models": len(found.studies[outcome].data.models),
-            "observations": len(found.studies[outcome].data.outcome),
-            "runs": found.studies[outcome].runs,
-        }
-        for outcome, one in found.forecasts.items()
-    ]
-    columns = [
-        Column("outcome"),
-        Column("score", "predicted", shows="value"),
-        Column("score", "95 % interval", shows="interval"),
-        Column("run", "95 % of single observations", shows="interval"),
-        *([Column("observed")] if found.observed else []),
-        Column("judge"),
-        Column("models"),
-        Column("observations"),
-        Column("runs"),
-    ]
     simulations = sum(level.simulations for level in levels)
     paid = "" if cost["cost"] is None else f", {cost['tokens']:,} tokens, ${cost['cost']}"
-    notes = [
-        f"Fitted on {found.source}, form {found.form}. Profile: {simulations} simulations{paid}.",
-        *(["It is part of the study, and was left out of it for this."] if found.observed else []),
-    ]
-    print_tables([Table("screen", f"{found.model} in the lab, predicted from how it plays", columns, rows, notes)])
+    for outcome, one in found.useful.items():
+        out().print(f"{outcome.capitalize()}. {one.sentence} {_headline(one)}", markup=False)
+    print_tables([screening_table([found])])
+    out().print(f"Fitted on {found.source}, form {found.form}. Profile: {simulations} simulations{paid}.", markup=False)
+    if found.observed:
+        out().print("It is part of the study, and was left out of it for this.", markup=False)
     _print_standings(found)
     told = dict.fromkeys(note for one in found.studies.values() for note in one.notes)
     for note in told:
@@ -195,6 +178,12 @@ def _print(found: Screened, levels: Sequence[Level], cost: Mapping[str, Any]) ->
         out().print(f"Warning: {doubt}", style="yellow", markup=False)
     of_studies = (left for one in found.studies.values() for left in one.left_out)
     print_left_out(list(dict.fromkeys([*found.left_out, *of_studies])))
+
+
+def _headline(one: Usefulness) -> str:
+    if one.answer == "yes":
+        return "The prediction is that with games."
+    return "So the prediction is the models' mean; that with games is shown second."
 
 
 def _print_standings(found: Screened) -> None:

@@ -74,7 +74,7 @@ def _science(store: Store, runs: Sequence[RunRecord]) -> Part | None:
             "right."
         )
     tables = [Table("scores", "Scores by judge", columns, rows, remarks)] if rows else []
-    tables += [*_seats(store, runs), *_beside_solo(store, runs)]
+    tables += [*_seats(store, runs), *_beside_solo(store, runs), *_predicted(store, runs)]
     return Part("Scores and teams", tables=tuple(tables)) if tables else None
 
 
@@ -101,6 +101,26 @@ def _beside_solo(store: Store, runs: Sequence[RunRecord]) -> Iterator[Table]:
 
     if any(run.condition.get("solo") for run in runs):
         yield teamwork_table(teamwork(judged_runs(store, runs), KINDS.get("science").domains))
+
+
+def _predicted(store: Store, runs: Sequence[RunRecord]) -> Iterator[Table]:
+    """Yield whether profiles predict these runs better than the models' mean, where the store has enough of both."""
+    from labmates.analysis.bayes.prediction.assembly import Choice, assemble, assemble_all
+    from labmates.analysis.bayes.prediction.sources import COMPARED, levels_of_runs, observations_of_runs
+    from labmates.analysis.bayes.prediction.usefulness import answers_table
+    from labmates.models.roster import traits_of
+
+    levels, _ = levels_of_runs(store.runs(kind="game"))
+    observations, _ = observations_of_runs(store, runs)
+    played = {level.model for level in levels} & {one.model for one in observations}
+    traits = traits_of(played)
+    known = all(traits[model].mmlu_pro and traits[model].ifeval for model in played & traits.keys())
+    choice = Choice(controls=bool(played) and played <= traits.keys() and known)
+    try:
+        outcomes, _ = assemble_all((), lambda one: assemble(one, levels, observations, traits, choice), COMPARED)
+    except UsageError:
+        return  # too few models have both, or several judges gave scores: labmates analyze prediction says which
+    yield answers_table(outcomes)
 
 
 def _game(_store: Store, runs: Sequence[RunRecord]) -> Part | None:

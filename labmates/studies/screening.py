@@ -8,24 +8,33 @@ from typing import Any
 
 from labmates.analysis.bayes.prediction.assembly import Assembled, Choice, assemble, assemble_all
 from labmates.analysis.bayes.prediction.density import Form
+from labmates.analysis.bayes.prediction.evidence import Evidence, evidence
 from labmates.analysis.bayes.prediction.fit import PredictionFit, fit_prediction
-from labmates.analysis.bayes.prediction.screening import Forecast, Standing, candidate, forecast, standing
+from labmates.analysis.bayes.prediction.screening import Standing, candidate, forecast, standing
 from labmates.analysis.bayes.prediction.sources import COMPARED, LeftOut, Level
+from labmates.analysis.bayes.prediction.usefulness import Forecast, Usefulness, usefulness
 from labmates.analysis.profiles import Profile, told_excluded
+from labmates.analysis.tables import Column, Table
 from labmates.errors import UsageError
 from labmates.studies.material import Material
+
+BY_GAMES, BY_MEAN = "with games", "models' mean"
 
 
 @dataclass(frozen=True)
 class Screened:
     """How a model would do in the lab.
 
+    The headline of an outcome is the prediction with the games where they predict better than the models' mean, else
+    that mean.
+
     Attributes
     ----------
     form, source
         Of the model of the study, and where the study is from.
-    studies, forecasts, standings
-        By outcome: the data, what they predict, and where the model lies among theirs.
+    studies, useful, forecasts, standings
+        By outcome: the data, whether the games predict better than the models' mean, what they predict, and where the
+        model lies among theirs.
     observed
         By outcome, how the model did in the lab, where it has been there.
     left_out
@@ -38,11 +47,17 @@ class Screened:
     form: str
     source: str
     studies: Mapping[str, Assembled]
+    useful: Mapping[str, Usefulness]
     forecasts: Mapping[str, Forecast]
     standings: Mapping[str, Standing]
     observed: Mapping[str, float]
     left_out: tuple[LeftOut, ...]
     doubts: tuple[str, ...]
+
+    def predictions(self, outcome: str) -> list[tuple[str, Forecast]]:
+        """Return both predictions of an outcome with what they rest on, the headline first."""
+        both = [(BY_GAMES, self.forecasts[outcome]), (BY_MEAN, self.useful[outcome].models_mean)]
+        return both if self.useful[outcome].answer == "yes" else both[::-1]
 
     def json(self) -> dict[str, Any]:
         """Return it as JSON data."""
@@ -53,7 +68,11 @@ class Screened:
             "left_out": [asdict(left) for left in self.left_out],
             "outcomes": {
                 outcome: {
-                    **asdict(self.forecasts[outcome]),
+                    "better_than_mean": self.useful[outcome].answer,
+                    "headline": self.predictions(outcome)[0][0],
+                    **asdict(self.predictions(outcome)[0][1]),
+                    "with_games": asdict(self.forecasts[outcome]),
+                    "usefulness": asdict(self.useful[outcome]),
                     "observed": self.observed.get(outcome),
                     "standing": asdict(self.standings[outcome]),
                     "study": {
@@ -91,6 +110,56 @@ def levels_of_profile(profile: Profile) -> list[Level]:
     ]
 
 
+def screening_table(screened: Sequence[Screened]) -> Table:
+    """Return what models would do, two rows for each outcome: the headline, then the other prediction."""
+    rows = [
+        {
+            "model": found.model,
+            "form": found.form,
+            "outcome": outcome,
+            "better": found.useful[outcome].answer,
+            "prediction": prediction,
+            "headline": not rank,
+            "score": forecast.mean,
+            "score_low": forecast.low,
+            "score_high": forecast.high,
+            "run": forecast.mean,
+            "run_low": forecast.run_low,
+            "run_high": forecast.run_high,
+            "r2": found.useful[outcome].r2 if prediction == BY_GAMES else 0.0,
+            "p": found.useful[outcome].p,
+            "p_holm": found.useful[outcome].p_holm,
+            "observed": found.observed.get(outcome),
+            "where": found.standings[outcome].where,
+            "judge": study.judge,
+            "models": len(study.data.models),
+            "observations": len(study.data.outcome),
+            "runs": study.runs,
+        }
+        for found in screened
+        for outcome, study in found.studies.items()
+        for rank, (prediction, forecast) in enumerate(found.predictions(outcome))
+    ]
+    columns = [
+        *([Column("model", once=True)] if len(screened) > 1 else []),
+        Column("outcome", once=True),
+        Column("better", "better than the mean", once=True),
+        Column("prediction"),
+        Column("score", "predicted", shows="value"),
+        Column("score", "95 % interval", shows="interval"),
+        Column("run", "95 % of single observations", shows="interval"),
+        Column("r2", "R² of models left out", ".2f"),
+        *([Column("observed")] if any(found.observed for found in screened) else []),
+        *map(Column, ("judge", "models", "observations", "runs")),
+    ]
+    named = ", ".join(found.model for found in screened)
+    note = (
+        "First the headline: the prediction with games only where they predict better than the models' mean, else that "
+        "mean. R² is 0 for the mean by definition."
+    )
+    return Table("screen", f"{named} in the lab, predicted from how it plays", columns, rows, [note])
+
+
 class Screening:
     """Predicts models' outcomes from those of a study, which is fitted once for all models that are not part of it.
 
@@ -122,6 +191,7 @@ class Screening:
         self._seed = seed
         self._studies: dict[tuple[str, str], Assembled] = {}
         self._fits: dict[tuple[str, str], PredictionFit] = {}
+        self._evidence: dict[tuple[str, str], Evidence] = {}
         whole, without = assemble_all(outcomes, lambda outcome: self._assembled(outcome, ""), COMPARED)
         self._outcomes = [one.outcome for one in whole]
         self._left_out = (*without, *material.left_out)
@@ -134,7 +204,7 @@ class Screening:
     def of(self, model: str, levels: Sequence[Level]) -> Screened:
         """Predict the outcomes of a model."""
         known = self._material.traits([model]).get(model)
-        studies, forecasts, standings, observed = {}, {}, {}, {}
+        studies, forecasts, standings, observed, found = {}, {}, {}, {}, {}
         doubts: list[str] = []
         for outcome in self._outcomes:
             whole = self._assembled(outcome, "")
@@ -146,6 +216,7 @@ class Screening:
             fit = self._fit(outcome, model if inside else "", study)
             new = candidate(model, levels, known, study)
             studies[outcome] = study
+            found[outcome] = study.data, self._tested(outcome, model if inside else "", study)
             forecasts[outcome] = forecast(fit, new, outcome, seed=self._seed)
             standings[outcome] = standing(study.data, new)
             doubts += [f"{outcome}: {text}" for text in fit.warnings]
@@ -154,6 +225,7 @@ class Screening:
             self._form,
             self._material.told,
             studies,
+            usefulness(found),
             forecasts,
             standings,
             observed,
@@ -168,6 +240,11 @@ class Screening:
             found = assemble(outcome, levels, runs, self._material.traits(), self._choice)
             self._studies[outcome, without] = found
         return self._studies[outcome, without]
+
+    def _tested(self, outcome: str, without: str, study: Assembled) -> Evidence:
+        if (outcome, without) not in self._evidence:
+            self._evidence[outcome, without] = evidence(study.data, seed=self._seed)
+        return self._evidence[outcome, without]
 
     def _fit(self, outcome: str, without: str, study: Assembled) -> PredictionFit:
         if (outcome, without) not in self._fits:

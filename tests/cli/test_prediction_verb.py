@@ -62,6 +62,7 @@ def test_a_study_in_two_files_is_fitted_told_written_and_drawn(labmates: Labmate
     assert "robust: with a random intercept per model" in done.out
     assert "robust and with correlated dispositions" in done.out
     assert "300 observations of 20 models, scored by file; k-hat 0." in done.out
+    assert "Better than the models' mean: yes" in done.out
     assert "The games predict quality" in done.out
     assert "Only 20 models for 11 coefficients per model" in done.out
     assert (labmates.folder / "f.png").read_bytes().startswith(b"\x89PNG")
@@ -89,6 +90,10 @@ def test_json_tells_fits_evidence_and_all_that_is_left_out(labmates: Labmates, f
     assert by_name["completeness"]["left_out"][0]["reason"] == "completeness unscored by file: runs of openai:nobody"
     robust = by_name["quality"]["fits"]["robust"]
     assert robust["diagnostics"]["k_hat"] <= 0.7
+    useful = {name: one["usefulness"] for name, one in by_name.items()}
+    raw = sorted((one["p"], name) for name, one in useful.items())
+    assert useful[raw[0][1]]["p_holm"] == pytest.approx(3 * raw[0][0])
+    assert {one["better_than_mean"] for one in by_name.values()} <= {"yes", "no", "can't tell"}
     assert {one["name"] for one in robust["parameters"]} >= {"common-pool", "IFEval", "tau", "omega"}
     assert by_name["quality"]["evidence"]["permutation"]["permutations"] == 10_000
 
@@ -125,6 +130,7 @@ def test_a_model_is_screened_by_a_file_left_out_of_the_study_and_told_to_be_far_
     known = labmates("screen", "openai:gemma-3-27b-it", *asked)
     assert known.code == 0, known.err
     assert "It is part of the study, and was left out of it for this." in known.out
+    assert known.out.startswith("Quality. Better than the models' mean: ")
     assert "lies" in known.out
     extreme = [f"openai:qwen3-32b-think,{game},25,0.1,20" for game in ("weakest-link", "collective-risk", "o-ring")]
     extreme += [f"openai:qwen3-32b-think,{game},5,0.1,20" for game in ("common-pool", "common-pool-sanctions")]
@@ -145,6 +151,37 @@ def test_a_model_is_screened_by_a_file_left_out_of_the_study_and_told_to_be_far_
     said = labmates("screen", "openai:qwen3-32b-think", *asked).out
     assert "far outside of the models that it was fitted on" in said
     assert "an extrapolation: do not rely on it" in said
+
+
+def test_where_games_do_not_predict_better_the_headline_of_a_screening_is_the_models_mean(labmates: Labmates) -> None:
+    rng = np.random.default_rng(5)
+    levels = rng.standard_normal((15, 2))
+    apart = {"quality": 0.5 + 0.08 * levels[:, 0], "completeness": 0.5 + rng.normal(0, 0.08, 15)}
+    played = ["model,game,mean,error,simulations"]
+    worked = ["model,quality,completeness"]
+    for model in range(15):
+        played += [f"m{model},{game},{levels[model, at]},0.05,20" for at, game in enumerate(("weakest-link", "o-ring"))]
+        noise = rng.normal(0, 0.05, (6 if model < 14 else 0, 2))
+        worked += [f"m{model},{apart['quality'][model] + a},{apart['completeness'][model] + b}" for a, b in noise]
+    (labmates.folder / "g.csv").write_text("\n".join(played), "utf-8")
+    (labmates.folder / "l.csv").write_text("\n".join(worked), "utf-8")
+    asked = ("--games", "g.csv", "--lab", "l.csv", "--no-benchmarks", "--out", "s.csv")
+    done = labmates("screen", "m14", *asked, "--json")
+    assert done.code == 0, done.err
+    [found] = done.records
+    told, untold = found["outcomes"]["quality"], found["outcomes"]["completeness"]
+    assert (told["better_than_mean"], told["headline"]) == ("yes", "with games")
+    assert told["mean"] == told["with_games"]["mean"]
+    assert told["high"] - told["low"] < 0.5 * (
+        told["usefulness"]["models_mean"]["high"] - told["usefulness"]["models_mean"]["low"]
+    )
+    assert (untold["better_than_mean"], untold["headline"]) == ("can't tell", "models' mean")
+    assert untold["mean"] == untold["usefulness"]["models_mean"]["mean"] != untold["with_games"]["mean"]
+    rows = list(csv.DictReader((labmates.folder / "s.csv").read_text("utf-8").splitlines()))
+    headlines = [(row["outcome"], row["prediction"]) for row in rows if row["headline"] == "True"]
+    assert headlines == [("quality", "with games"), ("completeness", "models' mean")]
+    shown = labmates("screen", "m14", *asked[:-2]).out
+    assert "So the prediction is the models' mean; that with games is shown second." in shown
 
 
 def test_scripted_players_of_a_store_are_analysed_and_one_that_was_never_in_the_lab_is_screened(
@@ -178,6 +215,8 @@ def test_scripted_players_of_a_store_are_analysed_and_one_that_was_never_in_the_
     [exported] = labmates(*asked, "--judge", "heuristic", "--games", "all.csv", "--lab", "all.csv").records
     assert stored["outcomes"][0]["fits"] == exported["outcomes"][0]["fits"]
     assert {"what": "runs", "count": 30, "reason": "no run of the science lab"} in exported["left_out"]
+    assert labmates("report", "--kind", "science", "--out", "r.html").code == 0
+    assert "Do the games predict better than the models" in (labmates.folder / "r.html").read_text("utf-8")
     screened = labmates(
         "screen", "scripted:conditional", *GAMES, "--no-benchmarks", "--outcome", "accuracy", "--simulations", "3"
     )

@@ -54,7 +54,11 @@ def screened(labmates: Labmates) -> list[dict[str, Any]]:
     """Return what is predicted of each colleague from how the others play the one game that tells of their work."""
     done = labmates("screen", *COLLEAGUES, *GAMES[2:], *PLAYED, *OUTCOME, "--stored", "--json")
     assert done.code == 0, done.err
-    return [one["outcomes"]["completeness"] for one in done.records]
+    outcomes = [one["outcomes"]["completeness"] for one in done.records]
+    assert all(
+        one["headline"] == ("with games" if one["better_than_mean"] == "yes" else "models' mean") for one in outcomes
+    )
+    return [{**one, **one["with_games"]} for one in outcomes]
 
 
 def reached(labmates: Labmates, tmp_path: Path) -> dict[str, list[float]]:

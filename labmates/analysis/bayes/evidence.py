@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from labmates.analysis.intervals import AT_MOST_ONE, Estimate, clusters
 from labmates.games.base import Array
 
 PERMUTATIONS = 10_000
@@ -98,10 +99,11 @@ def sign_flips(differences: Array, *, permutations: int = PERMUTATIONS, seed: in
     )
 
 
-def leave_one_out_r2(outcome: Array, predictors: Array) -> float:
+def leave_one_out_r2(outcome: Array, predictors: Array) -> Estimate:
     """Return how well a least-squares fit without a model predicts it, for every model in turn: 1 perfectly.
 
-    Below 0 the mean of the other models is a better prediction. The predictors are taken with an intercept.
+    Below 0 the mean of the other models is a better prediction. The predictors are taken with an intercept. The
+    interval is the jackknife's over models, on the scale of the logarithm of 1 - R².
 
     Raises
     ------
@@ -117,7 +119,9 @@ def leave_one_out_r2(outcome: Array, predictors: Array) -> float:
         raise ValueError("the outcome is the same for all models")
     own = np.minimum((design**2).sum(axis=1), 1 - 1e-9)
     missed = (outcome - design @ (design.T @ outcome)) / (1 - own)
-    return float(1 - (missed**2).sum() / (around**2).sum())
+    missed, around = missed**2, around**2
+    without = 1 - (missed.sum() - missed) / np.maximum(around.sum() - around, np.finfo(float).tiny)
+    return clusters(float(1 - missed.sum() / around.sum()), without.tolist(), AT_MOST_ONE)
 
 
 def variance_inflation(predictors: Array) -> Array:

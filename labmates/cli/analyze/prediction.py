@@ -74,7 +74,8 @@ def prediction(
     from labmates.analysis.bayes.prediction.assembly import assemble, assemble_all
     from labmates.analysis.bayes.prediction.figures import forest_figure
     from labmates.analysis.bayes.prediction.report import predict_outcomes
-    from labmates.analysis.bayes.prediction.tables import checks_table, effects_table, predictors_table
+    from labmates.analysis.bayes.prediction.tables import effects_table, predictors_table
+    from labmates.analysis.bayes.prediction.usefulness import answers_table
 
     check_outcomes(asked)
     choice = choice_of(asked)
@@ -93,7 +94,11 @@ def prediction(
         check=check_nuts,
         watch=_watch if check_nuts and not as_json else None,
     )
-    tables = [effects_table(form, results) for form in chosen] + [checks_table(results), predictors_table(results)]
+    tables = [
+        answers_table(outcomes, seed=asked.draws_seed),
+        *(effects_table(form, results) for form in chosen),
+        predictors_table(results),
+    ]
     if as_json:
         left = [asdict(one) for one in left_out]
         print_json({"source": material.told, "left_out": left, "outcomes": [result.json() for result in results]})

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from labmates.analysis.bayes.evidence import (
+    PERMUTATIONS,
     PermutationTest,
     freedman_lane,
     leave_one_out_r2,
@@ -19,6 +20,7 @@ from labmates.analysis.bayes.prediction.data import PredictionData, summarise
 from labmates.analysis.bayes.prediction.density import Form
 from labmates.analysis.bayes.prediction.dispositions import correlations
 from labmates.analysis.bayes.prediction.fit import PredictionFit
+from labmates.analysis.intervals import Estimate
 from labmates.games.base import Array
 
 RELIABLE = 0.8
@@ -40,8 +42,11 @@ class Evidence:
     ----------
     permutation
         Of all games together, beyond the controls.
-    r2, r2_without
-        How well a model that was left out is predicted with the games and without them; None if models are too few.
+    r2, r2_low, r2_high
+        How well a model that was left out is predicted with the games; None if models are too few for it or for its
+        95 % interval.
+    r2_without
+        The same without the games.
     inflation
         Variance inflation of each game and control.
     leverage
@@ -54,6 +59,8 @@ class Evidence:
 
     permutation: PermutationTest
     r2: float | None
+    r2_low: float | None
+    r2_high: float | None
     r2_without: float | None
     inflation: Mapping[str, float]
     leverage: Mapping[str, float]
@@ -61,17 +68,20 @@ class Evidence:
     freedom: int
 
 
-def evidence(data: PredictionData, *, seed: int = 0) -> Evidence:
+def evidence(data: PredictionData, *, permutations: int = PERMUTATIONS, seed: int = 0) -> Evidence:
     """Return what the models say of one outcome, on their means adjusted for what differs between observations."""
     means = adjusted_means(data)
     whole = np.column_stack([data.levels, data.benchmarks])
     names = (*data.games, *data.controls)
     freedom = len(data.models) - 1 - whole.shape[1]
     reliable = 1 - (data.errors**2).mean(axis=0) / np.maximum(data.levels.var(axis=0, ddof=1), 1e-12)
+    with_games, without = _r2(means, whole), _r2(means, data.benchmarks)
     return Evidence(
-        permutation=freedman_lane(means, data.levels, data.benchmarks, seed=seed),
-        r2=_r2(means, whole),
-        r2_without=_r2(means, data.benchmarks),
+        permutation=freedman_lane(means, data.levels, data.benchmarks, permutations=permutations, seed=seed),
+        r2=None if with_games is None else with_games.value,
+        r2_low=None if with_games is None else with_games.low,
+        r2_high=None if with_games is None else with_games.high,
+        r2_without=None if without is None else without.value,
         inflation=dict(zip(names, map(float, variance_inflation(whole)), strict=True)),
         leverage=dict(zip(data.models, map(float, leverage(whole)), strict=True)),
         reliability=dict(zip(data.games, map(float, np.clip(reliable, 0, 1)), strict=True)),
@@ -87,7 +97,7 @@ def adjusted_means(data: PredictionData) -> Array:
     return np.asarray(summary.outcome_means - (summary.condition_means - data.conditions.mean(axis=0)) @ columns)
 
 
-def _r2(outcome: Array, predictors: Array) -> float | None:
+def _r2(outcome: Array, predictors: Array) -> Estimate | None:
     try:
         return leave_one_out_r2(outcome, predictors)
     except ValueError:
@@ -100,11 +110,17 @@ def credible_games(posterior: Posterior, games: Sequence[str]) -> list[str]:
     return [f"{one.name} {one.mean:+.3f} [{one.low:+.3f}, {one.high:+.3f}]" for one in found if one.credible]
 
 
-def verdict(outcome: str, fits: Mapping[Form, PredictionFit], found: Evidence) -> list[str]:
-    """Return what to make of it, in sentences, the most important first."""
+def verdict(outcome: str, fits: Mapping[Form, PredictionFit], found: Evidence, p: float | None = None) -> list[str]:
+    """Return what to make of it, in sentences, the most important first.
+
+    Parameters
+    ----------
+    p
+        That of the permutation test, adjusted for all outcomes that are analysed together; by default its own.
+    """
     data = next(iter(fits.values())).data
     beyond = f" beyond {', '.join(data.controls)}" if data.controls else ""
-    said = [_whether(outcome, beyond, found)]
+    said = [_whether(outcome, beyond, found, found.permutation.p if p is None else p)]
     trusted: Form | None = next((form for form in ("correlated", "robust") if form in fits), None)
     if trusted is not None:
         posterior = fits[trusted].posterior
@@ -148,16 +164,16 @@ def _together(data: PredictionData) -> list[str]:
     ]
 
 
-def _whether(outcome: str, beyond: str, found: Evidence) -> str:
+def _whether(outcome: str, beyond: str, found: Evidence, p: float) -> str:
     test = found.permutation
-    chance = f"(permuting models: F = {test.statistic:.2f}, p = {test.p:.4f}, {test.units} models)"
+    chance = f"(permuting models: F = {test.statistic:.2f}, p = {p:.4f}, {test.units} models)"
     better = found.r2 is not None and found.r2_without is not None and found.r2 > max(found.r2_without, 0.0)
     gain = ""
     if found.r2 is not None and found.r2_without is not None:
         verb = "better" if found.r2 > found.r2_without else "worse"
         change = f"R² {found.r2_without:.2f} → {found.r2:.2f}"
         gain = f" A model that was left out is predicted {verb} with the games ({change})."
-    if test.p >= LEVEL:
+    if p >= LEVEL:
         return f"These data can't tell whether the games predict {outcome}{beyond} {chance}.{gain}"
     if better:
         return f"The games predict {outcome}{beyond} {chance}.{gain}"

@@ -8,10 +8,11 @@ from labmates.analysis.bayes.importance import DRAWS
 from labmates.analysis.bayes.posterior import Posterior
 from labmates.analysis.bayes.prediction.assembly import Assembled
 from labmates.analysis.bayes.prediction.density import FORMS, Form
-from labmates.analysis.bayes.prediction.evidence import evidence, verdict
+from labmates.analysis.bayes.prediction.evidence import Evidence, evidence, verdict
 from labmates.analysis.bayes.prediction.fit import PredictionFit, fit_prediction
 from labmates.analysis.bayes.prediction.nuts import fit_nuts
 from labmates.analysis.bayes.prediction.tables import OutcomeResult
+from labmates.analysis.bayes.prediction.usefulness import Usefulness, usefulness
 
 
 def predict_outcomes(
@@ -39,11 +40,23 @@ def predict_outcomes(
     MissingExtraError
         If a check is asked for without the extra `analysis`.
     """
-    return [_result(one, forms, draws, seed, check, watch or (lambda _: None)) for one in outcomes]
+    found = {one.outcome: (one.data, evidence(one.data, seed=seed)) for one in outcomes}
+    useful = usefulness(found)
+    return [
+        _result(one, found[one.outcome][1], useful[one.outcome], forms, draws, seed, check, watch or (lambda _: None))
+        for one in outcomes
+    ]
 
 
 def _result(
-    one: Assembled, forms: Sequence[Form], draws: int, seed: int, check: bool, watch: Callable[[str], None]
+    one: Assembled,
+    found: Evidence,
+    useful: Usefulness,
+    forms: Sequence[Form],
+    draws: int,
+    seed: int,
+    check: bool,
+    watch: Callable[[str], None],
 ) -> OutcomeResult:
     fits: dict[Form, PredictionFit] = {}
     checks: dict[Form, Posterior] = {}
@@ -53,5 +66,5 @@ def _result(
         if check:
             watch(f"{one.outcome}: the form {form} by NUTS")
             checks[form] = fit_nuts(one.data, form, seed=seed)
-    found = evidence(one.data, seed=seed)
-    return OutcomeResult(one, fits, checks, found, tuple(verdict(one.outcome, fits, found)))
+    said = (useful.sentence, *verdict(one.outcome, fits, found, useful.p_holm))
+    return OutcomeResult(one, fits, checks, found, useful, said)

@@ -17,7 +17,8 @@ from labmates.analysis.bayes.evidence import leverage
 from labmates.analysis.bayes.prediction.assembly import CONTROLS, Assembled, Benchmarked, control_values, unplayed
 from labmates.analysis.bayes.prediction.data import PredictionData
 from labmates.analysis.bayes.prediction.fit import BETWEEN, INTERCEPT, NOISE, PredictionFit
-from labmates.analysis.bayes.prediction.sources import SKILL, Level
+from labmates.analysis.bayes.prediction.sources import Level
+from labmates.analysis.bayes.prediction.usefulness import Forecast, bounded
 from labmates.errors import UsageError
 from labmates.games.base import Array
 
@@ -55,26 +56,6 @@ class Standing:
     largest_leverage: float
     where: Where
     reasons: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Forecast:
-    """A predicted outcome.
-
-    Attributes
-    ----------
-    mean, low, high
-        Of the model's expected score over the mix of conditions of the study; the 95 % interval.
-    run_low, run_high
-        The 95 % interval of a single observation under an average condition.
-    """
-
-    outcome: str
-    mean: float
-    low: float
-    high: float
-    run_low: float
-    run_high: float
 
 
 @dataclass(frozen=True)
@@ -121,20 +102,10 @@ def candidate(model: str, levels: Sequence[Level], known: Benchmarked | None, st
 
 
 def forecast(fit: PredictionFit, new: Candidate, outcome: str, *, seed: int = 0) -> Forecast:
-    """Predict an outcome of a model that the study was not fitted on.
-
-    Ends of intervals are cut off at 0 and 1 where all scores of the study lie between; skill may be negative.
-    """
+    """Predict an outcome of a model that the study was not fitted on, with the games; ends are cut off as `bounded`."""
     expected, run = predictive_draws(fit, new, seed=seed)
-    data = fit.data
-    bounded = outcome != SKILL and data.outcome.min() >= 0 and data.outcome.max() <= 1
-    low, high, run_low, run_high = (
-        float(np.clip(end, 0, 1) if bounded else end)
-        for draws in (expected, run)
-        for end in np.quantile(draws, [0.025, 0.975])
-    )
-    mean = float(expected.mean())
-    return Forecast(outcome, min(1.0, max(0.0, mean)) if bounded else mean, low, high, run_low, run_high)
+    ends = [float(end) for draws in (expected, run) for end in np.quantile(draws, [0.025, 0.975])]
+    return bounded(Forecast(outcome, float(expected.mean()), *ends), fit.data)
 
 
 def predictive_draws(fit: PredictionFit, new: Candidate, *, seed: int = 0) -> tuple[Array, Array]:

@@ -11,6 +11,7 @@ from labmates.analysis.bayes.prediction.assembly import Assembled
 from labmates.analysis.bayes.prediction.density import Form
 from labmates.analysis.bayes.prediction.evidence import Evidence
 from labmates.analysis.bayes.prediction.fit import BETWEEN, INTERCEPT, NOISE, PredictionFit
+from labmates.analysis.bayes.prediction.usefulness import Usefulness
 from labmates.analysis.tables import Column, Table
 
 LABELS: Final[Mapping[str, str]] = {
@@ -41,6 +42,7 @@ class OutcomeResult:
     fits: Mapping[Form, PredictionFit]
     checks: Mapping[Form, Posterior]
     evidence: Evidence
+    useful: Usefulness
     verdict: tuple[str, ...]
 
     @property
@@ -55,6 +57,8 @@ class OutcomeResult:
         data, one = self.assembled.data, self.assembled
         return {
             "outcome": one.outcome,
+            "better_than_mean": self.useful.answer,
+            "usefulness": asdict(self.useful),
             "judge": one.judge,
             "unit": one.unit,
             "observations": len(data.outcome),
@@ -139,34 +143,6 @@ def _values(form: Form, name: str, results: Sequence[OutcomeResult]) -> dict[str
 def _drawn(result: OutcomeResult, form: Form) -> str:
     one = result.fits[form].posterior.diagnostics
     return f"k-hat {one.k_hat:.2f}, {one.effective:,.0f} effective draws"
-
-
-def checks_table(results: Sequence[OutcomeResult]) -> Table:
-    """Return what the models say without assumptions, a row for each outcome."""
-    rows = [
-        {
-            "outcome": result.assembled.outcome,
-            "judge": result.assembled.judge,
-            "models": len(result.assembled.data.models),
-            "observations": len(result.assembled.data.outcome),
-            "freedom": result.evidence.freedom,
-            "f": result.evidence.permutation.statistic,
-            "p": result.evidence.permutation.p,
-            "r2_without": result.evidence.r2_without,
-            "r2": result.evidence.r2,
-        }
-        for result in results
-    ]
-    columns = [
-        *map(Column, ("outcome", "judge", "models", "observations")),
-        Column("freedom", "degrees of freedom"),
-        Column("f", "F", form=".2f"),
-        Column("p", "p (permutation)", form=".4f"),
-        Column("r2_without", "R² without games", form=".2f"),
-        Column("r2", "R² with games", form=".2f"),
-    ]
-    note = "F of all games given the controls, p by permuting models (Freedman-Lane); R² of models left out in turn."
-    return Table("prediction-checks", "Tests over models", columns, rows, [note])
 
 
 def predictors_table(results: Sequence[OutcomeResult]) -> Table:

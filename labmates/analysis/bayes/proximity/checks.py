@@ -65,7 +65,7 @@ def checks(cells: Cells, *, permutations: int = PERMUTATIONS, seed: int = 0) -> 
         if name not in ABOUT_MODELS and len(found := own_effects(cells, name)) >= 2:
             tests[name] = sign_flips(found, permutations=permutations, seed=seed)
     try:
-        left_out_r2 = leave_one_out_r2(means, traits) if names else None
+        left_out_r2 = leave_one_out_r2(means, traits).value if names else None
     except ValueError:
         left_out_r2 = None
     by_model = dict(zip(cells.models, leverage(traits).tolist(), strict=True))
