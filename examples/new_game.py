@@ -66,8 +66,8 @@ print(f"Problems: {problems or 'none'}")
 print(f"Secure equilibrium: {plays.nash.level}   best for all: {plays.optimum.level}")
 
 GAMES.register("loud-party", LoudParty)
-print(f"\n{'players':<22}{'loudness':>10}{'payoff':>9}{'welfare proximity':>19}")
+print(f"\n{'players':<22}{'loudness':>10}{'payoff':>9}{'efficiency':>12}")
 for model in ("scripted:cooperate", "scripted:conditional", "scripted:random", "scripted:defect"):
     [run] = labmates.run("game", game="loud-party", model=model, store="sqlite:///party.db")
     found = run.metrics
-    print(f"{model:<22}{found['level']:>10.1f}{found['payoff']:>9.1f}{found['welfare_proximity']:>19.2f}")
+    print(f"{model:<22}{found['level']:>10.1f}{found['payoff']:>9.1f}{found['efficiency']:>12.2f}")

@@ -14,7 +14,7 @@ from labmates.errors import UsageError
 from labmates.games.registry import make_game
 from labmates.records.run import ENDED, RunRecord
 
-METRICS = ("level", "pareto_proximity", "welfare_proximity")
+METRICS = ("level", "cooperation", "efficiency")
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ class GameProfile:
         Under how many conditions they were played; of more than one the numbers are those of the mix.
     level
         The primary metric; None if no decision could be used. So are the others where they are not defined.
-    pareto_proximity, welfare_proximity
-        See `labmates.analysis.proximity`.
+    cooperation, efficiency, pareto_proximity
+        See `labmates.analysis.proximity`; the last is the paper's distance, of which cooperation is the opposite.
     failed_rate
         Share of decisions for which no reply could be used.
     calls, input_tokens, output_tokens, seconds
@@ -43,8 +43,9 @@ class GameProfile:
     simulations: int
     conditions: int
     level: Estimate | None
+    cooperation: Estimate | None
+    efficiency: Estimate | None
     pareto_proximity: Estimate | None
-    welfare_proximity: Estimate | None
     failed_rate: float
     calls: float
     input_tokens: float
@@ -107,7 +108,7 @@ def profiles_table(found: Sequence[Profile]) -> Table:
     for profile in found:
         for one in profile.games:
             row: dict[str, Any] = {"model": profile.model, "game": one.game, "simulations": one.simulations}
-            for name in METRICS:
+            for name in (*METRICS, "pareto_proximity"):
                 mean = None if one.excluded else getattr(one, name)
                 row |= {name: None} if mean is None else mean.row(name)
             rows.append({**row, "failed_rate": one.failed_rate, "excluded": one.excluded})
@@ -121,7 +122,8 @@ def profiles_table(found: Sequence[Profile]) -> Table:
     ]
     played = [one for profile in found for one in profile.games if not one.excluded]
     remarks = [
-        "Level: the game's primary metric. Proximity is 0 at the play that is best for all and 1 at the equilibrium.",
+        "Level: the game's primary metric. Cooperation (by what was done) and efficiency (by what came of it) are 1 at "
+        "the play that is best for all and 0 at the equilibrium.",
         *notes(getattr(one, name) for one in played for name in METRICS),
     ]
     if mixed := dict.fromkeys(one.game for profile in found for one in profile.games if one.conditions > 1):
@@ -162,8 +164,9 @@ def _of_game(game: str, runs: list[RunRecord], costs: Mapping[str, int]) -> Game
         simulations=n,
         conditions=len({run.key for run in runs}),
         level=metric("level", level_domain(runs[0].condition)),
+        cooperation=metric("cooperation"),
+        efficiency=metric("efficiency"),
         pareto_proximity=metric("pareto_proximity"),
-        welfare_proximity=metric("welfare_proximity"),
         failed_rate=sum(run.metrics["failed_decision_rate"] for run in runs) / n,
         calls=sum(run.usage.llm_calls for run in runs) / n,
         input_tokens=sum(run.usage.input_tokens for run in runs) / n,

@@ -1,12 +1,32 @@
-"""How near a play is to what is best for all: by what was done, and by what came of it."""
+"""How cooperative a play is: by what was done (cooperation, and the paper's proximity), and by what came of it."""
 
 from __future__ import annotations
 
+from typing import Final
+
 from labmates.games.references import References
+
+AXES: Final = {
+    "cooperation": "cooperation (0: equilibrium, 1: best for all)",
+    "efficiency": "efficiency (0: equilibrium, 1: best for all)",
+    "pareto_proximity": "Pareto proximity (0: best for all, 1: equilibrium)",
+}
+"""How axes name these metrics, with their direction."""
+
+
+def cooperation(proximity: float) -> float:
+    """Return how near the primary metric is to the play that is best for all: 1 there, 0 at the equilibrium or beyond.
+
+    Parameters
+    ----------
+    proximity
+        The paper's Pareto proximity (`pareto_proximity`), which is a distance.
+    """
+    return 1.0 - proximity
 
 
 def pareto_proximity(level: float, plays: References) -> float | None:
-    """Return how far the primary metric is from the play that is best for all, 0 there and 1 at the equilibrium.
+    """Return the paper's Pareto proximity: 0 at the play that is best for all, 1 at the equilibrium.
 
     The distance from the optimum over that of the equilibrium, cut off at 1 (cooperative-profiles paper, section 3.1).
     None where both are the same.
@@ -21,7 +41,7 @@ def pareto_proximity(level: float, plays: References) -> float | None:
     Notes
     -----
     It measures actions, not what comes of them: who contributes twice what the target needs is as far from the optimum
-    as who contributes nothing. `welfare_proximity` tells these apart.
+    as who contributes nothing. `efficiency` tells these apart.
     """
     optimum, nash = float(plays.optimum.level), float(plays.nash.level)
     if optimum == nash:
@@ -29,10 +49,10 @@ def pareto_proximity(level: float, plays: References) -> float | None:
     return min(1.0, abs(level - optimum) / abs(nash - optimum))
 
 
-def welfare_proximity(welfare: float, plays: References) -> float | None:
-    """Return which share of what cooperation can bring is missing: 0 at the optimum, 1 at the equilibrium or below.
+def efficiency(welfare: float, plays: References) -> float | None:
+    """Return the share of what cooperation can bring that was reached: 1 at the optimum, 0 at the equilibrium or below.
 
-    (W* − W) / (W* − W_N) on expected welfare, cut off to [0, 1]. None where cooperation can bring nothing.
+    1 − (W* − W) / (W* − W_N) on expected welfare, cut off to [0, 1]. None where cooperation can bring nothing.
 
     Parameters
     ----------
@@ -42,4 +62,4 @@ def welfare_proximity(welfare: float, plays: References) -> float | None:
     optimum, nash = float(plays.optimum.payoff), float(plays.nash.payoff)
     if optimum == nash:
         return None
-    return min(1.0, max(0.0, (optimum - welfare) / (optimum - nash)))
+    return 1.0 - min(1.0, max(0.0, (optimum - welfare) / (optimum - nash)))

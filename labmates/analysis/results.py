@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from labmates.analysis.figures import COLOURS, GREY, MARKERS, new_figure
 from labmates.analysis.intervals import ANY, Domain, Domains, Estimate, means, notes, unknown
+from labmates.analysis.proximity import AXES
 from labmates.analysis.tables import MISSING, Column, Table
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.view import flatten
@@ -191,7 +192,7 @@ def results_figure(found: Sequence[Cell], metric: str) -> Figure | None:
     axes.set_yticks(range(len(rows)), [_short(row) for row in rows])
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.grid(axis="y", color=GREY, alpha=0.25, linewidth=0.6)
-    axes.set_xlabel(metric.replace("_", " "))
+    axes.set_xlabel(AXES.get(metric, metric.replace("_", " ")))
     if apart and len(models) > 1:
         axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=8, frameon=False)
     return figure

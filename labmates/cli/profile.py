@@ -11,7 +11,7 @@ import click
 from pydantic import ValidationError
 
 from labmates.cli.common import json_option, store_option, verbose_option
-from labmates.cli.console import out, print_json
+from labmates.cli.console import complain, out, print_json
 from labmates.cli.figures import draw, plot_option
 from labmates.cli.options import condition_given, flags_of, options_of
 from labmates.cli.run import execute, settings_of
@@ -63,12 +63,12 @@ def profile(
     """Measure how models play the behavioural games: their cooperative profiles.
 
     Simulations that the store holds already are taken from there; missing ones are played and kept. The table gives
-    each game's primary metric with its 95 % interval, how near it is to the play that is best for all (0) or to the
-    equilibrium (1), and the decisions that failed. A game in which more than 20 % of a model's decisions failed is
-    excluded from its profile.
+    each game's primary metric with its 95 % interval; how cooperative it is (0 at the equilibrium, 1 at the play that
+    is best for all), by what was done and by what came of it; and the decisions that failed. A game in which more than
+    20 % of a model's decisions failed is excluded from its profile: the exit code is then 1, as for an invalid run.
     """
     from labmates.analysis.profile_figures import profile_figure
-    from labmates.analysis.profiles import profiles_table
+    from labmates.analysis.profiles import profiles_table, told_excluded
     from labmates.records.store import Store
     from labmates.studies.profiling import BASELINES
 
@@ -95,7 +95,10 @@ def profile(
     if plot is not None and found:
         plays = {name: _references(game) for name, game in player.games.items()}
         draw(profile_figure(found, beside, plays), plot)
-    return code
+    excluded = [text for one in found for text in told_excluded(one)]
+    for text in excluded:
+        complain(text)
+    return max(code, 1) if excluded else code
 
 
 profile.params = [
@@ -160,11 +163,11 @@ def _references(game: Game) -> References | None:
 
 def _print_one(profile: Profile, games: dict[str, Game]) -> None:
     from labmates.analysis.intervals import notes
-    from labmates.analysis.profiles import METRICS, told_excluded
+    from labmates.analysis.profiles import METRICS
     from labmates.budgets.money import show_dollars
 
     out().print(f"\nCooperative profile of {profile.model}", style="bold", markup=False)
-    headings = ["game", "metric", "value", "Nash → best", "Pareto proximity", "welfare proximity", "failed"]
+    headings = ["game", "metric", "value", "Nash → best", "cooperation", "efficiency", "failed"]
     headings += ["simulations", "calls", "tokens", "cost", "seconds"]
     rows: list[list[str]] = []
     for one in profile.games:
@@ -187,8 +190,6 @@ def _print_one(profile: Profile, games: dict[str, Game]) -> None:
         style="dim",
         markup=False,
     )
-    for text in told_excluded(profile):
-        out().print(f"Excluded: {text}", style="red", markup=False)
 
 
 def _print_beside(found: Sequence[Profile]) -> None:

@@ -23,7 +23,7 @@ from sqlalchemy import (
     Text,
 )
 
-VERSION = "0005"
+VERSION = "0005a"
 """The newest migration; a store of another version is refused until it was upgraded."""
 
 metadata = MetaData()

@@ -19,7 +19,7 @@ from labmates.analysis.convergence import (
 )
 from labmates.analysis.profile_figures import profile_figure
 from labmates.analysis.profiles import profiles, profiles_table
-from labmates.analysis.proximity import pareto_proximity, welfare_proximity
+from labmates.analysis.proximity import cooperation, efficiency, pareto_proximity
 from labmates.analysis.validity import MOST_FAILED
 from labmates.games.references import references
 from labmates.games.registry import make_game
@@ -48,23 +48,24 @@ def test_proximity_of_the_paper_counts_actions_and_ours_what_comes_of_them() -> 
     assert pareto_proximity(0.0, plays) == 1
     assert pareto_proximity(2.1, plays) == 1, "an over-contributor counts as one who gives nothing"
     assert pareto_proximity(0.5, plays) == 0.5
-    assert welfare_proximity(90.0, plays) == 0
-    assert welfare_proximity(50.0, plays) == 1
-    assert welfare_proximity(79.0, plays) == pytest.approx(0.275), "what 2.1 in each round brings"
-    assert welfare_proximity(20.0, plays) == 1
-    assert welfare_proximity(95.0, plays) == 0
+    assert (cooperation(0.0), cooperation(1.0)) == (1, 0)
+    assert efficiency(90.0, plays) == 1
+    assert efficiency(50.0, plays) == 0
+    assert efficiency(79.0, plays) == pytest.approx(0.725), "what 2.1 in each round brings"
+    assert efficiency(20.0, plays) == 0
+    assert efficiency(95.0, plays) == 1
 
 
 def test_proximity_is_not_defined_where_the_best_play_is_the_equilibrium() -> None:
     plays = references(make_game("o-ring", {"group_size": 10}))
     assert pareto_proximity(3.0, plays) is None
-    assert welfare_proximity(3.0, plays) is None
+    assert efficiency(3.0, plays) is None
 
 
 @given(st.floats(-1e3, 1e3), st.sampled_from(["weakest-link", "common-pool", "public-goods", "o-ring"]))
 def test_proximities_lie_between_0_and_1(value: float, game: str) -> None:
     plays = references(make_game(game))
-    for found in (pareto_proximity(value, plays), welfare_proximity(value, plays)):
+    for found in (pareto_proximity(value, plays), efficiency(value, plays)):
         assert found is not None
         assert 0 <= found <= 1
 
@@ -79,7 +80,7 @@ def test_a_profile_has_means_standard_errors_and_costs_of_each_game() -> None:
     assert (ring.level.value, ring.simulations) == (6.0, 3)
     assert ring.level.error == pytest.approx(2 / math.sqrt(3))
     assert (ring.calls, ring.input_tokens, ring.output_tokens, ring.seconds, ring.cost) == (30, 1000, 50, 2.0, 150)
-    assert ring.welfare_proximity is None
+    assert ring.efficiency is None
     assert link.level is None
     assert link.failed_rate == 0.5
     assert profile.failed_rate == 0.25

@@ -22,7 +22,7 @@ def test_a_game_is_run_shown_and_summed_up(labmates: Labmates) -> None:
         "--group-size", "3", "--rule", "threshold=40", "--rounds", "2", "--replicates", "2",
     )  # fmt: skip
     assert ran.code == 0
-    assert "pareto proximity" in ran.out
+    assert "cooperation" in ran.out
     assert "completeness" not in ran.out
     [one, _] = Store(f"sqlite:///{labmates.folder}/labmates.db").runs()
     assert one.condition["rules"]["threshold"] == 40
@@ -93,10 +93,10 @@ def test_a_profile_stands_beside_baselines_and_convergence_is_told_of_it(labmate
     assert "weakest-link" in plotted.out
     assert "0.18 at n = 20" in plotted.out
     assert r"SD within models" in (Path(labmates.folder) / "c.tex").read_text()
-    several = labmates("analyze", "convergence", "--metric", "pareto_proximity", "--metric", "level", "--json").records
-    assert {one["metric"] for one in several if one["game"] == "o-ring"} == {"pareto_proximity", "level"}
+    several = labmates("analyze", "convergence", "--metric", "cooperation", "--metric", "level", "--json").records
+    assert {one["metric"] for one in several if one["game"] == "o-ring"} == {"cooperation", "level"}
     unknown = labmates("analyze", "convergence", "--metric", "nothing")
-    assert (unknown.code, "metrics: " in unknown.err, "welfare_proximity" in unknown.err) == (2, True, True)
+    assert (unknown.code, "metrics: " in unknown.err, "efficiency" in unknown.err) == (2, True, True)
     assert (Path(labmates.folder) / "c.png").is_file()
     nothing = labmates("analyze", "convergence", "--model", "scripted:nobody")
     assert nothing.code == 2
@@ -110,9 +110,11 @@ def test_a_model_that_fails_too_often_is_marked_as_excluded(labmates: Labmates) 
     asked = ("--game", "weakest-link", "--simulations", "2", "--baselines", "0", "--repair-turns", "0")
     with puppet(stubborn) as model:
         done = labmates("profile", model, *asked)
-        [told] = labmates("profile", model, *asked, "--json").records
-    assert done.code == 0
-    assert "Excluded: " in done.out
+        scripted = labmates("profile", model, *asked, "--json")
+    [told] = scripted.records
+    for one in (done, scripted):
+        assert one.code == 1, "as an invalid run's"
+        assert "in weakest-link is excluded: " in one.err
     assert told["excluded"] is True
     assert 0.2 < told["failed_rate"] < 0.8
     level = told["games"][0]["level"]

@@ -23,7 +23,7 @@ def test_both_specifications_stand_side_by_side_and_a_verdict_follows(labmates: 
     done = labmates("analyze", "proximity", "--data", str(data), "--draws", "500")
 
     assert done.code == 0
-    for part in ("Regression of pareto proximity", "log10(size)", "Game (ref: collective-risk)", "paper", "robust"):
+    for part in ("Regression of cooperation", "log10(size)", "Game (ref: collective-risk)", "paper", "robust"):
         assert part in done.out
     assert "What it says" in done.out
     assert "12 models are few" in " ".join(done.out.split())

@@ -68,12 +68,14 @@ def answering(**answers: int) -> Callable[[Heard], Draft]:
 
 @pytest.mark.parametrize("game", profile_games())
 @pytest.mark.parametrize("more", [{}, {"framing": "alternate", "reasoning": "tom", "group_size": 3, "groups": 3}])
-async def test_the_best_play_has_proximity_0_and_the_equilibrium_1(store: Store, game: str, more: Any) -> None:
+async def test_the_best_play_has_cooperation_1_and_the_equilibrium_0(store: Store, game: str, more: Any) -> None:
     best = await play(store, game, "scripted:cooperate", **more)
     worst = await play(store, game, "scripted:defect", **more)
-    for name in ("pareto_proximity", "welfare_proximity"):
-        assert best.metrics[name] == pytest.approx(0, abs=1e-12)
-        assert worst.metrics[name] == 1
+    for name in ("cooperation", "efficiency"):
+        assert best.metrics[name] == pytest.approx(1, abs=1e-12)
+        assert worst.metrics[name] == 0
+    for run in (best, worst):
+        assert run.metrics["pareto_proximity"] == 1 - run.metrics["cooperation"], "the paper's distance"
     assert best.metrics["action_gap"] == pytest.approx(0, abs=1e-12)
     assert best.metrics["failed_decision_rate"] == worst.metrics["failed_decision_rate"] == 0
 
@@ -208,7 +210,7 @@ async def test_a_decision_that_never_comes_is_counted_and_the_secure_play_stands
     assert run.metrics["welfare"] == -3
     with puppet(lambda _heard: Draft(GOOD)) as model:
         whole = await play(store, "weakest-link", model, group_size=2, rounds=2)
-    for near in ("pareto_proximity", "welfare_proximity"):
+    for near in ("cooperation", "efficiency"):
         assert run.metrics[near] == whole.metrics[near], "both are of the decisions that were made"
     failed = [event for event in store.events(run.id) if isinstance(event, DecisionEvent) and event.failed]
     assert [(event.agent, event.round, event.decision) for event in failed] == [
@@ -228,7 +230,7 @@ async def test_the_fallback_does_not_enter_the_welfare_of_what_was_decided(store
         run = await play(store, "public-goods", model, group_size=4, rounds=2, repair_turns=0)
     assert run.metrics["failed_decision_rate"] == 2 / 8
     assert run.metrics["level"] == 10
-    assert run.metrics["pareto_proximity"] == run.metrics["welfare_proximity"] == 0
+    assert run.metrics["cooperation"] == run.metrics["efficiency"] == 1
     assert run.metrics["kept_share"] > 0, "what was played had the fallback in it"
 
 
@@ -249,7 +251,7 @@ async def test_sanctions_that_failed_do_not_enter_the_welfare_of_what_was_decide
     assert (whole["failed_decision_rate"], broken["failed_decision_rate"]) == (0, 1 / 12)
     assert broken["sanctions"] < whole["sanctions"]
     assert broken["welfare"] > whole["welfare"]
-    assert broken["welfare_proximity"] == pytest.approx(whole["welfare_proximity"])
+    assert broken["efficiency"] == pytest.approx(whole["efficiency"])
 
 
 @given(st.integers(2, 5), st.integers(0, 2**32 - 1))
@@ -455,8 +457,8 @@ async def test_a_game_of_another_package_is_checked_played_and_known_to_scripted
     best = await play(store, "gifts", "scripted:cooperate", rules={"most_gift": 6}, rounds=1)
     assert best.metrics["level"] == 6
     assert best.metrics["welfare"] == 12
-    assert best.metrics["pareto_proximity"] == 0
+    assert best.metrics["cooperation"] == 1
     own = await play(store, "gifts", "scripted:defect", rounds=1, framing="alternate")
-    assert own.metrics["pareto_proximity"] == 1
+    assert own.metrics["cooperation"] == 0
     for model in ("scripted:random", "scripted:conditional", "scripted:fair-share"):
         assert (await play(store, "gifts", model, rounds=2)).usage.failed_replies == 0

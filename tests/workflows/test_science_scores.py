@@ -71,6 +71,8 @@ def test_old_runs_get_the_present_names_and_unread_reports_accuracy_zero(tmp_pat
             store.create(run)
             store.add(name, [(0, event)], [])
         store.create(RunRecord("game", "game", "k", 9, 0, {}, ["m"], "completed", metrics={"quality": 0.5}))
+        near = {"pareto_proximity": 0.25, "welfare_proximity": 1.0, "level": 3.0}
+        store.create(RunRecord("near", "game", "k", 10, 0, {}, ["m"], "completed", metrics=near))
         with store.database.engine.begin() as connection:
             connection.execute(sa.update(schema.version).values(version_num="0004"))
     assert upgrade_store(url) == ("0004", schema.VERSION)
@@ -81,4 +83,5 @@ def test_old_runs_get_the_present_names_and_unread_reports_accuracy_zero(tmp_pat
         "unread": {"accuracy": 0.0, "readable": 0.0, "heuristic_quality": 0.1, "completeness": 0.2},
         "failed": {"heuristic_quality": 0.1},
         "game": {"quality": 0.5},
+        "near": {"pareto_proximity": 0.25, "level": 3.0, "cooperation": 0.75, "efficiency": 0.0},
     }

@@ -23,7 +23,7 @@ from labmates.errors import UsageError
     "metrics",
     multiple=True,
     metavar="NAME",
-    help="A metric, for instance pareto_proximity; repeatable. By default level, the primary one of each game.",
+    help="A metric, for instance cooperation; repeatable. By default level, the primary one of each game.",
 )
 @click.option(
     "--size", "sizes", multiple=True, type=click.IntRange(1, 100_000), help="A number of simulations; repeatable."

@@ -1,4 +1,4 @@
-"""``labmates analyze proximity``: what drives how near play is to the optimum."""
+"""``labmates analyze proximity``: what drives how cooperative play is."""
 
 from __future__ import annotations
 
@@ -41,17 +41,18 @@ _BOTH = ("paper", "robust")
 @click.option("--spec", type=click.Choice([*_BOTH, "both"]), default="both", show_default=True, help="What is fitted.")
 @click.option(
     "--outcome",
-    type=click.Choice(["pareto", "welfare"]),
-    default="pareto",
+    type=click.Choice(["cooperation", "efficiency", "proximity"]),
+    default="cooperation",
     show_default=True,
-    help="How proximity is measured: by what was done, or by what came of it.",
+    help="What is explained: cooperation, by what was done; efficiency, by what came of it; or the paper's proximity, "
+    "which is 1 - cooperation.",
 )
 @click.option(
     "--question",
     type=click.Choice(["strategy", "prompt"]),
     default="strategy",
     show_default=True,
-    help="What drives proximity; or whether the wording of the rules matters.",
+    help="What drives cooperation; or whether the wording of the rules matters.",
 )
 @click.option("--draws", type=click.IntRange(500, 1_000_000), default=4000, show_default=True, help="Of the posterior.")
 @click.option("--check-nuts", is_flag=True, help="Fit it once more by NUTS (extra 'analysis'); takes a minute or more.")
@@ -78,13 +79,13 @@ def proximity(
     nuts_draws: int,
     **settings: Any,
 ) -> int:
-    """Tell what drives how near models play to what is best for all.
+    """Tell what drives how cooperatively models play.
 
-    A Bayesian regression of Pareto proximity (0 at the optimum, 1 at the equilibrium) on size, thinking, prompts, group
-    size and game, over the simulations of behavioural games of the store, of a STUDY, or of a CSV file. Two
-    specifications stand side by side: the paper's, which takes simulations of a model for independent of each other,
-    and a robust one, in which models also differ by themselves; rest conclusions on the latter. Ends with a verdict in
-    plain words.
+    A Bayesian regression of cooperation (0 at the equilibrium, 1 at the play that is best for all) on size, thinking,
+    prompts, group size and game, over the simulations of behavioural games of the store, of a STUDY, or of a CSV file.
+    Two specifications stand side by side: the paper's, which takes simulations of a model for independent of each
+    other, and a robust one, in which models also differ by themselves; rest conclusions on the latter. Ends with a
+    verdict in plain words.
     """
     from labmates.analysis.bayes.proximity.report import proximity_json, proximity_report, proximity_tables
 

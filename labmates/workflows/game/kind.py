@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 METRICS = (
     "level",
-    "pareto_proximity",
-    "welfare_proximity",
+    "cooperation",
+    "efficiency",
     "action_gap",
     "welfare",
     "payoff",
@@ -27,10 +27,11 @@ METRICS = (
     "success_rate",
     "kept_share",
     "global_share",
+    "pareto_proximity",
 )
-"""The primary metric and what follows from it, then what only some games have."""
+"""The primary metric and what follows from it, then what only some games have; the paper's distance at the end."""
 
-HEADLINE = ("level", "pareto_proximity", "welfare_proximity", "payoff", "failed_decision_rate")
+HEADLINE = ("level", "cooperation", "efficiency", "payoff", "failed_decision_rate")
 
 
 async def execute(condition: GameCondition, services: Services) -> Outcome:
@@ -61,6 +62,8 @@ DOMAINS = {
     "sanctions": COUNT,
     "least_effort": COUNT,
     "target_reached": SHARE,
+    "cooperation": SHARE,
+    "efficiency": SHARE,
     **{name: SHARE for name in METRICS if name.endswith(("_rate", "_share", "_proximity"))},
 }
 

@@ -9,7 +9,7 @@ import numpy as np
 from langchain_core.runnables import RunnableConfig
 from numpy.typing import NDArray
 
-from labmates.analysis.proximity import pareto_proximity, welfare_proximity
+from labmates.analysis.proximity import cooperation, efficiency, pareto_proximity
 from labmates.analysis.validity import invalid_play, total
 from labmates.games.base import Array
 from labmates.games.references import NoEquilibriumError, references
@@ -47,7 +47,8 @@ def make_context(condition: GameCondition, services: Services) -> GameContext:
 def metrics_of(ctx: GameContext) -> Mapping[str, float]:
     """Return the metrics of a game that has ended.
 
-    The primary metric is taken over usable decisions alone, and both proximities are of these: see `_made_welfare`.
+    The primary metric is taken over usable decisions alone; cooperation and efficiency are of these: see
+    `_made_welfare`.
     ``welfare``, ``payoff`` and what came of the rounds are of what was played, the fallback included.
     """
     game, history, payoffs = ctx.game, ctx.history(), ctx.payoffs()
@@ -71,15 +72,15 @@ def metrics_of(ctx: GameContext) -> Mapping[str, float]:
     except NoEquilibriumError:
         return found
     found["action_gap"] = level - float(plays.optimum.level)
-    near = {
-        "pareto_proximity": pareto_proximity(level, plays),
-        "welfare_proximity": welfare_proximity(_made_welfare(ctx, usable), plays),
-    }
-    return found | {name: value for name, value in near.items() if value is not None}
+    if (proximity := pareto_proximity(level, plays)) is not None:
+        found |= {"cooperation": cooperation(proximity), "pareto_proximity": proximity}
+    if (reached := efficiency(_made_welfare(ctx, usable), plays)) is not None:
+        found["efficiency"] = reached
+    return found
 
 
 def _made_welfare(ctx: GameContext, usable: NDArray[np.bool_]) -> float:
-    """Return the expected welfare by the decisions that were made, so that both proximities stand on one footing.
+    """Return the expected welfare by the decisions that were made, which are those that cooperation is of, too.
 
     Each failed decision is taken to be any of those that were made, each as likely: the mean level stays that of the
     decisions that were made, and the welfare is the mean over `DRAWS` draws. The others go on as they did. Without

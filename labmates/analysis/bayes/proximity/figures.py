@@ -31,8 +31,11 @@ def forest_figure(report: ProximityReport) -> Figure:
     figure, axes = new_figure(6.8, 1.5 + 0.42 * sum(heights), rows=max(len(parts), 1), height_ratios=heights or None)
     for one, (part, title) in zip(axes, parts, strict=False):
         _part(one, report, part, title)
-    side = report.prepared.outcome
-    axes[-1].set_xlabel(f"effect on {side} proximity\n← nearer to the optimum      nearer to the equilibrium →")
+    outcome = report.prepared.outcome
+    ways = ["← nearer to the equilibrium", "nearer to the optimum →"]
+    if outcome == "proximity":
+        ways = ["← nearer to the optimum", "nearer to the equilibrium →"]
+    axes[-1].set_xlabel(f"effect on {outcome}\n{'      '.join(ways)}")
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper right", ncols=len(labels), frameon=False, fontsize=8)
     return figure

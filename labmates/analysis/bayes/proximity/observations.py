@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from labmates.analysis.bayes.proximity.predictors import Traits
+from labmates.analysis.proximity import cooperation
 from labmates.csv_rows import finite, read_rows
 from labmates.errors import UsageError
 from labmates.naming import short_names
@@ -21,7 +22,11 @@ from labmates.records.run import ENDED, RunRecord
 if TYPE_CHECKING:
     import pandas as pd
 
-OUTCOMES: Final = {"pareto": "pareto_proximity", "welfare": "welfare_proximity"}
+OUTCOMES: Final = {"cooperation": "cooperation", "efficiency": "efficiency", "proximity": "pareto_proximity"}
+"""The columns of what can be explained; the last is the paper's distance, of which cooperation is the opposite."""
+_DISTANCES: Final = {"cooperation": "pareto_proximity", "efficiency": "welfare_proximity"}
+"""What measures may be given as, with 0 for the best; the latter in files of earlier versions."""
+_GIVEN: Final = (*_DISTANCES, *_DISTANCES.values())
 REASONING: Final = ("none", "cot", "tom")
 FRAMING: Final = ("standard", "alternate")
 FAILED: Final = "failed_decision_rate"
@@ -50,8 +55,8 @@ class Observations:
     ----------
     frame
         One row per simulation: ``model``, ``family``, ``size`` (billions of parameters), ``thinking``, ``game``,
-        ``reasoning``, ``group_size``, ``framing``, ``condition`` (what else it was played under), ``pareto_proximity``,
-        ``welfare_proximity`` (NaN: not defined) and ``failed_decision_rate``.
+        ``reasoning``, ``group_size``, ``framing``, ``condition`` (what else it was played under), ``cooperation``,
+        ``efficiency``, ``pareto_proximity`` (NaN: not defined) and ``failed_decision_rate``.
     """
 
     frame: pd.DataFrame
@@ -107,10 +112,10 @@ def observations_of_runs(runs: Iterable[RunRecord], known: Sequence[Traits]) -> 
 def observations_of_csv(path: Path, known: Sequence[Traits]) -> Observations:
     """Return the simulations of a CSV file with one row each.
 
-    Columns: ``model``, ``game`` and ``pareto_proximity`` or ``welfare_proximity`` or both; ``reasoning``,
-    ``group_size``, ``framing``, ``condition`` and ``failed_decision_rate`` where they vary; ``family``, ``size`` and
-    ``thinking`` for models that are not known. What ``labmates study export`` writes will do; its runs are chosen as
-    those of a store are.
+    Columns: ``model``, ``game`` and ``cooperation`` (or the paper's ``pareto_proximity``) or ``efficiency``;
+    ``reasoning``, ``group_size``, ``framing``, ``condition`` and ``failed_decision_rate`` where they vary; ``family``,
+    ``size`` and ``thinking`` for models that are not known. What ``labmates study export`` writes will do; its runs are
+    chosen as those of a store are.
 
     Raises
     ------
@@ -120,7 +125,7 @@ def observations_of_csv(path: Path, known: Sequence[Traits]) -> Observations:
     lines = read_rows(path)
     if is_export(list(lines[0])):
         return observations_of_runs([one.record for one in exported_runs(lines, path)], known)
-    for names in (("model",), ("game",), tuple(OUTCOMES.values())):
+    for names in (("model",), ("game",), _GIVEN):
         if not set(names) & lines[0].keys():
             raise UsageError(f"{path}: no column {' or '.join(names)}; it has {', '.join(lines[0])}")
     for at, line in enumerate(lines, 2):
@@ -164,8 +169,17 @@ def _row_of_run(run: RunRecord, traits: Traits) -> dict[str, Any]:
         "framing": run.condition["framing"],
         "condition": hashlib.blake2b(text.encode(), digest_size=6).hexdigest(),
         FAILED: run.metrics.get(FAILED, 0.0),
-        **{name: run.metrics.get(name, math.nan) for name in OUTCOMES.values()},
+        **_measures({name: run.metrics.get(name, math.nan) for name in _GIVEN}),
     }
+
+
+def _measures(given: Mapping[str, float]) -> dict[str, float]:
+    """Return cooperation, efficiency and the paper's proximity, each from its opposite where only that is given."""
+    found = {}
+    for name, distance in _DISTANCES.items():
+        found[name] = cooperation(given[distance]) if math.isnan(given[name]) else given[name]
+    proximity = given["pareto_proximity"]
+    return {**found, "pareto_proximity": 1.0 - found["cooperation"] if math.isnan(proximity) else proximity}
 
 
 def _row_of_line(line: Mapping[str, str], traits: Traits, where: str) -> dict[str, Any]:
@@ -177,7 +191,7 @@ def _row_of_line(line: Mapping[str, str], traits: Traits, where: str) -> dict[st
         **{name: getattr(traits, name) for name in _TRAITS},
         "group_size": _number(line["group_size"], "group_size", where),
         FAILED: _number(line[FAILED], FAILED, where),
-        **{name: _number(line.get(name, "nan"), name, where, missing=True) for name in OUTCOMES.values()},
+        **_measures({name: _number(line.get(name, "nan"), name, where, missing=True) for name in _GIVEN}),
     }
 
 

@@ -54,13 +54,13 @@ class Prepared:
     notes: tuple[str, ...]
 
 
-def prepare(observations: Observations, *, outcome: str = "pareto", question: Question = "strategy") -> Prepared:
+def prepare(observations: Observations, *, outcome: str = "cooperation", question: Question = "strategy") -> Prepared:
     """Return the cells of one question, with what was left out and why.
 
     Parameters
     ----------
     outcome
-        ``pareto`` or ``welfare``.
+        ``cooperation``, ``efficiency``, or ``proximity``, the paper's distance (`OUTCOMES`).
     question
         ``strategy``: all conditions told in the standard way. ``prompt``: players who are not asked to reason, under
         conditions that were told in both ways.

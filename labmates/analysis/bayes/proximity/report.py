@@ -1,4 +1,4 @@
-"""The regression of proximity as a whole: fits side by side, what stands beside them, tables and JSON data.
+"""The regression of cooperation as a whole: fits side by side, what stands beside them, tables and JSON data.
 
 Source: the cooperative-profiles paper (arXiv:2604.20658), section 3.1.3, Tables 1, 5 and 6.
 """
@@ -35,6 +35,7 @@ from labmates.analysis.bayes.proximity.predictors import (
 )
 from labmates.analysis.bayes.proximity.prepare import Prepared, Question, prepare
 from labmates.analysis.bayes.proximity.verdict import verdict
+from labmates.analysis.proximity import AXES
 from labmates.analysis.tables import Column, Table
 
 AGREE: Final = 0.1
@@ -113,7 +114,7 @@ class ProximityReport:
 def proximity_report(
     observations: Observations,
     *,
-    outcome: str = "pareto",
+    outcome: str = "cooperation",
     question: Question = "strategy",
     specifications: Sequence[Specification] = SPECIFICATIONS,
     draws: int = DRAWS,
@@ -125,7 +126,7 @@ def proximity_report(
     Parameters
     ----------
     outcome
-        ``pareto`` (the paper's) or ``welfare``.
+        ``cooperation``, ``efficiency``, or ``proximity``, the paper's distance.
     question
         ``strategy`` (Table 1), or ``prompt``: whether the wording matters (Table 5).
     nuts_draws
@@ -144,7 +145,7 @@ def proximity_report(
     fits = tuple(fit(prepared.cells, one, draws=draws, seed=seed) for one in specifications)
     beside = checks(prepared.cells, seed=seed)
     crossed = tuple(_crossed(one, nuts_draws, seed) for one in fits) if nuts_draws is not None else ()
-    return ProximityReport(prepared, fits, beside, tuple(verdict(fits, beside)), crossed)
+    return ProximityReport(prepared, fits, beside, tuple(verdict(fits, beside, outcome)), crossed)
 
 
 def _crossed(one: Fit, draws: int, seed: int) -> CrossCheck:
@@ -167,7 +168,7 @@ def proximity_tables(report: ProximityReport) -> list[Table]:
         ]
     notes = [
         f"{cells.rows:,} simulations in {len(cells.count):,} cells, {len(cells.models)} models, "
-        f"{len(cells.games)} games; {outcome}: 0 at the optimum, 1 at the equilibrium. † 95 % interval without 0.",
+        f"{len(cells.games)} games; {AXES[OUTCOMES[prepared.outcome]]}. † 95 % interval without 0.",
     ]
     first = [Column("category", once=True), Column("predictor")]
     found = [

@@ -24,17 +24,21 @@ _WHAT: Final = {
 }
 
 
-def verdict(fits: Sequence[Fit], beside: Checks) -> list[str]:
+def verdict(fits: Sequence[Fit], beside: Checks, outcome: str = "cooperation") -> list[str]:
     """Return sentences: one for each predictor, then what limits them.
 
     Parameters
     ----------
     fits
         Of the same cells; what is said rests on the robust one where it is among them.
+    outcome
+        What they explain; the paper's ``proximity`` is a distance, of which less is better.
     """
     by_name = {one.specification: one for one in fits}
     main = by_name.get("robust", fits[0])
-    found = [_of_predictor(name, main, by_name.get("paper"), beside) for name in _WHAT if name in main.cells.names]
+    found = [
+        _of_predictor(name, main, by_name.get("paper"), beside, outcome) for name in _WHAT if name in main.cells.names
+    ]
     if main.specification == "paper":
         found.append(
             "These intervals are of the paper's specification, which takes simulations of one model for independent: "
@@ -43,13 +47,13 @@ def verdict(fits: Sequence[Fit], beside: Checks) -> list[str]:
     return [*found, *_limits(main, beside)]
 
 
-def _of_predictor(name: str, main: Fit, paper: Fit | None, beside: Checks) -> str:
+def _of_predictor(name: str, main: Fit, paper: Fit | None, beside: Checks, outcome: str) -> str:
     one = main.posterior.summaries[name]
     test = beside.tests.get(name)
     p = f"; over {test.units} models p = {test.p:.2g}" if test else ""
     what = f"{_WHAT[name]}: {one.mean:+.3f} [{one.low:+.3f}, {one.high:+.3f}]{p}."
     if one.credible:
-        return f"{what} {_direction(one)}{_doubt(test.p if test else None)}"
+        return f"{what} {_direction(one, outcome)}{_doubt(test.p if test else None)}"
     if max(abs(one.low), abs(one.high)) <= MATTERS:
         said = f"No effect as large as {MATTERS} either way."
     else:
@@ -65,8 +69,9 @@ def _of_predictor(name: str, main: Fit, paper: Fit | None, beside: Checks) -> st
     return f"{what} {said}"
 
 
-def _direction(one: Summary) -> str:
-    way = "Nearer to the optimum" if one.mean < 0 else "Nearer to the equilibrium"
+def _direction(one: Summary, outcome: str) -> str:
+    better = one.mean < 0 if outcome == "proximity" else one.mean > 0
+    way = "Nearer to the optimum" if better else "Nearer to the equilibrium"
     size = "" if max(abs(one.low), abs(one.high)) > MATTERS else f", though by less than {MATTERS}"
     return f"{way}{size}."
 

@@ -48,7 +48,8 @@ def test_a_run_becomes_a_row_with_the_traits_of_its_model() -> None:
     [row] = found.frame.to_dict("records")
     assert (row["model"], row["family"], row["size"], row["thinking"]) == ("openai:model-1", "family-1", 1.0, False)
     assert (row["game"], row["reasoning"], row["group_size"]) == ("o-ring", "tom", 8)
-    assert (row["pareto_proximity"], row["welfare_proximity"]) == (0.4, 0.2)
+    measures = (row["pareto_proximity"], row["cooperation"], row["efficiency"])
+    assert measures == (0.4, 0.6, 0.8), "also of runs of earlier versions"
     assert found.left_out == ()
 
 
@@ -120,7 +121,7 @@ def test_a_csv_file_may_bring_its_own_traits(tmp_path: Path) -> None:
         ("", "has no rows"),
         ("model,game,pareto_proximity\n", "has no rows"),
         ("model,pareto_proximity\na,1\n", "no column game"),
-        ("model,game\na,b\n", "no column pareto_proximity or welfare_proximity"),
+        ("model,game\na,b\n", "no column cooperation or efficiency or pareto_proximity or welfare_proximity"),
         (
             "model,game,pareto_proximity\nmodel-1,o-ring,high\n",
             "line 2: pareto_proximity is a finite number, not 'high'",

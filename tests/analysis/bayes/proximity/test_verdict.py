@@ -22,17 +22,19 @@ def fitted() -> Fit:
     return fit(simulated_cells(small_design(), CLUSTERED, seed=0), "paper", draws=500)
 
 
-def _said(one: Fit, name: str, low: float, high: float, beside: Checks = NOTHING) -> str:
+def _said(one: Fit, name: str, low: float, high: float, beside: Checks = NOTHING, outcome: str = "cooperation") -> str:
     """Return the sentence on a predictor whose interval is about this."""
     draws = one.posterior.draws.copy()
     draws[:, one.posterior.names.index(name)] = np.linspace(low, high, len(draws))
-    told = verdict([replace(one, specification="robust", posterior=replace(one.posterior, draws=draws))], beside)
+    shifted = replace(one, specification="robust", posterior=replace(one.posterior, draws=draws))
+    told = verdict([shifted], beside, outcome)
     return told[one.cells.names.index(name)]
 
 
 def test_effects_are_told_with_their_direction(fitted: Fit) -> None:
-    assert "Nearer to the optimum." in _said(fitted, "tom", -0.2, -0.1)
-    assert "Nearer to the equilibrium." in _said(fitted, "tom", 0.1, 0.2)
+    assert "Nearer to the equilibrium." in _said(fitted, "tom", -0.2, -0.1)
+    assert "Nearer to the optimum." in _said(fitted, "tom", 0.1, 0.2)
+    assert "Nearer to the optimum." in _said(fitted, "tom", -0.2, -0.1, outcome="proximity"), "the paper's distance"
     assert "though by less than 0.05" in _said(fitted, "tom", -0.03, -0.01)
 
 
