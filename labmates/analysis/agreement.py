@@ -12,7 +12,7 @@ are scores that a judge could not give, and judges of which several versions hav
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Final
 
@@ -47,6 +47,7 @@ ALL_TASKS: Final = "all"
 MEAN_JUDGE: Final = "rubric"
 """The mean over model judges is no judge of its own."""
 
+MARKS: Final = "† the 95 % interval leaves 0 out; ‡ also after Holm's adjustment for all coefficients shown, p < .05."
 CONSTANT = "a judge gives all of these runs the same score"
 NO_VARIATION = "all scores are the same"
 NOT_WITHIN = "no model has runs that both judges score differently"
@@ -62,6 +63,8 @@ class Coefficient:
         None if it is not defined, and `reason` says why; also why there is no interval.
     n, df, method
         As in `labmates.analysis.intervals.Estimate`; units are models.
+    p, p_holm
+        Two-sided, against 0 for new models; and adjusted for all coefficients of the same analysis.
     """
 
     value: float | None
@@ -71,6 +74,8 @@ class Coefficient:
     df: float | None = None
     method: str = ""
     reason: str = ""
+    p: float | None = None
+    p_holm: float | None = None
 
 
 @dataclass(frozen=True)
@@ -161,7 +166,28 @@ def agreement(ratings: pd.DataFrame) -> list[Agreement]:
         tasks = [(str(task), group) for task, group in of_metric.groupby("task", sort=True)]
         groups = [(ALL_TASKS, of_metric), *tasks] if len(tasks) > 1 else tasks
         found += [_agreement(str(metric), task, group) for task, group in groups]
-    return found
+    return _adjusted(found)
+
+
+def _adjusted(found: Sequence[Agreement]) -> list[Agreement]:
+    """Return agreements with p values adjusted for all coefficients; alpha of two judges is that of the pair."""
+    each = [coefficient for one in found for coefficient in _coefficients(one)]
+    adjusted = iter(intervals.holm([coefficient.p for coefficient in each]))
+    done = []
+    for one in found:
+        pairs = tuple(
+            replace(pair, **{name: replace(getattr(pair, name), p_holm=next(adjusted)) for name in _COLUMNS})
+            for pair in one.pairs
+        )
+        alpha = replace(one.alpha, p_holm=next(adjusted)) if len(one.judges) > 2 else one.alpha
+        done.append(replace(one, pairs=pairs, alpha=pairs[0].alpha if len(one.judges) == 2 else alpha))
+    return done
+
+
+def _coefficients(one: Agreement) -> list[Coefficient]:
+    """Return the coefficients of the rows of a table."""
+    found = [getattr(pair, name) for pair in one.pairs for name in _COLUMNS]
+    return [*found, one.alpha] if len(one.judges) > 2 else found
 
 
 _COLUMNS: Final = {
@@ -207,15 +233,14 @@ def agreement_table(found: Sequence[Agreement]) -> Table:
             if len(versions) > 1:
                 several = f"{judge} has scored in versions {', '.join(versions)}, which may differ"
                 notes[f"{one.metric}, {one.task}: {several}."] = None
-    given = [getattr(pair, name) for one in found for pair in one.pairs for name in _COLUMNS]
-    given += [one.alpha for one in found if len(one.judges) > 2]
-    remarks = [*notes, "For new models. Alpha is ordinal, kappa quadratic on five levels; – is not defined."]
+    given = [coefficient for one in found for coefficient in _coefficients(one)]
+    remarks = [*notes, "For new models. Alpha is ordinal, kappa quadratic on five levels; – is not defined.", MARKS]
     remarks += intervals.notes(
         Estimate(one.value, None, one.low, one.high, one.n, one.df, one.method, one.reason)
         for one in given
         if one.value is not None
     )
-    shown = [Column(key, heading, ".2f", "both") for key, heading in _COLUMNS.items()]
+    shown = [Column(key, heading, ".2f", "both", marked=f"{key}_mark") for key, heading in _COLUMNS.items()]
     columns = [
         Column("metric", once=True),
         Column("task", once=True),
@@ -227,11 +252,12 @@ def agreement_table(found: Sequence[Agreement]) -> Table:
 
 
 def _flat(coefficients: Mapping[str, Coefficient]) -> dict[str, Any]:
-    names = ("low", "high", "n", "df", "method", "reason")
+    names = ("low", "high", "n", "df", "method", "reason", "p", "p_holm")
     flat: dict[str, Any] = {}
     for key, one in coefficients.items():
         # What is not defined has its reason below the table.
         flat |= {key: one.value, **{f"{key}_{name}": getattr(one, name) for name in names}}
+        flat[f"{key}_mark"] = intervals.mark(one.p is not None and one.p < intervals.SIGNIFICANT, one.p_holm)
         flat[f"{key}_reason"] = one.reason if one.value is not None else ""
     return flat
 
@@ -315,4 +341,5 @@ def _over_models(
     others = (groups != np.arange(models)[:, None]).astype(float)
     left_out = coefficient(others) if models >= LEAST_CLUSTERS else np.full(models, np.nan)
     found = intervals.clusters(value, left_out.tolist(), domain)
-    return Coefficient(value, found.low, found.high, found.n, found.df, found.method, found.reason)
+    p = intervals.against_zero(found, domain)
+    return Coefficient(value, found.low, found.high, found.n, found.df, found.method, found.reason, p)

@@ -17,6 +17,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
+from labmates.analysis.tables import ADJUSTED, CREDIBLE
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -295,6 +297,31 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
         highest = max(highest, min(1.0, (len(tested) - rank) * p))
         adjusted[place] = highest
     return adjusted
+
+
+SIGNIFICANT: Final = 0.05
+
+
+def mark(leaves_out_zero: bool, p_holm: float | None) -> str:
+    """Return the mark of an effect: a dagger where its interval leaves 0 out, a double one where Holm's p is small."""
+    if not leaves_out_zero:
+        return ""
+    return ADJUSTED if p_holm is not None and p_holm < SIGNIFICANT else CREDIBLE
+
+
+def against_zero(found: Estimate, domain: Domain) -> float | None:
+    """Return the two-sided p of t against 0 on the scale of an interval; None where there is none, or 0 is no value.
+
+    It is below .05 just where the interval leaves 0 out, which `Estimate.p` is not on a bent scale.
+    """
+    if found.low is None or found.high is None or found.df is None:
+        return None
+    scales = [_Scale.of(domain, value) for value in (found.low, found.value, 0.0, found.high)]
+    places = [scale.place for scale in scales if scale is not None]
+    if len(places) < len(scales) or not places[3] > places[0]:
+        return None
+    error = (places[3] - places[0]) / (2 * quantile(found.df))
+    return 2 * (1 - probability(abs(places[1] - places[2]) / error, found.df))
 
 
 @lru_cache(maxsize=4096)

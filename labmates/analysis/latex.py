@@ -64,6 +64,7 @@ _LATEX: Final = {
     "\N{SQUARE ROOT}": r"$\surd$",
     "\N{SUPERSCRIPT TWO}": "$^2$",
     "\N{DAGGER}": r"$^{\dagger}$",
+    "\N{DOUBLE DAGGER}": r"$^{\ddagger}$",
 }
 _HYPHENS = re.compile("-(?=-)")
 _NEGATIVE = re.compile(r"(?<![\w.}-])-(?=[\d.])")

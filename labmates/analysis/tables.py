@@ -29,8 +29,8 @@ Row = Mapping[str, Any]
 
 MISSING: Final = "–"
 """How a value looks that there is not."""
-CREDIBLE: Final = "†"
-"""What stands after a marked value."""
+CREDIBLE, ADJUSTED = "†", "‡"
+"""What stands after a marked value: by default; and where it is still so after an adjustment for several tests."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,8 @@ class Column:
     once
         Do not repeat the value of the row above; where it changes, a part of the table begins.
     marked
-        The name of a truth value in the rows: where it holds, a dagger stands after the number.
+        The name of a truth value in the rows: where it holds, a dagger stands after the number. A text there is the
+        mark itself.
     """
 
     key: str
@@ -78,7 +79,8 @@ class Column:
             interval = f"[{self._shown(low)}, {self._shown(high)}]"
         if self.shows == "interval":
             return interval or MISSING
-        value = self._shown(row.get(self.key)) + (CREDIBLE if self.marked and row.get(self.marked) else "")
+        mark = row.get(self.marked) if self.marked else ""
+        value = self._shown(row.get(self.key)) + (mark if isinstance(mark, str) else CREDIBLE if mark else "")
         return f"{value} {interval}" if interval and self.shows == "both" else value
 
     def _shown(self, value: Any) -> str:

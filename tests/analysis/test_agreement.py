@@ -63,6 +63,26 @@ def test_independent_judges_have_intervals_around_zero() -> None:
     assert low < 0 < high
 
 
+def test_p_is_below_5_percent_just_where_the_interval_leaves_0_out_and_is_adjusted_for_all_coefficients() -> None:
+    rng = np.random.default_rng(0)
+    names = np.repeat([f"m{model}" for model in range(6)], 8)
+    for _ in range(20):
+        a = rng.random(48)
+        for one in coefficients_over_models(a, np.clip(a + rng.normal(0, 0.8, 48), 0, 1), names).values():
+            assert one.low is not None
+            assert one.high is not None
+            assert one.p is not None
+            assert (one.p < 0.05) == (one.low > 0 or one.high < 0)
+    found = agreement(ratings(60, 0.6, models=5, tasks=3))
+    each = [getattr(one.pairs[0], name) for one in found for name in ("pearson", "within", "kappa", "concordance")]
+    least = min(each, key=lambda one: one.p)
+    assert least.p_holm == pytest.approx(min(1, 24 * least.p))
+    assert found[0].alpha == found[0].pairs[0].alpha
+    assert "†" in next(agreement_table(found).cells())[4]
+    [good] = agreement_table(agreement(ratings(60, 0.1, models=5))).cells()
+    assert "‡" in good[4]
+
+
 def test_every_task_is_told_apart_and_all_together_first() -> None:
     found = agreement(ratings(60, tasks=3))
     assert [one.task for one in found] == [ALL_TASKS, "task0", "task1", "task2"]

@@ -212,7 +212,9 @@ def test_scripted_players_of_a_store_are_analysed_and_one_that_was_never_in_the_
     assert labmates("study", "export", "--all", "--out", "all.csv").code == 0
     asked = ("analyze", "prediction", *GAMES, "--no-benchmarks", *FEW, "--json")
     [stored] = labmates(*asked, "--judge", "heuristic", "--outcome", "accuracy").records
-    [exported] = labmates(*asked, "--judge", "heuristic", "--games", "all.csv", "--lab", "all.csv").records
+    [exported] = labmates(
+        *asked, "--outcome", "accuracy", "--judge", "heuristic", "--games", "all.csv", "--lab", "all.csv"
+    ).records
     assert stored["outcomes"][0]["fits"] == exported["outcomes"][0]["fits"]
     assert {"what": "runs", "count": 30, "reason": "no run of the science lab"} in exported["left_out"]
     assert labmates("report", "--kind", "science", "--out", "r.html").code == 0

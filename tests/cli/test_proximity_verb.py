@@ -41,6 +41,13 @@ def test_json_says_all_that_the_text_says(labmates: Labmates, data: Path) -> Non
     assert by_name["tom"]["low"] < by_name["tom"]["mean"] < by_name["tom"]["high"]
     assert fit["diagnostics"]["k_hat"] <= 0.7
     assert found["checks"]["tests"]["size"]["units"] == 12
+    effects = [one for one in by_name.values() if one["name"] in found["checks"]["tests"]]
+    most, p = max((one["p_holm"], 2 * min(one["positive"], 1 - one["positive"])) for one in effects)
+    assert most >= p
+    least = min(effects, key=lambda one: one["p_holm"])
+    assert least["p_holm"] == pytest.approx(len(effects) / 500)
+    tests = found["checks"]["tests"].values()
+    assert min(one["p_holm"] for one in tests) == pytest.approx(len(tests) * min(one["p"] for one in tests))
     assert found["verdict"]
     assert found["left_out"] == []
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ import numpy as np
 
 from labmates.analysis.bayes.importance import Sample
 from labmates.analysis.bayes.smoothing import GOOD_K
+from labmates.analysis.intervals import holm
 from labmates.games.base import Array
 
 if TYPE_CHECKING:
@@ -112,10 +113,26 @@ class Posterior:
 
         return pd.DataFrame([{**asdict(one), "credible": one.credible} for one in self.summaries.values()])
 
-    def json(self) -> dict[str, Any]:
-        """Return summaries and diagnostics as JSON data."""
-        parameters = [{**asdict(one), "credible": one.credible} for one in self.summaries.values()]
+    def json(self, p_holm: Mapping[str, float] | None = None) -> dict[str, Any]:
+        """Return summaries and diagnostics as JSON data, with adjusted p of the parameters that have them."""
+        known = p_holm or {}
+        parameters = [
+            {**asdict(one), "credible": one.credible, "p_holm": known.get(name)} for name, one in self.summaries.items()
+        ]
         return {"parameters": parameters, "diagnostics": asdict(self.diagnostics)}
+
+
+def adjusted(effects: Sequence[tuple[Posterior, str]]) -> list[float]:
+    """Return p of effects that stand in one table, adjusted for their number by Holm's method.
+
+    The p of an effect is twice the probability of its less likely sign, and at least one of the draws; it is below .05
+    where the 95 % interval leaves 0 out.
+    """
+    p_values = []
+    for posterior, name in effects:
+        positive = posterior.summaries[name].positive
+        p_values.append(max(2 * min(positive, 1 - positive), 1 / len(posterior.draws)))
+    return [1.0 if p is None else p for p in holm(p_values)]
 
 
 def from_sample(names: Sequence[str], draws: Array, sample: Sample) -> Posterior:

@@ -129,7 +129,8 @@ def _print(report: ProximityReport) -> None:
     _paragraphs("What it says", report.verdict)
     beside = report.checks
     tests = [
-        f"{name}: p = {one.p:.3g} over {one.units} models ({one.permutations:,} permutations)"
+        f"{name}: p = {one.p:.3g} ({beside.p_holm[name]:.3g} after Holm's adjustment) over {one.units} models "
+        f"({one.permutations:,} permutations)"
         for name, one in beside.tests.items()
     ]
     if beside.left_out_r2 is not None:

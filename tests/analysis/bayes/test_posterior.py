@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from labmates.analysis.bayes.importance import Sample
-from labmates.analysis.bayes.posterior import difference, from_chains, from_sample
+from labmates.analysis.bayes.posterior import adjusted, difference, from_chains, from_sample
+from labmates.analysis.intervals import mark
+from labmates.analysis.tables import ADJUSTED, CREDIBLE
 
 GOOD = Sample(np.zeros((4000, 1)), effective=3000.0, k_hat=0.2, evaluations=1, attempts=1)
 
@@ -28,6 +30,21 @@ def test_summaries_tell_mean_spread_interval_and_direction() -> None:
     assert size.credible
     assert tom.positive == pytest.approx(0.5, abs=0.02)
     assert not tom.credible
+
+
+def test_p_of_effects_is_adjusted_for_all_that_are_shown_together() -> None:
+    found = from_sample(("size", "tom"), _draws() - np.array([0.78, 0.0]), GOOD)
+    size, tom = found.summaries["size"], found.summaries["tom"]
+    alone = 2 * (1 - size.positive)
+    assert 0.025 < alone < 0.05
+    assert size.credible
+    assert adjusted([(found, "size")]) == pytest.approx([alone])
+    assert adjusted([(found, "size"), (found, "tom")]) == pytest.approx(
+        [2 * alone, max(2 * alone, 2 * min(tom.positive, 1 - tom.positive))]
+    )
+    assert mark(size.credible, 2 * alone) == CREDIBLE
+    assert mark(size.credible, alone) == ADJUSTED
+    assert mark(tom.credible, 1.0) == ""
 
 
 def test_a_good_sample_has_no_warning() -> None:

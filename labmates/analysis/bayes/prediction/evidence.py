@@ -104,17 +104,29 @@ def _r2(outcome: Array, predictors: Array) -> Estimate | None:
         return None
 
 
-def credible_games(posterior: Posterior, games: Sequence[str]) -> list[str]:
-    """Return the games whose 95 % interval leaves 0 out, with their effects."""
-    found = [posterior.summaries[game] for game in games]
-    return [f"{one.name} {one.mean:+.3f} [{one.low:+.3f}, {one.high:+.3f}]" for one in found if one.credible]
+def credible_games(posterior: Posterior, games: Sequence[str], p_holm: Mapping[str, float]) -> list[str]:
+    """Return the games whose 95 % interval leaves 0 out, with their effects and adjusted p where these are known."""
+    return [
+        f"{game} {one.mean:+.3f} [{one.low:+.3f}, {one.high:+.3f}]"
+        + (f", p (Holm) = {p_holm[game]:.4f}" if game in p_holm else "")
+        for game in games
+        if (one := posterior.summaries[game]).credible
+    ]
 
 
-def verdict(outcome: str, fits: Mapping[Form, PredictionFit], found: Evidence, p: float | None = None) -> list[str]:
+def verdict(
+    outcome: str,
+    fits: Mapping[Form, PredictionFit],
+    found: Evidence,
+    p_holm: Mapping[Form, Mapping[str, float]] | None = None,
+    p: float | None = None,
+) -> list[str]:
     """Return what to make of it, in sentences, the most important first.
 
     Parameters
     ----------
+    p_holm
+        Of the games by form, adjusted for all games and outcomes.
     p
         That of the permutation test, adjusted for all outcomes that are analysed together; by default its own.
     """
@@ -124,7 +136,7 @@ def verdict(outcome: str, fits: Mapping[Form, PredictionFit], found: Evidence, p
     trusted: Form | None = next((form for form in ("correlated", "robust") if form in fits), None)
     if trusted is not None:
         posterior = fits[trusted].posterior
-        names = credible_games(posterior, data.games)
+        names = credible_games(posterior, data.games, (p_holm or {}).get(trusted, {}))
         said.append(
             f"In the form {trusted}, credible: {'; '.join(names)}."
             if names

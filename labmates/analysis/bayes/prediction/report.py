@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from labmates.analysis.bayes.importance import DRAWS
-from labmates.analysis.bayes.posterior import Posterior
+from labmates.analysis.bayes.posterior import Posterior, adjusted
 from labmates.analysis.bayes.prediction.assembly import Assembled
 from labmates.analysis.bayes.prediction.density import FORMS, Form
 from labmates.analysis.bayes.prediction.evidence import Evidence, evidence, verdict
@@ -42,22 +42,18 @@ def predict_outcomes(
     """
     found = {one.outcome: (one.data, evidence(one.data, seed=seed)) for one in outcomes}
     useful = usefulness(found)
+    told = watch or (lambda _: None)
+    fits = [_fits(one, forms, draws, seed, check, told) for one in outcomes]
+    p_holm = _adjusted([one for one, _ in fits], forms)
     return [
-        _result(one, found[one.outcome][1], useful[one.outcome], forms, draws, seed, check, watch or (lambda _: None))
-        for one in outcomes
+        _result(one, mine, checks, p_values, found[one.outcome][1], useful[one.outcome])
+        for one, (mine, checks), p_values in zip(outcomes, fits, p_holm, strict=True)
     ]
 
 
-def _result(
-    one: Assembled,
-    found: Evidence,
-    useful: Usefulness,
-    forms: Sequence[Form],
-    draws: int,
-    seed: int,
-    check: bool,
-    watch: Callable[[str], None],
-) -> OutcomeResult:
+def _fits(
+    one: Assembled, forms: Sequence[Form], draws: int, seed: int, check: bool, watch: Callable[[str], None]
+) -> tuple[dict[Form, PredictionFit], dict[Form, Posterior]]:
     fits: dict[Form, PredictionFit] = {}
     checks: dict[Form, Posterior] = {}
     for form in forms:
@@ -66,5 +62,30 @@ def _result(
         if check:
             watch(f"{one.outcome}: the form {form} by NUTS")
             checks[form] = fit_nuts(one.data, form, seed=seed)
-    said = (useful.sentence, *verdict(one.outcome, fits, found, useful.p_holm))
-    return OutcomeResult(one, fits, checks, found, useful, said)
+    return fits, checks
+
+
+def _adjusted(
+    fits: Sequence[Mapping[Form, PredictionFit]], forms: Sequence[Form]
+) -> list[dict[Form, dict[str, float]]]:
+    """Return Holm's p of each outcome's effects by form: for all games and outcomes; so for other kinds."""
+    found: list[dict[Form, dict[str, float]]] = [{form: {} for form in forms} for _ in fits]
+    for form in forms:
+        for kind in ("games", "controls", "columns"):
+            effects = [(place, name) for place, one in enumerate(fits) for name in getattr(one[form].data, kind)]
+            p_values = adjusted([(fits[place][form].posterior, name) for place, name in effects])
+            for (place, name), p in zip(effects, p_values, strict=True):
+                found[place][form][name] = p
+    return found
+
+
+def _result(
+    one: Assembled,
+    fits: Mapping[Form, PredictionFit],
+    checks: Mapping[Form, Posterior],
+    p_holm: Mapping[Form, Mapping[str, float]],
+    found: Evidence,
+    useful: Usefulness,
+) -> OutcomeResult:
+    said = (useful.sentence, *verdict(one.outcome, fits, found, p_holm, useful.p_holm))
+    return OutcomeResult(one, fits, checks, found, useful, p_holm, said)

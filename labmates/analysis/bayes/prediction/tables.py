@@ -12,6 +12,7 @@ from labmates.analysis.bayes.prediction.density import Form
 from labmates.analysis.bayes.prediction.evidence import Evidence
 from labmates.analysis.bayes.prediction.fit import BETWEEN, INTERCEPT, NOISE, PredictionFit
 from labmates.analysis.bayes.prediction.usefulness import Usefulness
+from labmates.analysis.intervals import mark
 from labmates.analysis.tables import Column, Table
 
 LABELS: Final[Mapping[str, str]] = {
@@ -34,15 +35,22 @@ TITLES: Final[Mapping[Form, str]] = {
 }
 
 
+HOLM: Final = (
+    "† the 95 % interval leaves 0 out; ‡ also after Holm's adjustment for all outcomes and games (benchmarks and "
+    "conditions likewise among themselves), p < .05."
+)
+
+
 @dataclass(frozen=True)
 class OutcomeResult:
-    """All that was found of one outcome."""
+    """All that was found of one outcome; `p_holm` is of effects by form and name."""
 
     assembled: Assembled
     fits: Mapping[Form, PredictionFit]
     checks: Mapping[Form, Posterior]
     evidence: Evidence
     useful: Usefulness
+    p_holm: Mapping[Form, Mapping[str, float]]
     verdict: tuple[str, ...]
 
     @property
@@ -69,7 +77,7 @@ class OutcomeResult:
             "columns": list(data.columns),
             "fits": {
                 form: {
-                    **fit.posterior.json(),
+                    **fit.posterior.json(self.p_holm[form]),
                     "modes": [asdict(mode) for mode in fit.modes],
                     "warnings": list(fit.warnings),
                     "correlation": None if fit.correlation is None else fit.correlation.tolist(),
@@ -90,7 +98,7 @@ def effects_table(form: Form, results: Sequence[OutcomeResult]) -> Table:
     for result in results:
         outcome = result.assembled.outcome
         group = outcome.capitalize()
-        columns.append(Column(outcome, "β", form="+.3f", group=group, marked=f"{outcome}_credible"))
+        columns.append(Column(outcome, "β", form="+.3f", group=group, marked=f"{outcome}_mark"))
         columns.append(Column(outcome, "95 % CI", form="+.3f", group=group, shows="interval"))
     rows = [
         {"category": category, "predictor": LABELS.get(name, name), **_values(form, name, results)}
@@ -103,9 +111,7 @@ def effects_table(form: Form, results: Sequence[OutcomeResult]) -> Table:
         for result in results
     ]
     said = "Games are latent dispositions; games and controls are on the scale of standard deviations between models."
-    return Table(
-        f"prediction-{form}", TITLES[form], columns, rows, [f"{said} † the 95 % interval leaves 0 out.", *notes]
-    )
+    return Table(f"prediction-{form}", TITLES[form], columns, rows, [said, HOLM, *notes])
 
 
 def _categories(form: Form, results: Sequence[OutcomeResult]) -> Iterable[tuple[str, list[str]]]:
@@ -125,7 +131,7 @@ def _values(form: Form, name: str, results: Sequence[OutcomeResult]) -> dict[str
     found: dict[str, Any] = {}
     for result in results:
         outcome = result.assembled.outcome
-        one = result.fits[form].posterior.summaries.get(name)
+        one, p_holm = result.fits[form].posterior.summaries.get(name), result.p_holm[form]
         if one is not None:
             found |= {
                 outcome: one.mean,
@@ -133,7 +139,9 @@ def _values(form: Form, name: str, results: Sequence[OutcomeResult]) -> dict[str
                 f"{outcome}_high": one.high,
                 f"{outcome}_sd": one.sd,
                 f"{outcome}_positive": one.positive,
-                f"{outcome}_credible": one.credible and name not in (NOISE, BETWEEN),
+                f"{outcome}_credible": one.credible and name in p_holm,
+                f"{outcome}_p_holm": p_holm.get(name),
+                f"{outcome}_mark": mark(one.credible and name in p_holm, p_holm.get(name)),
             }
         else:
             found[outcome] = None

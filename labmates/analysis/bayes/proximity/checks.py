@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +19,7 @@ from labmates.analysis.bayes.evidence import (
 )
 from labmates.analysis.bayes.proximity.cells import Cells
 from labmates.analysis.bayes.proximity.predictors import ABOUT_MODELS, GAME_PREFIX
+from labmates.analysis.intervals import holm
 from labmates.games.base import Array
 
 if TYPE_CHECKING:
@@ -45,6 +47,12 @@ class Checks:
     left_out_r2: float | None
     inflation: dict[str, float]
     leverage: dict[str, float]
+
+    @cached_property
+    def p_holm(self) -> dict[str, float]:
+        """Of all tests, adjusted for their number by Holm's method."""
+        adjusted = holm([one.p for one in self.tests.values()])
+        return {name: p for name, p in zip(self.tests, adjusted, strict=True) if p is not None}
 
 
 def checks(cells: Cells, *, permutations: int = PERMUTATIONS, seed: int = 0) -> Checks:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any, Final
 
 from labmates.analysis.bayes.importance import DRAWS
-from labmates.analysis.bayes.posterior import Posterior, furthest
+from labmates.analysis.bayes.posterior import Posterior, adjusted, furthest
 from labmates.analysis.bayes.proximity.checks import Checks, checks
 from labmates.analysis.bayes.proximity.fit import (
     DEVIATION,
@@ -35,6 +36,7 @@ from labmates.analysis.bayes.proximity.predictors import (
 )
 from labmates.analysis.bayes.proximity.prepare import Prepared, Question, prepare
 from labmates.analysis.bayes.proximity.verdict import verdict
+from labmates.analysis.intervals import mark
 from labmates.analysis.proximity import AXES
 from labmates.analysis.tables import Column, Table
 
@@ -103,6 +105,18 @@ class ProximityReport:
     verdict: tuple[str, ...]
     cross_checks: tuple[CrossCheck, ...] = ()
 
+    @cached_property
+    def p_holm(self) -> dict[Specification, dict[str, float]]:
+        """Adjusted p of each specification's effects by name: of all predictors together, and of all families."""
+        families = tuple(FAMILY_PREFIX + name for name in self.prepared.cells.families)
+        found: dict[Specification, dict[str, float]] = {one.specification: {} for one in self.fits}
+        for one in self.fits:
+            for kind in (self.prepared.cells.names, families):
+                names = [name for name in kind if name in one.posterior.names]
+                p_values = adjusted([(one.posterior, name) for name in names])
+                found[one.specification].update(zip(names, p_values, strict=True))
+        return found
+
     @property
     def warnings(self) -> list[str]:
         """What is wrong with the draws, and what to do about it."""
@@ -163,12 +177,13 @@ def proximity_tables(report: ProximityReport) -> list[Table]:
     for one in report.fits:
         name = one.specification
         columns += [
-            Column(name, "β", "+.3f", group=name, marked=f"{name}_credible"),
+            Column(name, "β", "+.3f", group=name, marked=f"{name}_mark"),
             Column(name, "95 % CI", "+.3f", shows="interval", group=name),
         ]
     notes = [
         f"{cells.rows:,} simulations in {len(cells.count):,} cells, {len(cells.models)} models, "
-        f"{len(cells.games)} games; {AXES[OUTCOMES[prepared.outcome]]}. † 95 % interval without 0.",
+        f"{len(cells.games)} games; {AXES[OUTCOMES[prepared.outcome]]}.",
+        "† the 95 % interval leaves 0 out; ‡ also after Holm's adjustment for all predictors, p < .05.",
     ]
     first = [Column("category", once=True), Column("predictor")]
     found = [
@@ -196,7 +211,7 @@ def _row(report: ProximityReport, category: str, name: str, text: str) -> dict[s
     for one in report.fits:
         found = one.posterior.summaries.get(name)
         effect = name not in (R_SQUARED,) and not name.startswith(DEVIATION)
-        spec = one.specification
+        spec, p_holm = one.specification, report.p_holm[one.specification]
         row |= {
             spec: None if found is None else found.mean,
             f"{spec}_sd": None if found is None else found.sd,
@@ -204,6 +219,8 @@ def _row(report: ProximityReport, category: str, name: str, text: str) -> dict[s
             f"{spec}_high": None if found is None else found.high,
             f"{spec}_positive": None if found is None or not effect else found.positive,
             f"{spec}_credible": None if found is None or not effect else found.credible,
+            f"{spec}_p_holm": p_holm.get(name),
+            f"{spec}_mark": mark(found is not None and found.credible and name in p_holm, p_holm.get(name)),
         }
     return row
 
@@ -223,11 +240,15 @@ def proximity_json(report: ProximityReport) -> dict[str, Any]:
         "left_out": [asdict(one) for one in report.prepared.left_out],
         "notes": list(report.prepared.notes),
         "fits": [
-            {"specification": one.specification, **one.posterior.json(), "notes": list(one.notes)}
+            {
+                "specification": one.specification,
+                **one.posterior.json(report.p_holm[one.specification]),
+                "notes": list(one.notes),
+            }
             for one in report.fits
         ],
         "checks": {
-            "tests": {name: asdict(one) for name, one in beside.tests.items()},
+            "tests": {name: {**asdict(one), "p_holm": beside.p_holm[name]} for name, one in beside.tests.items()},
             "leave_one_out_r2": beside.left_out_r2,
             "variance_inflation": {name: _finite(value) for name, value in beside.inflation.items()},
             "leverage": beside.leverage,

@@ -50,10 +50,11 @@ def verdict(fits: Sequence[Fit], beside: Checks, outcome: str = "cooperation") -
 def _of_predictor(name: str, main: Fit, paper: Fit | None, beside: Checks, outcome: str) -> str:
     one = main.posterior.summaries[name]
     test = beside.tests.get(name)
-    p = f"; over {test.units} models p = {test.p:.2g}" if test else ""
+    adjusted = beside.p_holm.get(name)
+    p = f"; over {test.units} models p = {test.p:.2g} ({adjusted:.2g} after Holm's adjustment)" if test else ""
     what = f"{_WHAT[name]}: {one.mean:+.3f} [{one.low:+.3f}, {one.high:+.3f}]{p}."
     if one.credible:
-        return f"{what} {_direction(one, outcome)}{_doubt(test.p if test else None)}"
+        return f"{what} {_direction(one, outcome)}{_doubt(adjusted)}"
     if max(abs(one.low), abs(one.high)) <= MATTERS:
         said = f"No effect as large as {MATTERS} either way."
     else:
