@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from labmates.analysis import intervals
 from labmates.analysis.intervals import ANY, SHARE, Domain, Domains, Estimate, holm, notes, unknown
 from labmates.analysis.tables import Column, Table
+from labmates.analysis.teamwork_pooled import Pooled, pooled
 from labmates.records.events import ScoreEvent
 from labmates.records.run import ENDED
 
@@ -146,8 +147,12 @@ class Unpaired:
 
 @dataclass(frozen=True)
 class Teamwork:
-    """All that is paired and all that is not; `unfinished` are runs that have not ended, which count nowhere."""
+    """All that is paired and all that is not; `unfinished` are runs that have not ended, which count nowhere.
 
+    `pooled` has one answer over all conditions for each measure.
+    """
+
+    pooled: tuple[Pooled, ...]
     contrasts: tuple[Contrast, ...]
     unpaired: tuple[Unpaired, ...]
     unfinished: tuple[str, ...]
@@ -187,7 +192,10 @@ def teamwork(judged: Sequence[Judged], domains: Domains = unknown) -> Teamwork:
     left_over = _groups(one for one in solo if one.run.id not in paired)
     unpaired += [_unpaired("solo", group, NO_TEAMS) for group in left_over]
     return Teamwork(
-        tuple(contrasts), tuple(unpaired), tuple(one.run.id for one in judged if one.run.status not in ENDED)
+        pooled(contrasts, lambda contrast, measure: _domain(measure, domains(contrast.condition))),
+        tuple(contrasts),
+        tuple(unpaired),
+        tuple(one.run.id for one in judged if one.run.status not in ENDED),
     )
 
 
@@ -304,10 +312,13 @@ def _contrast(run: RunRecord, solo_key: str, pairs: Sequence[Pair], domains: Dom
 def _mean(measure: Measure, found: Sequence[tuple[Compared, bool]], domains: Mapping[str, Domain]) -> Mean:
     compared = [one for one, _ in found]
     read = [one.difference for one, readable in found if readable]
-    domain = domains.get(measure.metric, SHARE if measure.judge else ANY)
-    difference = intervals.mean([one.difference for one in compared], domain.difference())
+    difference = intervals.mean([one.difference for one in compared], _domain(measure, domains).difference())
     teams, solo = fmean(one.teams for one in compared), fmean(one.solo for one in compared)
     return Mean(measure, len(compared), teams, solo, difference, fmean(read) if read else None, len(read))
+
+
+def _domain(measure: Measure, domains: Mapping[str, Domain]) -> Domain:
+    return domains.get(measure.metric, SHARE if measure.judge else ANY)
 
 
 def _unpaired(side: Literal["teams", "solo"], judged: Sequence[Judged], reason: str) -> Unpaired:

@@ -98,9 +98,13 @@ def _seats(store: Store, runs: Sequence[RunRecord]) -> Iterator[Table]:
 
 def _beside_solo(store: Store, runs: Sequence[RunRecord]) -> Iterator[Table]:
     from labmates.analysis.teamwork import judged_runs, teamwork, teamwork_table
+    from labmates.analysis.teamwork_pooled import pooled_table
 
     if any(run.condition.get("solo") for run in runs):
-        yield teamwork_table(teamwork(judged_runs(store, runs), KINDS.get("science").domains))
+        found = teamwork(judged_runs(store, runs), KINDS.get("science").domains)
+        if found.pooled:
+            yield pooled_table(found.pooled)
+        yield teamwork_table(found)
 
 
 def _predicted(store: Store, runs: Sequence[RunRecord]) -> Iterator[Table]:

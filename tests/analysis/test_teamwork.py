@@ -8,9 +8,11 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from labmates.analysis.intervals import EQUAL, ONE, holm
+from labmates.analysis import intervals
+from labmates.analysis.intervals import EQUAL, ONE, SHARE, holm
 from labmates.analysis.teamwork import (
     MIXED,
     NO_SOLO,
@@ -23,6 +25,7 @@ from labmates.analysis.teamwork import (
     teamwork,
     teamwork_table,
 )
+from labmates.analysis.teamwork_pooled import pooled_table
 from labmates.records.events import ScoreEvent
 from labmates.records.run import RunRecord, Usage
 from labmates.records.store import Store
@@ -53,6 +56,44 @@ def judged(solo: bool, seed: int, *scores: ScoreEvent, spent: str = "0.1", **con
 def mean_of(means: tuple[Mean, ...], metric: str) -> Mean:
     [found] = [mean for mean in means if mean.measure.metric == metric]
     return found
+
+
+def test_teams_that_share_a_solo_run_count_as_one_comparison_and_measures_are_adjusted_together() -> None:
+    solo = {0: 0.4, 1: 0.5, 2: 0.6}
+    gains = {2: (0.1, 0.2, 0.3), 3: (0.3, 0.2, 0.4)}
+    runs = [judged(True, seed, score(value)) for seed, value in solo.items()]
+    runs += [
+        judged(False, seed, score(solo[seed] + gain), team_size=size)
+        for size, some in gains.items()
+        for seed, gain in enumerate(some)
+    ]
+    found = teamwork(runs)
+    [one] = [one for one in found.pooled if one.measure.metric == "accuracy"]
+    assert (one.conditions, one.pairs, one.blocks, one.over) == (2, 6, 3, "data sets")
+    alone = intervals.mean([0.2, 0.2, 0.35], SHARE.difference())
+    assert (one.difference.low, one.difference.high) == pytest.approx((alone.low, alone.high))
+    assert [one.p_holm for one in found.pooled] == holm([one.difference.p for one in found.pooled])
+    assert pooled_table(found.pooled).rows[0]["measure"] == found.contrasts[0].means[0].measure.metric
+
+
+def test_the_pooled_interval_holds_for_new_models_and_tasks() -> None:
+    rng = np.random.default_rng(3)
+    held = 0
+    for _ in range(100):
+        of_model, of_task = rng.normal(0, 0.1, 4), rng.normal(0, 0.1, 3)
+        runs = []
+        for model in range(4):
+            for task in range(3):
+                for seed in range(2):
+                    told = {"model": f"m{model}", "task": f"t{task}"}
+                    gain = 0.1 + of_model[model] + of_task[task] + rng.normal(0, 0.05)
+                    runs += [judged(True, seed, score(0.4), **told), judged(False, seed, score(0.4 + gain), **told)]
+        one = next(one for one in teamwork(runs).pooled if one.measure.metric == "accuracy")
+        assert one.over == "models and tasks"
+        assert one.difference.low is not None
+        assert one.difference.high is not None
+        held += one.difference.low <= 0.1 <= one.difference.high
+    assert 91 <= held <= 100
 
 
 def test_pairs_have_the_same_seed_and_their_differences_a_mean_with_an_interval() -> None:

@@ -21,13 +21,18 @@ def test_teams_and_one_agent_alone_are_paired_and_what_is_missing_can_be_made_by
     solo = labmates(*command[1:], "--json")
     assert sorted(int(record["seed"]) for record in solo.records) == [3, 4, 5]
     [found] = labmates("analyze", "teamwork", "--json").records
+    assert next(iter(found)) == "pooled"
+    assert {one["over"] for one in found["pooled"]} == {"data sets"}
     [contrast] = found["contrasts"]
     assert [pair["seed"] for pair in contrast["pairs"]] == [3, 4, 5]
     assert {mean["measure"]["metric"] for mean in contrast["means"]} >= {"completeness", "quality", "tokens", "dollars"}
     assert found["unpaired"] == found["unfinished"] == []
 
     labmates(*RUN, "--visibility", "hidden", "--json")
-    told = labmates("analyze", "teamwork").out
+    told = labmates("analyze", "teamwork", "--out", "t.csv").out
+    assert told.strip().startswith("Teams beside one agent alone, over all conditions")
+    assert "For these models and tasks alone" in told
+    assert (labmates.folder / "t-teamwork-pooled.csv").exists()
     assert "beside one agent alone" in told
     assert "Differences are teams minus solo." in told
     assert "visibility hidden, teams of 2, seed 0: no run of one agent alone" in told

@@ -12,7 +12,7 @@ import click
 from labmates.cli.common import json_option, store_option
 from labmates.cli.console import clean, out, print_json
 from labmates.cli.runs import run_choice
-from labmates.cli.tables import out_option, print_grid, write_files
+from labmates.cli.tables import out_option, print_grid, print_tables, write_files
 from labmates.errors import UsageError
 
 if TYPE_CHECKING:
@@ -41,13 +41,15 @@ def teamwork(
 
     Without runs or options, all runs of the store count. A run of teams is paired with the run of one agent alone
     (labmates run science --solo) of the same seed and of equal condition: task, difficulty, model, budget, visibility,
-    prices and whatever else both have. For each score (skill first), and for tokens and dollars: both sides, the
+    prices and whatever else both have. First comes one answer over all conditions, with models and tasks as clusters,
+    then each condition by itself. For each score (skill first), and for tokens and dollars: both sides, the
     difference (teams minus solo), and its mean over pairs with a 95 % interval. Reports that can't be read count as
     accuracy 0; the mean over pairs that can be read stands beside it. For its references to other teams' work a
     report is scored by the artifacts that it names; those of one agent alone are its own.
     """
     from labmates.analysis.teamwork import judged_runs, teamwork_table
     from labmates.analysis.teamwork import teamwork as compute
+    from labmates.analysis.teamwork_pooled import pooled_table
     from labmates.records.store import Store
     from labmates.studies.select import select_runs
     from labmates.workflows.kinds import KINDS
@@ -57,12 +59,13 @@ def teamwork(
         found = compute(judged_runs(database, runs), KINDS.get(runs[0].kind).domains)
     missing = list(_missing(found, runs, store))
     if found.contrasts:
-        write_files([teamwork_table(found)], files)
+        write_files([pooled_table(found.pooled), teamwork_table(found)], files)
     if not found.contrasts:
         raise UsageError("\n".join([f"no pair among these {len(runs)} runs", *missing]))
     if as_json:
         print_json(asdict(found))
         return 0
+    print_tables([pooled_table(found.pooled)])
     for contrast in found.contrasts:
         _print(contrast)
     if missing:
