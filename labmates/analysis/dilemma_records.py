@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -19,6 +18,7 @@ from labmates.games.normal_form import NormalForm
 from labmates.games.payoff_table import PayoffTable
 from labmates.mechanisms.contract import Contract
 from labmates.mechanisms.mediation import DELEGATE, Mediation
+from labmates.naming import labels_apart
 from labmates.records.events import DecisionEvent, Event, LabelEvent, PayoffEvent
 
 Use = Literal["expected", "sampled"]
@@ -392,23 +392,14 @@ def told_apart(conditions: Sequence[Mapping[str, Any]]) -> list[str]:
         places = [place for place, other in enumerate(names) if other == name]
         terms = [_without(conditions[place].get("terms", {}), _SHOWN_TERMS) for place in places]
         others = [_without(conditions[place], _SHOWN) for place in places]
-        for place, term, other in zip(places, _differing(terms), _differing(others), strict=True):
-            labels[place] += f"({', '.join(term)})" if term else ""
-            labels[place] += "".join(f", {one}" for one in other)
+        for place, term, other in zip(places, labels_apart(terms), labels_apart(others), strict=True):
+            labels[place] += f"({term})" if term else ""
+            labels[place] += f", {other}" if other else ""
     return labels
 
 
 def _without(part: Mapping[str, Any], names: frozenset[str]) -> dict[str, Any]:
     return {name: value for name, value in part.items() if name not in names}
-
-
-def _differing(parts: Sequence[Mapping[str, Any]]) -> list[list[str]]:
-    """Return of each part what is not the same in all that have it, as NAME=VALUE."""
-    values: dict[str, set[str]] = {}
-    for part in parts:
-        for name, value in part.items():
-            values.setdefault(name, set()).add(json.dumps(value, sort_keys=True))
-    return [[f"{name}={value}" for name, value in part.items() if len(values[name]) > 1] for part in parts]
 
 
 def _round(game: NormalForm, event: PayoffEvent, failed: Collection[str]) -> Round:

@@ -57,7 +57,7 @@ def diversity_figure(
     return figure
 
 
-def selfplay_figure(curves: Mapping[str, Points], bounds: tuple[float, float], title: str) -> Figure:
+def selfplay_figure(curves: Mapping[str, Points], bounds: Sequence[tuple[float, float]], title: str) -> Figure:
     """Draw the welfare of groups by their share of selfish players.
 
     Parameters
@@ -65,11 +65,14 @@ def selfplay_figure(curves: Mapping[str, Points], bounds: tuple[float, float], t
     curves
         For each, the welfare by the share of selfish players.
     bounds
-        Of the welfare.
+        Of the welfare, of each curve; those of several rules are drawn in the colour of the first curve with them.
     """
     figure, [axes] = new_figure(6.0, max(4.0, 0.6 + LEGEND_ROW * len(curves)))
-    for bound in bounds:
-        axes.axhline(bound, color=GREY, linewidth=0.8, linestyle=":")
+    several = len(set(bounds)) > 1
+    for ends in dict.fromkeys(bounds):
+        for bound in ends:
+            colour = look(bounds.index(ends))[0] if several else GREY
+            axes.axhline(bound, color=colour, linewidth=0.8, linestyle=":")
     for place, (name, points) in enumerate(curves.items()):
         share, welfare, low, high = np.array([(share, one.value, *one.ends()) for share, one in points]).T
         colour, marker = look(place)

@@ -7,13 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from labmates.analysis.intervals import Estimate, notes
-from labmates.analysis.tables import Column, Table, settings_apart, shown_settings
+from labmates.analysis.tables import Column, Table
+from labmates.naming import labels_apart, settings_apart, shown_settings
 from labmates.records.events import PayoffEvent
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
 
-_SHOWN = frozenset({"game", "group_size", "protocol", "generations", "digest"})
-"""Settings that the table of winners shows anyway (of generations, how many it took), or that tell people nothing."""
+_WINNERS = ("game", "group_size", "protocol")
+_MIXTURES = ("game", "model", "group_size")
+"""Settings that tables show anyway."""
 
 
 Points = Sequence[tuple[float, Estimate]]
@@ -28,6 +30,7 @@ class Mixed:
     group_size: int
     run: str
     points: Points
+    condition: Mapping[str, object]
 
 
 @dataclass(frozen=True)
@@ -54,8 +57,12 @@ class Evolved:
 
 
 def curves_of(found: Sequence[Mixed]) -> dict[str, Points]:
-    """Return the points of every self-play by a name of its own: whose it is, and the run where that is not enough."""
-    names = [f"{one.model}, groups of {one.group_size}" for one in found]
+    """Return the points of every self-play by a unique name: whose it is, what varies, the run where that is needed."""
+    labels = labels_of([one.condition for one in found], _MIXTURES)
+    names = [
+        ", ".join(filter(None, (one.model, f"groups of {one.group_size}", label)))
+        for one, label in zip(found, labels, strict=True)
+    ]
     often = Counter(names)
     return {
         name if often[name] == 1 else f"{name} (run {one.run})": one.points
@@ -63,16 +70,44 @@ def curves_of(found: Sequence[Mixed]) -> dict[str, Points]:
     }
 
 
+def labels_of(conditions: Sequence[Mapping[str, object]], known: Sequence[str] = _WINNERS) -> list[str]:
+    """Return a label of each condition of self-plays or evolutions, made of what varies beside what is `known`."""
+    return labels_apart(_telling(conditions), known)
+
+
+def _telling(conditions: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
+    """Return conditions without what only repeats another setting, and with short digests of strategies.
+
+    A digest tells something only where the same path held other strategies before.
+    """
+    content: dict[object, set[object]] = {}
+    for one in conditions:
+        content.setdefault(one.get("strategies"), set()).add(one.get("digest"))
+    changed = any(len(digests) > 1 for digests in content.values())
+    return [
+        {
+            name: str(value)[:8] if name == "digest" else value
+            for name, value in one.items()
+            if changed or name != "digest"
+        }
+        for one in conditions
+    ]
+
+
 def mixtures_table(found: Iterable[Mixed]) -> Table:
     """Return the welfare of every mixture, a row each."""
     found = list(found)
+    told = _telling([one.condition for one in found])
+    differing = settings_apart(told, _MIXTURES)
     rows = [
-        {"game": one.game, "model": one.model, "group_size": one.group_size, "run": one.run, "selfish": share}
+        {"game": one.game, "model": one.model, "group_size": one.group_size}
+        | shown_settings(settings, differing)
+        | {"run": one.run, "selfish": share}
         | welfare.row("welfare")
-        for one in found
+        for one, settings in zip(found, told, strict=True)
         for share, welfare in one.points
     ]
-    columns = [Column(name, once=True) for name in ("game", "model", "group_size", "run")]
+    columns = [Column(name, once=True) for name in (*_MIXTURES, *differing, "run")]
     columns += [Column("selfish", "share of selfish players", ".1%"), Column("welfare", shows="both")]
     remarks = notes(welfare for one in found for _, welfare in one.points)
     return Table("selfplay", "Welfare by the share of selfish players", columns, rows, remarks)
@@ -81,19 +116,25 @@ def mixtures_table(found: Iterable[Mixed]) -> Table:
 def winners_table(found: Iterable[Evolved]) -> Table:
     """Return which genes win how often, a row for each condition and gene."""
     found = list(found)
-    differing = settings_apart([one.condition for one in found], _SHOWN)
+    told = _telling([one.condition for one in found])
+    differing = settings_apart(told, _WINNERS)
     rows = [
-        {name: one.condition[name] for name in ("game", "group_size", "protocol")}
-        | shown_settings(one.condition, differing)
+        {name: one.condition[name] for name in _WINNERS}
+        | {_limit(name): value for name, value in shown_settings(settings, differing).items()}
         | {"runs": one.runs, "winner": gene, "wins": wins, "threshold_reached": one.reached}
         | {"generations": one.generations, "efficiency": one.efficiency, "cooperation": one.cooperation}
-        for one in found
+        for one, settings in zip(found, told, strict=True)
         for gene, wins in one.winners
     ]
-    columns = [Column(name, once=True) for name in ("game", "group_size", "protocol", *differing, "runs")]
+    columns = [Column(name, once=True) for name in (*_WINNERS, *map(_limit, differing), "runs")]
     columns += [Column("winner"), Column("wins"), Column("threshold_reached"), Column("generations", form=".0f")]
     columns += [Column("efficiency", "welfare efficiency", ".0%"), Column("cooperation", form=".0%")]
     return Table("winners", "Which genes win", columns, rows)
+
+
+def _limit(name: str) -> str:
+    """Return the name of a setting's column: the limit on generations is not the number that it took."""
+    return "most_generations" if name == "generations" else name
 
 
 def payoff_events(store: Store, run_id: str) -> list[PayoffEvent]:
@@ -114,7 +155,14 @@ def mixed(store: Store, run: RunRecord) -> Mixed:
         n = details.get("n", run.condition["samples"])
         welfare = Estimate(event.payoffs["welfare"], None, details["low"], details["high"], n, **named)
         points.append((details["selfish"] / size, welfare))
-    return Mixed(str(run.condition["game"]), model, size, run.id, tuple(sorted(points, key=lambda point: point[0])))
+    return Mixed(
+        str(run.condition["game"]),
+        model,
+        size,
+        run.id,
+        tuple(sorted(points, key=lambda point: point[0])),
+        run.condition,
+    )
 
 
 def gene_shares(store: Store, run: RunRecord) -> list[dict[str, float]]:

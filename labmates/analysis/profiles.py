@@ -12,8 +12,10 @@ from labmates.analysis.tables import Column, Table
 from labmates.analysis.validity import MOST_FAILED
 from labmates.errors import UsageError
 from labmates.games.registry import make_game
+from labmates.naming import labels_apart
 from labmates.records.run import ENDED, RunRecord
 
+_OF_MODELS = frozenset({"model", "model_for", "game", "prices"})
 METRICS = ("level", "cooperation", "efficiency")
 
 
@@ -25,8 +27,6 @@ class GameProfile:
     ----------
     simulations
         Runs that have ended.
-    conditions
-        Under how many conditions they were played; of more than one the numbers are those of the mix.
     level
         The primary metric; None if no decision could be used. So are the others where they are not defined.
     cooperation, efficiency, pareto_proximity
@@ -41,7 +41,6 @@ class GameProfile:
 
     game: str
     simulations: int
-    conditions: int
     level: Estimate | None
     cooperation: Estimate | None
     efficiency: Estimate | None
@@ -61,10 +60,23 @@ class GameProfile:
 
 @dataclass(frozen=True)
 class Profile:
-    """A model's cooperative profile (cooperative-profiles paper, section 3.1)."""
+    """A model's cooperative profile (cooperative-profiles paper, section 3.1).
+
+    Attributes
+    ----------
+    setting
+        Under what the games were played, as far as other runs of them were played under something else
+        (``framing=alternate, group_size=3``); empty if there are none.
+    """
 
     model: str
     games: tuple[GameProfile, ...]
+    setting: str = ""
+
+    @property
+    def name(self) -> str:
+        """The model, and under what it played where that varies."""
+        return f"{self.model} ({self.setting})" if self.setting else self.model
 
     @property
     def failed_rate(self) -> float:
@@ -85,21 +97,35 @@ class Profile:
 def profiles(runs: Iterable[RunRecord], costs: Mapping[str, int]) -> list[Profile]:
     """Return the profile of each model, out of runs of behavioural games; games in the order in which they come first.
 
-    Runs with several models are left out, as are those that have not ended.
+    Runs with several models are left out, as are those that have not ended. Where a game was played under several
+    conditions, a model has a profile for each of them.
 
     Parameters
     ----------
     costs
         What each run has cost, in micro-dollars, by its id.
     """
-    found: dict[str, dict[str, list[RunRecord]]] = defaultdict(lambda: defaultdict(list))
-    for run in runs:
-        if run.status in ENDED and len(run.models) == 1:
-            found[run.models[0]][run.condition["game"]].append(run)
+    used = [run for run in runs if run.status in ENDED and len(run.models) == 1]
+    settings = _settings(used)
+    found: dict[tuple[str, str], dict[str, list[RunRecord]]] = defaultdict(lambda: defaultdict(list))
+    for run in used:
+        found[run.models[0], settings[run.key]][run.condition["game"]].append(run)
     return [
-        Profile(model, tuple(_of_game(game, mine, costs) for game, mine in games.items()))
-        for model, games in found.items()
+        Profile(model, tuple(_of_game(game, mine, costs) for game, mine in games.items()), setting)
+        for (model, setting), games in found.items()
     ]
+
+
+def _settings(runs: Iterable[RunRecord]) -> dict[str, str]:
+    """Return a label of each condition, by its key: what tells it from others of the same game, beside models."""
+    of_game: dict[str, dict[str, Mapping[str, Any]]] = defaultdict(dict)
+    for run in runs:
+        of_game[run.condition["game"]][run.key] = run.condition
+    return {
+        key: label
+        for conditions in of_game.values()
+        for key, label in zip(conditions, labels_apart(list(conditions.values()), _OF_MODELS), strict=True)
+    }
 
 
 def profiles_table(found: Sequence[Profile]) -> Table:
@@ -107,13 +133,15 @@ def profiles_table(found: Sequence[Profile]) -> Table:
     rows: list[dict[str, Any]] = []
     for profile in found:
         for one in profile.games:
-            row: dict[str, Any] = {"model": profile.model, "game": one.game, "simulations": one.simulations}
+            row: dict[str, Any] = {"model": profile.model, "setting": profile.setting, "game": one.game}
+            row["simulations"] = one.simulations
             for name in (*METRICS, "pareto_proximity"):
                 mean = None if one.excluded else getattr(one, name)
                 row |= {name: None} if mean is None else mean.row(name)
             rows.append({**row, "failed_rate": one.failed_rate, "excluded": one.excluded})
     columns = [
         Column("model", once=True),
+        *([Column("setting", "played under", once=True)] if any(profile.setting for profile in found) else []),
         Column("game"),
         Column("simulations"),
         *(Column(name, form=".3f", shows="both") for name in METRICS),
@@ -126,8 +154,6 @@ def profiles_table(found: Sequence[Profile]) -> Table:
         "the play that is best for all and 0 at the equilibrium.",
         *notes(getattr(one, name) for one in played for name in METRICS),
     ]
-    if mixed := dict.fromkeys(one.game for profile in found for one in profile.games if one.conditions > 1):
-        remarks.append(f"Simulations under several conditions are taken together: {', '.join(mixed)}.")
     remarks += [text for profile in found for text in told_excluded(profile)]
     return Table("profiles", "Cooperative profiles", columns, rows, remarks)
 
@@ -135,7 +161,7 @@ def profiles_table(found: Sequence[Profile]) -> Table:
 def told_excluded(profile: Profile) -> list[str]:
     """Return which games are excluded from a profile, a sentence for each."""
     return [
-        f"{profile.model} in {one.game} is excluded: {one.failed_rate:.1%} of its decisions failed, more than "
+        f"{profile.name} in {one.game} is excluded: {one.failed_rate:.1%} of its decisions failed, more than "
         f"{MOST_FAILED:.0%}."
         for one in profile.games
         if one.excluded
@@ -162,7 +188,6 @@ def _of_game(game: str, runs: list[RunRecord], costs: Mapping[str, int]) -> Game
     return GameProfile(
         game=game,
         simulations=n,
-        conditions=len({run.key for run in runs}),
         level=metric("level", level_domain(runs[0].condition)),
         cooperation=metric("cooperation"),
         efficiency=metric("efficiency"),

@@ -16,7 +16,7 @@ every row, unrounded; people get the columns, rounded, with intervals beside val
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -177,26 +177,3 @@ def _plain(value: Any) -> Any:
     if value is None or isinstance(value, str | bool | int | float):
         return value
     return None if value != value else str(value)
-
-
-def settings_apart(all_: Sequence[Mapping[str, Any]], known: Collection[str] = ()) -> list[str]:
-    """Return the names of settings that are not the same in all; those that are told anyway are left out."""
-    names = dict.fromkeys(name for one in all_ for name in one if name not in known)
-    return [name for name in names if len({str(one.get(name)) for one in all_}) > 1]
-
-
-def shown_settings(one: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    """Return settings as values of a table's row."""
-    return {name: _shown_setting(one.get(name)) for name in names}
-
-
-def _shown_setting(value: Any) -> Any:
-    match value:
-        case None | int() | float() | str():
-            return value
-        case Mapping():
-            return ", ".join(f"{name}={inner}" for name, inner in value.items())
-        case list() | tuple():
-            return ", ".join(map(str, value))
-        case _:
-            return str(value)

@@ -26,6 +26,7 @@ from labmates.analysis.metagame import MOST_ENTRIES, Array
 from labmates.analysis.replicator import AT_REST, RATE, STEPS
 from labmates.analysis.tables import Column, Table
 from labmates.errors import UsageError
+from labmates.naming import settings_apart, shown_settings
 
 ANY_SEAT: Final = "any seat"
 RATINGS: Final = ("mean", "fitness", "population", "deviation", "rank")
@@ -203,17 +204,18 @@ def _unconverged(payoffs: Array, values: Mapping[str, Array]) -> int:
 def teams_table(rated: Sequence[SeatRatings], metric: str) -> Table:
     """Return ratings as a table: a row for each game, seat and model."""
     rows: list[dict[str, Any]] = []
+    differing = settings_apart([one.game.condition for one in rated])
     for one in rated:
         game = one.game
         what = {name: value for name, value in game.condition.items() if isinstance(value, str | int | float)}
+        what |= shown_settings(game.condition, differing)
         for place, seat in enumerate((*game.seats, ANY_SEAT)):
             for number, model in enumerate(game.models):
                 row: dict[str, Any] = {**what, "seat": seat, "model": model}
                 for name in RATINGS:
                     row |= one.estimates[name][place][number].row(name)
                 rows.append({**row, "runs": one.runs, "unconverged": one.unconverged})
-    shown = ("task", "difficulty", "budget", "visibility", "team_size")
-    columns = [Column(name, once=True) for name in shown if len({row.get(name) for row in rows}) > 1]
+    columns = [Column(name, once=True) for name in differing]
     columns += [Column("seat", once=True), Column("model")]
     columns += [Column(name, form=".1f" if name == "rank" else ".3f", shows="both") for name in RATINGS]
     remarks = [

@@ -25,6 +25,7 @@ from labmates.analysis import intervals
 from labmates.analysis.intervals import ANY, SHARE, Domain, Domains, Estimate, holm, notes, unknown
 from labmates.analysis.tables import Column, Table
 from labmates.analysis.teamwork_pooled import Pooled, pooled
+from labmates.naming import settings_apart, shown_settings
 from labmates.records.events import ScoreEvent
 from labmates.records.run import ENDED
 
@@ -205,18 +206,19 @@ HOLM: Final = "p (Holm): two-sided, adjusted for all differences of this table."
 def teamwork_table(found: Teamwork) -> Table:
     """Return the means of all contrasts, a row for each condition of teams and measure."""
     rows = []
+    usual = ("task", "model", "visibility", "team_size")
+    differing = settings_apart([contrast.condition for contrast in found.contrasts], usual)
     differences = [mean.difference for contrast in found.contrasts for mean in contrast.means]
     adjusted = iter(holm([difference.p for difference in differences]))
     for contrast in found.contrasts:
-        told = {
-            name: contrast.condition.get(name) for name in ("task", "difficulty", "model", "visibility", "team_size")
-        }
+        told = {name: contrast.condition.get(name) for name in (*usual, "difficulty")}
+        told |= shown_settings(contrast.condition, differing)
         for mean in contrast.means:
             row = {**told, "condition": contrast.key, "judge": mean.measure.judge, "measure": mean.measure.metric}
             row |= {"pairs": mean.pairs, "teams": mean.teams, "solo": mean.solo}
             row |= {"per_protocol": mean.per_protocol, "readable_pairs": mean.readable_pairs}
             rows.append({**row, **mean.difference.row("difference"), "p_holm": next(adjusted)})
-    columns = [Column(name, once=True) for name in ("task", "model", "visibility", "team_size", "condition")]
+    columns = [Column(name, once=True) for name in (*usual, *differing, "condition")]
     columns += [Column("judge"), Column("measure"), Column("pairs"), Column("teams"), Column("solo")]
     columns += [Column("difference", form="+.3f", shows="both"), Column("p_holm", "p (Holm)", ".4f")]
     columns += [Column("per_protocol", "per protocol", form="+.3f"), Column("readable_pairs", "readable pairs")]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from labmates.analysis.figures import COLOURS, GREY, new_figure
-from labmates.analysis.tournament_report import STRUCTURES, Group, Point, Rate
+from labmates.analysis.tournament_report import STRUCTURES, Group, Point, Rate, labels_of
 from labmates.games.iterated.questions import QUESTIONS
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def teams_figure(groups: Sequence[Group]) -> Figure | None:
         for offset, found, colour in ((-0.2, group.within, COLOURS[0]), (0.2, group.between, COLOURS[1])):
             label = ("within teams" if offset < 0 else "between teams") if place == 0 else None
             _bar(axes, place + offset, found, colour, 0.38, label)
-    axes.set_xticks(range(len(both)), [_title(group) for group in both])
+    axes.set_xticks(range(len(both)), _titles(both))
     _share(axes, "moves that cooperate")
     axes.legend(fontsize=8, frameon=False)
     return figure
@@ -48,11 +48,11 @@ def comprehension_figure(groups: Sequence[Group]) -> Figure | None:
     if not asked:
         return None
     figure, axes = new_figure(7.2, 0.6 + 2.2 * len(asked), rows=len(asked))
-    for each, group in zip(axes, asked, strict=True):
+    for each, group, title in zip(axes, asked, _titles(asked), strict=True):
         for place, question in enumerate(QUESTIONS):
             _bar(each, place, group.questions.get(question), COLOURS[0], 0.7, None)
         each.set_xticks(range(len(QUESTIONS)), [name.replace("_", " ") for name in QUESTIONS], rotation=30, ha="right")
-        each.set_title(_title(group).replace("\n", ", "), loc="left")
+        each.set_title(title.replace("\n", ", "), loc="left")
         _share(each, "right answers")
     return figure
 
@@ -60,14 +60,14 @@ def comprehension_figure(groups: Sequence[Group]) -> Figure | None:
 def _curves(groups: Sequence[Group], points: Callable[[Group], Sequence[Point]], x: str, y: str) -> Figure:
     from matplotlib.ticker import MaxNLocator
 
-    rows = list(dict.fromkeys((group.model, str(sorted(group.settings.items()))) for group in groups))
+    cells = [(group.model, group.among, str(sorted(group.settings.items()))) for group in groups]
+    rows = list(dict.fromkeys(cells))
     columns = [name for name in STRUCTURES if any(group.structure == name for group in groups)]
     figure, axes = new_figure(0.6 + 2.6 * len(columns), 0.5 + 2.1 * len(rows), rows=len(rows), columns=len(columns))
     for each in axes:
         each.set_visible(False)
-    for group in groups:
-        row = rows.index((group.model, str(sorted(group.settings.items()))))
-        each = axes[row * len(columns) + columns.index(group.structure)]
+    for group, cell, title in zip(groups, cells, _titles(groups), strict=True):
+        each = axes[rows.index(cell) * len(columns) + columns.index(group.structure)]
         each.set_visible(True)
         curve = points(group)
         at, colour = [point.at for point in curve], _COLOUR[group.structure]
@@ -75,7 +75,7 @@ def _curves(groups: Sequence[Group], points: Callable[[Group], Sequence[Point]],
         high = [point.value if point.high is None else point.high for point in curve]
         each.fill_between(at, low, high, color=colour, alpha=0.2, linewidth=0)
         each.plot(at, [point.value for point in curve], color=colour, linewidth=1.5, marker="." if len(at) < 12 else "")
-        each.set_title(_title(group), loc="left", fontsize=8)
+        each.set_title(title, loc="left", fontsize=8)
         each.set_xlabel(x)
         each.xaxis.set_major_locator(MaxNLocator(integer=True))
         _share(each, y if group.structure == columns[0] else "")
@@ -98,5 +98,10 @@ def _share(axes: Axes, label: str) -> None:
     axes.set_ylabel(label)
 
 
-def _title(group: Group) -> str:
-    return f"{group.model}\n{group.structure.upper()}: {STRUCTURES[group.structure]}"
+def _titles(groups: Sequence[Group]) -> list[str]:
+    """Return a title for each group: model, what varies, structure."""
+    labels = labels_of(groups)
+    return [
+        f"{', '.join(filter(None, (group.model, label)))}\n{group.structure.upper()}: {STRUCTURES[group.structure]}"
+        for group, label in zip(groups, labels, strict=True)
+    ]

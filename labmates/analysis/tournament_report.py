@@ -19,6 +19,7 @@ from labmates.analysis.tournaments import Tournament, rate
 from labmates.analysis.validity import Tally
 from labmates.games.iterated.match import Action, Match
 from labmates.games.iterated.questions import QUESTIONS
+from labmates.naming import labels_apart
 
 STRUCTURES = {"ri": "repeated interaction", "gc": "group competition", "sa": "super-additive"}
 _BUDGET = "rounds_per_player"
@@ -150,6 +151,20 @@ class Report:
 
     groups: tuple[Group, ...]
     hypotheses: tuple[Hypothesis, ...]
+
+
+def labels_of(groups: Sequence[Group]) -> list[str]:
+    """Return a label of each group, made of the settings in which they differ, and of the models it plays among."""
+    return labels_apart(told_settings(groups), ("model", "model_for"))
+
+
+def told_settings(found: Sequence[Group] | Sequence[Hypothesis]) -> list[dict[str, Any]]:
+    """Return the settings of groups or hypotheses, with the models among which one plays where that varies."""
+    among: dict[str, set[tuple[str, ...]]] = {}
+    for one in found:
+        among.setdefault(one.model, set()).add(one.among)
+    varies = any(len(several) > 1 for several in among.values())
+    return [{**({"among": one.among} if varies else {}), **one.settings} for one in found]
 
 
 def report(tournaments: Sequence[Tournament]) -> Report:

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from labmates.analysis.intervals import Estimate, holm, notes
-from labmates.analysis.tables import Column, Table, settings_apart, shown_settings
-from labmates.analysis.tournament_report import Group, Hypothesis, Rate
+from labmates.analysis.tables import Column, Table
+from labmates.analysis.tournament_report import Group, Hypothesis, Rate, told_settings
 from labmates.analysis.validity import Tally
+from labmates.naming import settings_apart, shown_settings
 
 _MODELS = ("model", "model_for")
 
@@ -18,8 +19,9 @@ def rates_table(groups: Sequence[Group]) -> Table:
     rows: list[dict[str, Any]] = []
     players: list[Estimate] = []
     tournaments: list[Estimate] = []
-    differing = settings_apart([group.settings for group in groups], _MODELS)
-    for group in groups:
+    told = told_settings(groups)
+    differing = settings_apart(told, _MODELS)
+    for group, settings in zip(groups, told, strict=True):
         rates: dict[str, Rate | None] = {
             "cooperation": group.cooperation,
             "one-shot cooperation": group.one_shot,
@@ -33,7 +35,7 @@ def rates_table(groups: Sequence[Group]) -> Table:
             "among": ", ".join(group.among),
             "structure": group.structure.upper(),
         }
-        what |= shown_settings(group.settings, differing)
+        what |= shown_settings(settings, differing)
         what |= {"failed_rate": group.failures.rate, "failed": group.failures.failed, "asked": group.failures.asked}
         for name, one in rates.items():
             if one is None:
@@ -74,12 +76,13 @@ def rates_table(groups: Sequence[Group]) -> Table:
 
 def hypotheses_table(found: Sequence[Hypothesis]) -> Table:
     """Return the tests of both hypotheses."""
-    differing = settings_apart([one.settings for one in found], _MODELS)
+    told = told_settings(found)
+    differing = settings_apart(told, _MODELS)
     adjusted = holm([one.p for one in found])
     rows = [
         {
             "model": one.model,
-            **shown_settings(one.settings, differing),
+            **shown_settings(settings, differing),
             "hypothesis": f"{one.name} {one.measure}",
             **{name.upper(): value for name, value in one.rates.items()},
             **({"difference": None} if one.difference is None else one.difference.row("difference")),
@@ -87,7 +90,7 @@ def hypotheses_table(found: Sequence[Hypothesis]) -> Table:
             "p_holm": p_holm,
             "reason": one.reason,
         }
-        for one, p_holm in zip(found, adjusted, strict=True)
+        for one, settings, p_holm in zip(found, told, adjusted, strict=True)
     ]
     columns = [
         Column("model", once=True),

@@ -20,6 +20,7 @@ from typing import Any
 
 from labmates.errors import UsageError
 from labmates.games.repeated import REPEATED
+from labmates.naming import labels_apart
 from labmates.populations.attitudes import falls_back_to_cooperation
 from labmates.populations.reference import PREFIX, class_name, reference_source
 from labmates.populations.workers import Loaded, Workers
@@ -30,15 +31,31 @@ _CLASS = re.compile(r"^class Strategy_([A-Za-z]+)_(\d+)\b", re.MULTILINE)
 _DESCRIBED = re.compile(r"description_(?P<name>[A-Z]+_\d+)$")
 
 
+WRITTEN = ("model", "prompt", "prompts_version", "temperature")
+"""What a strategy's provenance says of the way it was written; those that differ in it are of different sets."""
+
+
 @dataclass(frozen=True)
 class Gene:
-    """Who wrote a strategy, and how it was asked to be."""
+    """Who wrote a strategy, and how it was asked to be.
+
+    Attributes
+    ----------
+    variant
+        What else tells it from strategies of the same model and attitude (``prompt=brief``); empty if nothing does.
+    """
 
     model: str
     attitude: str
+    variant: str = ""
+
+    @property
+    def set_name(self) -> str:
+        """The attitude, with the variant in brackets."""
+        return f"{self.attitude}[{self.variant}]" if self.variant else self.attitude
 
     def __str__(self) -> str:
-        return f"{self.model}/{self.attitude}"
+        return f"{self.model}/{self.set_name}"
 
 
 @dataclass(frozen=True)
@@ -156,7 +173,8 @@ class Population:
     Attributes
     ----------
     genes
-        The numbers of the strategies of each gene, in the order of files and classes.
+        The numbers of the strategies of each gene, in the order of files and classes. Strategies that were written in
+        different ways (`WRITTEN`) are of different genes.
     names
         ``model:class`` of each strategy, by its number.
     cooperate
@@ -184,7 +202,7 @@ def load_population(
     Parameters
     ----------
     models, attitudes
-        If given, those of these alone.
+        If given, those of these alone. An attitude may name one variant: ``collective[prompt=brief]``.
 
     Raises
     ------
@@ -196,22 +214,55 @@ def load_population(
     names: dict[int, str] = {}
     refused: dict[str, tuple[str, ...]] = {}
     for file in files_for(folder, game, models):
-        for one in workers.load(file.path.name, read_text(file.path)):
-            if not one.attitude or (attitudes and one.attitude not in attitudes):
+        loaded = workers.load(file.path.name, read_text(file.path))
+        variants = _variants(file, loaded)
+        for one in loaded:
+            gene = Gene(file.model, one.attitude or "", variants.get(one.name, ""))
+            if not one.attitude or (attitudes and not {one.attitude, gene.set_name} & set(attitudes)):
                 continue
             if one.problems:
                 refused[f"{file.model}:{one.name}"] = one.problems
                 continue
-            genes.setdefault(Gene(file.model, one.attitude), []).append(one.index)
+            genes.setdefault(gene, []).append(one.index)
             names[one.index] = f"{file.model}:{one.name}"
     for attitude in attitudes:
-        if attitude not in {gene.attitude for gene in genes}:
+        if attitude not in {name for gene in genes for name in (gene.attitude, gene.set_name)}:
             raise UsageError(f"{folder} has no strategies with the attitude '{attitude}' for {game}")
     if not genes:
         raise UsageError(f"{folder} holds no strategies named Strategy_ATTITUDE_NUMBER that can be played")
     cooperate = {n for gene, members in genes.items() if falls_back_to_cooperation(gene.attitude) for n in members}
     kept = {gene: tuple(members) for gene, members in genes.items()}
     return Population(kept, names, frozenset(cooperate), refused)
+
+
+def _variants(file: StrategyFile, loaded: Sequence[Loaded]) -> dict[str, str]:
+    """Return what tells strategies of the same attitude apart by the way they were written, by class."""
+    settings = written_as(file)
+    found: dict[str, str] = {}
+    for attitude in dict.fromkeys(one.attitude for one in loaded):
+        own = [one.name for one in loaded if one.attitude == attitude]
+        found |= zip(own, labels_apart([settings.get(name, {}) for name in own]), strict=True)
+    return found
+
+
+def written_as(file: StrategyFile) -> dict[str, dict[str, Any]]:
+    """Return how each strategy of a file was written (`WRITTEN`), by class; of those whose provenance is known.
+
+    Raises
+    ------
+    UsageError
+        If the file of the provenance is there and can't be read.
+    """
+    if not file.provenance.exists():
+        return {}
+    found = {}
+    for number, line in enumerate(read_text(file.provenance).splitlines(), 1):
+        try:
+            data = json.loads(line)
+            found[str(data["class"])] = {name: data[name] for name in WRITTEN if name in data}
+        except (ValueError, TypeError, KeyError) as error:
+            raise UsageError(f"{file.provenance}, line {number}: not the provenance of a strategy") from error
+    return found
 
 
 def files_for(folder: Path, game: str, models: Sequence[str] = ()) -> list[StrategyFile]:

@@ -90,13 +90,20 @@ def select_genes(population: Population, attitudes: tuple[str, str]) -> tuple[Ge
     Raises
     ------
     UsageError
-        If the model is not one alone, or has no strategies with one of the attitudes.
+        If the model is not one alone, or has no strategies with one of the attitudes, or several sets of them.
     """
     known = sorted({gene.model for gene in population.genes})
     if len(known) != 1:
         raise UsageError(f"self-play is of one model's strategies; name it, one of: {', '.join(known)}")
-    found = Gene(known[0], attitudes[0]), Gene(known[0], attitudes[1])
-    for gene in found:
-        if gene not in population.genes:
-            raise UsageError(f"there are no strategies of {gene}")
-    return found
+    return _only(population, attitudes[0]), _only(population, attitudes[1])
+
+
+def _only(population: Population, name: str) -> Gene:
+    """Return the gene with an attitude, or with an attitude and a variant."""
+    found = [gene for gene in population.genes if name in (gene.attitude, gene.set_name)]
+    if not found:
+        raise UsageError(f"there are no strategies with the attitude '{name}'")
+    if len(found) > 1:
+        sets = " or ".join(f"'{gene.set_name}'" for gene in found)
+        raise UsageError(f"strategies with the attitude '{name}' were written in different ways: name one set, {sets}")
+    return found[0]

@@ -204,12 +204,10 @@ def _selfplay(store: Store, runs: Sequence[RunRecord]) -> Part | None:
     found = [mixed(store, run) for run in runs]
 
     def pictures() -> Iterator[Picture]:
-        for game, rules in dict.fromkeys((run.condition["game"], str(run.condition["rules"])) for run in runs):
-            mine = [
-                i for i, run in enumerate(runs) if (run.condition["game"], str(run.condition["rules"])) == (game, rules)
-            ]
-            curves = curves_of([found[i] for i in mine])
-            bounds = condition_of(runs[mine[0]]).make_game().bounds()  # type: ignore[attr-defined]
+        for game in dict.fromkeys(one.game for one in found):
+            mine = [run for run in runs if run.condition["game"] == game]
+            curves = curves_of([one for one in found if one.game == game])
+            bounds = [condition_of(run).make_game().bounds() for run in mine]  # type: ignore[attr-defined]
             alt = f"Welfare in {game} by the share of selfish players; the numbers are in the table."
             yield picture(selfplay_figure(curves, bounds, f"Self-play in {game}"), f"Self-play in {game}", alt)
 

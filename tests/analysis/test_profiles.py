@@ -188,13 +188,19 @@ def test_models_are_compared_under_equal_conditions() -> None:
     assert (apart.models, apart.between) == (2, None)
 
 
-def test_a_profile_over_several_conditions_says_so() -> None:
+def test_what_was_played_under_several_conditions_is_told_apart() -> None:
     runs = [record("m:a", game, i, level=float(i)) for game in ("o-ring", "weakest-link") for i in range(4)]
-    assert not any("several conditions" in note for note in profiles_table(profiles(runs, {})).notes)
-    runs[:2] = [replace(run, key="another") for run in runs[:2]]
-    [profile] = profiles(runs, {})
-    assert [one.conditions for one in profile.games] == [2, 1]
-    assert "Simulations under several conditions are taken together: o-ring." in profiles_table([profile]).notes
+    assert "setting" not in [column.key for column in profiles_table(profiles(runs, {})).columns]
+    runs[:2] = [replace(run, key="another", condition={**run.condition, "group_size": 3}) for run in runs[:2]]
+    runs[2:4] = [replace(run, condition={**run.condition, "group_size": 5}) for run in runs[2:4]]
+    found = profiles(runs, {})
+    assert [(one.setting, [(game.game, game.simulations) for game in one.games]) for one in found] == [
+        ("group_size=3", [("o-ring", 2)]),
+        ("group_size=5", [("o-ring", 2)]),
+        ("", [("weakest-link", 4)]),
+    ]
+    rows = profiles_table(found).rows
+    assert [(row["setting"], row["level"]) for row in rows] == [("group_size=3", 0.5), ("group_size=5", 2.5), ("", 1.5)]
 
 
 def test_simulations_in_which_almost_all_decisions_failed_say_nothing_of_convergence() -> None:

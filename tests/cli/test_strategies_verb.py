@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import csv
+import json
+import re
 from pathlib import Path
 
 import pytest
@@ -98,6 +101,44 @@ def test_runs_of_self_play_and_evolution_are_shown_and_drawn(labmates: Labmates,
     for verb in ("selfplay", "evolution"):
         assert labmates("analyze", verb, "--plot", f"{verb}.png").code == 0
         assert (tmp_path / f"{verb}.png").stat().st_size > 10_000
+
+
+def test_results_under_different_conditions_are_told_apart(labmates: Labmates, tmp_path: Path) -> None:
+    library(tmp_path / "strategies", "public-goods", gpt=KNOWN)
+    file = tmp_path / "strategies" / "public-goods" / "gpt.py"
+    names = re.findall(r"^class (Strategy_\w+)", file.read_text(), re.MULTILINE)
+    told = [
+        {"class": name, "prompt": "brief" if "COLLECTIVE" in name and i % 2 else "standard"}
+        for i, name in enumerate(names)
+    ]
+    file.with_suffix(".jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in told))
+    words = ["--game", "public-goods", "--rounds", "2"]
+
+    sets = labmates("analyze", "diversity", "strategies", *words, "--json").records
+    assert [(one["set"], one["strategies"]) for one in sets] == [
+        ("collective[prompt=standard]", 4),
+        ("collective[prompt=brief]", 4),
+        ("exploitative", 8),
+    ]
+    own = ["--strategies", "strategies", *words]
+    unclear = labmates("run", "selfplay", *own, "--samples", "2")
+    assert (unclear.code, "'collective[prompt=standard]' or 'collective[prompt=brief]'" in unclear.err) == (1, True)
+    for k in ("2", "3"):
+        one_set = ["--collective", "collective[prompt=brief]", "--samples", "2", "--rule", f"k={k}", "--step", "4"]
+        assert labmates("run", "selfplay", *own, *one_set).code == 0
+        evolving = ["--population", "8", "--elite", "2", "--generations", "1"]
+        assert labmates("run", "evolution", *own, *evolving, "--mutation", f"0.{k}").code == 0
+    shown = labmates("analyze", "selfplay", "--out", "s.csv", "--plot", "s.svg")
+    titles = [line for line in shown.out.splitlines() if line.startswith("public-goods")]
+    assert ["groups of 4, k=2 (" in title for title in titles] == [True, False]
+    assert ["groups of 4, k=3 (" in title for title in titles] == [False, True]
+    drawn = (tmp_path / "s.svg").read_text()
+    assert all(f"groups of 4, k={k}" in drawn for k in (2, 3))
+    rows = list(csv.DictReader((tmp_path / "s.csv").read_text().splitlines()))
+    assert {row["rules"] for row in rows} == {"k=2", "k=3"}
+    evolved = labmates("analyze", "evolution").out
+    assert "groups of 4, paper, mutation=0.2: 1 runs" in evolved
+    assert "groups of 4, paper, mutation=0.3: 1 runs" in evolved
 
 
 @pytest.mark.parametrize(

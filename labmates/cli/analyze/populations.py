@@ -39,17 +39,18 @@ def selfplay(
         runs = _completed(database, run_ids, "selfplay")
         found = [mixed(database, run) for run in runs]
     write_files([mixtures_table(found)], files)
-    for run, one in zip(runs, found, strict=True):
+    names = curves_of(found)
+    for name, one in zip(names, found, strict=True):
         if as_json:
-            names = ("low", "high", "n", "df", "method", "reason")
+            parts = ("low", "high", "n", "df", "method", "reason")
             points = [
-                {"selfish": share, "welfare": welfare.value, **{name: getattr(welfare, name) for name in names}}
+                {"selfish": share, "welfare": welfare.value, **{part: getattr(welfare, part) for part in parts}}
                 for share, welfare in one.points
             ]
-            told = {"run": run.id, "game": one.game, "model": one.model, "group_size": one.group_size}
-            print_json({**told, "mixtures": points})
+            told = {"run": one.run, "game": one.game, "model": one.model, "group_size": one.group_size}
+            print_json({**told, "condition": dict(one.condition), "mixtures": points})
             continue
-        title = clean(f"\n{one.game}, {one.model}, groups of {one.group_size} (run {run.id})")
+        title = clean(f"\n{one.game}, {name.removesuffix(f' (run {one.run})')} (run {one.run})")
         out().print(title, style="bold", markup=False)
         column = Column("welfare", form=".3f", shows="both")
         for share, welfare in one.points[:: max(1, len(one.points) // 16)]:
@@ -57,11 +58,11 @@ def selfplay(
         for note in notes(welfare for _, welfare in one.points):
             out().print(note, style="dim", markup=False)
     if plot is not None:
-        games = sorted({(one.game, str(run.condition["rules"])) for run, one in zip(runs, found, strict=True)})
+        games = sorted({one.game for one in found})
         if len(games) > 1:
-            raise UsageError("a figure shows one game; name the runs that are to be drawn")
-        condition = SelfplayCondition.model_validate(runs[0].condition)
-        draw(selfplay_figure(curves_of(found), condition.make_game().bounds(), f"Self-play in {games[0][0]}"), plot)
+            raise UsageError(f"a figure shows one game, not {', '.join(games)}; name the runs that are to be drawn")
+        bounds = [SelfplayCondition.model_validate(one.condition).make_game().bounds() for one in found]
+        draw(selfplay_figure(names, bounds, f"Self-play in {games[0]}"), plot)
     return 0
 
 
@@ -76,7 +77,7 @@ def evolution(
 ) -> int:
     """Show which genes win, by condition; by default in all evolutions of the store."""
     from labmates.analysis.population_figures import evolution_figure
-    from labmates.analysis.populations import evolved, gene_shares, winners_table
+    from labmates.analysis.populations import evolved, gene_shares, labels_of, winners_table
     from labmates.records.store import Store
 
     with Store(store, must_exist=True) as database:
@@ -84,15 +85,15 @@ def evolution(
         found = evolved(database, runs)
         shares = gene_shares(database, runs[0]) if plot is not None else []
     write_files([winners_table(found)], files)
-    for one in found:
+    for one, label in zip(found, labels_of([one.condition for one in found]), strict=True):
         if as_json:
             told = {"generations": one.generations, "welfare_efficiency": one.efficiency}
             told |= {"threshold_reached": one.reached, "cooperation": one.cooperation}
             print_json({"condition": dict(one.condition), "runs": one.runs, **told, "winners": dict(one.winners)})
             continue
         condition = one.condition
-        where = f"{condition['game']}, groups of {condition['group_size']}, {condition['protocol']}"
-        out().print(clean(f"\n{where}: {one.runs} runs"), style="bold", markup=False)
+        where = [str(condition["game"]), f"groups of {condition['group_size']}", str(condition["protocol"]), label]
+        out().print(clean(f"\n{', '.join(filter(None, where))}: {one.runs} runs"), style="bold", markup=False)
         for gene, wins in one.winners:
             out().print(clean(f"  {wins:4d} won by {gene}"), markup=False)
         out().print(

@@ -74,7 +74,8 @@ def diversity(
     """Tell how different strategies are.
 
     Each strategy is met with every history that its opponents can have, which gives a vector of cooperation rates. For
-    each set (a model and an attitude): the mean pairwise distance (of random vectors: 1), the effective number of
+    each set (a model and an attitude; strategies that were written by different prompts, versions of them, models or
+    temperatures are different sets): the mean pairwise distance (of random vectors: 1), the effective number of
     dimensions, and how far the model's sets of the other kind of attitude lie apart (Cohen's d).
     """
     import numpy as np
@@ -143,12 +144,14 @@ def _set_as_json(
     return {
         "model": gene.model,
         "attitude": gene.attitude,
+        "variant": gene.variant,
+        "set": gene.set_name,
         "strategies": len(own),
         "cooperation": float(own.mean()),
         "mean_pairwise_distance": mean_pairwise_distance(own),
         "participation_ratio": participation_ratio(own),
         "cohens_d": {
-            other.attitude: cohens_d(own, vectors[sets[other]])
+            other.set_name: cohens_d(own, vectors[sets[other]])
             for other in sets
             if other.model == gene.model and falls_back_to_cooperation(other.attitude) != kind
         },
@@ -158,14 +161,14 @@ def _set_as_json(
 
 
 def _print_sets(told: list[dict[str, Any]]) -> None:
-    headings = ["model", "attitude", "strategies", "deterministic", "cooperation", "distance", "dimensions", "apart"]
+    headings = ["model", "set", "strategies", "deterministic", "cooperation", "distance", "dimensions", "apart"]
     rows = []
     for one in told:
         apart = ", ".join(f"{_number(value)} from {name}" for name, value in one["cohens_d"].items())
         counts = (str(one[name]) for name in ("strategies", "deterministic"))
         numbers = (_number(one[name]) for name in ("cooperation", "mean_pairwise_distance", "participation_ratio"))
-        rows.append([clean(one["model"]), clean(one["attitude"]), *counts, *numbers, apart or "–"])
-    print_grid(headings, rows, [name not in ("model", "attitude", "apart") for name in headings])
+        rows.append([clean(one["model"]), clean(one["set"]), *counts, *numbers, apart or "–"])
+    print_grid(headings, rows, [name not in ("model", "set", "apart") for name in headings])
     out().print("distance: mean of all pairs, 1 for random vectors; apart: Cohen's d; – is not defined.", style="dim")
 
 

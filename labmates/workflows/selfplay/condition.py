@@ -44,9 +44,11 @@ class SelfplayCondition(PopulationCondition):
             raise UsageError(f"--model: name whose strategies play: {', '.join(file.model for file in files)}")
         counts = written_counts(files[0])
         for attitude in (self.collective, self.selfish):
-            if counts[attitude] < self.group_size:
+            # All sets with this attitude are counted (collective[prompt=brief]); the run itself takes one alone.
+            written = counts[attitude.partition("[")[0]]
+            if written < self.group_size:
                 raise UsageError(
-                    f"{files[0].model} has {counts[attitude]} strategies with the attitude '{attitude}'; mixtures of "
+                    f"{files[0].model} has {written} strategies with the attitude '{attitude}'; mixtures of "
                     f"{self.group_size} players need {self.group_size} (a smaller --group-size, or more strategies)"
                 )
 

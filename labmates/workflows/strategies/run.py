@@ -186,6 +186,7 @@ def written_in(
     for name in sorted(found, key=lambda one: int(one.rpartition("_")[2])):
         body = dict(bodies[found[name].content])
         code = str(body.pop("code"))
-        provenance = {"class": name, "attitude": condition.attitude, "model": condition.model, "run": run_id, **body}
+        own = {"attitude": condition.attitude, "model": condition.model, "temperature": condition.temperature}
+        provenance = {"class": name, **own, "run": run_id, **body}
         written.append((code, provenance))
     return written
