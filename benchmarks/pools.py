@@ -123,7 +123,7 @@ async def buy(condition: ScienceCondition, seed: int, workshop: Workshop, folder
     """Execute one run in memory and return what it came to."""
     recorder = Recorder(None, None)
     async with ModelHub(ModelOptions()) as hub:
-        services = Services("pools", condition.key, seed, hub, recorder, workshop, None, lambda: folder)
+        services = Services("pools", condition.key, seed, hub, recorder, workshop, lambda: folder)
         outcome = await execute(condition, services)
     papers = [event for event in recorder.events if isinstance(event, ArtifactEvent) and event.name == REPORT]
     calls = [event for event in recorder.events if isinstance(event, LLMCallEvent)]

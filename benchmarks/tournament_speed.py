@@ -2,7 +2,7 @@
 
 A round's moves wait for the round before, a plan for its draft and its critique, a match for the one before of its
 players; nothing else has to wait. The bound is that chain of calls times the latency of one. What is above it is the
-time of the processor: the graphs, the prompts, the record in SQLite and LangGraph's checkpoints.
+time of the processor: the graphs, the prompts and the record in SQLite.
 """
 
 from __future__ import annotations

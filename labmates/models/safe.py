@@ -15,7 +15,7 @@ MAX_DEPTH = 64
 msgpack encoder."""
 
 MAX_INTEGER = 2**63
-"""Integers from here on can't be stored in a checkpoint (msgpack) or a database column."""
+"""Integers from here on can't be stored in a graph's checkpoint (msgpack) or a database column."""
 
 
 class UnsafeValueError(ValueError):

@@ -112,11 +112,6 @@ class Database:
         return sa.make_url(self.url).render_as_string(hide_password=True)
 
     @property
-    def plain_url(self) -> str:
-        """The URL as the database's own programs take it, with its password."""
-        return sa.make_url(self.url).set(drivername=self.engine.dialect.name).render_as_string(hide_password=False)
-
-    @property
     def is_sqlite(self) -> bool:
         """Whether this is SQLite: one machine, one writer at a time."""
         return self.engine.dialect.name == "sqlite"

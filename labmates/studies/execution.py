@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sqlite3
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -18,7 +17,7 @@ from labmates.models.hub import ModelHub
 from labmates.records.database import StoreError
 from labmates.records.events import ErrorEvent, Event
 from labmates.records.recorder import Recorder
-from labmates.records.run import ENDED, RunRecord
+from labmates.records.run import RunRecord
 from labmates.records.store import Store
 from labmates.records.writer import Writer
 from labmates.sandboxes.folders import own_folder
@@ -33,8 +32,6 @@ from labmates.workflows.services import Services
 from labmates.workflows.workshop import Workshop
 
 if TYPE_CHECKING:
-    from langgraph.checkpoint.base import BaseCheckpointSaver
-
     from labmates.populations.crew import Crew
 
 _log = logging.getLogger(__name__)
@@ -53,7 +50,6 @@ class OpenSession:
         writer: Writer,
         hub: ModelHub,
         judging: Judging,
-        saver: BaseCheckpointSaver[Any],
         workshop: Workshop | None,
         watch: Watch | None,
         brake: Brake | None,
@@ -64,7 +60,6 @@ class OpenSession:
         self._writer = writer
         self._hub = hub
         self._judging = judging
-        self._saver = saver
         self._workshop = workshop
         self._watch = watch
         self._brake = brake
@@ -100,7 +95,6 @@ class OpenSession:
                 hub=self._hub,
                 recorder=recorder,
                 workshop=self._workshop,
-                saver=self._saver if kind.checkpointed else None,
                 folder=cache(lambda: stack.enter_context(own_folder())),
                 judging=self._judging,
                 brake=self._brake,
@@ -116,7 +110,7 @@ class OpenSession:
             seconds=round(run.seconds + time.time() - start, 3),
         )
         lease.ending = True
-        await to_its_end(self._finish(ended_run, recorder, kind))
+        await to_its_end(recorder.finish(ended_run))
         self._tell(ended_run, None)
         if cancelled:
             raise asyncio.CancelledError
@@ -133,31 +127,15 @@ class OpenSession:
             self._tell(run, event)
         return Recorder(self._writer, run, events=events, bodies=bodies, listen=lambda event: self._tell(run, event))
 
-    async def _finish(self, run: RunRecord, recorder: Recorder, kind: Kind) -> None:
-        await recorder.finish(run)
-        if run.status in ENDED and kind.checkpointed:
-            with _checkpoint_errors():
-                await self._saver.adelete_thread(run.id)
-
     def _tell(self, run: RunRecord, event: Event | None) -> None:
         if self._watch is not None:
             self._watch(run, event)
 
 
-@contextmanager
-def _checkpoint_errors() -> Iterator[None]:
-    """Turn errors of the checkpointer's database into the store's."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        raise StoreError(f"the store failed: {error}") from error
-
-
 async def _attempt(kind: Kind, condition: Condition, services: Services) -> tuple[Mapping[str, Any], bool]:
     """Execute a run; return how it ended, and whether it was cancelled."""
     try:
-        with _checkpoint_errors():
-            outcome: Outcome = await kind.execute(condition, services)
+        outcome: Outcome = await kind.execute(condition, services)
     except asyncio.CancelledError:
         return {"status": "interrupted", "error": "interrupted"}, True
     except StoppedError:

@@ -20,7 +20,7 @@ async def retell(
     workshop: Workshop | None,
     judging: Judging | None = None,
 ) -> Outcome:
-    """Execute a run, without a trace and without checkpoints, and return how it ended.
+    """Execute a run, without a trace, and return how it ended.
 
     Parameters
     ----------
@@ -41,7 +41,6 @@ async def retell(
             hub=hub,
             recorder=recorder,
             workshop=workshop,
-            saver=None,
             folder=lambda: folder,
             judging=judging,
         )

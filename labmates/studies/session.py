@@ -23,7 +23,6 @@ from labmates.records.steps import LeaseLostError
 from labmates.records.store import Store
 from labmates.records.writer import Writer
 from labmates.sandboxes.choose import choose_backend
-from labmates.studies.checkpoints import open_saver
 from labmates.studies.execution import OpenSession, Watch
 from labmates.studies.leases import Leases
 from labmates.studies.runs import condition_of
@@ -152,7 +151,6 @@ class Session:
             judges_hub = hub
             if apart:
                 judges_hub = await stack.enter_async_context(ModelHub(settings.judge_models, cache=cache))
-            saver = await stack.enter_async_context(open_saver(self._store))
             workshop = await stack.enter_async_context(
                 open_workshop(
                     {condition.kind for condition in asked_for},
@@ -168,9 +166,7 @@ class Session:
             await stack.enter_async_context(leases.beating())
             writer = Writer(self._store.database)
             stack.push_async_callback(writer.close)
-            yield OpenSession(
-                self._store, leases, writer, hub, judging, saver, workshop, self._watch, self._brake, crew
-            )
+            yield OpenSession(self._store, leases, writer, hub, judging, workshop, self._watch, self._brake, crew)
 
 
 def _any_strategies(conditions: Iterable[Condition]) -> bool:

@@ -119,9 +119,6 @@ class Kind:
         Whether its agents run code, for which there has to be a sandbox.
     uses_strategies
         Whether strategies written as code play, for which there have to be workers.
-    checkpointed
-        Whether its runs are graphs that LangGraph's checkpointer keeps, so that they go on where they stopped; runs of
-        other kinds tell what is recorded again, from their beginning.
     salted
         Whether its runs have data sets, which depend on the private salt (`labmates.tasks.salt`).
     estimate
@@ -144,7 +141,6 @@ class Kind:
     headline: tuple[str, ...] = ()
     uses_code: bool = False
     uses_strategies: bool = False
-    checkpointed: bool = False
     salted: bool = False
     estimate: Callable[[Any], Estimate] | None = None
     exact_calls: bool = False

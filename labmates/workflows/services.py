@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from labmates.models.hub import ModelHub
 from labmates.records.recorder import Recorder
@@ -14,8 +14,6 @@ from labmates.workflows.judging import Judging
 from labmates.workflows.workshop import Workshop
 
 if TYPE_CHECKING:
-    from langgraph.checkpoint.base import BaseCheckpointSaver
-
     from labmates.populations.crew import Crew
 
 
@@ -29,8 +27,6 @@ class Services:
         Seed of the run; everything random derives from it.
     workshop
         Sandboxes, shared by all runs of the session; None where the kind runs no code.
-    saver
-        LangGraph's checkpointer, or None for a run that isn't to be taken up again.
     folder
         Returns a private folder of the run for files that sandboxes read; it is removed at the end.
     judging
@@ -47,7 +43,6 @@ class Services:
     hub: ModelHub
     recorder: Recorder
     workshop: Workshop | None
-    saver: BaseCheckpointSaver[Any] | None
     folder: Callable[[], Path]
     judging: Judging | None = None
     brake: Brake | None = None

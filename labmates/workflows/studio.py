@@ -1,6 +1,6 @@
 """What the graphs for LangGraph Studio share: they take a condition as plain data and open their own services.
 
-They are exported (``langgraph.json``) without a checkpointer, since the LangGraph server brings its own. Runs started
+They are exported (``langgraph.json``) for the LangGraph server, which brings its own checkpointer. Runs started
 there are for looking at: they are not kept in the store. Settings of the model connection come from the environment
 (``LABMATES_BASE_URL``).
 """
@@ -87,7 +87,7 @@ async def playing(model: type[C], state: StudioInput) -> AsyncIterator[tuple[C, 
     condition = read_condition(model, state)
     seed = state.get("seed", 0)
     async with studio_hub() as hub:
-        yield condition, Services(new_run_id(), condition.key, seed, hub, Recorder(None, None), None, None, Path.cwd)
+        yield condition, Services(new_run_id(), condition.key, seed, hub, Recorder(None, None), None, Path.cwd)
 
 
 def play_output(metrics: Mapping[str, float], services: Services) -> PlayOutput:

@@ -42,8 +42,6 @@ LIBRARIES = [
     "jupyter_client.manager",
     "langchain_core.tracers.langchain",
     "langchain_openai",
-    "langgraph.checkpoint.postgres.aio",
-    "langgraph.checkpoint.sqlite.aio",
     "markdown_it",
     "matplotlib.backends.backend_agg",
     "matplotlib.backends.backend_pdf",

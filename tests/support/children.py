@@ -31,7 +31,6 @@ PRELOADED = (
     "labmates.studies.execution",
     "labmates.tasks.anomaly",
     "labmates.workflows.science.run",
-    "langgraph.checkpoint.sqlite.aio",
     "pandas",
     "tests.support.plays",
     "tests.support.puppet",

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from labmates.errors import UsageError, explain
 from labmates.workflows.tournament.condition import TournamentCondition
-from labmates.workflows.tournament.kind import TOURNAMENT, estimate
+from labmates.workflows.tournament.kind import estimate
 
 BASE: dict[str, Any] = {"structure": "sa", "model": "scripted:grim"}
 
@@ -81,7 +81,6 @@ def test_models_belong_to_teams_and_players() -> None:
 
 
 def test_the_estimate_counts_the_calls_of_a_tournament_at_full_length() -> None:
-    assert TOURNAMENT.checkpointed
     # 99 rounds, 19 plans of three calls, and questions after five matches, the last a round short, for six players.
     assert estimate(condition(rounds_per_player=99)).calls == 6 * (99 + 57 + 5)
     assert estimate(condition(rounds_per_player=90)).calls == 6 * (90 + 51 + 5)

@@ -84,7 +84,6 @@ SCIENCE = Kind(
     judged=judged_metrics,
     headline=HEADLINE,
     uses_code=True,
-    checkpointed=True,
     salted=True,
     estimate=estimate,
     spread=SPREAD,

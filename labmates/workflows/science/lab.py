@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import cache
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
@@ -18,18 +18,13 @@ def next_team(state: LabState) -> str:
     return state["agenda"][0]["team"] if state["agenda"] else END
 
 
-def lab_graph(checkpointer: Any = None) -> CompiledStateGraph[LabState, LabContext, LabState, LabState]:
-    """Return the graph of a whole run.
-
-    Parameters
-    ----------
-    checkpointer
-        LangGraph saver that keeps the state after each step, or None.
-    """
+@cache
+def lab_graph() -> CompiledStateGraph[LabState, LabContext, LabState, LabState]:
+    """The graph of a whole run; compiled once, since that takes longer than a step."""
     graph = StateGraph(LabState, context_schema=LabContext)
     for team in EVERY_TEAM.values():
         after = [END] if team.alone else [*TEAMS, END]
         graph.add_node(team.name, team_graph(team))
         graph.add_conditional_edges(team.name, next_team, after)
     graph.add_conditional_edges(START, next_team, [*EVERY_TEAM])
-    return graph.compile(checkpointer=checkpointer, name="science lab")
+    return graph.compile(name="science lab")

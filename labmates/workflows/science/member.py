@@ -43,9 +43,7 @@ async def work(state: WorkOrder, runtime: Runtime[LabContext]) -> dict[str, obje
     async with ctx.bench.session(role.id, model, _earlier_code(ctx, phase, role), ctx.condition.code_timeout) as code:
         worker = _Worker(ctx, lab, team, role, purse, code)
         await worker.work()
-    result = worker.result()
-    await ctx.recorder.flush()
-    return {"results": {role.id: result}, "spent": {team.name: purse.spent}}
+    return {"results": {role.id: worker.result()}, "spent": {team.name: purse.spent}}
 
 
 class _Worker:

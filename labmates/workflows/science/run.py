@@ -65,10 +65,7 @@ async def execute(condition: ScienceCondition, services: Services) -> Outcome:
         If a model or a sandbox could not be had; what was done so far is recorded and can be gone on with.
     """
     async with opened(condition, services) as ctx:
-        config = _config(condition, services)
-        saver = services.saver
-        begun = saver is not None and await saver.aget_tuple(config) is not None
-        state = await lab_graph(saver).ainvoke(None if begun else first_state(condition.teams), config, context=ctx)
+        state = await lab_graph().ainvoke(first_state(condition.teams), _config(condition, services), context=ctx)
         return await scored(ctx, exhausted=state["exhausted"], judging=services.judging, seed=services.seed)
 
 
@@ -209,9 +206,8 @@ def _newest(trail: Iterable[Trace]) -> dict[str, str]:
 
 
 def _config(condition: ScienceCondition, services: Services) -> RunnableConfig:
-    """Return the graph's configuration: the thread of its checkpoints, and what a trace is called and tagged with."""
+    """Return the graph's configuration: the name and the tags of its trace."""
     return {
-        "configurable": {"thread_id": services.run_id},
         "run_name": f"science {condition.task} {condition.model} {services.run_id}",
         "tags": ["labmates", "science", condition.task, condition.visibility, *(["solo"] if condition.solo else [])],
         "metadata": {

@@ -46,7 +46,7 @@ async def run_lab(state: StudioInput) -> StudioOutput:
         async with studio_hub() as hub:
             workshop = Workshop(choice.backend, default_sandboxes())
             seed = state.get("seed", 0)
-            services = Services(run_id, condition.key, seed, hub, recorder, workshop, None, lambda: folder)
+            services = Services(run_id, condition.key, seed, hub, recorder, workshop, lambda: folder)
             async with opened(condition, services) as ctx:
                 lab = await LAB.ainvoke(first_state(condition.teams), context=ctx)
                 outcome = await scored(ctx, exhausted=lab["exhausted"])

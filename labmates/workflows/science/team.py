@@ -4,9 +4,6 @@ An agent that is alone passes through the same steps without deliberation, and w
 
 If members have asked earlier teams for work, the passage ends after the work and the lab sends those teams first;
 then the team's graph is entered again, and the members who waited go on.
-
-Every node flushes the record before it returns: LangGraph may checkpoint its update at once, and what the update
-names must be in the store by then.
 """
 
 from __future__ import annotations
@@ -120,14 +117,13 @@ def after_deliberation(state: TeamState) -> Literal["write", "__end__"]:
     return "__end__" if state.get("over") else "write"
 
 
-async def unpaid(ctx: LabContext, state: TeamState, purse: Purse) -> Update:
+def unpaid(ctx: LabContext, state: TeamState, purse: Purse) -> Update:
     """End a phase that the pool can't pay: the next one starts, or the run ends where nothing is set aside."""
     phase = state["agenda"][0]
     agenda = state["agenda"][1:] if ctx.sets_aside else []
     if ctx.sets_aside:
         where = _here(phase, "skipped")
         ctx.recorder.once(PhaseEvent(**where, status="skipped", number=phase["number"], reason=phase["reason"]))
-    await ctx.recorder.flush()
     return {"agenda": agenda, "spent": {phase["team"]: purse.spent}, "exhausted": True, "over": True}
 
 
@@ -165,10 +161,9 @@ async def plan(state: TeamState, runtime: Runtime[LabContext]) -> Update:
         )
     except InsufficientFundsError:
         if not (ctx.sets_aside and team.artifact == REPORT):
-            return await unpaid(ctx, state, purse)
+            return unpaid(ctx, state, purse)
         # The paper is written in any case, from what there is.
         answer, exhausted = None, True
-    await ctx.recorder.flush()
     text, tasks = answer or ("(no plan)", {})
     planned: Phase = {
         **phase,
@@ -241,7 +236,6 @@ async def gather(state: TeamState, runtime: Runtime[LabContext]) -> Update:
     if phases:
         where = _here(phase, f"suspended/{sum(state['asked'].values())}")
         ctx.recorder.once(PhaseEvent(**where, status="suspended", number=phase["number"], reason=phase["reason"]))
-    await ctx.recorder.flush()
     return {
         "agenda": [*phases, {**phase, "members": members}, *state["agenda"][1:]],
         "artifacts": artifacts,
@@ -292,9 +286,8 @@ async def deliberate(state: TeamState, runtime: Runtime[LabContext]) -> Update:
                 ctx.recorder.once(MessageEvent(step=step, team=team.name, agent=role.id, to=team.name, text=body))
         if exhausted:
             break
-    await ctx.recorder.flush()
     if exhausted and not ctx.sets_aside:
-        return await unpaid(ctx, state, purse)
+        return unpaid(ctx, state, purse)
     agenda = [{**phase, "said": said}, *state["agenda"][1:]]
     return {"agenda": agenda, "spent": {team.name: purse.spent}, "exhausted": exhausted}
 
@@ -309,9 +302,8 @@ async def write(state: TeamState, runtime: Runtime[LabContext]) -> Update:
         await author.write(author.affordable(_orders(ctx, state, purse)))
     except InsufficientFundsError:
         if not author.versions:
-            return {**await unpaid(ctx, state, purse), "findings": {team.name: author.findings}}
+            return {**unpaid(ctx, state, purse), "findings": {team.name: author.findings}}
     ctx.recorder.once(PhaseEvent(**_here(phase, "end"), status="ended", number=phase["number"], reason=phase["reason"]))
-    await ctx.recorder.flush()
     update: Update = {
         "agenda": state["agenda"][1:],
         "spent": {team.name: purse.spent},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from langgraph.graph import END, START, StateGraph
@@ -27,7 +28,6 @@ async def pairing(state: TournamentState, runtime: Runtime[TournamentContext]) -
     ]
     for match in off:
         record_match(ctx, match)
-    await ctx.table.recorder.flush()
     return {"turn": state["turn"] + 1, "matches": off}
 
 
@@ -43,25 +43,18 @@ def next_round(state: TournamentState, runtime: Runtime[TournamentContext]) -> s
     return "pairing" if state["turn"] < len(runtime.context.schedule) else END
 
 
-def tournament_graph(
-    checkpointer: Any = None,
-) -> CompiledStateGraph[TournamentState, TournamentContext, TournamentState, TournamentState]:
-    """Return the graph of a whole tournament.
-
-    Parameters
-    ----------
-    checkpointer
-        LangGraph saver that keeps the state after each round of the schedule, or None.
-    """
+@cache
+def tournament_graph() -> CompiledStateGraph[TournamentState, TournamentContext, TournamentState, TournamentState]:
+    """The graph of a whole tournament; compiled once, since that takes longer than a step."""
     graph = StateGraph(TournamentState, context_schema=TournamentContext)
     graph.add_node("pairing", pairing)
-    graph.add_node("match", match_graph(recorded=checkpointer is not None), input_schema=MatchState)
+    graph.add_node("match", match_graph(), input_schema=MatchState)
     graph.add_node("round end", round_end)
     graph.add_edge(START, "pairing")
     graph.add_conditional_edges("pairing", to_matches, ["match", "pairing", END])
     graph.add_edge("match", "round end")
     graph.add_conditional_edges("round end", next_round, ["pairing", END])
-    return graph.compile(checkpointer=checkpointer, name="tournament")
+    return graph.compile(name="tournament")
 
 
 async def round_end(state: TournamentState) -> Update:

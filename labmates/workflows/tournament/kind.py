@@ -71,7 +71,6 @@ TOURNAMENT = Kind(
     execute,
     METRICS,
     headline=HEADLINE,
-    checkpointed=True,
     estimate=estimate,
     domains=lambda _condition: DOMAINS,
 )

@@ -92,20 +92,12 @@ async def comprehension(state: MatchState, runtime: Runtime[TournamentContext]) 
     """Ask both players what they have understood; nothing of it enters the tournament."""
     ctx = runtime.context
     await together(_examine(ctx, state, seat) for seat in (0, 1))
-    await ctx.table.recorder.flush()
     return {"moves": []}
 
 
 @cache
-def match_graph(*, recorded: bool = False) -> CompiledStateGraph[MatchState, TournamentContext, MatchState, Outcome]:
-    """Return the graph; compiled once, since that takes longer than a step.
-
-    Parameters
-    ----------
-    recorded
-        Whether the steps of a match are told again from the record when a run is taken up again, which costs less than
-        to keep a checkpoint of each.
-    """
+def match_graph() -> CompiledStateGraph[MatchState, TournamentContext, MatchState, Outcome]:
+    """The graph of a match; compiled once, since that takes longer than a step."""
     graph = StateGraph(MatchState, context_schema=TournamentContext, output_schema=Outcome)
     graph.add_node("round start", round_start)
     graph.add_node("planning", planning_graph(), input_schema=PlanState)
@@ -117,7 +109,7 @@ def match_graph(*, recorded: bool = False) -> CompiledStateGraph[MatchState, Tou
     graph.add_edge("moves", "payoffs")
     graph.add_conditional_edges("payoffs", after_payoffs, ["round start", "comprehension", END])
     graph.add_edge("comprehension", END)
-    return graph.compile(checkpointer=False if recorded else None, name="match")
+    return graph.compile(name="match")
 
 
 def record_match(ctx: TournamentContext, match: MatchData) -> None:

@@ -93,5 +93,4 @@ async def _say(ctx: TournamentContext, state: PlanState, stage: str, messages: l
     text = await ctx.table.say(step, ctx.speaker(player), messages, read, name=name)
     if not text:
         ctx.failed(step, player, stage, match, round_)
-        await ctx.table.recorder.flush()
     return text or ""

@@ -24,10 +24,7 @@ async def execute(condition: TournamentCondition, services: Services) -> Outcome
         If a model could not be had; what was done so far is recorded and can be gone on with.
     """
     ctx = TournamentContext(condition, Table(condition, services), services.seed)
-    config = _config(condition, services)
-    saver = services.saver
-    begun = saver is not None and await saver.aget_tuple(config) is not None
-    await tournament_graph(saver).ainvoke(None if begun else first_state(), config, context=ctx)
+    await tournament_graph().ainvoke(first_state(), _config(condition, services), context=ctx)
     found = tournament_of(condition.model_dump(), ctx.table.recorder.events)
     return Outcome("completed", found.metrics(), _invalid(found))
 
@@ -49,9 +46,8 @@ def metrics_of(ctx: TournamentContext) -> Mapping[str, float]:
 
 
 def _config(condition: TournamentCondition, services: Services) -> RunnableConfig:
-    """Return the graph's configuration: the thread of its checkpoints, and what a trace is called and tagged with."""
+    """Return the graph's configuration: the name and the tags of its trace."""
     return {
-        "configurable": {"thread_id": services.run_id},
         "run_name": f"tournament {condition.structure} {condition.model} {services.run_id}",
         "tags": ["labmates", "tournament", condition.structure],
         "metadata": {
