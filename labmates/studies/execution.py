@@ -22,7 +22,7 @@ from labmates.records.store import Store
 from labmates.records.writer import Writer
 from labmates.sandboxes.folders import own_folder
 from labmates.studies.leases import Lease, Leases
-from labmates.studies.runs import condition_of
+from labmates.studies.runs import condition_of, usage_of
 from labmates.studies.salted import check_salt
 from labmates.studies.whole import to_its_end
 from labmates.workflows.brake import Brake, StoppedError
@@ -104,7 +104,7 @@ class OpenSession:
         ended_run = replace(
             run,
             **ended,
-            usage=replace(recorder.usage(), bill=None if (bill := recorder.bill()) is None else format_dollars(bill)),
+            usage=usage_of(recorder),
             budget=_budget(condition.pool, recorder.spent()),
             sandbox=self._workshop.backend.name if self._workshop and recorder.ran_code() else None,
             seconds=round(run.seconds + time.time() - start, 3),

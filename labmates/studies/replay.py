@@ -33,7 +33,7 @@ from labmates.records.recorder import Recorder
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
 from labmates.studies.retelling import retell, taken_over
-from labmates.studies.runs import condition_of
+from labmates.studies.runs import condition_of, usage_of
 from labmates.studies.salted import check_salt
 from labmates.studies.session import open_workshop
 from labmates.studies.settings import RunSettings
@@ -205,7 +205,7 @@ async def replay(
                 status=outcome.status,
                 invalid=outcome.invalid,
                 metrics=dict(outcome.metrics),
-                usage=recorder.usage(),
+                usage=usage_of(recorder),
             )
         except UnrecordedCallError as error:
             unrecorded = error

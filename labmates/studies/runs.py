@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pydantic import ValidationError
 
 from labmates._version import __version__
+from labmates.budgets.money import format_dollars
 from labmates.errors import UsageError, explain
-from labmates.records.run import ENDED, RunRecord, new_run_id
+from labmates.records.recorder import Recorder
+from labmates.records.run import ENDED, RunRecord, Usage, new_run_id
 from labmates.records.store import Store
 from labmates.seeds import LARGEST_SEED, MOST_REPLICATES
 from labmates.studies.salted import recorded_salt
@@ -59,6 +63,12 @@ def stopped_run(store: Store, run_id: str) -> RunRecord:
     if run.status in ENDED:
         raise UsageError(f"the run '{run_id}' has ended ({run.status}); only a run that did not end can be resumed")
     return run
+
+
+def usage_of(recorder: Recorder) -> Usage:
+    """What a run has used so far, with the bill of its providers."""
+    bill = recorder.bill()
+    return replace(recorder.usage(), bill=None if bill is None else format_dollars(bill))
 
 
 def condition_of(run: RunRecord) -> Condition:
