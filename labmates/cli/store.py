@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
 import click
 
-from labmates.cli.common import store_option
-from labmates.cli.console import clean, err, out
+from labmates.cli.common import json_option, store_option
+from labmates.cli.console import clean, err, out, print_json
+from labmates.cli.runs import run_choice
+from labmates.errors import UsageError
+
+if TYPE_CHECKING:
+    from labmates.records.copying import Copied
+    from labmates.records.pruning import Pruned
+
+
+def _as_url(_context: click.Context, _parameter: click.Parameter, value: Any) -> Any:
+    """Return the URLs of stores that may have been named by their files."""
+    if isinstance(value, tuple):
+        return tuple(_as_url(_context, _parameter, one) for one in value)
+    return value if "://" in value else f"sqlite:///{value}"
 
 
 @click.group(epilog="Example: labmates store upgrade")
 def store() -> None:
-    """Care for the database of runs."""
+    """Check, copy, merge, archive, prune, repair and upgrade databases of runs."""
 
 
 @store.command(epilog="Example: labmates store check --store sqlite:///labmates.db")
@@ -52,3 +72,182 @@ def upgrade(store: str | None) -> None:
     before, after = upgrade_store(store)
     said = f"it is of version {after} already" if before == after else f"from version {before} to {after}"
     out().print(f"The store is up to date: {said}.", markup=False)
+
+
+@store.command(epilog="Example: labmates store copy sqlite:///labmates.db postgresql://lab@db.example.org/runs")
+@click.argument("source", metavar="SOURCE", callback=_as_url)
+@click.argument("target", metavar="TARGET", callback=_as_url)
+@click.option("--study", metavar="NAME", help="Copy the runs of this study alone.")
+@click.option("--run", "runs", metavar="RUN", multiple=True, help="Copy this run alone. Can be repeated.")
+@json_option()
+def copy(source: str, target: str, study: str | None, runs: tuple[str, ...], as_json: bool) -> None:
+    """Copy a store, one study or some runs into a new or empty store.
+
+    SOURCE and TARGET are URLs or paths of SQLite files. Workers can go on writing to SOURCE: the copy is as SOURCE is
+    at one moment. In the copy, runs that go on in SOURCE are interrupted.
+    """
+    from labmates.records.copying import copy_store
+
+    with _shown("copying", again="The same command completes the copy.") as watch:
+        copied = copy_store(source, target, study=study, runs=runs, watch=watch)
+    _tell_copied(copied, as_json)
+
+
+@store.command(epilog="Example: labmates store merge laptop.db cluster.db --into all.db")
+@click.argument("sources", metavar="SOURCE...", nargs=-1, required=True, callback=_as_url)
+@click.option("--into", metavar="TARGET", required=True, callback=_as_url, help="Store to write to; made if missing.")
+@json_option()
+def merge(sources: tuple[str, ...], into: str, as_json: bool) -> None:
+    """Merge stores, for instance of several machines that worked on one study.
+
+    A run that several stores hold is kept once, as it went furthest. Plans of a study are united. A store with a run
+    that differs from the target's is refused, and changes nothing.
+    """
+    from labmates.studies.merging import merge as merge_all
+
+    with _shown("merging", again="The same command completes it.") as watch:
+        copied = merge_all(sources, into, watch=watch)
+    _tell_copied(copied, as_json)
+
+
+@store.command(epilog="Example: labmates store archive results-2026.db")
+@click.argument("target", metavar="TARGET.db", type=click.Path(path_type=Path))
+@store_option
+@json_option()
+def archive(target: Path, store: str | None, as_json: bool) -> None:
+    """Write a store as one read-only SQLite file, also while workers write to it.
+
+    The file can be read from any medium, by labmates and any other program. To continue from it, copy it.
+    """
+    from labmates.records.copying import archive_store
+    from labmates.records.database import store_url
+
+    with _shown("archiving", again="No file was left.") as watch:
+        copied = archive_store(store_url(store), target, watch=watch)
+    _tell_copied(copied, as_json)
+
+
+@store.command(epilog="Example: labmates store prune --study pilot --dry-run")
+@run_choice
+@store_option
+@click.option("--status", metavar="STATUS", help="Runs with this status.")
+@click.option("--leftovers", is_flag=True, help="Delete what belongs to no run, and checkpoints of ended runs.")
+@click.option("--replies", is_flag=True, help="Delete the cached replies of models.")
+@click.option("--dry-run", is_flag=True, help="Count what would be deleted, and delete nothing.")
+@click.option("--yes", is_flag=True, help="Don't ask before deleting.")
+@json_option()
+def prune(
+    store: str | None,
+    run_ids: tuple[str, ...],
+    leftovers: bool,
+    replies: bool,
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
+    **filters: str | None,
+) -> None:
+    """Delete runs with all that belongs to them: those named, or all that match the filters.
+
+    --study alone deletes the study and its plan too. Runs that are being worked on are refused. The space is given back
+    by 'labmates store vacuum'.
+    """
+    from labmates.records import pruning
+    from labmates.records.database import Database
+
+    choice = pruning.Choice(run_ids, **filters)
+    chosen = None if choice == pruning.Choice() else choice
+    if chosen is None and not leftovers and not replies:
+        raise UsageError(
+            "nothing to delete: name runs, or give --study, --kind, --task, --status, --leftovers, --replies"
+        )
+    with Database(store, must_exist=True) as database:
+        found = pruning.count_prunable(database, chosen, leftovers=leftovers, replies=replies)
+        if not dry_run and not yes:
+            if not sys.stdin.isatty():
+                raise UsageError(f"{_pruned(found)} would be deleted; nobody can be asked here, so give --yes")
+            click.confirm(f"Delete {_pruned(found)} from {database.shown_url}?", abort=True, err=True)
+        if not dry_run:
+            with _shown("deleting", again="The same command completes it.") as watch:
+                found = pruning.prune(database, chosen, leftovers=leftovers, replies=replies, watch=watch)
+    if as_json:
+        print_json({**asdict(found), "dry_run": dry_run})
+    else:
+        out().print(f"{_pruned(found)} {'would be' if dry_run else 'were'} deleted.", markup=False)
+
+
+@store.command(epilog="Example: labmates store repair labmates.db mended.db")
+@click.argument("source", metavar="DAMAGED.db", type=click.Path(path_type=Path))
+@click.argument("target", metavar="TARGET.db", type=click.Path(path_type=Path))
+@json_option()
+def repair(source: Path, target: Path, as_json: bool) -> int:
+    """Write what is readable of a damaged SQLite store to a new file.
+
+    The damaged file stays as it is. Runs with damaged events keep their steps before the damage and are interrupted, so
+    that they can be resumed. Ends with exit code 1 if runs are lost.
+    """
+    from labmates.studies.repair import repair as mend
+
+    with err().status("reading …") as shown:
+        found = mend(source, target, watch=lambda what, number: shown.update(f"{what}: {number:,}"))
+    if as_json:
+        print_json(asdict(found))
+        return 1 if found.lost else 0
+    for name, number in found.gaps.items():
+        out().print(f"table {name}: unreadable in {number} places", markup=False)
+    for run in found.requeued:
+        out().print(f"run {run.run}: {run.kept} of {run.events} events kept; interrupted", markup=False)
+    for run_id in found.lost:
+        out().print(f"run {run_id}: lost", markup=False)
+    for name in found.studies_without_plan:
+        out().print(
+            f"study {clean(name)}: its plan is lost; enter it again with: labmates study run FILE", markup=False
+        )
+    out().print(
+        f"{target}: {found.whole} runs whole, {len(found.requeued)} interrupted at the damage, {len(found.lost)} lost. "
+        "Continue with 'labmates study run STUDY' or 'labmates run KIND --resume RUN'.",
+        markup=False,
+    )
+    return 1 if found.lost else 0
+
+
+@store.command(epilog="Example: labmates store vacuum --store sqlite:///labmates.db")
+@store_option
+@json_option()
+def vacuum(store: str | None, as_json: bool) -> None:
+    """Give the space that deleted runs took back to the file system. Workers have to wait meanwhile."""
+    from labmates.records.database import Database
+    from labmates.records.pruning import vacuum as shrink
+
+    with Database(store, must_exist=True) as database, err().status("vacuuming …"):
+        before, after = shrink(database)
+    if as_json:
+        print_json({"before": before, "after": after})
+    else:
+        out().print(f"The store took {before / 1e6:,.1f} MB and takes {after / 1e6:,.1f} MB now.", markup=False)
+
+
+@contextmanager
+def _shown(doing: str, *, again: str) -> Iterator[Callable[[int, int], None]]:
+    """Show how many runs are done; say at Ctrl-C what is left."""
+    with err().status(f"{doing} …") as status:
+        try:
+            yield lambda done, total: status.update(f"{doing}: {done:,} of {total:,} runs")
+        except KeyboardInterrupt:
+            err().print(f"Stopped. {again}", markup=False)
+            raise
+
+
+def _tell_copied(copied: Copied, as_json: bool) -> None:
+    if as_json:
+        print_json(asdict(copied))
+        return
+    present = f", {copied.present:,} there already" if copied.present else ""
+    out().print(
+        f"{copied.runs:,} runs written{present}; {copied.studies:,} studies, {copied.replies:,} cached replies.",
+        markup=False,
+    )
+
+
+def _pruned(found: Pruned) -> str:
+    named = {"runs": found.runs, "studies": found.studies, "other rows": found.rows, "cached replies": found.replies}
+    return ", ".join(f"{number:,} {name}" for name, number in named.items() if number) or "nothing"

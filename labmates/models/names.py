@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from importlib.util import find_spec
 
 from labmates.errors import UsageError, unknown_name
@@ -76,10 +77,15 @@ def parse_model(text: str) -> ModelName:
         raise UsageError(f"model '{text}' has no usable name after '{provider}:'; for instance {provider}:NAME")
     if provider == SCRIPTED:
         _check_baseline(name)
-    elif find_spec(PROVIDERS[provider]) is None:
+    elif not _is_installed(PROVIDERS[provider]):
         package = PROVIDERS[provider].replace("_", "-")
         raise UsageError(f"model '{text}' needs the package {package}: pip install {package}")
     return ModelName(provider, name)
+
+
+@cache
+def _is_installed(package: str) -> bool:
+    return find_spec(package) is not None
 
 
 def is_own_baseline(text: str) -> bool:

@@ -66,7 +66,7 @@ class Claims:
             if row.status in ENDED:
                 raise UsageError(f"the run '{run_id}' has ended ({row.status}); only a run that did not end can go on")
             now = self._database.now(connection)
-            if row.status == "running" and not _is_lost(row.worker, row.lease, now):
+            if row.status == "running" and not is_lost(row.worker, row.lease, now):
                 raise UsageError(
                     f"the run '{run_id}' goes on: {row.worker} holds it, for {max(0.0, row.lease - now):.0f} s more if "
                     "it does not answer"
@@ -184,7 +184,7 @@ class Claims:
             sa.select(_RUNS.c.worker, sa.func.min(_RUNS.c.lease)).where(running).group_by("worker")
         )
         for worker, earliest in held.all():
-            if not _is_lost(worker, earliest, now):
+            if not is_lost(worker, earliest, now):
                 continue
             whose = sa.and_(running, _RUNS.c.worker == worker)
             if worker is not None and worker_state(worker) != "dead":
@@ -206,6 +206,6 @@ class Claims:
                     connection.execute(sa.update(_RUNS).where(_RUNS.c.id.in_(ids)).values(values))
 
 
-def _is_lost(worker: str | None, lease: float | None, now: float) -> bool:
+def is_lost(worker: str | None, lease: float | None, now: float) -> bool:
     """Tell whether whoever holds a run has died, or has not been heard of for so long that it is taken to have."""
     return lease is None or lease < now or worker is None or worker_state(worker) == "dead"

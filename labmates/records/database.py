@@ -11,7 +11,7 @@ import re
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from importlib import import_module
 from pathlib import Path
@@ -45,6 +45,10 @@ _STARTING = (
     "too many clients",
     "remaining connection slots",
 )
+_VERBATIM = {
+    "json_serializer": lambda text: "null" if text is None else text,
+    "json_deserializer": lambda text: text.decode() if isinstance(text, bytes) else text,
+}
 
 
 def store_url(store: str | None = None) -> str:
@@ -71,6 +75,8 @@ class Database:
         It is known to be there: while it is away, try again as a transaction does.
     read_only
         Write nothing, not even tables: whatever tries to fails.
+    verbatim
+        Columns of JSON hold its text, as it is stored: for copying.
     """
 
     def __init__(
@@ -81,9 +87,10 @@ class Database:
         any_version: bool = False,
         patient: bool = False,
         read_only: bool = False,
+        verbatim: bool = False,
     ) -> None:
         self.url = store_url(url)
-        self.engine = _engine(self.url, must_exist or read_only, read_only)
+        self.engine = _engine(self.url, must_exist or read_only, read_only, _VERBATIM if verbatim else {})
         unwritable = self._is_unwritable()
         if unwritable and not (must_exist or read_only):
             raise UsageError(
@@ -138,16 +145,23 @@ class Database:
         self.close()
 
     @contextmanager
-    def reading(self) -> Iterator[sa.Connection]:
+    def reading(self, *, snapshot: bool = False) -> Iterator[sa.Connection]:
         """Open a transaction that only reads.
+
+        Parameters
+        ----------
+        snapshot
+            All of its queries see the database as it is at the first one, whatever is written meanwhile.
 
         Raises
         ------
         StoreError
             If it fails.
         """
+        # In SQLite, each transaction is one.
+        options = {"isolation_level": "REPEATABLE READ"} if snapshot and not self.is_sqlite else {}
         try:
-            with self.engine.begin() as connection:
+            with self.engine.connect().execution_options(**options) as connection, connection.begin():
                 yield connection
         except DBAPIError as error:
             raise self._failed(error) from error
@@ -170,6 +184,23 @@ class Database:
         # SQLite takes one writer at a time, and those of other processes only wait well for short.
         with self._writing if self.is_sqlite else nullcontext():
             return self._persist(work, writes=True)
+
+    def execute_alone(self, statements: Sequence[str]) -> None:
+        """Execute statements that can't be part of a transaction.
+
+        Raises
+        ------
+        StoreError
+            If one fails.
+        """
+        # SQLAlchemy would leave SQLite's connection in another mode than `_set_up_sqlite` did.
+        mode = {} if self.is_sqlite else {"isolation_level": "AUTOCOMMIT"}
+        try:
+            with self.engine.connect().execution_options(labmates_alone=True, **mode) as connection:
+                for statement in statements:
+                    connection.exec_driver_sql(statement)
+        except DBAPIError as error:
+            raise self._failed(error) from error
 
     def now(self, connection: sa.Connection) -> float:
         """Return the time by the database's clock, which all workers share, as Unix time in seconds."""
@@ -255,14 +286,14 @@ def _tables(connection: sa.Connection) -> set[str]:
     return set(sa.inspect(connection).get_table_names())
 
 
-def _engine(url: str, must_exist: bool, read_only: bool) -> sa.Engine:
+def _engine(url: str, must_exist: bool, read_only: bool, options: dict[str, Any]) -> sa.Engine:
     try:
         parsed = sa.make_url(url)
         backend = parsed.get_backend_name()
         if backend == "sqlite":
-            return _sqlite_engine(parsed, must_exist, read_only)
+            return _sqlite_engine(parsed, must_exist, read_only, options)
         if backend == "postgresql":
-            return _postgres_engine(parsed, read_only)
+            return _postgres_engine(parsed, read_only, options)
         sa.create_engine(parsed)
     except _UnsuitableStoreError as error:
         raise UsageError(f"'{_without_password(url)}' can't be a store: {error}; {_advice(url)}") from None
@@ -295,7 +326,7 @@ def _advice(url: str) -> str:
     return f"give a URL such as sqlite:///{url if is_path else 'labmates.db'}"
 
 
-def _sqlite_engine(url: sa.URL, must_exist: bool, read_only: bool) -> sa.Engine:
+def _sqlite_engine(url: sa.URL, must_exist: bool, read_only: bool, options: dict[str, Any]) -> sa.Engine:
     if not url.database or url.database == ":memory:" or url.database.startswith("file:"):
         raise _UnsuitableStoreError("a database in memory is lost when the process ends")
     path = Path(url.database)
@@ -315,6 +346,7 @@ def _sqlite_engine(url: sa.URL, must_exist: bool, read_only: bool) -> sa.Engine:
         "sqlite://",
         creator=lambda: sqlite3.connect(address, uri=True, timeout=_BUSY_SECONDS, check_same_thread=False),
         poolclass=sa.QueuePool,  # by its bare URL it would be taken for a database in memory
+        **options,
     )
     read_only = read_only or mode.startswith("ro")
     sa.event.listen(engine, "connect", _set_up_sqlite_reader if read_only else _set_up_sqlite)
@@ -327,7 +359,7 @@ def _is_writable(path: Path) -> bool:
     return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
 
 
-def _postgres_engine(url: sa.URL, read_only: bool) -> sa.Engine:
+def _postgres_engine(url: sa.URL, read_only: bool, options: dict[str, Any]) -> sa.Engine:
     if url.drivername == "postgresql":
         url = url.set(drivername="postgresql+psycopg")
     if url.drivername != "postgresql+psycopg":
@@ -337,7 +369,7 @@ def _postgres_engine(url: sa.URL, read_only: bool) -> sa.Engine:
     connect: dict[str, Any] = {"connect_timeout": _CONNECT_SECONDS, "application_name": "labmates", **alive}
     if read_only:
         connect["options"] = "-c default_transaction_read_only=on"
-    return sa.create_engine(url, pool_pre_ping=True, connect_args=connect)
+    return sa.create_engine(url, pool_pre_ping=True, connect_args=connect, **options)
 
 
 def _set_up_sqlite(connection: Any, _record: Any) -> None:
@@ -355,9 +387,10 @@ def _set_up_sqlite_reader(connection: Any, _record: Any) -> None:
 
 
 def _begin_sqlite(connection: sa.Connection) -> None:
+    options = connection.get_execution_options()
     # A transaction that reads first and then writes would fail at once if another one has written meanwhile.
-    writes = connection.get_execution_options().get("labmates_writes")
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+    if not options.get("labmates_alone"):
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if options.get("labmates_writes") else "BEGIN")
 
 
 def _insert_of(dialect: str) -> Any:

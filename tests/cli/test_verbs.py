@@ -10,7 +10,7 @@ from tests.cli.conftest import Labmates
 RUN = ["run", "science", "--task", "anomaly", "--difficulty", "easy"]
 KEYS = [
     "id", "kind", "study", "condition", "key", "replicate", "seed", "status", "error", "metrics", "scores", "sandbox",
-    "valid", "invalid", "usage", "budget", "seconds", "models",
+    "valid", "invalid", "usage", "bill", "budget", "seconds", "models",
 ]  # fmt: skip
 
 
@@ -127,3 +127,14 @@ def test_the_help_imports_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "HEAVY []"
+
+
+def test_runs_are_deleted_when_somebody_said_so(labmates: Labmates) -> None:
+    labmates("run", "game", "--game", "public-goods", "--model", "scripted:random", "--rounds", "1")
+    dry = labmates("store", "prune", "--kind", "game", "--dry-run", "--json").records
+    assert dry == [{"runs": 1, "studies": 0, "rows": 0, "replies": 0, "dry_run": True}]
+    unasked = labmates("store", "prune", "--kind", "game")
+    assert (unasked.code, "1 runs would be deleted" in unasked.err, "--yes" in unasked.err) == (2, True, True)
+    assert labmates("store", "prune", "--kind", "game", "--yes").out == "1 runs were deleted.\n"
+    assert labmates("store", "prune", "--kind", "game", "--yes").code == 2
+    assert labmates("store", "prune").code == 2

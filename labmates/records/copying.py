@@ -1,0 +1,371 @@
+"""Copying runs from one store into another, in SQLite or PostgreSQL alike.
+
+Rows are copied as they are stored, a few hundred at a time, whole runs in each transaction: what is cut off leaves
+whole runs, and the same call completes it. The source is read in one snapshot, also while workers write to it. Nobody
+works on a copy: a run that a worker holds is interrupted there, and can be resumed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from labmates.errors import UsageError
+from labmates.records import schema
+from labmates.records.database import Database
+from labmates.records.standing import Standing, at_rest, compared, is_unbegun
+
+_RUNS, _STUDIES = schema.runs, schema.studies
+OF_RUNS: Final = [table for table in schema.metadata.sorted_tables if "run" in table.c]
+"""The tables whose rows belong to a run."""
+ROWS: Final = 500
+"""Rows that are read and written at once."""
+_MOST_RUNS, _BEGUN_WEIGHS = 2000, 20
+_THIN = [_RUNS.c[name] for name in ("id", "study", "key", "replicate", "seed", "status", "attempt", "worker")]
+_SHOWN = 5
+
+Watch = Callable[[int, int], None]
+"""Told how many of how many runs were looked at."""
+Unite = Callable[[str, dict[str, Any], dict[str, Any]], dict[str, Any]]
+"""Makes one plan of two of a study: its name, the target's plan, the source's."""
+
+
+@dataclass(frozen=True)
+class Copied:
+    """What was copied.
+
+    Attributes
+    ----------
+    runs
+        Runs that were written.
+    present
+        Runs that the target held already.
+    replies
+        Cached replies of models that were written.
+    """
+
+    runs: int = 0
+    present: int = 0
+    studies: int = 0
+    replies: int = 0
+
+
+def copy_store(
+    source: str, target: str, *, study: str | None = None, runs: Sequence[str] = (), watch: Watch | None = None
+) -> Copied:
+    """Copy a store, one study or some runs, with the plans of their studies, into a store that is empty or new.
+
+    Parameters
+    ----------
+    source, target
+        URLs of the stores.
+    study
+        Only this study.
+    runs
+        Only the runs with these ids.
+
+    Raises
+    ------
+    UsageError
+        If one of the stores can't be opened, they are the same, the study or a run is missing, or the target holds
+        anything that the source does not. A copy that was cut off is completed.
+    StoreError
+        If reading or writing fails.
+    """
+    with _opened(source, target, study, runs) as (origin, connection, goal):
+        _check_room(origin, connection, goal)
+        of_study = sa.true() if study is None else _RUNS.c.study == study
+        chosen = sa.and_(of_study, _RUNS.c.id.in_(runs)) if runs else of_study
+        return _copy(connection, goal, chosen, whole=study is None and not runs, unite=_newer, watch=watch)
+
+
+def merge_stores(sources: Sequence[str], into: str, *, unite: Unite, watch: Watch | None = None) -> Copied:
+    """Merge stores into one, one after the other; a store that is refused changes nothing.
+
+    Of a run that both hold, the one that went further is kept; what was not begun gives way to what was.
+
+    Parameters
+    ----------
+    unite
+        Makes one plan of two different plans of a study.
+
+    Raises
+    ------
+    UsageError
+        If one of the stores can't be opened, two of them are the same, runs differ that have the same id or are the
+        same replicate of a study's condition, a run of the target that would be replaced is being worked on, or
+        plans can't be united.
+    StoreError
+        If reading or writing fails.
+    """
+    copied = Copied()
+    for source in sources:
+        with _opened(source, into) as (_, connection, goal):
+            one = _copy(connection, goal, sa.true(), whole=True, unite=unite, watch=watch)
+        parts = ((getattr(copied, name), getattr(one, name)) for name in Copied.__dataclass_fields__)
+        copied = Copied(*(first + second for first, second in parts))
+    return copied
+
+
+def archive_store(source: str, path: Path, *, watch: Watch | None = None) -> Copied:
+    """Write a store as one SQLite file that can be read anywhere, also where nothing can be written beside it.
+
+    Raises
+    ------
+    UsageError
+        If the store can't be opened, or the file exists or can't be made.
+    StoreError
+        If reading or writing fails; no file is left then.
+    """
+    with new_file(path) as part:
+        copied = copy_store(source, f"sqlite:///{part}", watch=watch)
+    path.chmod(0o400)
+    return copied
+
+
+@contextmanager
+def new_file(path: Path) -> Iterator[Path]:
+    """Give the path at which to make an SQLite file that appears under its own name when it is whole, or not at all.
+
+    Raises
+    ------
+    UsageError
+        If there is such a file already, or it can't be made.
+    """
+    import sqlite3
+
+    if path.exists():
+        raise UsageError(f"the file '{path}' exists already; name a new one")
+    if not os.access(path.parent, os.W_OK):
+        raise UsageError(f"can't write '{path}': there is no such folder, or it can't be written")
+    part = path.with_name(f"{path.name}.part")
+    beside = [part.with_name(part.name + ending) for ending in ("", "-wal", "-shm", "-journal")]
+    try:
+        for old in beside:
+            old.unlink(missing_ok=True)
+        os.close(os.open(part, os.O_RDWR | os.O_CREAT, 0o600))
+        yield part
+        connection = sqlite3.connect(part)
+        connection.execute("PRAGMA journal_mode=DELETE")  # one file, that needs none beside it
+        connection.close()
+        part.replace(path)
+    finally:
+        for left in beside:
+            left.unlink(missing_ok=True)
+
+
+@contextmanager
+def _opened(
+    source: str, target: str, study: str | None = None, runs: Sequence[str] = ()
+) -> Iterator[tuple[Database, sa.Connection, Database]]:
+    with Database(source, read_only=True, verbatim=True) as origin, origin.reading(snapshot=True) as connection:
+        if _is_same_file(origin.url, target):
+            raise UsageError(f"the store {origin.shown_url} can't be copied into itself")
+        _check_chosen(origin, connection, study, runs)
+        with Database(target, verbatim=True) as goal:
+            if not goal.is_sqlite and not origin.is_sqlite and _server(origin) == _server(goal):
+                raise UsageError(f"the store {origin.shown_url} can't be copied into itself")
+            yield origin, connection, goal
+
+
+def _is_same_file(source: str, target: str) -> bool:
+    paths = [Path(sa.make_url(url).database or "") for url in (source, target) if url.startswith("sqlite")]
+    return len(paths) == 2 and all(path.exists() for path in paths) and paths[0].samefile(paths[1])
+
+
+def _server(database: Database) -> Any:
+    query = "select current_database(), current_schema(), pg_postmaster_start_time(), inet_server_port()"
+    return database.read(lambda connection: tuple(connection.execute(sa.text(query)).one()))
+
+
+def _check_chosen(origin: Database, connection: sa.Connection, study: str | None, runs: Sequence[str]) -> None:
+    if study is not None:
+        known = list(connection.execute(sa.select(_STUDIES.c.name).order_by(_STUDIES.c.name)).scalars())
+        if study not in known:
+            raise UsageError(f"no study '{study}' in {origin.shown_url}; it has: {', '.join(known) or 'none'}")
+    for run_id in runs:
+        if connection.execute(sa.select(_RUNS.c.id).where(_RUNS.c.id == run_id)).one_or_none() is None:
+            raise UsageError(f"there is no run '{run_id}' in the store {origin.shown_url}")
+
+
+def _check_room(origin: Database, connection: sa.Connection, goal: Database) -> None:
+    """Refuse a target that holds anything but a part of the source."""
+    for what, name in ((_RUNS.c.id, "run"), (_STUDIES.c.name, "study")):
+        with goal.reading() as reading:
+            for names in _streamed(reading, sa.select(what)):
+                mine = [row[0] for row in names]
+                here = set(connection.execute(sa.select(what).where(what.in_(mine))).scalars())
+                if other := [one for one in mine if one not in here]:
+                    raise UsageError(
+                        f"the store {goal.shown_url} is not empty: it holds the {name} '{other[0]}', which "
+                        f"{origin.shown_url} does not; unite stores with: labmates store merge SOURCE --into TARGET"
+                    )
+
+
+def _copy(
+    connection: sa.Connection,
+    goal: Database,
+    chosen: sa.ColumnElement[bool],
+    *,
+    whole: bool,
+    unite: Unite,
+    watch: Watch | None,
+) -> Copied:
+    total = connection.execute(sa.select(sa.func.count()).select_from(_RUNS).where(chosen)).scalar_one()
+    fresh = goal.read(lambda reading: reading.execute(sa.select(_RUNS.c.id).limit(1)).first()) is None
+    plans = _plans(connection, goal, chosen, whole, unite)
+    if not fresh:
+        _refuse(goal, _conflicts(connection, goal, chosen))
+    done = written = 0
+    for rows in _batches(connection, chosen):
+        written += goal.write(lambda writing, rows=rows: _write(connection, writing, goal, rows, fresh))  # type: ignore[misc]
+        done += len(rows)
+        if watch is not None:
+            watch(done, total)
+    for name, plan in plans.items():
+        goal.write(lambda writing, name=name, plan=plan: _write_plan(writing, goal, name, plan))  # type: ignore[misc]
+    return Copied(written, done - written, len(plans), _copy_replies(connection, goal) if whole else 0)
+
+
+def _conflicts(connection: sa.Connection, goal: Database, chosen: sa.ColumnElement[bool]) -> Iterator[str]:
+    with goal.reading() as reading:
+        for rows in _batches(connection, chosen):
+            yield from _sorted(connection, reading, rows)[2]
+
+
+def _refuse(goal: Database, conflicts: Iterable[str]) -> None:
+    """Refuse to go on, with what is in the way."""
+    found = list(conflicts)
+    if found:
+        more = f"\nand {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+        raise UsageError(
+            f"the store can't be written into {goal.shown_url}; nothing was changed. Remove one of each two with "
+            "'labmates store prune RUN', or leave the stores apart:\n" + "\n".join(found[:_SHOWN]) + more
+        )
+
+
+def _write(
+    connection: sa.Connection, writing: sa.Connection, goal: Database, rows: Sequence[sa.Row[Any]], fresh: bool
+) -> int:
+    """Copy runs with all that belongs to them, and return how many."""
+    ids, replaced, conflicts = ([row.id for row in rows], [], []) if fresh else _sorted(connection, writing, rows)
+    _refuse(goal, conflicts)
+    for some in _portions(replaced):
+        writing.execute(sa.delete(_RUNS).where(_RUNS.c.id.in_(some)))
+    for some in _portions(ids):
+        whole = connection.execute(sa.select(_RUNS).where(_RUNS.c.id.in_(some)))
+        goal.insert_new(writing, _RUNS, [at_rest(row._mapping) for row in whole])
+        for table in OF_RUNS:
+            query = sa.select(table).where(table.c.run.in_(some)).order_by(*table.primary_key)
+            for part in _streamed(connection, query):
+                goal.insert_new(writing, table, [dict(row._mapping) for row in part])
+    return len(ids)
+
+
+def _sorted(
+    connection: sa.Connection, other: sa.Connection, rows: Sequence[sa.Row[Any]]
+) -> tuple[list[str], list[str], list[str]]:
+    """Return the ids of the source's runs to copy, of the target's that give way, and what is in the way, in words."""
+    copied, replaced, conflicts = [], [], []
+    ids, keys = [row.id for row in rows], {row.key for row in rows if row.study is not None}
+    there = {row.id: row for row in _of(other, _RUNS.c.id, ids)}
+    twins = {_cell(row): row for row in _of(other, _RUNS.c.key, list(keys)) if row.study is not None}
+    for row in rows:
+        standing, what = Standing.BEHIND, ""
+        mine = there.get(row.id)
+        if mine is None and row.study is not None:
+            mine = twins.get(_cell(row))
+        if mine is None:
+            copied.append(row.id)
+            continue
+        if mine.id == row.id:
+            standing, what = compared(connection, other, row, mine)
+        elif is_unbegun(row):
+            standing = Standing.EQUAL
+        elif not is_unbegun(mine):
+            standing, what = Standing.DIFFERS, f"the target's run '{mine.id}' is the same replicate of its study"
+        if standing is Standing.BEHIND and mine.status == "running":
+            standing, what = Standing.DIFFERS, f"in the target, {mine.worker} works on it"
+        if standing is Standing.DIFFERS:
+            conflicts.append(f"run {row.id}: {what}")
+        elif standing is Standing.BEHIND:
+            copied.append(row.id)
+            replaced.append(mine.id)
+    return copied, replaced, conflicts
+
+
+def _cell(row: Any) -> tuple[str, str, int]:
+    return row.study, row.key, row.replicate
+
+
+def _of(connection: sa.Connection, column: sa.ColumnElement[Any], values: Sequence[Any]) -> Iterator[Any]:
+    for some in _portions(values):
+        yield from connection.execute(sa.select(*_THIN).where(column.in_(some)))
+
+
+def _batches(connection: sa.Connection, chosen: sa.ColumnElement[bool]) -> Iterator[list[Any]]:
+    """Yield the chosen runs, so many at a time as one transaction should write."""
+    batch: list[Any] = []
+    weight = 0
+    for rows in _streamed(connection, sa.select(*_THIN).where(chosen).order_by(_RUNS.c.id)):
+        for row in rows:
+            batch.append(row)
+            weight += 1 if is_unbegun(row) else _BEGUN_WEIGHS
+            if weight >= _MOST_RUNS:
+                yield batch
+                batch, weight = [], 0
+    if batch:
+        yield batch
+
+
+def _streamed(connection: sa.Connection, query: sa.Select[Any]) -> Iterator[Sequence[Any]]:
+    with connection.execute(query, execution_options={"yield_per": ROWS}) as found:
+        yield from found.partitions()
+
+
+def _portions(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    for start in range(0, len(values), ROWS):
+        yield values[start : start + ROWS]
+
+
+def _plans(
+    connection: sa.Connection, goal: Database, chosen: sa.ColumnElement[bool], whole: bool, unite: Unite
+) -> dict[str, dict[str, Any]]:
+    """Return the rows of the studies to write, by name."""
+    query = sa.select(_STUDIES)
+    if not whole:
+        named = sa.select(_RUNS.c.study).where(chosen).distinct()
+        query = query.where(_STUDIES.c.name.in_(list(connection.execute(named).scalars())))
+    plans = {}
+    for row in connection.execute(query).all():
+        plan = dict(row._mapping)
+        mine = sa.select(_STUDIES.c.spec).where(_STUDIES.c.name == row.name)
+        before = goal.read(lambda reading, mine=mine: reading.execute(mine).scalar_one_or_none())  # type: ignore[misc]
+        if before is not None and before != row.spec:
+            plan["spec"] = json.dumps(unite(row.name, json.loads(before), json.loads(row.spec)))
+        plans[row.name] = plan
+    return plans
+
+
+def _newer(_name: str, _target: dict[str, Any], source: dict[str, Any]) -> dict[str, Any]:
+    return source
+
+
+def _write_plan(writing: sa.Connection, goal: Database, name: str, plan: Mapping[str, Any]) -> None:
+    if not goal.insert_new(writing, _STUDIES, [dict(plan)]):
+        writing.execute(sa.update(_STUDIES).where(_STUDIES.c.name == name).values(spec=plan["spec"]))
+
+
+def _copy_replies(connection: sa.Connection, goal: Database) -> int:
+    number = 0
+    for part in _streamed(connection, sa.select(schema.calls)):
+        rows = [dict(row._mapping) for row in part]
+        number += goal.write(lambda writing, rows=rows: goal.insert_new(writing, schema.calls, rows))  # type: ignore[misc]
+    return number

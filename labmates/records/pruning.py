@@ -1,0 +1,221 @@
+"""Deleting runs and what nothing refers to any more, and giving the space back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from labmates.errors import UsageError, unknown_name
+from labmates.records import schema
+from labmates.records.claims import is_lost
+from labmates.records.database import Database
+from labmates.records.listing import STATUSES
+from labmates.records.run import ENDED
+
+_RUNS, _STUDIES = schema.runs, schema.studies
+_OF_RUNS = [table for table in schema.metadata.sorted_tables if "run" in table.c]
+_CHECKPOINTS: Final = ("writes", "checkpoint_writes", "checkpoint_blobs", "checkpoints")
+"""LangGraph's tables, in SQLite and in PostgreSQL; a thread is a run."""
+_BATCH = 200
+
+Watch = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which runs to delete; what is None or empty leaves a question open.
+
+    Attributes
+    ----------
+    study
+        Runs of this study. If nothing else is chosen, the study's plan is deleted too.
+    """
+
+    runs: tuple[str, ...] = ()
+    study: str | None = None
+    kind: str | None = None
+    task: str | None = None
+    status: str | None = None
+
+    @property
+    def is_whole_study(self) -> bool:
+        """Whether a study is to be deleted with its plan."""
+        return self.study is not None and self == Choice(study=self.study)
+
+    def where(self) -> sa.ColumnElement[bool]:
+        """Return the condition that chosen runs meet."""
+        parts = [_RUNS.c[name] == value for name in ("study", "kind", "status") if (value := getattr(self, name))]
+        if self.runs:
+            parts.append(_RUNS.c.id.in_(self.runs))
+        if self.task is not None:
+            parts.append(_RUNS.c.condition["task"].as_string() == self.task)
+        return sa.and_(sa.true(), *parts)
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """What was deleted, or would be.
+
+    Attributes
+    ----------
+    rows
+        Rows that belonged to no run that is there: events, texts, attempts, and checkpoints of runs that have ended.
+    replies
+        Cached replies of models.
+    """
+
+    runs: int = 0
+    studies: int = 0
+    rows: int = 0
+    replies: int = 0
+
+
+def count_prunable(database: Database, choice: Choice | None, *, leftovers: bool, replies: bool) -> Pruned:
+    """Return what `prune` would delete.
+
+    Raises
+    ------
+    UsageError
+        If there is no such run or study, or one of the runs is being worked on.
+    """
+
+    def read(connection: sa.Connection) -> Pruned:
+        number = 0 if choice is None else _checked(database, connection, choice)
+        rows = sum(_count(connection, table, where) for table, where in _leftovers(connection)) if leftovers else 0
+        kept = _count(connection, schema.calls, sa.true()) if replies else 0
+        return Pruned(number, int(choice is not None and choice.is_whole_study), rows, kept)
+
+    return database.read(read)
+
+
+def prune(
+    database: Database, choice: Choice | None, *, leftovers: bool, replies: bool, watch: Watch | None = None
+) -> Pruned:
+    """Delete runs with all that belongs to them, a few hundred in each transaction; what is cut off can be repeated.
+
+    Parameters
+    ----------
+    choice
+        The runs; None for none.
+    leftovers
+        Delete rows that belong to no run that is there, and checkpoints of runs that have ended.
+    replies
+        Delete the cached replies of models.
+
+    Raises
+    ------
+    UsageError
+        If there is no such run or study, or one of the runs is being worked on.
+    StoreError
+        If the store can't be written.
+    """
+    total = count_prunable(database, choice, leftovers=False, replies=False).runs
+    done = 0
+    while choice is not None and (number := database.write(lambda connection: _delete(database, connection, choice))):
+        done += number
+        if watch is not None:
+            watch(done, total)
+
+    def rest(connection: sa.Connection) -> Pruned:
+        studies = rows = kept = 0
+        if choice is not None and choice.is_whole_study:
+            studies = connection.execute(sa.delete(_STUDIES).where(_STUDIES.c.name == choice.study)).rowcount
+        if leftovers:
+            for table, where in _leftovers(connection):
+                rows += connection.execute(sa.delete(table).where(where)).rowcount
+        if replies:
+            kept = connection.execute(sa.delete(schema.calls)).rowcount
+        return Pruned(done, studies, rows, kept)
+
+    return database.write(rest)
+
+
+def vacuum(database: Database) -> tuple[int, int]:
+    """Give the space that nothing uses back, and return the bytes that the store took before and takes after.
+
+    In PostgreSQL the tables are locked meanwhile; in SQLite nobody else may write.
+
+    Raises
+    ------
+    StoreError
+        If it fails, or others have the store locked.
+    """
+    before = size(database)
+    tables = ", ".join(table.name for table in schema.metadata.sorted_tables)
+    statements = ["VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"]
+    if not database.is_sqlite:
+        statements = ["SET lock_timeout = '10s'", f"VACUUM (FULL, ANALYZE) {tables}", "RESET lock_timeout"]
+    database.execute_alone(statements)
+    return before, size(database)
+
+
+def size(database: Database) -> int:
+    """Return how many bytes a store takes."""
+    if database.is_sqlite:
+        path = str(sa.make_url(database.url).database)
+        return sum(part.stat().st_size for part in (Path(path), Path(f"{path}-wal")) if part.exists())
+    parts = " + ".join(f"pg_total_relation_size('{table.name}')" for table in schema.metadata.sorted_tables)
+    return int(database.read(lambda connection: connection.execute(sa.text(f"select {parts}")).scalar_one()))
+
+
+def _checked(database: Database, connection: sa.Connection, choice: Choice) -> int:
+    """Return how many runs are chosen.
+
+    Raises
+    ------
+    UsageError
+        If there is no such run or study, or one of the runs is being worked on.
+    """
+    if choice.status is not None and choice.status not in STATUSES:
+        raise unknown_name("status", choice.status, STATUSES)
+    if choice.study is not None:
+        known = list(connection.execute(sa.select(_STUDIES.c.name).order_by(_STUDIES.c.name)).scalars())
+        if choice.study not in known:
+            raise unknown_name("study", choice.study, known)
+    for run_id in choice.runs:
+        if connection.execute(sa.select(_RUNS.c.id).where(_RUNS.c.id == run_id)).one_or_none() is None:
+            raise UsageError(f"there is no run '{run_id}' in the store {database.shown_url}")
+    _refuse_working(database, connection, choice.where())
+    number = _count(connection, _RUNS, choice.where())
+    if not number and not choice.is_whole_study:
+        raise UsageError("no runs match these filters")
+    return number
+
+
+def _refuse_working(database: Database, connection: sa.Connection, where: sa.ColumnElement[bool]) -> None:
+    query = sa.select(_RUNS.c.id, _RUNS.c.worker, _RUNS.c.lease).where(where, _RUNS.c.status == "running")
+    now = database.now(connection)
+    for row in connection.execute(query):
+        if not is_lost(row.worker, row.lease, now):
+            raise UsageError(f"run {row.id} is being worked on by {row.worker}: stop that first")
+
+
+def _delete(database: Database, connection: sa.Connection, choice: Choice) -> int:
+    query = sa.select(_RUNS.c.id).where(choice.where()).limit(_BATCH)
+    ids = list(connection.execute(query.with_for_update()).scalars())
+    _refuse_working(database, connection, _RUNS.c.id.in_(ids))
+    for table in _checkpoints(connection):
+        connection.execute(sa.delete(table).where(table.c.thread_id.in_(ids)))
+    return connection.execute(sa.delete(_RUNS).where(_RUNS.c.id.in_(ids))).rowcount if ids else 0
+
+
+def _leftovers(connection: sa.Connection) -> Iterator[tuple[Any, sa.ColumnElement[bool]]]:
+    """Yield tables with the rows that nothing needs any more."""
+    for table in _OF_RUNS:
+        yield table, table.c.run.not_in(sa.select(_RUNS.c.id))
+    unended = sa.select(_RUNS.c.id).where(_RUNS.c.status.not_in(ENDED))
+    for table in _checkpoints(connection):
+        yield table, table.c.thread_id.not_in(unended)
+
+
+def _checkpoints(connection: sa.Connection) -> Sequence[Any]:
+    there = sa.inspect(connection).get_table_names()
+    return [sa.table(name, sa.column("thread_id")) for name in _CHECKPOINTS if name in there]
+
+
+def _count(connection: sa.Connection, table: Any, where: sa.ColumnElement[bool]) -> int:
+    return int(connection.execute(sa.select(sa.func.count()).select_from(table).where(where)).scalar_one())

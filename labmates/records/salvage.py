@@ -1,0 +1,180 @@
+"""Reading what is readable of a damaged SQLite file into a new one, row by row.
+
+Rows are read in the order of their storage. Where a page can't be read, reading goes on behind it: the distance is
+doubled until a row is found, and halved back. What the rows then mean is for `labmates.studies.repair` to find out.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+from labmates.errors import UsageError
+from labmates.records import schema
+
+_TABLES: Final = [table.name for table in schema.metadata.sorted_tables]
+_ROWS = 500
+_LARGEST_ROWID = 2**63 - 1
+
+
+@dataclass
+class Salvaged:
+    """What was read.
+
+    Attributes
+    ----------
+    rows
+        Rows by table.
+    gaps
+        Places by table at which rows could not be read.
+    runs
+        Ids of all runs that the file names anywhere: in a row, an index, an event.
+    events
+        By run, how many events it had, as far as the index of events can be read.
+    """
+
+    rows: dict[str, int] = field(default_factory=dict)
+    gaps: dict[str, int] = field(default_factory=dict)
+    runs: set[str] = field(default_factory=set)
+    events: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def is_damaged(self) -> bool:
+        """Whether anything could not be read."""
+        return any(self.gaps.values())
+
+
+def salvage(source: Path, target: Path, watch: Callable[[str, int], None] | None = None) -> Salvaged:
+    """Write the readable rows of a store's file to a new file, with the same tables.
+
+    Parameters
+    ----------
+    watch
+        Told the table and how many of its rows were read.
+
+    Raises
+    ------
+    UsageError
+        If the file is missing, or not even the list of its tables can be read.
+    """
+    if not source.is_file():
+        raise UsageError(f"there is no file '{source}'")
+    found = Salvaged()
+    with closing(_damaged(source)) as old, closing(sqlite3.connect(target, isolation_level=None)) as new:
+        new.execute("PRAGMA foreign_keys=OFF")
+        made = _make_tables(source, old, new)
+        for table in made:
+            new.execute("BEGIN")
+            found.rows[table] = found.gaps[table] = 0
+            for rows in _readable(old, table, found):
+                marks = ",".join("?" * len(rows[0]))
+                new.executemany(f"insert or ignore into {table} values ({marks})", rows)  # noqa: S608 - of the schema
+                found.rows[table] += len(rows)
+                if watch is not None:
+                    watch(table, found.rows[table])
+            new.execute("COMMIT")
+        if not new.execute("select count(*) from alembic_version").fetchone()[0]:
+            new.execute("insert into alembic_version values (?)", [schema.VERSION])
+        for table, column in (("runs", "id"), ("events", "run"), ("bodies", "run")):
+            found.runs |= {row[0] for row in new.execute(f"select distinct {column} from {table}")}  # noqa: S608
+        _look_at_indices(old, found)
+    return found
+
+
+def _damaged(source: Path) -> sqlite3.Connection:
+    # Nothing may be written to it, and a log beside it is read where SQLite can.
+    for options in ("mode=ro", "mode=ro&immutable=1"):
+        connection = sqlite3.connect(f"file:{quote(str(source))}?{options}", uri=True)
+        connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
+        with suppress(sqlite3.Error):
+            connection.execute("select count(*) from sqlite_master").fetchone()
+            return connection
+        connection.close()
+    raise UsageError(f"nothing of '{source}' can be read, not even the list of its tables; take a copy or an archive")
+
+
+def _make_tables(source: Path, old: sqlite3.Connection, new: sqlite3.Connection) -> list[str]:
+    query = "select type, tbl_name, sql from sqlite_master where sql is not null order by type = 'index'"
+    try:
+        parts: list[tuple[str, str, str]] = old.execute(query).fetchall()
+    except sqlite3.Error as error:
+        raise UsageError(f"the list of tables of '{source}' can't be read: {error}") from error
+    made = [name for kind, name, _ in parts if kind == "table" and name in _TABLES]
+    if "runs" not in made:
+        raise UsageError(f"'{source}' is no store: it has no table of runs")
+    for _, name, sql in parts:
+        if name in made:
+            new.execute(sql)
+    return made
+
+
+def _readable(old: sqlite3.Connection, table: str, found: Salvaged) -> Iterator[list[tuple[Any, ...]]]:
+    """Yield the rows of a table that can be read, some at a time."""
+    after = 0
+    while True:
+        rows, end = _read_on(old, table, after)
+        if rows:
+            after = rows[-1][0]
+            yield [row[1:] for row in rows]
+        if end:
+            return
+        if len(rows) < _ROWS:
+            found.gaps[table] += 1
+            behind = _behind(old, table, after)
+            if behind is None:
+                return
+            after = behind - 1
+
+
+def _read_on(old: sqlite3.Connection, table: str, after: int) -> tuple[list[tuple[Any, ...]], bool]:
+    """Return the next rows up to one that can't be read, and whether the table ends there."""
+    rows: list[tuple[Any, ...]] = []
+    query = f"select rowid, * from {table} where rowid > ? order by rowid limit {_ROWS}"  # noqa: S608 - of the schema
+    try:
+        rows.extend(old.execute(query, [after]))
+    except sqlite3.Error:
+        return rows, False
+    return rows, len(rows) < _ROWS
+
+
+def _behind(old: sqlite3.Connection, table: str, after: int) -> int | None:
+    """Return the number of the first row behind `after` that can be read although the next one can't; None for none."""
+    query = f"select rowid, * from {table} where rowid >= ? order by rowid limit 1"  # noqa: S608 - of the schema
+
+    def first(place: int) -> int | None:
+        with suppress(sqlite3.Error):
+            row = old.execute(query, [place]).fetchone()
+            return None if row is None else int(row[0])
+        return -1
+
+    step = 1
+    while (there := first(after + 1 + step)) == -1:
+        step *= 2
+        if after + 1 + step > _LARGEST_ROWID:
+            return None
+    if there is None:
+        there = _LARGEST_ROWID
+    low, high = after + 1 + step // 2, after + 1 + step  # `low` can't be read from, `high` can
+    while high - low > 1:
+        middle = (low + high) // 2
+        if (at := first(middle)) == -1:
+            low = middle
+        else:
+            high, there = middle, _LARGEST_ROWID if at is None else at
+    return None if there == _LARGEST_ROWID else there
+
+
+def _look_at_indices(old: sqlite3.Connection, found: Salvaged) -> None:
+    """Find out which runs there were, and how many events they had: indices are kept apart from their tables."""
+    with suppress(sqlite3.Error):
+        for row in old.execute("select id from runs indexed by sqlite_autoindex_runs_1 order by id"):
+            found.runs.add(row[0])
+    for run_id in sorted(found.runs):
+        with suppress(sqlite3.Error):
+            query = "select count(*) from events indexed by sqlite_autoindex_events_1 where run = ?"
+            found.events[run_id] = old.execute(query, [run_id]).fetchone()[0]

@@ -1,0 +1,54 @@
+"""Merging stores whose studies were planned on several machines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from labmates.errors import UsageError
+from labmates.records.copying import Copied, Watch, merge_stores
+
+_DESIGN: Final = ("kind", "fixed", "seed", "sample", "judges", "extractor")
+"""What must be equal in two plans of one study; the rest (addresses, concurrency, cap) stays as the target has it."""
+
+
+def merge(sources: Sequence[str], into: str, *, watch: Watch | None = None) -> Copied:
+    """Merge stores into one; plans of one study that grew apart are united: all models, all values, most replicates.
+
+    Raises
+    ------
+    UsageError
+        As `merge_stores` does, and if plans of one name are of different studies.
+    StoreError
+        If reading or writing fails.
+    """
+    return merge_stores(sources, into, unite=united, watch=watch)
+
+
+def united(name: str, target: dict[str, Any], source: dict[str, Any]) -> dict[str, Any]:
+    """Return the plan that holds the cells of two plans of a study, which are JSON data of a `StudySpec`.
+
+    Raises
+    ------
+    UsageError
+        If they are not plans of the same study.
+    """
+    design = [*_DESIGN, *(("models", "grid") if target.get("sample") else ())]
+    unlike = [field for field in design if target.get(field) != source.get(field)]
+    if set(target["grid"]) != set(source["grid"]):
+        unlike.append("names of the grid")
+    if unlike:
+        raise UsageError(
+            f"the stores hold two studies called '{name}', which differ in {', '.join(unlike)}; nothing was changed"
+        )
+    grid = {field: _all_of(values, source["grid"][field]) for field, values in target["grid"].items()}
+    more = {
+        "models": _all_of(target["models"], source["models"]),
+        "grid": grid,
+        "replicates": max(target["replicates"], source["replicates"]),
+    }
+    return {**target, **more}
+
+
+def _all_of(first: Sequence[Any], second: Sequence[Any]) -> list[Any]:
+    return [*first, *(value for value in second if value not in first)]

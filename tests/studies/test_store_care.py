@@ -1,0 +1,255 @@
+"""Copies, merges, archives, deletions and repairs of stores of real runs, in SQLite and PostgreSQL."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from labmates.errors import UsageError
+from labmates.owners import this_worker
+from labmates.records import schema
+from labmates.records.claims import Claims
+from labmates.records.copying import archive_store, copy_store
+from labmates.records.database import Database
+from labmates.records.pruning import Choice, Pruned, count_prunable, prune, size, vacuum
+from labmates.records.store import Store
+from labmates.records.studies import study_counts
+from labmates.studies.audit import audit
+from labmates.studies.merging import merge
+from labmates.studies.repair import repair
+from labmates.studies.source import Source
+from labmates.studies.spec import StudySpec, read_spec
+from labmates.studies.study import enter, stored_spec, work_on
+
+DATA: dict[str, Any] = {
+    "name": "s",
+    "kind": "game",
+    "models": ["scripted:random"],
+    "fixed": {"rounds": 2},
+    "grid": {"game": ["public-goods", "weakest-link"]},
+    "replicates": 2,
+}
+
+
+def study(**changes: Any) -> StudySpec:
+    return read_spec(Source("s.yaml", {**DATA, **changes}, {}))
+
+
+@pytest.fixture
+def lite(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path}/lite.db"
+
+
+async def played(url: str, runs: int | None = None, **changes: Any) -> None:
+    """Enter a study into a store and execute some of its runs."""
+    spec = study(**changes)
+    with Store(url) as store:
+        enter(store, spec)
+        if runs is None:
+            await work_on(store, spec)
+            return
+        for run in Claims(store, this_worker()).next(spec.name, runs, attempts=5):
+            Claims(store, this_worker()).give_back([run])
+
+
+def rows(url: str) -> dict[str, list[Any]]:
+    """Return all that a store holds, JSON as its text."""
+    with Database(url, verbatim=True) as database, database.reading() as connection:
+        tables = schema.metadata.sorted_tables
+        return {one.name: list(connection.execute(sa.select(one).order_by(*one.primary_key))) for one in tables}
+
+
+def faults(url: str) -> list[str]:
+    with Store(url) as store:
+        return [fault.text for _, found in audit(store, store.runs()) for fault in found]
+
+
+async def test_a_copy_holds_every_row_as_it_was_also_there_and_back(store_url: str, lite: str, tmp_path: Path) -> None:
+    await played(lite)
+    assert copy_store(lite, store_url).runs == 4
+    back = f"sqlite:///{tmp_path}/back.db"
+    copy_store(store_url, back)
+    assert rows(store_url) == rows(back) == rows(lite)
+    assert copy_store(lite, store_url).present == 4
+    with pytest.raises(UsageError, match="into itself"):
+        copy_store(store_url, store_url)
+
+
+async def test_a_copy_that_was_cut_off_is_completed_and_another_store_is_not_written_over(
+    lite: str, tmp_path: Path
+) -> None:
+    await played(lite, 0, replicates=1100)
+    target = f"sqlite:///{tmp_path}/copy.db"
+
+    def stop(done: int, total: int) -> None:
+        assert (done, total) == (2000, 2200)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        copy_store(lite, target, watch=stop)
+    assert copy_store(lite, target).runs == 200
+    assert rows(target) == rows(lite)
+    other = f"sqlite:///{tmp_path}/other.db"
+    await played(other, 0)
+    before = rows(other)
+    with pytest.raises(UsageError, match=r"is not empty.*labmates store merge"):
+        copy_store(lite, other)
+    assert rows(other) == before
+
+
+async def test_a_run_that_goes_on_is_interrupted_in_a_copy_and_can_be_continued_there(
+    store_url: str, tmp_path: Path
+) -> None:
+    with Store(store_url) as store:
+        enter(store, study())
+        [held] = Claims(store, this_worker()).next("s", 1, attempts=5)
+        archive_store(store_url, tmp_path / "archive.db")
+        assert store.run(held.id).status == "running"
+    archived = f"sqlite:///{tmp_path}/archive.db"
+    copy = f"sqlite:///{tmp_path}/copy.db"
+    copy_store(archived, copy, runs=[held.id])
+    with Store(copy) as store:
+        assert store.run(held.id) == replace(held, status="interrupted", error="interrupted", worker=None)
+        assert await work_on(store, stored_spec(store, "s")) == 1
+    assert not faults(copy)
+
+
+def test_an_archive_is_one_file_that_any_program_reads_and_none_is_left_of_a_half_one(
+    lite: str, tmp_path: Path
+) -> None:
+    Store(lite).close()
+    folder = tmp_path / "media"
+    folder.mkdir()
+    archive_store(lite, folder / "a.db")
+    folder.chmod(0o500)
+    with closing(sqlite3.connect(f"file:{folder}/a.db?mode=ro", uri=True)) as connection:
+        assert connection.execute("pragma journal_mode").fetchone() == ("delete",)
+        assert connection.execute("select count(*) from runs").fetchone() == (0,)
+    assert [path.name for path in folder.iterdir()] == ["a.db"]
+    folder.chmod(0o700)
+    with pytest.raises(UsageError, match="exists already"):
+        archive_store(lite, folder / "a.db")
+    with pytest.raises(UsageError, match="no such file"):
+        archive_store(f"sqlite:///{tmp_path}/none.db", folder / "b.db")
+    assert [path.name for path in folder.iterdir()] == ["a.db"]
+
+
+async def test_two_machines_that_shared_a_study_are_merged(store_url: str, lite: str, tmp_path: Path) -> None:
+    mine = f"sqlite:///{tmp_path}/mine.db"
+    await played(lite, 0)
+    copy_store(lite, mine)
+    await played(lite, replicates=1)  # leaves the second replicates planned
+    with Store(mine) as store:
+        enter(store, study(replicates=3))
+        [first, *rest] = Claims(store, this_worker()).next("s", 6, attempts=5)
+        Claims(store, this_worker()).give_back([first, *rest])
+    merge([lite, mine], store_url)
+    with Store(store_url) as store:
+        assert study_counts(store.database, "s").runs == {"completed": 2, "interrupted": 4}
+        assert stored_spec(store, "s").replicates == 3
+        assert await work_on(store, stored_spec(store, "s")) == 4
+    assert not faults(store_url)
+    before = rows(store_url)
+    merge([lite, mine], store_url)
+    assert rows(store_url) == before
+
+
+async def test_runs_that_differ_are_named_and_nothing_is_merged(lite: str, tmp_path: Path) -> None:
+    other, edited = f"sqlite:///{tmp_path}/other.db", f"sqlite:///{tmp_path}/edited.db"
+    await played(lite, replicates=1)
+    await played(other, replicates=1)
+    copy_store(lite, edited)
+    with Store(edited) as store:
+        [run, _] = store.runs()
+        store.set_metrics(run.id, {"welfare": 99.0})
+    before = rows(lite)
+    with pytest.raises(UsageError, match=f"run {run.id}: its metrics differ"):
+        merge([edited], lite)
+    with pytest.raises(UsageError, match=r"the target's run '\w+' is the same replicate"):
+        merge([other], lite)
+    third = f"sqlite:///{tmp_path}/third.db"
+    await played(third, 0, seed=5)
+    with pytest.raises(UsageError, match="two studies called 's', which differ in seed"):
+        merge([third], lite)
+    assert rows(lite) == before
+
+
+async def test_what_is_deleted_is_gone_with_all_of_it_but_not_while_a_worker_holds_it(store_url: str) -> None:
+    await played(store_url)
+    with Store(store_url) as store:
+        enter(store, study(replicates=3))
+        [held] = Claims(store, this_worker()).next("s", 1, attempts=5)
+        whole = Choice(study="s")
+        for doing in (count_prunable, prune):
+            with pytest.raises(UsageError, match=f"run {held.id} is being worked on by"):
+                doing(store.database, whole, leftovers=False, replies=False)
+        ended = Choice(study="s", status="completed")
+        assert count_prunable(store.database, ended, leftovers=True, replies=True) == Pruned(4)
+        assert prune(store.database, ended, leftovers=False, replies=False) == Pruned(4)
+        assert study_counts(store.database, "s").runs == {"running": 1, "planned": 1}
+        Claims(store, this_worker()).give_back([held])
+        assert prune(store.database, whole, leftovers=True, replies=True) == Pruned(2, 1)
+        before, after = vacuum(store.database)
+        assert after < before
+        assert after == size(store.database)
+    left = {name: len(of_table) for name, of_table in rows(store_url).items()}
+    assert {name for name, number in left.items() if number} == {"alembic_version"}
+
+
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """The file of a store with twelve runs that have ended."""
+    folder = tmp_path_factory.mktemp("ended")
+    asyncio.run(played(f"sqlite:///{folder}/lite.db", replicates=6))
+    archive_store(f"sqlite:///{folder}/lite.db", folder / "ended.db")
+    return (folder / "ended.db").read_bytes()
+
+
+@pytest.fixture
+def damaged(ended: bytes, tmp_path: Path) -> Path:
+    path = tmp_path / "damaged.db"
+    path.write_bytes(ended)
+    return path
+
+
+def test_an_undamaged_store_is_whole_after_a_repair(damaged: Path, tmp_path: Path) -> None:
+    found = repair(damaged, tmp_path / "mended.db")
+    assert (found.whole, found.requeued, found.lost, found.gaps) == (12, (), (), {})
+    assert rows(f"sqlite:///{tmp_path}/mended.db") == rows(f"sqlite:///{damaged}")
+
+
+@pytest.mark.parametrize("table", ["events", "bodies", "runs", "studies"])
+async def test_a_repair_accounts_for_each_run_and_what_it_kept_can_be_continued(
+    damaged: Path, tmp_path: Path, table: str
+) -> None:
+    with closing(sqlite3.connect(damaged)) as connection:
+        pages = connection.execute("select pageno from dbstat where name = ? and pagetype = 'leaf'", [table]).fetchall()
+        page_size = connection.execute("pragma page_size").fetchone()[0]
+        ids = {row[0] for row in connection.execute("select id from runs")}
+    with damaged.open("r+b") as file:
+        for (page,) in pages[len(pages) // 3 :: 4]:
+            file.seek((page - 1) * page_size)
+            file.write(b"\xa5" * page_size)
+    mended = tmp_path / "mended.db"
+    found = repair(damaged, mended)
+    assert found.gaps[table] >= 1
+    assert found.whole + len(found.requeued) + len(found.lost) == len(ids) == 12
+    assert bool(found.lost) == (table == "runs")
+    assert bool(found.requeued) == (table in ("events", "bodies"))
+    assert found.studies_without_plan == (("s",) if table == "studies" else ())
+    url = f"sqlite:///{mended}"
+    assert not faults(url)
+    with Store(url) as store:
+        kept = {run.id for run in store.runs()}
+        assert kept == ids - set(found.lost)
+        enter(store, study(replicates=6))
+        assert await work_on(store, study(replicates=6)) == len(found.requeued) + len(found.lost)
+        assert study_counts(store.database, "s").runs == {"completed": 12}
+    assert not faults(url)
