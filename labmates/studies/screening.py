@@ -185,6 +185,8 @@ class Screening:
     def __init__(
         self, material: Material, choice: Choice, form: Form, outcomes: Sequence[str] = (), *, seed: int = 0
     ) -> None:
+        if choice.covariates:
+            raise UsageError("screening takes no covariates: predict with games and benchmarks alone")
         self._material = material
         self._choice = choice
         self._form = form

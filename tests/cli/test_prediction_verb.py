@@ -256,6 +256,35 @@ def test_scripted_players_of_a_store_are_analysed_and_one_that_was_never_in_the_
     assert "unknown scripted baseline 'nobody'" in nobody.err
 
 
+def test_a_users_own_control_enters_the_prediction_and_the_rows_as_analysed_are_written(
+    labmates: Labmates, files: Path
+) -> None:
+    known = roster()[:20]
+    lines = ["name,size,thinking,mmlu_pro,ifeval,price"]
+    for place, one in enumerate(known):
+        told = (one.name, one.size, "yes" if one.thinking else "no", one.mmlu_pro, one.ifeval, (place * 7) % 20)
+        lines.append(",".join(map(str, told)))
+    (labmates.folder / "mine.csv").write_text("\n".join(lines), "utf-8")
+    own = ("--roster", "mine.csv", "--covariate", "price", "--rows-out", "rows.csv", "--outcome", "quality")
+    done = labmates("analyze", "prediction", *of(files), *FEW, *own, "--json")
+    assert done.code == 0, done.err
+    [quality] = done.records[0]["outcomes"]
+    assert quality["controls"][-1] == "covariate:price (per sd)"
+    effects = {one["name"]: one for one in quality["fits"]["robust"]["parameters"]}
+    assert effects["covariate:price (per sd)"]["p_holm"] is not None
+    with (labmates.folder / "rows.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 300
+    with (files / "games.csv").open(newline="") as file:
+        levels = {(row["model"], row["game"]): float(row["mean"]) for row in csv.DictReader(file)}
+    assert all(float(row["o-ring"]) == pytest.approx(levels[row["model"], "o-ring"]) for row in rows[:20])
+    size = {f"openai:{one.name}": one.size for one in known}
+    assert all(10 ** float(row["log(size)"]) == pytest.approx(size[row["model"]]) for row in rows[:20])
+    missing = labmates("analyze", "prediction", *of(files), "--covariate", "price")
+    assert missing.code == 2
+    assert "no file has a column 'price'; these have: game, mean, error, simulations, task" in missing.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from labmates.analysis.bayes.proximity.simulation import CLUSTERED, simulated_rows
@@ -110,4 +112,59 @@ def test_wrong_input_is_said(labmates: Labmates, options: tuple[str, ...], said:
     done = labmates("analyze", "proximity", *options)
 
     assert done.code == 2
+    assert said in done.err
+
+
+@pytest.fixture(scope="module")
+def models(data: Path) -> Path:
+    """Return a table of the models with columns of a user's own."""
+    with data.open(newline="") as file:
+        known = {row["model"]: row for row in csv.DictReader(file)}
+    path = data.with_name("models.csv")
+    lines = ["name,family,size,thinking,temperature,vendor,same,copy,gap,mixed"]
+    for place, (name, row) in enumerate(known.items()):
+        told = ("yes" if row["thinking"] in ("True", "1", "yes") else "no", place**1.5, "ABBCACCAB"[place % 9])
+        copied = 2 * math.log10(float(row["size"])) + 1
+        lines.append(
+            ",".join(map(str, (name, row["family"], row["size"], *told, 1, copied, place or "", place or "x")))
+        )
+    path.write_text("\n".join(lines), "utf-8")
+    return path
+
+
+def test_a_users_own_predictors_enter_the_regression_and_the_rows_as_analysed_are_written(
+    labmates: Labmates, data: Path, models: Path, tmp_path: Path
+) -> None:
+    asked = ("--data", str(data), "--roster", str(models), "--draws", "500", "--spec", "robust")
+    own = ("--covariate", "temperature", "--covariate", "vendor", "--rows-out", str(tmp_path / "rows.parquet"))
+    done = labmates("analyze", "proximity", *asked, *own, "--json")
+    assert done.code == 0, done.err
+    [found] = done.records
+    names = {one["name"] for one in found["fits"][0]["parameters"]}
+    covariates = {name for name in names if name.startswith("covariate:")}
+    assert covariates >= {"covariate:temperature (per sd)", "covariate:vendor: C (vs. A)"}
+    assert covariates <= found["checks"]["tests"].keys()
+    rows = pd.read_parquet(tmp_path / "rows.parquet")
+    assert len(rows) == found["rows"]
+    assert covariates <= set(rows.columns)
+    assert rows.drop_duplicates("model")["covariate:temperature (per sd)"].std(ddof=0) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("column", "said"),
+    [
+        ("nope", "no file has a column 'nope'; these have: family, size, thinking, temperature, vendor"),
+        ("same", "--covariate same: it is 1 for all of these models"),
+        ("copy", "copy (per sd) is determined by the other predictors of these 12 models (log10(size)"),
+        ("gap", "--covariate gap: no value for model-0"),
+        ("mixed", "--covariate mixed: 'x' is not a number, but 1 is"),
+        ("reasoning", "--covariate reasoning: model-0 has several values (cot, none, tom)"),
+    ],
+)
+def test_a_covariate_that_can_be_no_predictor_is_refused(
+    labmates: Labmates, data: Path, models: Path, column: str, said: str
+) -> None:
+    asked = ("--data", str(data), "--roster", str(models), "--draws", "500")
+    done = labmates("analyze", "proximity", *asked, "--covariate", column)
+    assert (done.code, done.out) == (2, "")
     assert said in done.err

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from labmates.cli.analyze.taking import covariate_option, rows_option, write_rows
 from labmates.cli.common import json_option
 from labmates.cli.console import err, out, print_json
 from labmates.cli.figures import draw, plot_option
@@ -51,6 +52,8 @@ FORMS = ("paper", "robust", "correlated")
     "--draws", type=click.IntRange(500, 100_000), default=4000, show_default=True, help="From each posterior."
 )
 @click.option("--check-nuts", is_flag=True, help="Fit all once more by NUTS, which takes minutes (extra 'analysis').")
+@covariate_option
+@rows_option
 @plot_option("a forest plot")
 @json_option()
 @out_option
@@ -60,6 +63,8 @@ def prediction(
     variants: tuple[str, ...],
     draws: int,
     check_nuts: bool,
+    covariates: tuple[str, ...],
+    rows_file: Path | None,
     plot: Path | None,
     as_json: bool,
     files: tuple[Path, ...],
@@ -71,14 +76,16 @@ def prediction(
     Profiles are those of labmates profile (usual rules, no prompt to reason), lab runs those of labmates run science;
     models that lack one of them are left out, and listed.
     """
+    from labmates.analysis.bayes.covariates import read_covariates
     from labmates.analysis.bayes.prediction.assembly import assemble, assemble_all
     from labmates.analysis.bayes.prediction.figures import forest_figure
     from labmates.analysis.bayes.prediction.report import predict_outcomes
-    from labmates.analysis.bayes.prediction.tables import effects_table, predictors_table
+    from labmates.analysis.bayes.prediction.tables import effects_table, predictors_table, rows_frame
     from labmates.analysis.bayes.prediction.usefulness import answers_table
 
     check_outcomes(asked)
-    choice = choice_of(asked)
+    tables_of_models = [path for path in (*asked.rosters, asked.games_file, asked.lab_file) if path is not None]
+    choice = replace(choice_of(asked), covariates=read_covariates(covariates, tables_of_models))
     material = material_of(asked, variants_of(variants))
     traits = material.traits()
     outcomes, without = assemble_all(
@@ -106,6 +113,7 @@ def prediction(
         print_tables(tables)
         _print_rest(results, left_out)
     write_files(tables, files)
+    write_rows(rows_frame(outcomes), rows_file)
     if plot is not None:
         draw(forest_figure(results), plot)
     return 0

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from labmates.cli.analyze.taking import covariate_option, rows_option, write_rows
 from labmates.cli.common import json_option, store_option
 from labmates.cli.console import clean, out, print_json
 from labmates.cli.figures import draw, plot_option
@@ -62,6 +63,8 @@ _BOTH = ("paper", "robust")
 @click.option(
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of draws and permutations."
 )
+@covariate_option
+@rows_option
 @plot_option("coefficients")
 @json_option()
 @out_option
@@ -77,6 +80,8 @@ def proximity(
     store: str | None,
     check_nuts: bool,
     nuts_draws: int,
+    covariates: tuple[str, ...],
+    rows_file: Path | None,
     **settings: Any,
 ) -> int:
     """Tell what drives how cooperatively models play.
@@ -87,6 +92,7 @@ def proximity(
     other, and a robust one, in which models also differ by themselves; rest conclusions on the latter. Ends with a
     verdict in plain words.
     """
+    from labmates.analysis.bayes.covariates import read_covariates
     from labmates.analysis.bayes.proximity.report import proximity_json, proximity_report, proximity_tables
 
     named = click.get_current_context().get_parameter_source("store") == ParameterSource.COMMANDLINE
@@ -96,6 +102,7 @@ def proximity(
         _observations(study, data, rosters, store),
         specifications=_BOTH if spec == "both" else (spec,),  # type: ignore[arg-type]
         nuts_draws=nuts_draws if check_nuts else None,
+        covariates=read_covariates(covariates, [*rosters, *([data] if data else [])]),
         **settings,
     )
     tables = proximity_tables(report)
@@ -105,6 +112,7 @@ def proximity(
         print_tables(tables)
         _print(report)
     write_files(tables, files)
+    write_rows(report.prepared.frame, rows_file)
     if plot is not None:
         from labmates.analysis.bayes.proximity.figures import forest_figure
 

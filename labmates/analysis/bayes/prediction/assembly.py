@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, Protocol
 
 import numpy as np
 
+from labmates.analysis.bayes.covariates import Covariates, covariate_columns
 from labmates.analysis.bayes.prediction.columns import condition_columns
 from labmates.analysis.bayes.prediction.data import PredictionData, Scale, standardised, summarise
 from labmates.analysis.bayes.prediction.sources import OUTCOMES, SKILL, LeftOut, Level, Observation
@@ -74,12 +75,15 @@ class Choice:
     unit
         What an observation is: a model and condition, with its runs averaged (as in the paper), or a run. By default
         conditions, or runs where no model has two conditions.
+    covariates
+        The user's own controls of models; see `labmates.analysis.bayes.covariates`.
     """
 
     judges: Mapping[str, str] = field(default_factory=dict)
     games: tuple[str, ...] = ()
     controls: bool = True
     unit: Unit | None = None
+    covariates: Covariates = field(default_factory=dict)
 
 
 class UninformativeError(UsageError):
@@ -154,9 +158,10 @@ def assemble(
     varying = _varying(measured, games, kept, "all of these models play it alike, so it can predict nothing", notes)
     controls = CONTROLS if choice.controls else ()
     telling = _varying(known, controls, kept, "it is the same for all of these models", notes)
-    _enough(len(kept), len(varying), len(telling), left, notes, choice.controls)
+    more, own = _covariates(choice.covariates, kept, (controls, telling, known), (games, varying, measured))
+    _enough(len(kept), len(varying), len(telling) + len(more), left, notes, choice.controls)
     scaled, level_scale = standardised(measured[:, varying])
-    benchmarks, control_scale = standardised(known[:, telling])
+    benchmarks, control_scale = standardised(np.column_stack([known[:, telling], own]))
     mine = [one for one in scored if one[0].model in set(kept)]
     unit, rows = _rows(mine, choice.unit, notes)
     columns, matrix = condition_columns([condition for _, condition, _ in rows], notes)
@@ -164,7 +169,7 @@ def assemble(
     data = PredictionData(
         models=tuple(kept),
         games=tuple(games[at] for at in varying),
-        controls=tuple(controls[at] for at in telling),
+        controls=(*(controls[at] for at in telling), *more),
         columns=tuple(columns),
         levels=scaled,
         errors=errors[:, varying] / level_scale.spread,
@@ -358,6 +363,16 @@ def _varying(values: Array, names: Sequence[str], kept: Sequence[str], why: str,
     found = [at for at in range(len(names)) if spread[at] > 1e-9 * max(1.0, float(np.abs(values[:, at]).max()))]
     notes += [f"{name} is left out of the predictors: {why}." for at, name in enumerate(names) if at not in found]
     return found
+
+
+def _covariates(
+    covariates: Covariates, kept: Sequence[str], *known: tuple[Sequence[str], Sequence[int], Array]
+) -> tuple[list[str], Array]:
+    """Return names and values of the user's covariates, given other predictors: names, places of those used, values."""
+    if not covariates or len(kept) < LEAST_MODELS:
+        return [], np.empty((len(kept), 0))
+    columns = np.column_stack([values[:, places] for _, places, values in known])
+    return covariate_columns(covariates, kept, columns, [names[at] for names, places, _ in known for at in places])
 
 
 def _enough(

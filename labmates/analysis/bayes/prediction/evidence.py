@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from labmates.analysis.bayes.covariates import PREFIX
 from labmates.analysis.bayes.evidence import (
     PERMUTATIONS,
     PermutationTest,
@@ -131,7 +132,7 @@ def verdict(
         That of the permutation test, adjusted for all outcomes that are analysed together; by default its own.
     """
     data = next(iter(fits.values())).data
-    beyond = f" beyond {', '.join(data.controls)}" if data.controls else ""
+    beyond = f" beyond {', '.join(name.removeprefix(PREFIX) for name in data.controls)}" if data.controls else ""
     said = [_whether(outcome, beyond, found, found.permutation.p if p is None else p)]
     trusted: Form | None = next((form for form in ("correlated", "robust") if form in fits), None)
     if trusted is not None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from labmates.analysis.bayes.forest import draw_estimates
-from labmates.analysis.bayes.prediction.tables import LABELS, OutcomeResult
+from labmates.analysis.bayes.prediction.tables import OutcomeResult, label
 from labmates.analysis.figures import GREY, new_figure
 
 if TYPE_CHECKING:
@@ -26,9 +26,7 @@ def forest_figure(results: Sequence[OutcomeResult]) -> Figure:
             known = {rows[name]: one for name in names if (one := fit.posterior.summaries.get(name)) is not None}
             draw_estimates(ax, list(known), list(known.values()), number, len(result.fits), form)
         ax.set_title(result.assembled.outcome)
-        ax.set_yticks(
-            range(len(names)), [LABELS.get(name, name) for name in names] if ax is axes[0] else [""] * len(names)
-        )
+        ax.set_yticks(range(len(names)), [label(name) for name in names] if ax is axes[0] else [""] * len(names))
         ax.set_ylim(len(names) - 0.4, -0.6)
         ax.set_xlabel("effect per standard deviation")
     axes[-1].legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=8, frameon=False)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from labmates.analysis.bayes.covariates import PREFIX
 from labmates.analysis.bayes.posterior import Posterior
 from labmates.analysis.bayes.prediction.assembly import Assembled
 from labmates.analysis.bayes.prediction.density import Form
@@ -14,6 +15,9 @@ from labmates.analysis.bayes.prediction.fit import BETWEEN, INTERCEPT, NOISE, Pr
 from labmates.analysis.bayes.prediction.usefulness import Usefulness
 from labmates.analysis.intervals import mark
 from labmates.analysis.tables import Column, Table
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 LABELS: Final[Mapping[str, str]] = {
     INTERCEPT: "Intercept (α)",
@@ -39,6 +43,11 @@ HOLM: Final = (
     "† the 95 % interval leaves 0 out; ‡ also after Holm's adjustment for all outcomes and games (benchmarks and "
     "conditions likewise among themselves), p < .05."
 )
+
+
+def label(name: str) -> str:
+    """Return what people call a predictor."""
+    return LABELS.get(name, name.removeprefix(PREFIX))
 
 
 @dataclass(frozen=True)
@@ -101,7 +110,7 @@ def effects_table(form: Form, results: Sequence[OutcomeResult]) -> Table:
         columns.append(Column(outcome, "β", form="+.3f", group=group, marked=f"{outcome}_mark"))
         columns.append(Column(outcome, "95 % CI", form="+.3f", group=group, shows="interval"))
     rows = [
-        {"category": category, "predictor": LABELS.get(name, name), **_values(form, name, results)}
+        {"category": category, "predictor": label(name), **_values(form, name, results)}
         for category, names in _categories(form, results)
         for name in names
     ]
@@ -157,7 +166,7 @@ def predictors_table(results: Sequence[OutcomeResult]) -> Table:
     """Return how far each predictor can be told apart, of the first outcome's models."""
     found = results[0].evidence
     rows = [
-        {"predictor": LABELS.get(name, name), "inflation": value, "reliability": found.reliability.get(name)}
+        {"predictor": label(name), "inflation": value, "reliability": found.reliability.get(name)}
         for name, value in found.inflation.items()
     ]
     columns = [
@@ -166,3 +175,30 @@ def predictors_table(results: Sequence[OutcomeResult]) -> Table:
         Column("reliability", form=".2f"),
     ]
     return Table("prediction-predictors", "Predictors", columns, rows)
+
+
+def rows_frame(outcomes: Sequence[Assembled]) -> pd.DataFrame:
+    """Return the observations of all outcomes as they are analysed, a row each.
+
+    Metrics of games, with their errors, and controls are on their own scales; columns are those of the regression.
+    """
+    import pandas as pd
+
+    frames = []
+    for one in outcomes:
+        data, place = one.data, one.data.model_of
+        levels = data.levels * one.level_scale.spread + one.level_scale.centre
+        errors = data.errors * one.level_scale.spread
+        known = data.benchmarks * one.control_scale.spread + one.control_scale.centre
+        found: dict[str, Any] = {
+            "outcome": one.outcome,
+            "judge": one.judge,
+            "unit": one.unit,
+            "model": [data.models[at] for at in place],
+            "value": data.outcome,
+        }
+        found |= {name: data.conditions[:, at] for at, name in enumerate(data.columns)}
+        for at, game in enumerate(data.games):
+            found |= {f"{game}": levels[place, at], f"{game} error": errors[place, at]}
+        frames.append(pd.DataFrame(found | {name: known[place, at] for at, name in enumerate(data.controls)}))
+    return pd.concat(frames, ignore_index=True)

@@ -18,7 +18,7 @@ from labmates.analysis.bayes.evidence import (
     variance_inflation,
 )
 from labmates.analysis.bayes.proximity.cells import Cells
-from labmates.analysis.bayes.proximity.predictors import ABOUT_MODELS, GAME_PREFIX
+from labmates.analysis.bayes.proximity.predictors import GAME_PREFIX, about_models
 from labmates.analysis.intervals import holm
 from labmates.games.base import Array
 
@@ -33,10 +33,10 @@ class Checks:
     Attributes
     ----------
     tests
-        By predictor. Of size and thinking: permutations of models' adjusted means (Freedman and Lane), each given the
-        other. Of all that varies within models: sign flips of the models' own effects.
+        By predictor. Of size, thinking and covariates: permutations of models' adjusted means (Freedman and Lane), each
+        given the others. Of all that varies within models: sign flips of the models' own effects.
     left_out_r2
-        How well size and thinking predict the adjusted mean of a model that was left out; None if it can't be said.
+        How well these predict the adjusted mean of a model that was left out; None if it can't be said.
     inflation
         Variance inflation of the predictors of models.
     leverage
@@ -57,7 +57,7 @@ class Checks:
 
 def checks(cells: Cells, *, permutations: int = PERMUTATIONS, seed: int = 0) -> Checks:
     """Return tests over the models of cells."""
-    names = [name for name in ABOUT_MODELS if name in cells.names]
+    names = about_models(cells.names)
     places = [cells.names.index(name) for name in names]
     firsts = np.unique(cells.model, return_index=True)[1]
     traits = cells.predictors[firsts][:, places]
@@ -70,7 +70,7 @@ def checks(cells: Cells, *, permutations: int = PERMUTATIONS, seed: int = 0) -> 
         except ValueError:
             continue  # too few models, or one predictor determines the other: there is no such test
     for name in cells.names:
-        if name not in ABOUT_MODELS and len(found := own_effects(cells, name)) >= 2:
+        if name not in names and len(found := own_effects(cells, name)) >= 2:
             tests[name] = sign_flips(found, permutations=permutations, seed=seed)
     try:
         left_out_r2 = leave_one_out_r2(means, traits).value if names else None
@@ -90,7 +90,8 @@ def adjusted_means(cells: Cells) -> Array:
 
     Least squares of the means of cells on models and on all that varies within them.
     """
-    within = [at for at, name in enumerate(cells.names) if name not in ABOUT_MODELS]
+    about = about_models(cells.names)
+    within = [at for at, name in enumerate(cells.names) if name not in about]
     others = cells.predictors[:, within]
     design = np.column_stack([np.eye(len(cells.models))[cells.model], others - others.mean(axis=0)])
     return np.asarray(np.linalg.lstsq(design, cells.mean, rcond=None)[0][: len(cells.models)])

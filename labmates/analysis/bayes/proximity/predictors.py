@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, Protocol
 
+from labmates.analysis.bayes.covariates import PREFIX
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -22,6 +24,11 @@ LABELS: Final = {
     STANDARD: "Standard (vs. alternate)",
 }
 ABOUT_MODELS: Final = (SIZE, THINKING)
+
+
+def about_models(names: Iterable[str]) -> list[str]:
+    """Return the predictors that are constant within a model: size, thinking, and covariates of the user."""
+    return [name for name in names if name in ABOUT_MODELS or name.startswith(PREFIX)]
 
 
 class Traits(Protocol):
@@ -46,7 +53,7 @@ class Traits(Protocol):
 
 def label(name: str) -> str:
     """Return what people call a predictor."""
-    return LABELS.get(name, name.removeprefix(GAME_PREFIX))
+    return LABELS.get(name, name.removeprefix(GAME_PREFIX).removeprefix(PREFIX))
 
 
 def game_columns(games: Iterable[str], reference: str) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
+from labmates.analysis.bayes.covariates import Covariates, covariate_columns
 from labmates.analysis.bayes.proximity.cells import Cells, collapse
 from labmates.analysis.bayes.proximity.observations import FAILED, OUTCOMES, LeftOut, Observations
 from labmates.analysis.bayes.proximity.predictors import (
@@ -15,6 +16,7 @@ from labmates.analysis.bayes.proximity.predictors import (
     STANDARD,
     THINKING,
     TOM,
+    about_models,
     game_columns,
     label,
     with_predictors,
@@ -54,7 +56,13 @@ class Prepared:
     notes: tuple[str, ...]
 
 
-def prepare(observations: Observations, *, outcome: str = "cooperation", question: Question = "strategy") -> Prepared:
+def prepare(
+    observations: Observations,
+    *,
+    outcome: str = "cooperation",
+    question: Question = "strategy",
+    covariates: Covariates | None = None,
+) -> Prepared:
     """Return the cells of one question, with what was left out and why.
 
     Parameters
@@ -64,11 +72,14 @@ def prepare(observations: Observations, *, outcome: str = "cooperation", questio
     question
         ``strategy``: all conditions told in the standard way. ``prompt``: players who are not asked to reason, under
         conditions that were told in both ways.
+    covariates
+        The user's own predictors of models; see `labmates.analysis.bayes.covariates`.
 
     Raises
     ------
     UsageError
-        If the models that are left are too few, their outcomes do not vary, or no condition was told in both ways.
+        If the models that are left are too few, their outcomes do not vary, no condition was told in both ways, or a
+        covariate can't be a predictor.
     """
     left = list(observations.left_out)
     frame = _without_failures(observations.frame, left)
@@ -85,7 +96,11 @@ def prepare(observations: Observations, *, outcome: str = "cooperation", questio
         )
     notes: list[str] = []
     frame, reference = _with_games(frame, notes)
-    names = _varying(frame, PREDICTORS[question], notes) + game_columns(frame["game"], reference)
+    names = _varying(frame, PREDICTORS[question], notes)
+    if covariates:
+        frame, more = _with_covariates(frame, covariates, about_models(names))
+        names += more
+    names += game_columns(frame["game"], reference)
     cells = collapse(frame, OUTCOMES[outcome], names)
     if len(cells.families) < 2:
         notes.append(f"All models are of the family {cells.families[0]}: nothing is said of other families.")
@@ -148,6 +163,15 @@ def _with_games(frame: pd.DataFrame, notes: list[str]) -> tuple[pd.DataFrame, st
     elif reference != REFERENCE_GAME:
         notes.append(f"Games are compared with {reference}, since there are no rows of {REFERENCE_GAME}.")
     return with_predictors(frame, reference), reference
+
+
+def _with_covariates(frame: pd.DataFrame, covariates: Covariates, about: list[str]) -> tuple[pd.DataFrame, list[str]]:
+    by_model = frame.drop_duplicates("model").set_index("model")
+    models = [str(model) for model in by_model.index]
+    known = by_model[about].to_numpy(dtype=float)
+    names, columns = covariate_columns(covariates, models, known, [label(name) for name in about])
+    values = {name: frame["model"].map(dict(zip(models, columns[:, at], strict=True))) for at, name in enumerate(names)}
+    return frame.assign(**values), names
 
 
 def _varying(frame: pd.DataFrame, names: tuple[str, ...], notes: list[str]) -> list[str]:

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, Final
 
+from labmates.analysis.bayes.covariates import PREFIX, Covariates
 from labmates.analysis.bayes.importance import DRAWS
 from labmates.analysis.bayes.posterior import Posterior, adjusted, furthest
 from labmates.analysis.bayes.proximity.checks import Checks, checks
@@ -134,6 +135,7 @@ def proximity_report(
     draws: int = DRAWS,
     seed: int = 0,
     nuts_draws: int | None = None,
+    covariates: Covariates | None = None,
 ) -> ProximityReport:
     """Fit the regression of proximity to observations.
 
@@ -145,6 +147,8 @@ def proximity_report(
         ``strategy`` (Table 1), or ``prompt``: whether the wording matters (Table 5).
     nuts_draws
         Fit everything once more by NUTS, with so many draws in each of four chains.
+    covariates
+        The user's own predictors of models; see `labmates.analysis.bayes.covariates`.
 
     Raises
     ------
@@ -155,7 +159,7 @@ def proximity_report(
         from labmates.analysis.bayes.nuts import check_numpyro
 
         check_numpyro()
-    prepared = prepare(observations, outcome=outcome, question=question)
+    prepared = prepare(observations, outcome=outcome, question=question, covariates=covariates)
     fits = tuple(fit(prepared.cells, one, draws=draws, seed=seed) for one in specifications)
     beside = checks(prepared.cells, seed=seed)
     crossed = tuple(_crossed(one, nuts_draws, seed) for one in fits) if nuts_draws is not None else ()
@@ -198,7 +202,8 @@ def proximity_tables(report: ProximityReport) -> list[Table]:
 def _rows(report: ProximityReport) -> Iterator[dict[str, Any]]:
     names = (INTERCEPT, *report.prepared.cells.names)
     for name in names:
-        category = _CATEGORIES.get(name, f"Game (ref: {report.prepared.reference})")
+        game = f"Game (ref: {report.prepared.reference})"
+        category = "Covariate" if name.startswith(PREFIX) else _CATEGORIES.get(name, game)
         yield _row(report, category, name, label(name))
     for name, text in _DEVIATIONS.items():
         if any(DEVIATION + name in one.posterior.names for one in report.fits):

@@ -5,10 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from labmates.analysis.bayes.covariates import PREFIX
 from labmates.analysis.bayes.posterior import Summary
 from labmates.analysis.bayes.proximity.checks import Checks
 from labmates.analysis.bayes.proximity.fit import Fit
-from labmates.analysis.bayes.proximity.predictors import ABOUT_MODELS, COT, GROUP_SIZE, SIZE, STANDARD, THINKING, TOM
+from labmates.analysis.bayes.proximity.predictors import (
+    COT,
+    GROUP_SIZE,
+    SIZE,
+    STANDARD,
+    THINKING,
+    TOM,
+    about_models,
+    label,
+)
 
 MATTERS: Final = 0.05
 """An effect below this share of the way from the optimum to the equilibrium hardly matters to anybody."""
@@ -36,9 +46,9 @@ def verdict(fits: Sequence[Fit], beside: Checks, outcome: str = "cooperation") -
     """
     by_name = {one.specification: one for one in fits}
     main = by_name.get("robust", fits[0])
-    found = [
-        _of_predictor(name, main, by_name.get("paper"), beside, outcome) for name in _WHAT if name in main.cells.names
-    ]
+    names = main.cells.names
+    told = [name for name in _WHAT if name in names] + [name for name in names if name.startswith(PREFIX)]
+    found = [_of_predictor(name, main, by_name.get("paper"), beside, outcome) for name in told]
     if main.specification == "paper":
         found.append(
             "These intervals are of the paper's specification, which takes simulations of one model for independent: "
@@ -52,7 +62,7 @@ def _of_predictor(name: str, main: Fit, paper: Fit | None, beside: Checks, outco
     test = beside.tests.get(name)
     adjusted = beside.p_holm.get(name)
     p = f"; over {test.units} models p = {test.p:.2g} ({adjusted:.2g} after Holm's adjustment)" if test else ""
-    what = f"{_WHAT[name]}: {one.mean:+.3f} [{one.low:+.3f}, {one.high:+.3f}]{p}."
+    what = f"{_WHAT.get(name, label(name))}: {one.mean:+.3f} [{one.low:+.3f}, {one.high:+.3f}]{p}."
     if one.credible:
         return f"{what} {_direction(one, outcome)}{_doubt(adjusted)}"
     if max(abs(one.low), abs(one.high)) <= MATTERS:
@@ -86,7 +96,7 @@ def _doubt(p: float | None) -> str:
 def _limits(main: Fit, beside: Checks) -> list[str]:
     cells = main.cells
     found = []
-    about = [name for name in ABOUT_MODELS if name in cells.names]
+    about = about_models(cells.names)
     if len(cells.models) < FEW_MODELS:
         found.append(
             f"{len(cells.models)} models are few: what is said of models (size, thinking, family) rests on them alone, "
@@ -94,13 +104,14 @@ def _limits(main: Fit, beside: Checks) -> list[str]:
         )
     if beside.left_out_r2 is not None and beside.left_out_r2 <= 0 and about:
         found.append(
-            f"Size and thinking do not predict a model that was left out (R² {beside.left_out_r2:.2f}): the mean of "
-            "the others is as good a guess."
+            f"{', '.join(map(label, about))} do not predict a model that was left out (R² {beside.left_out_r2:.2f}): "
+            "the mean of the others is as good a guess."
         )
     inflated = [name for name, value in beside.inflation.items() if value > _INFLATED]
     if inflated:
         found.append(
-            f"Size and thinking go together in these models (variance inflation {max(beside.inflation.values()):.1f}): "
+            f"{', '.join(map(label, inflated))} go together in these models (variance inflation "
+            f"{max(beside.inflation.values()):.1f}): "
             "their effects can hardly be told apart."
         )
     levers = {model: value for model, value in beside.leverage.items() if value > _LEVER}

@@ -1,0 +1,59 @@
+"""Options of the analyses that are fitted: the user's own predictors, and what is taken away as files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from labmates.cli.common import F
+from labmates.errors import UsageError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_ROWS = (".csv", ".parquet")
+
+
+def covariate_option(function: F) -> F:
+    """Add ``--covariate``, as `covariates`: names of columns."""
+    return click.option(
+        "--covariate",
+        "covariates",
+        multiple=True,
+        metavar="COLUMN",
+        help="A predictor of your own, numbers or categories: a column of a file of --roster, or of the files of data, "
+        "with one value for each model; repeatable.",
+    )(function)
+
+
+def rows_option(function: F) -> F:
+    """Add ``--rows-out``, as `rows_file`: a path whose ending is .csv or .parquet and whose folder is there."""
+
+    def check(_ctx: click.Context, _param: click.Parameter, path: Path | None) -> Path | None:
+        if path is not None:
+            from labmates.analysis.table_files import check_table
+
+            if path.suffix.lower() not in _ROWS:
+                raise UsageError(f"--rows-out ends in {' or '.join(_ROWS)}, not '{path.name}'")
+            check_table(path)
+        return path
+
+    return click.option(
+        "--rows-out",
+        "rows_file",
+        type=click.Path(dir_okay=False, path_type=Path),
+        callback=check,
+        metavar="FILE",
+        help="Write the rows as analysed, after all exclusions, with their predictors: .csv or .parquet.",
+    )(function)
+
+
+def write_rows(frame: pd.DataFrame, path: Path | None) -> None:
+    """Write rows to the file that `rows_option` took, if any."""
+    if path is not None:
+        from labmates.analysis.tables import Table
+        from labmates.cli.tables import write_files
+
+        write_files([Table("rows", "Rows as analysed", None, frame)], [path])
