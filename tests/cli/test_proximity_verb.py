@@ -142,7 +142,7 @@ def test_a_users_own_predictors_enter_the_regression_and_the_rows_as_analysed_ar
     [found] = done.records
     names = {one["name"] for one in found["fits"][0]["parameters"]}
     covariates = {name for name in names if name.startswith("covariate:")}
-    assert covariates >= {"covariate:temperature (per sd)", "covariate:vendor: C (vs. A)"}
+    assert covariates >= {"covariate:temperature (per sd)", "covariate:vendor: C (vs. B)"}
     assert covariates <= found["checks"]["tests"].keys()
     rows = pd.read_parquet(tmp_path / "rows.parquet")
     assert len(rows) == found["rows"]
