@@ -10,7 +10,9 @@ and needed where there are several. Whatever else stands in the file is left alo
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, model_validator
@@ -104,6 +106,21 @@ def read_cells(path: Path) -> list[Cell]:
     except ValidationError as error:
         raise UsageError(f"{path} is no file of payoffs:\n{explain(error)}") from error
     return [_cell(cell, tuple(cell.models or file.models or ()), file.conventions, path) for cell in file.cells]
+
+
+def cell_of(data: Mapping[str, Any], path: Path) -> Cell:
+    """Return a cell from data of the form that it has in a file of payoffs; `path` is where they are from.
+
+    Raises
+    ------
+    UsageError
+        If they are not of this form, or some models have never met.
+    """
+    try:
+        cell = _Cell.model_validate(data)
+    except ValidationError as error:
+        raise UsageError(explain(error)) from error
+    return _cell(cell, tuple(cell.models or ()), _Conventions(), path)
 
 
 def _cell(cell: _Cell, models: tuple[str, ...], conventions: _Conventions, path: Path) -> Cell:

@@ -4,22 +4,19 @@ import csv
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.cli.conftest import Labmates
 
-CELL = {
-    "run": "1",
-    "mechanism": "none",
-    "game": "prisoners",
-    "matchups": [
-        {"seats": [0, 0], "rounds": [[2, 2]]},
-        {"seats": [0, 1], "rounds": [[0, 3]]},
-        {"seats": [1, 0], "rounds": [[3, 0]]},
-        {"seats": [1, 1], "rounds": [[1, 1]]},
-    ],
-}
+MATCHUPS: list[dict[str, list[Any]]] = [
+    {"seats": [0, 0], "rounds": [[2, 2]]},
+    {"seats": [0, 1], "rounds": [[0, 3]]},
+    {"seats": [1, 0], "rounds": [[3, 0]]},
+    {"seats": [1, 1], "rounds": [[1, 1]]},
+]
+CELL = {"run": "1", "mechanism": "none", "game": "prisoners", "matchups": MATCHUPS}
 FILE = {"models": ["dove", "hawk"], "cells": [CELL], "conventions": {"normalisation": {"prisoners": [1, 2]}}}
 
 
@@ -131,3 +128,77 @@ def test_files_of_payoffs_do_not_say_what_failed(labmates: Labmates, tmp_path: P
     [found] = labmates("analyze", "ratings", "--payoffs", path, "--json").records
     assert (found["failed"], found["valid"], found["left_out"]) == ([None, None], [None, None], [])
     assert labmates("analyze", "ratings", "--payoffs", path).out.count("unknown") == 2
+
+
+def published(folder: Path, run: str, mechanism: str = "NoMechanism", **files: object) -> Path:
+    """Write a folder of CoopEval's published data, two agents in a prisoner's dilemma; other files as given."""
+    agents = [{"llm": {"model": f"lab/{name}"}, "type": "CoTAgent"} for name in ("dove", "hawk")]
+    profile = [
+        {"players": [agents[seat] for seat in match["seats"]], "payoffs": [match["rounds"]]} for match in MATCHUPS
+    ]
+    by_agent = {
+        name: dict(zip(("lab/dove(CoT)", "lab/hawk(CoT)"), values, strict=True))
+        for name, values in {
+            "agent_average_payoff": (1.0, 2.0),
+            "deviation_ratings": (-1.0, 0.0),
+        }.items()
+    }
+    data = {
+        "config": {"game": {"type": "PrisonersDilemma"}, "mechanism": {"type": mechanism}},
+        "matchup_payoffs": {"discount": 1.0, "profile": profile},
+        **by_agent,
+        **files,
+    }
+    place = folder / run / f"{mechanism}_prisoners"
+    place.mkdir(parents=True)
+    for name, value in data.items():
+        if value is not None:
+            (place / f"{name}.json").write_text(value if isinstance(value, str) else json.dumps(value))
+    return place
+
+
+def test_published_data_are_rated_beside_the_published_ratings(labmates: Labmates, tmp_path: Path) -> None:
+    main = tmp_path / "checkout" / "data" / "main_study"
+    published(main, "run1")
+    published(main, "run2", deviation_ratings={"lab/dove(CoT)": 0.0, "lab/hawk(CoT)": 0.0})
+    published(main, "run3", "Reputation", matchup_payoffs={"discount": 0.8, "profile": []})
+    done = labmates("analyze", "ratings", "--published", "checkout", "--json")
+    assert done.code == 0
+    first, second = done.records
+    assert (first["run"], first["mean_apart"], first["fitness_apart"]) == ("run1", 0, None)
+    assert first["deviation_apart"] == pytest.approx(0, abs=1e-9)
+    assert (first["ranks_differ"], first["published_ranks"], first["ranks"]) == (False, "2 1", "2 1")
+    assert (second["ranks_differ"], second["published_ranks"], second["ranks"]) == (True, "1.5 1.5", "2 1")
+    assert second["why"] == "frozen early"
+    shown = labmates("analyze", "ratings", "--published", "checkout", "--out", "p.csv").out
+    assert "Ranks differ in 1 of 2 cells" in shown
+    rows = list(csv.DictReader((tmp_path / "p-averages.csv").read_text().splitlines()))
+    assert [(row["model"], row["published_rank"], row["rank"]) for row in rows] == [
+        ("lab/dove(CoT)", "1.75", "2.0"),
+        ("lab/hawk(CoT)", "1.25", "1.0"),
+    ]
+
+
+def test_published_folders_that_can_not_be_read_are_told_and_left_out(labmates: Labmates, tmp_path: Path) -> None:
+    published(tmp_path / "some", "good")
+    published(tmp_path / "some", "lfs", matchup_payoffs="version https://git-lfs.github.com/spec/v1\n")
+    published(tmp_path / "some", "missing", matchup_payoffs=None)
+    published(tmp_path / "some", "odd", matchup_payoffs={"discount": 1.0, "profile": [{"players": 3}]})
+    published(tmp_path / "some", "other", "Voting")
+    published(tmp_path / "some", "partial", deviation_ratings={"lab/dove(CoT)": 0.0})
+    done = labmates("analyze", "ratings", "--published", "some", "--json")
+    assert (done.code, [one["run"] for one in done.records]) == (1, ["good"])
+    for said in (
+        "lfs/NoMechanism_prisoners is left out: matchup_payoffs.json is a pointer of Git LFS",
+        "missing/NoMechanism_prisoners is left out: matchup_payoffs.json is missing",
+        "odd/NoMechanism_prisoners is left out: matchup_payoffs.json has not the published form",
+        "other/Voting_prisoners is left out: unknown mechanism 'Voting'",
+        "partial/NoMechanism_prisoners is left out: deviation_ratings.json has no number for each of",
+    ):
+        assert said in done.err
+    nothing = labmates("analyze", "ratings", "--published", "some/lfs")
+    assert (nothing.code, "that can be rated; the first of 1 that can't be read" in nothing.err) == (2, True)
+    both = labmates("analyze", "ratings", "--published", "some", "--study", "x")
+    assert (both.code, "--published takes the place of runs" in both.err) == (2, True)
+    nowhere = labmates("analyze", "ratings", "--published", "nowhere")
+    assert (nowhere.code, "nowhere is no folder" in nowhere.err) == (2, True)

@@ -27,6 +27,13 @@ if TYPE_CHECKING:
     help="Rate a file of recorded payoffs instead of runs: models, and cells with the payoffs of each match.",
 )
 @click.option(
+    "--published",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Rate the published data of CoopEval, beside the ratings that stand in them: a checkout of its repository, or "
+    "the folder of a run.",
+)
+@click.option(
     "--use",
     type=click.Choice(["expected", "sampled"]),
     default="expected",
@@ -48,6 +55,7 @@ def ratings(
     run_ids: tuple[str, ...],
     study: str | None,
     payoffs: Path | None,
+    published: Path | None,
     use: str,
     summary: bool,
     keep_failed: bool,
@@ -66,6 +74,10 @@ def ratings(
     """
     from labmates.analysis.rating_tables import cells_table, summaries_table
 
+    if published is not None:
+        if run_ids or study or payoffs:
+            raise UsageError("--published takes the place of runs and of --payoffs: give one of them")
+        return _published(published, as_json=as_json, files=files)
     rated, summaries = _rated(run_ids, study, payoffs, use, store, summary=summary, keep_failed=keep_failed)
     table = summaries_table(summaries) if summary else cells_table(rated)
     if not as_json:
@@ -81,6 +93,23 @@ def ratings(
         return 0
     complain("no model is rated: too many decisions of each of them failed (see --keep-failed)")
     return 1
+
+
+def _published(folder: Path, *, as_json: bool, files: tuple[Path, ...]) -> int:
+    """Show published ratings beside ours; the exit code is 1 if some folders could not be rated."""
+    from labmates.analysis.published_payoffs import published_tables, read_published
+
+    found, unread = read_published(folder)
+    tables = published_tables(found, unread)
+    if as_json:
+        for row in tables[1].rows:
+            print_json(row)
+    else:
+        print_tables(tables)
+    write_files(tables, files)
+    for one in unread:
+        complain(f"{one.path} is left out: {one.reason}")
+    return 1 if unread else 0
 
 
 def _rated(
