@@ -14,6 +14,7 @@ from typing import Any
 
 from labmates.records.store import Store
 from labmates.records.studies import study_counts
+from labmates.records.verification import begun_runs
 from labmates.studies.audit import audit
 from labmates.studies.processes import work_in_processes
 from labmates.studies.ray_executor import work_on_ray
@@ -86,7 +87,7 @@ async def main() -> None:
         assert study_counts(troubled.database, STUDY).runs == {"completed": runs}, study_counts(
             troubled.database, STUDY
         )
-        found = [fault for _, faults in audit(troubled, troubled.runs()) for fault in faults]
+        found = [fault for _, faults in audit(troubled, begun_runs(troubled)) for fault in faults]
         lost = Counter(s for run in list(troubled.runs()) for _, s, _ in troubled.attempts(run.id))
         same = outcomes(peace) == outcomes(troubled)
         print(

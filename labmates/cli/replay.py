@@ -13,7 +13,8 @@ from labmates.cli.interrupt import run_until_stopped
 from labmates.studies.settings import RunSettings
 
 if TYPE_CHECKING:
-    from labmates.studies.replay import Difference, Replayed
+    from labmates.studies.differences import Difference
+    from labmates.studies.replay import Replayed
 
 MOST_SHOWN = 5
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -13,12 +14,15 @@ import click
 
 from labmates.cli.common import json_option, store_option
 from labmates.cli.console import clean, err, out, print_json
+from labmates.cli.interrupt import run_until_stopped
 from labmates.cli.runs import run_choice
 from labmates.errors import UsageError
 
 if TYPE_CHECKING:
     from labmates.records.copying import Copied
     from labmates.records.pruning import Pruned
+    from labmates.records.store import Store
+    from labmates.studies.audit import Fault
 
 
 def _as_url(_context: click.Context, _parameter: click.Parameter, value: Any) -> Any:
@@ -33,34 +37,80 @@ def store() -> None:
     """Check, copy, merge, archive, prune, repair and upgrade databases of runs."""
 
 
-@store.command(epilog="Example: labmates store check --store sqlite:///labmates.db")
+@store.command(epilog="Example: labmates store check --deep --store sqlite:///labmates.db")
 @store_option
-@click.option("--study", metavar="NAME", help="Look through the runs of this study alone.")
-def check(store: str | None, study: str | None) -> int:
-    """Check that no run is there twice, no step was charged twice, and no ledger is out of balance.
+@click.option("--study", metavar="NAME", help="Check the runs of this study only.")
+@click.option(
+    "--deep",
+    is_flag=True,
+    help="Also recompute metrics, usage, budget, status and validity of each ended run from its events.",
+)
+@json_option()
+def check(store: str | None, study: str | None, deep: bool, as_json: bool) -> int:
+    """Verify the digests of runs, and check that no run is there twice, no step was charged twice, and ledgers balance.
 
-    It only reads, also while runs go on. With faults, it ends with exit code 1.
+    It only reads, also while runs go on, and asks no model. With faults, it ends with exit code 1. The digest of all
+    ended runs is the one that a report names.
     """
-    from rich.progress import Progress
-
+    from labmates.records.digests import digest_of_all
     from labmates.records.store import Store
     from labmates.records.studies import study_record
-    from labmates.studies.audit import audit
+    from labmates.records.verification import begun_runs, ended_digests, is_late
 
+    def tell(fault: Fault) -> None:
+        faults.append(fault)
+        if not as_json:
+            out().print(f"run {fault.run}: {clean(fault.text)}", markup=False, soft_wrap=True)
+
+    faults: list[Fault] = []
     with Store(store, must_exist=True) as database:
         if study is not None:
             study_record(database.database, study)
-        runs = faults = 0
-        with Progress(console=err(), transient=True, disable=not err().is_terminal) as progress:
-            task = progress.add_task("runs checked", total=None)
-            for _, found in audit(database, database.runs(study=study)):
-                runs += 1
-                faults += len(found)
-                progress.update(task, completed=runs)
-                for fault in found:
-                    out().print(f"run {fault.run}: {clean(fault.text)}", markup=False)
-    out().print(f"{runs} runs checked; {faults or 'no'} faults.", markup=False)
+        runs = begun_runs(database, study=study)
+        unchecked = run_until_stopped(_check(database, runs, deep, tell))
+        if unchecked is None:
+            return 130
+        digests = ended_digests(database, study=study)
+    whole = digest_of_all(digests) if digests else None
+    if as_json:
+        told = {"faults": [asdict(fault) for fault in faults], "unchecked": [asdict(fault) for fault in unchecked]}
+        print_json({"runs": len(runs), **told, "ended": len(digests), "digest": whole})
+        return 1 if faults else 0
+    for run in unchecked:
+        out().print(f"run {run.run} can't be recomputed: {clean(run.text)}", markup=False, style="dim", soft_wrap=True)
+    out().print(f"{len(runs)} runs checked; {len(faults) or 'no'} faults.", markup=False)
+    if unchecked:
+        out().print(f"{len(unchecked)} runs could not be recomputed, which is no fault.", markup=False)
+    if late := sum(map(is_late, digests)):
+        out().print(f"{late} digests were computed when the store was upgraded.", markup=False)
+    if whole:
+        out().print(f"Digest of {len(digests)} ended runs: {whole}", markup=False, soft_wrap=True)
     return 1 if faults else 0
+
+
+async def _check(store: Store, runs: Sequence[str], deep: bool, tell: Callable[[Fault], None]) -> list[Fault]:
+    """Tell what is wrong with runs, and return those that could not be recomputed, with the reason."""
+    from rich.progress import Progress
+
+    from labmates.studies.audit import audit
+    from labmates.studies.recomputing import recompute_all
+
+    unchecked = []
+    with Progress(console=err(), transient=True, disable=not err().is_terminal) as progress:
+        checking = progress.add_task("runs checked", total=len(runs))
+        for _, faults in audit(store, runs):
+            await asyncio.sleep(0)  # so that Ctrl-C is heard
+            progress.advance(checking)
+            for fault in faults:
+                tell(fault)
+        if deep:
+            recomputing = progress.add_task("runs recomputed", total=len(runs))
+            async for faults, why in recompute_all(store, runs):
+                progress.advance(recomputing)
+                unchecked += [why] if why else []
+                for fault in faults:
+                    tell(fault)
+    return unchecked
 
 
 @store.command(epilog="Example: labmates store upgrade --store sqlite:///labmates.db")

@@ -55,6 +55,8 @@ def print_run(store: Store, run: RunRecord) -> None:
     if run.origin is not None:
         origin, _, number = run.origin.partition("@")
         out().print(f"Forked from the run {origin} at event {number}.", markup=False)
+    if run.digest is not None:
+        out().print(f"Digest: {run.digest}", style="dim", markup=False, soft_wrap=True)
     events = store.events(run.id)
     if run.budget is not None:
         _print_budget(run, events)

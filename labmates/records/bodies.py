@@ -34,12 +34,15 @@ class Body:
         The bytes that are stored, or those that are yet to be compressed.
     before
         The dictionary to compress with; None for what is so already.
+    digest
+        `content_digest` of what was kept; empty for a body that was read from a store.
     """
 
     number: int
     media: Media
     content: bytes
     before: bytes | None = None
+    digest: bytes = b""
 
     @cached_property
     def data(self) -> bytes:
@@ -86,22 +89,22 @@ class Bodies:
         unpacker = Unpacker()
         for body in stored:
             raw = unpacker.raw(body)
-            self._take(body.number, body.media, raw, _decode(body.media, raw))
+            self._take(body.number, content_digest(body.media, raw), _decode(body.media, raw))
         self._before = unpacker.before
 
     def keep(self, value: Value) -> int:
         """Keep `value` and return its number."""
         media, raw = _encode(value)
-        digest = _digest(media, raw)
+        digest = content_digest(media, raw)
         if digest not in self._numbers:
             number = len(self._numbers) + 1
-            self._new.append(Body(number, media, raw, None if media == "png" else self._before))
-            self._take(number, media, raw, value)
+            self._new.append(Body(number, media, raw, None if media == "png" else self._before, digest))
+            self._take(number, digest, value)
             self._before = _followed(self._before, media, raw)
         return self._numbers[digest]
 
-    def _take(self, number: int, media: Media, raw: bytes, value: Value) -> None:
-        self._numbers[_digest(media, raw)] = number
+    def _take(self, number: int, digest: bytes, value: Value) -> None:
+        self._numbers[digest] = number
         self._values[number] = value
 
     def __getitem__(self, number: int) -> Any:
@@ -155,5 +158,6 @@ def _encode(value: Value) -> tuple[Media, bytes]:
     return "json", json.dumps(value, ensure_ascii=True, separators=(",", ":")).encode()
 
 
-def _digest(media: Media, raw: bytes) -> bytes:
-    return hashlib.blake2b(media.encode() + b"\0" + raw, digest_size=16).digest()
+def content_digest(media: str, raw: bytes) -> bytes:
+    """Return the SHA-256 of what a body holds, whatever it is compressed to."""
+    return hashlib.sha256(media.encode() + b"\0" + raw).digest()

@@ -9,9 +9,12 @@ second time.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from labmates.records.bodies import Bodies, Body
+from labmates.records.digests import Chain
 from labmates.records.events import Event
+from labmates.records.rows import event_row, sealed
 from labmates.records.run import RunRecord, Usage
 from labmates.records.steps import Step
 from labmates.records.writer import Writer
@@ -47,6 +50,7 @@ class Recorder:
         self._run = run
         self._listen = listen
         self._unwritten = len(events)
+        self._chain = Chain.parse(run.chain if run else "")
         self.bodies = Bodies(bodies)
         self.events: list[Event] = list(events)
         self._done: dict[tuple[str, str], Event] = {(e.type, e.step): e for e in events if e.step}
@@ -72,14 +76,17 @@ class Recorder:
         """Write what is new to the store."""
         if self._writer is None or self._run is None:
             return
-        events, bodies = self._take()
-        if events or bodies:
-            await self._writer.write(Step(self._run, events, bodies))
+        step = self._take(self._run)
+        if step.events or step.bodies:
+            await self._writer.write(step)
 
-    async def finish(self, run: RunRecord) -> None:
-        """Write the run's end and whatever is new, in one transaction."""
+    async def finish(self, run: RunRecord) -> RunRecord:
+        """Write the run's end and whatever is new, in one transaction, and return the run with its digest."""
+        step = self._take(run)
+        ended = replace(step, run=sealed(step.run), ends=True)
         if self._writer is not None:
-            await self._writer.write(Step(run, *self._take(), ends=True))
+            await self._writer.write(ended)
+        return ended.run
 
     def usage(self) -> Usage:
         """Add up what the run has used so far."""
@@ -114,7 +121,10 @@ class Recorder:
         """Whether any code was run in a sandbox."""
         return any(event.type == "tool_call" and event.status for event in self.events)
 
-    def _take(self) -> tuple[list[tuple[int, Event]], list[Body]]:
+    def _take(self, run: RunRecord) -> Step:
         first = self._unwritten
         self._unwritten = len(self.events)
-        return list(enumerate(self.events[first:], start=first)), self.bodies.take_new()
+        events, bodies = list(enumerate(self.events[first:], start=first)), self.bodies.take_new()
+        rows = (event_row(run.id, seq, event) for seq, event in events)
+        self._chain = self._chain.longer(rows, ((body.number, body.digest) for body in bodies))
+        return Step(replace(run, chain=str(self._chain)), events, bodies)

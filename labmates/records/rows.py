@@ -1,12 +1,14 @@
-"""Runs as rows of the table of runs, and back."""
+"""Runs and events as rows of their tables, and runs back."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from typing import Any
 
 from labmates.records import schema
-from labmates.records.run import RunRecord, Usage
+from labmates.records.digests import run_digest
+from labmates.records.events import Event, event_data
+from labmates.records.run import ENDED, RunRecord, Usage
 
 RUN_COLUMNS = [schema.runs.c[field.name] for field in fields(RunRecord)]
 """The columns that make a `RunRecord`."""
@@ -23,6 +25,25 @@ def run_record(row: Any) -> RunRecord:
     """Return the run that stands in a row with the `RUN_COLUMNS`, at least."""
     values = {column.name: row._mapping[column.name] for column in RUN_COLUMNS}
     return RunRecord(**{**values, "usage": Usage(**row.usage)})
+
+
+def sealed(run: RunRecord) -> RunRecord:
+    """Return a run with its digest, which it has if it has ended and nothing was added since."""
+    return replace(run, digest=run_digest(run_row(run)) if run.status in ENDED else None)
+
+
+def event_row(run_id: str, seq: int, event: Event) -> dict[str, Any]:
+    """Return the columns of an event."""
+    return {
+        "run": run_id,
+        "seq": seq,
+        "type": event.type,
+        "at": event.at,
+        "step": event.step,
+        "team": event.team,
+        "agent": event.agent,
+        "data": event_data(event),
+    }
 
 
 def _storable(text: str | None) -> str | None:

@@ -102,6 +102,10 @@ class RunRecord:
         Who executes it, while it goes on.
     origin
         Run and number of the event from which it was forked, ``RUN@EVENT``; None for most.
+    chain
+        Heads of the hash chains over what it has recorded (`labmates.records.digests`); empty before the first event.
+    digest
+        Digest of its record, with the scores that were added since it ended; None if it has not ended.
     """
 
     id: str
@@ -126,6 +130,8 @@ class RunRecord:
     attempt: int = 0
     worker: str | None = None
     origin: str | None = None
+    chain: str = ""
+    digest: str | None = None
 
     @property
     def valid(self) -> bool:

@@ -23,7 +23,7 @@ from sqlalchemy import (
     Text,
 )
 
-VERSION = "0005a"
+VERSION = "0006"
 """The newest migration; a store of another version is refused until it was upgraded."""
 
 metadata = MetaData()
@@ -72,10 +72,24 @@ runs = Table(
     Column("most", BigInteger, nullable=False, server_default="0"),
     # The run and the number of the event from which it was forked, as RUN@EVENT.
     Column("origin", String(60)),
+    # What its record hashes to (`records.digests`): so far, and when it has ended.
+    Column("chain", Text, nullable=False, server_default=""),
+    Column("digest", String(80)),
     Index("runs_by_key", "kind", "key", "replicate"),
     Index("runs_of_study", "study", "key", "replicate", unique=True),
     Index("runs_in_queue", "study", "status", "place", "most", "spent"),
 )
+
+seals = Table(
+    "seals",
+    metadata,
+    Column("run", ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True),
+    Column("number", Integer, primary_key=True),
+    Column("metrics", JSON, nullable=False),
+    Column("chain", Text, nullable=False),
+    Column("digest", String(80), nullable=False),
+)
+"""What stood in a run's row before something was added to the ended run, and the digest that it had then."""
 
 attempts = Table(
     "attempts",

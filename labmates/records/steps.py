@@ -16,8 +16,8 @@ import sqlalchemy as sa
 from labmates.records import schema
 from labmates.records.bodies import Body
 from labmates.records.database import Database, StoreError, is_tried_again
-from labmates.records.events import ChargeEvent, Event, JudgeCallEvent, event_data
-from labmates.records.rows import RUN_COLUMNS, run_row
+from labmates.records.events import ChargeEvent, Event, JudgeCallEvent
+from labmates.records.rows import RUN_COLUMNS, event_row, run_row
 from labmates.records.run import ENDED, RunRecord
 
 _log = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ _ON = (
         _RUNS.c.attempt == sa.bindparam("held_attempt"),
         _RUNS.c.status == "running",
     )
-    .values(spent=_RUNS.c.spent + sa.bindparam("cost"))
+    .values(spent=_RUNS.c.spent + sa.bindparam("cost"), chain=sa.bindparam("new_chain"))
 )
 _END = _ON.values({column.name: sa.bindparam(f"new_{column.name}") for column in (*RUN_COLUMNS, _RUNS.c.lease)})
 
@@ -59,7 +59,7 @@ class Step:
     Attributes
     ----------
     run
-        The run as it was claimed; where the attempt ends, as it ended.
+        The run as it was claimed; where the attempt ends, as it ended. Its ``chain`` covers the step.
     events, bodies
         The new ones, events with their sequence numbers.
     ends
@@ -169,7 +169,7 @@ def _held(step: Step) -> dict[str, Any]:
     """Return the parameters of the statement that writes a step to its run's row."""
     held = {"held_run": step.run.id, "held_attempt": step.run.attempt, "cost": costs(step.events)}
     if not step.ends:
-        return held
+        return {**held, "new_chain": step.run.chain}
     row = {**run_row(step.run), "worker": None, "lease": None}
     return {**held, **{f"new_{name}": value for name, value in row.items()}}
 
@@ -192,19 +192,7 @@ def insert(connection: sa.Connection, runs: Iterable[tuple[str, Sequence[tuple[i
     events, bodies = [], []
     for run_id, new_events, new_bodies in runs:
         bodies += [{"run": run_id, "number": b.number, "media": b.media, "data": b.data} for b in new_bodies]
-        events += [
-            {
-                "run": run_id,
-                "seq": seq,
-                "type": event.type,
-                "at": event.at,
-                "step": event.step,
-                "team": event.team,
-                "agent": event.agent,
-                "data": event_data(event),
-            }
-            for seq, event in new_events
-        ]
+        events += [event_row(run_id, seq, event) for seq, event in new_events]
     if bodies:
         connection.execute(_NEW_BODIES, bodies)
     if events:

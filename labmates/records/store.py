@@ -6,7 +6,8 @@ methods block: asynchronous callers put them on a thread.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Self, TypeVar, cast
 
 import sqlalchemy as sa
@@ -15,12 +16,13 @@ from labmates.errors import UsageError
 from labmates.records import schema
 from labmates.records.bodies import Body
 from labmates.records.database import Database, is_tried_again
+from labmates.records.digests import Chain, next_digest, stored_digests
 from labmates.records.events import Event, EventBase, ScoreEvent, make_event
-from labmates.records.rows import RUN_COLUMNS, run_record, run_row
+from labmates.records.rows import RUN_COLUMNS, event_row, run_record, run_row, sealed
 from labmates.records.run import RunRecord
 from labmates.records.steps import Step, costs, insert, is_there, write_step
 
-_RUNS = schema.runs
+_RUNS, _SEALS = schema.runs, schema.seals
 
 _CHUNK = 500
 
@@ -95,10 +97,12 @@ class Store:
         events, bodies
             What it has from the start, in the same transaction.
         """
+        chain = Chain().longer(_rows(run.id, enumerate(events)), stored_digests(bodies))
+        entered = sealed(replace(run, chain=str(chain)))
 
         def write(connection: sa.Connection) -> None:
             numbered = list(enumerate(events))
-            row = {**run_row(run), "lease": self.database.now(connection) + lease, "spent": costs(numbered)}
+            row = {**run_row(entered), "lease": self.database.now(connection) + lease, "spent": costs(numbered)}
             if self.database.insert_new(connection, _RUNS, [row]):
                 insert(connection, [(run.id, numbered, bodies)])
 
@@ -114,7 +118,7 @@ class Store:
         StoreError
             If one of the events or bodies is there already.
         """
-        write_step(self.database, Step(run, events, bodies))
+        write_step(self.database, Step(self._chained(run, events, bodies), events, bodies))
 
     def finish(self, run: RunRecord, events: Sequence[tuple[int, Event]], bodies: Sequence[Body]) -> None:
         """Write the end of an attempt (the run's row, its last events and scores) in one transaction.
@@ -124,7 +128,11 @@ class Store:
         LeaseLostError
             If another attempt has the run.
         """
-        write_step(self.database, Step(run, events, bodies, ends=True))
+        write_step(self.database, Step(sealed(self._chained(run, events, bodies)), events, bodies, ends=True))
+
+    def _chained(self, run: RunRecord, events: Sequence[tuple[int, Event]], bodies: Sequence[Body]) -> RunRecord:
+        chain = Chain.parse(self.run(run.id).chain).longer(_rows(run.id, events), _digests(bodies))
+        return replace(run, chain=str(chain))
 
     def add(self, run_id: str, events: Sequence[tuple[int, Event]], bodies: Sequence[Body]) -> None:
         """Add to a run that has ended, as judges do: events with their sequence numbers, and the bodies they name.
@@ -138,9 +146,12 @@ class Store:
         def write(connection: sa.Connection) -> None:
             if is_tried_again(connection) and events and is_there(connection, run_id, *events[0]):
                 return
+            row = _locked(connection, run_id)
+            if row is None:
+                raise UsageError(f"there is no run '{run_id}' in the store {self.shown_url}")
+            chain = Chain.parse(row.chain).longer(_rows(run_id, events), _digests(bodies))
             insert(connection, [(run_id, events, bodies)])
-            cost = _RUNS.c.spent + costs(events)
-            connection.execute(sa.update(_RUNS).where(_RUNS.c.id == run_id).values(spent=cost))
+            _add_to(connection, row, {"chain": str(chain), "spent": _RUNS.c.spent + costs(events)})
 
         self.database.write(write)
 
@@ -148,7 +159,8 @@ class Store:
         """Replace the metrics of a run that has ended, as judging it again does."""
 
         def write(connection: sa.Connection) -> None:
-            connection.execute(sa.update(_RUNS).where(_RUNS.c.id == run_id).values(metrics=dict(metrics)))
+            if (row := _locked(connection, run_id)) is not None:
+                _add_to(connection, row, {"metrics": dict(metrics)})
 
         self.database.write(write)
 
@@ -253,6 +265,33 @@ class Store:
         query = sa.select(table).where(table.c.run == run_id).order_by(table.c.number)
         rows = self.database.read(_all(query))
         return [(row.number, row.status, row.reason) for row in rows]
+
+
+def _rows(run_id: str, events: Iterable[tuple[int, Event]]) -> Iterator[dict[str, Any]]:
+    return (event_row(run_id, seq, event) for seq, event in events)
+
+
+def _digests(bodies: Iterable[Body]) -> Iterator[tuple[int, bytes]]:
+    return ((body.number, body.digest) for body in bodies)
+
+
+def _locked(connection: sa.Connection, run_id: str) -> Any | None:
+    """Return what is replaced when something is added to a run, and keep others from adding to it meanwhile."""
+    query = sa.select(*(_RUNS.c[name] for name in ("id", "metrics", "chain", "digest")))
+    return connection.execute(query.where(_RUNS.c.id == run_id).with_for_update()).one_or_none()
+
+
+def _add_to(connection: sa.Connection, row: Any, changes: dict[str, Any]) -> None:
+    """Change the row of a run; one that has ended gets a new digest, and the one that it had is kept."""
+    before = row._asdict()
+    after = before | {name: value for name, value in changes.items() if name in before}
+    if row.digest is not None and after != before:
+        had = sa.select(sa.func.count()).where(_SEALS.c.run == row.id)
+        number = connection.execute(had.select_from(_SEALS)).scalar_one()
+        seal = {name: before[name] for name in ("metrics", "chain", "digest")}
+        connection.execute(sa.insert(_SEALS).values(run=row.id, number=number, **seal))
+        changes = {**changes, "digest": next_digest(row.digest, after["metrics"], after["chain"])}
+    connection.execute(sa.update(_RUNS).where(_RUNS.c.id == row.id).values(changes))
 
 
 def _all(query: sa.Select[Any]) -> Callable[[sa.Connection], Sequence[Any]]:

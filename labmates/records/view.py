@@ -36,6 +36,7 @@ def run_json(run: RunRecord, scores: Sequence[ScoreEvent]) -> dict[str, Any]:
         "budget": run.budget,
         "seconds": run.seconds,
         "models": run.models,
+        "digest": run.digest,
     }
 
 

@@ -15,6 +15,7 @@ from labmates.analysis.results import by_model, cells, models_of, results_figure
 from labmates.analysis.tables import Column, Table
 from labmates.budgets.money import show_dollars
 from labmates.errors import LabmatesError
+from labmates.records.digests import digest_of_all
 from labmates.records.run import ENDED, RunRecord
 from labmates.reports.parts import Part, picture
 from labmates.workflows.kinds import KINDS
@@ -62,6 +63,8 @@ def what_was_run(runs: Sequence[RunRecord]) -> Part:
         },
         {"what": "seeds", "value": _names(str(run.seed) for run in runs)},
     ]
+    if digests := [run.digest for run in runs if run.digest is not None]:
+        rows.append({"what": f"digest of its {len(digests)} ended runs", "value": digest_of_all(digests)})
     tables.append(Table("circumstances", "Circumstances", [Column("what"), Column("value")], rows))
     return Part("What was run", tables=tuple(tables))
 

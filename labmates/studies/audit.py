@@ -5,6 +5,7 @@ Whatever happened to workers, connections and machines, a store that labmates al
 
 from __future__ import annotations
 
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from labmates.records.events import ChargeEvent, Event, LLMCallEvent, body_numbe
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.steps import costs
 from labmates.records.store import Store
+from labmates.records.verification import unproven
 
 _STEPS = ("llm_call", "tool_call", "charge")
 """Types of events of which a step has no more than one."""
@@ -41,13 +43,18 @@ class _Row:
     bodies: frozenset[int]
 
 
-def audit(store: Store, runs: Iterable[RunRecord]) -> Iterator[tuple[RunRecord, list[Fault]]]:
-    """Look through runs, and yield each with what is wrong with it.
+UNREADABLE = (ValueError, TypeError, KeyError, zlib.error)
+"""What reading a row raises that labmates can't have written."""
 
-    Checked are: that a study has each replicate of a condition once; that a run's events have no gap, and each step
-    was done and charged once; that every model call was charged; that the charges are what the run and its study say
-    was spent, and no more than there was; that a run which has ended counts what its events are; and that every body
-    that an event names is there. Of a run that goes on, only what must hold at any time.
+
+def audit(store: Store, runs: Iterable[str]) -> Iterator[tuple[str, list[Fault]]]:
+    """Look through runs, by id, and yield each with what is wrong with it.
+
+    Checked are: that a run's record is the one that its hash chains and digests cover; that a study has each replicate
+    of a condition once; that a run's events have no gap, and each step was done and charged once; that every model call
+    was charged; that the charges are what the run and its study say was spent, and no more than there was; that a run
+    which has ended counts what its events are; and that every body that an event names is there. Of a run that goes on,
+    only what must hold at any time.
 
     Raises
     ------
@@ -55,13 +62,19 @@ def audit(store: Store, runs: Iterable[RunRecord]) -> Iterator[tuple[RunRecord, 
         If the store can't be read.
     """
     seen: dict[tuple[str, str, int], str] = {}
-    for run in runs:
-        texts = list(_wrong(store, run))
-        if run.study is not None:
-            other = seen.setdefault((run.study, run.key, run.replicate), run.id)
-            if other != run.id:
-                texts.append(f"it is the same replicate of the same condition as the run '{other}'")
-        yield run, [Fault(run.id, text) for text in texts]
+    for run_id in runs:
+        texts: list[str] = []
+        try:
+            run = store.run(run_id)
+            if run.study is not None:
+                other = seen.setdefault((run.study, run.key, run.replicate), run_id)
+                if other != run_id:
+                    texts.append(f"it is the same replicate of the same condition as the run '{other}'")
+            texts += unproven(store, run_id)
+            texts += _wrong(store, run)
+        except UNREADABLE as error:
+            texts.append(f"its record can't be read: {type(error).__name__}: {error}")
+        yield run_id, [Fault(run_id, text) for text in texts]
 
 
 def _wrong(store: Store, run: RunRecord) -> Iterator[str]:

@@ -11,7 +11,6 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from labmates.budgets.money import format_dollars
 from labmates.errors import LabmatesError
 from labmates.models.hub import ModelHub
 from labmates.records.database import StoreError
@@ -22,7 +21,7 @@ from labmates.records.store import Store
 from labmates.records.writer import Writer
 from labmates.sandboxes.folders import own_folder
 from labmates.studies.leases import Lease, Leases
-from labmates.studies.runs import condition_of, usage_of
+from labmates.studies.runs import accounted, condition_of
 from labmates.studies.salted import check_salt
 from labmates.studies.whole import to_its_end
 from labmates.workflows.brake import Brake, StoppedError
@@ -102,15 +101,13 @@ class OpenSession:
             )
             ended, cancelled = await _attempt(kind, condition, services)
         ended_run = replace(
-            run,
+            accounted(run, condition, recorder),
             **ended,
-            usage=usage_of(recorder),
-            budget=_budget(condition.pool, recorder.spent()),
             sandbox=self._workshop.backend.name if self._workshop and recorder.ran_code() else None,
             seconds=round(run.seconds + time.time() - start, 3),
         )
         lease.ending = True
-        await to_its_end(recorder.finish(ended_run))
+        ended_run = await to_its_end(recorder.finish(ended_run))
         self._tell(ended_run, None)
         if cancelled:
             raise asyncio.CancelledError
@@ -151,13 +148,3 @@ async def _attempt(kind: Kind, condition: Condition, services: Services) -> tupl
         return {"status": outcome.status, "metrics": dict(outcome.metrics), "invalid": outcome.invalid}, False
     services.recorder.emit(ErrorEvent(text=text))
     return {"status": "failed", "error": text}, False
-
-
-def _budget(pool: int | None, spent: int) -> dict[str, str] | None:
-    if pool is None:
-        return None
-    return {
-        "total": format_dollars(pool),
-        "spent": format_dollars(spent),
-        "remaining": format_dollars(pool - spent),
-    }

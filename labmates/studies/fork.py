@@ -9,24 +9,20 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Mapping, Sequence
-from pathlib import Path
-from typing import Any, NoReturn
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
 from labmates._version import __version__
 from labmates.budgets.money import show_dollars
-from labmates.errors import LabmatesError, UsageError, explain, unknown_name
-from labmates.models.hub import ModelHub
-from labmates.models.options import ModelOptions
+from labmates.errors import UsageError, explain, unknown_name
 from labmates.records.bodies import Body
 from labmates.records.events import ChargeEvent, Event, JudgeCallEvent, LabelEvent, ScoreEvent, body_numbers
 from labmates.records.recorder import Recorder
 from labmates.records.run import RunRecord, new_run_id
 from labmates.records.store import Store
-from labmates.sandboxes.base import Sandbox
-from labmates.studies.retelling import retell
+from labmates.studies.retelling import NewStepError, NoModels, NoSandboxes, retell
 from labmates.studies.runs import condition_of
 from labmates.studies.salted import check_salt
 from labmates.studies.session import checked
@@ -175,8 +171,8 @@ async def _check_story(run: RunRecord, condition: Condition, events: Sequence[Ev
     """
     recorder = _Telling(events, bodies)
     try:
-        await retell(run, condition, recorder, _NoModels(ModelOptions()), Workshop(_NoSandboxes(), 1))
-    except _NewStepError:
+        await retell(run, condition, recorder, NoModels(), Workshop(NoSandboxes(), 1))
+    except NewStepError:
         pass
     except Exception as error:
         raise UsageError(f"this change can't hold at event {len(events)}: {error}") from error
@@ -198,26 +194,3 @@ class _Telling(Recorder):
     def done(self, kind: str, step: str) -> Event | None:
         self.told.add((kind, step))
         return super().done(kind, step)
-
-
-class _NewStepError(LabmatesError):
-    """A step has come that the record does not hold."""
-
-
-class _NoModels(ModelHub):
-    """Reaches no model."""
-
-    async def call(self, *args: Any, **arguments: Any) -> NoReturn:
-        raise _NewStepError("a model call")
-
-
-class _NoSandboxes:
-    """Opens no sandbox."""
-
-    name = "none"
-
-    async def open(self, data: Path | Awaitable[Path]) -> Sandbox:
-        raise _NewStepError("code")
-
-    async def close(self) -> None:
-        pass

@@ -20,6 +20,7 @@ from labmates.records import schema
 from labmates.records.bodies import Body, Unpacker
 from labmates.records.copying import new_file
 from labmates.records.database import Database
+from labmates.records.digests import Chain, stored_digests
 from labmates.records.events import Event, body_numbers, make_event
 from labmates.records.pruning import prune
 from labmates.records.run import Usage
@@ -150,8 +151,18 @@ def _mend_run(connection: sa.Connection, run: dict[str, Any], found: Salvaged) -
     if run["origin"]:
         origin, _, at = run["origin"].rpartition("@")
         values["origin"] = f"{origin}@{min(int(at), len(events))}"
+    connection.execute(_delete(schema.seals, schema.seals.c.run == run["id"]))
+    values |= {"digest": None, "chain": str(_chain(connection, run["id"]))}
     connection.execute(sa.update(_RUNS).where(mine).values(values))
     return Requeued(run["id"], run["study"], len(events), had)
+
+
+def _chain(connection: sa.Connection, run_id: str) -> Chain:
+    """Return the hash chains of what is left of a run."""
+    events = connection.execute(sa.select(_EVENTS).where(_EVENTS.c.run == run_id).order_by(_EVENTS.c.seq))
+    bodies = connection.execute(sa.select(_BODIES).where(_BODIES.c.run == run_id).order_by(_BODIES.c.number))
+    told = ({**row._mapping, "data": json.loads(row.data)} for row in events)
+    return Chain().longer(told, stored_digests(Body(row.number, row.media, row.data) for row in bodies))
 
 
 def _whole(events: list[Event]) -> list[Event]:

@@ -8,10 +8,9 @@ something that the run's record does not hold.
 from __future__ import annotations
 
 import asyncio
-import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from langchain_core.messages import BaseMessage
@@ -32,42 +31,19 @@ from labmates.records.events import Event, LLMCallEvent, ScoreEvent, WarningEven
 from labmates.records.recorder import Recorder
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
+from labmates.studies.differences import Difference, apart, differences_of_run
 from labmates.studies.retelling import retell, taken_over
-from labmates.studies.runs import condition_of, usage_of
+from labmates.studies.runs import accounted, condition_of
 from labmates.studies.salted import check_salt
 from labmates.studies.session import open_workshop
 from labmates.studies.settings import RunSettings
 from labmates.workflows.calls import overflow_steps, recorded_reply
 from labmates.workflows.judging import Judging
 
-_SHOWN_BEFORE, _SHOWN_AFTER = 40, 120
 _TIMES = ("seconds",)
 _ONCE = (ScoreEvent, WarningEvent)
 """Only the first of these counts: later scores were added to the run, and a transcript may be found too long once more
 when a run is taken up again."""
-
-
-@dataclass(frozen=True)
-class Difference:
-    """One event that did not come as it was recorded.
-
-    Attributes
-    ----------
-    step
-        The event's step; empty for one that belongs to the run as a whole.
-    type
-        Its type; ``run`` for how the run ended.
-    field
-        What of it differs first; empty if the whole event is missing on one side.
-    recorded, now
-        The texts from a little before the place where they part; None where there is no such event.
-    """
-
-    step: str
-    type: str
-    field: str
-    recorded: str | None
-    now: str | None
 
 
 @dataclass(frozen=True)
@@ -201,11 +177,10 @@ async def replay(
         try:
             outcome = await retell(run, condition, recorder, hub, workshop, Judging(panel, hub))
             ended = replace(
-                run,
+                accounted(run, condition, recorder),
                 status=outcome.status,
                 invalid=outcome.invalid,
                 metrics=dict(outcome.metrics),
-                usage=usage_of(recorder),
             )
         except UnrecordedCallError as error:
             unrecorded = error
@@ -217,7 +192,7 @@ async def replay(
     if unrecorded is not None:
         differences.append(Difference(unrecorded.step, "llm_call", "", None, "asked; here the replay ended"))
     else:
-        differences += _differences_of_run(run, ended, metrics=not helped)
+        differences += differences_of_run(run, ended, metrics=not helped)
     return Replayed(run, then.counted, then.left_out, first, tuple(differences), is_whole=unrecorded is None)
 
 
@@ -305,34 +280,8 @@ def _differences(then: _Story, now: _Story, *, to_the_end: bool) -> Iterable[Dif
             continue
         for name in (*recorded, *(set(came) - set(recorded))):
             if recorded.get(name) != came.get(name):
-                yield Difference(step or which, kind, name, *_apart(recorded.get(name), came.get(name)))
+                yield Difference(step or which, kind, name, *apart(recorded.get(name), came.get(name)))
                 break
     for key in now.told:
         if key not in then.told:
             yield Difference(key[0] or key[2], key[1], "", None, "an event")
-
-
-def _differences_of_run(recorded: RunRecord, now: RunRecord, *, metrics: bool) -> Iterable[Difference]:
-    """Compare how a run ended; its metrics only if no model helped a judge with the scores that they are made of."""
-    then, came = _summary(recorded, metrics), _summary(now, metrics)
-    for name in sorted({*then, *came}, key=[*then, *came].index):
-        if then.get(name) != came.get(name):
-            yield Difference("", "run", name, *_apart(then.get(name), came.get(name)))
-
-
-def _summary(run: RunRecord, metrics: bool) -> dict[str, Any]:
-    numbers = {f"metrics.{name}": value for name, value in run.metrics.items()} if metrics else {}
-    usage = {f"usage.{name}": value for name, value in asdict(run.usage).items()}
-    return {"status": run.status, "invalid": run.invalid, **numbers, **usage}
-
-
-def _apart(recorded: Any, now: Any) -> tuple[str, str]:
-    """Return two values as texts, from a little before the place where they part."""
-    one, other = _text(recorded), _text(now)
-    same = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
-    start = max(0, same - _SHOWN_BEFORE)
-    return one[start : same + _SHOWN_AFTER], other[start : same + _SHOWN_AFTER]
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, default=repr, ensure_ascii=False)

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, NoReturn
+
+from labmates.errors import LabmatesError
 from labmates.models.hub import ModelHub
+from labmates.models.options import ModelOptions
 from labmates.records.recorder import Recorder
 from labmates.records.run import RunRecord
+from labmates.sandboxes.base import Sandbox
 from labmates.sandboxes.folders import own_folder
+from labmates.studies.session import open_crew
+from labmates.studies.settings import RunSettings
 from labmates.workflows.judging import Judging
 from labmates.workflows.kinds import KINDS, Condition, Outcome
 from labmates.workflows.services import Services
@@ -33,7 +43,9 @@ async def retell(
     """
     from langsmith import tracing_context
 
-    with own_folder() as folder, tracing_context(enabled=False):
+    kind = KINDS.get(run.kind)
+    with own_folder() as folder, tracing_context(enabled=False), ExitStack() as stack:
+        crew = open_crew(RunSettings.model_validate(run.settings)) if kind.uses_strategies else None
         services = Services(
             run_id=run.id,
             key=condition.key,
@@ -43,10 +55,39 @@ async def retell(
             workshop=workshop,
             folder=lambda: folder,
             judging=judging,
+            crew=stack.enter_context(crew) if crew else None,
         )
-        return await KINDS.get(run.kind).execute(condition, services)
+        return await kind.execute(condition, services)
 
 
 def taken_over(run: RunRecord) -> int:
     """Return how many events, from its first, a run has from the one that it was forked from; 0 for most."""
     return int(run.origin.rpartition("@")[2]) if run.origin else 0
+
+
+class NewStepError(LabmatesError):
+    """A step has come that the record does not hold."""
+
+
+class NoModels(ModelHub):
+    """Reaches no model."""
+
+    def __init__(self) -> None:
+        super().__init__(ModelOptions())
+
+    async def call(self, *args: Any, config: Any = None, **arguments: Any) -> NoReturn:
+        """Refuse a call."""
+        raise NewStepError(str((config or {}).get("metadata", {}).get("step", "")) or "a model call")
+
+
+class NoSandboxes:
+    """Opens no sandbox."""
+
+    name = "none"
+
+    async def open(self, data: Path | Awaitable[Path]) -> Sandbox:
+        """Refuse to open one."""
+        raise NewStepError("code")
+
+    async def close(self) -> None:
+        """Close nothing."""

@@ -10,7 +10,7 @@ from labmates._version import __version__
 from labmates.budgets.money import format_dollars
 from labmates.errors import UsageError, explain
 from labmates.records.recorder import Recorder
-from labmates.records.run import ENDED, RunRecord, Usage, new_run_id
+from labmates.records.run import ENDED, RunRecord, new_run_id
 from labmates.records.store import Store
 from labmates.seeds import LARGEST_SEED, MOST_REPLICATES
 from labmates.studies.salted import recorded_salt
@@ -65,12 +65,6 @@ def stopped_run(store: Store, run_id: str) -> RunRecord:
     return run
 
 
-def usage_of(recorder: Recorder) -> Usage:
-    """What a run has used so far, with the bill of its providers."""
-    bill = recorder.bill()
-    return replace(recorder.usage(), bill=None if bill is None else format_dollars(bill))
-
-
 def condition_of(run: RunRecord) -> Condition:
     """Return the condition of a stored run.
 
@@ -85,3 +79,14 @@ def condition_of(run: RunRecord) -> Condition:
         raise UsageError(
             f"the condition of the run '{run.id}' is not of this version of labmates: {explain(error)}"
         ) from error
+
+
+def accounted(run: RunRecord, condition: Condition, recorder: Recorder) -> RunRecord:
+    """Return a run of a condition with the usage and the budget that its record adds up to."""
+    bill, spent, pool = recorder.bill(), recorder.spent(), condition.pool
+    amounts = {} if pool is None else {"total": pool, "spent": spent, "remaining": pool - spent}
+    return replace(
+        run,
+        usage=replace(recorder.usage(), bill=None if bill is None else format_dollars(bill)),
+        budget={name: format_dollars(amount) for name, amount in amounts.items()} or None,
+    )

@@ -10,7 +10,7 @@ from tests.cli.conftest import Labmates
 RUN = ["run", "science", "--task", "anomaly", "--difficulty", "easy"]
 KEYS = [
     "id", "kind", "study", "condition", "key", "replicate", "seed", "status", "error", "metrics", "scores", "sandbox",
-    "valid", "invalid", "usage", "bill", "budget", "seconds", "models",
+    "valid", "invalid", "usage", "bill", "budget", "seconds", "models", "digest",
 ]  # fmt: skip
 
 

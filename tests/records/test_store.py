@@ -65,8 +65,9 @@ async def test_a_run_comes_back_whole_with_events_and_bodies(store: Store) -> No
     number = recorder.bodies.keep({"role": "user", "content": "hello"})
     recorder.emit(*some_events())
     ended = replace(run, status="completed", metrics={"accuracy": 0.5}, usage=recorder.usage(), seconds=1.5)
-    await recorder.finish(ended)
-    assert store.run(run.id) == ended
+    finished = await recorder.finish(ended)
+    assert store.run(run.id) == finished
+    assert replace(finished, chain="", digest=None) == ended
     assert store.events(run.id) == recorder.events
     assert Bodies(store.bodies(run.id))[number] == {"role": "user", "content": "hello"}
     assert [score.value for score in store.scores(run.id)] == [None]
@@ -160,7 +161,7 @@ def test_the_json_of_a_run_has_the_documented_keys(store: Store) -> None:
     data = run_json(run, [score])
     assert list(data) == [
         "id", "kind", "study", "condition", "key", "replicate", "seed", "status", "error", "metrics", "scores",
-        "sandbox", "valid", "invalid", "usage", "bill", "budget", "seconds", "models",
+        "sandbox", "valid", "invalid", "usage", "bill", "budget", "seconds", "models", "digest",
     ]  # fmt: skip
     assert data["scores"] == [{"judge": "verified", "metric": "accuracy", "value": None, "reason": "no block"}]
     assert set(data["usage"]) == {

@@ -23,6 +23,7 @@ from labmates.records.recorder import Recorder
 from labmates.records.run import RunRecord, new_run_id
 from labmates.records.store import Store
 from labmates.records.upgrade import upgrade_store
+from labmates.records.verification import is_late, unproven
 from labmates.records.writer import Writer
 
 FIRST = """
@@ -45,6 +46,8 @@ create table bodies (run varchar(40) not null, number integer not null,
 insert into labmates_meta values ('schema', '1');
 insert into runs values ('r1', 'science', null, 'k', 0, 7, 'completed', null, '{{}}', '{{}}', '["m"]', '{{}}', '{{}}',
   null, null, 1.0, 2.0, '0.1.0');
+insert into events values ('r1', 0, 'warning', 1.5, '', '', '', '{{"text": "slow"}}');
+insert into bodies values ('r1', 1, 'png', {picture});
 """
 """The tables as the first labmates made them, with a run."""
 
@@ -89,6 +92,8 @@ def test_an_older_store_is_refused_until_it_is_upgraded_and_then_like_a_new_one(
     store = Store(store_url)
     [run] = store.runs()
     assert (run.id, run.seed, run.attempt) == ("r1", 7, 1)
+    assert is_late(run.digest)
+    assert list(unproven(store, run.id)) == []
     store.close()
     database = Database(store_url)
     with database.engine.connect() as connection:
@@ -153,10 +158,10 @@ def test_a_store_is_made_once_when_many_open_it_at_the_same_time(store_url: str)
 def _make_first(url: str) -> None:
     if url.startswith("sqlite"):
         with sqlite3.connect(url.removeprefix("sqlite:///")) as connection:
-            connection.executescript(FIRST.format(blob="blob"))
+            connection.executescript(FIRST.format(blob="blob", picture="x'89'"))
         connection.close()
         return
     import psycopg
 
     with psycopg.connect(url, autocommit=True) as connected:
-        connected.execute(FIRST.format(blob="bytea").encode())
+        connected.execute(FIRST.format(blob="bytea", picture="'\\x89'").encode())

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from labmates.api import arun
 from labmates.records import schema
 from labmates.records.store import Store
+from labmates.records.verification import begun_runs
 from labmates.studies.audit import audit
 from tests.studies.ended import ended_run
 
@@ -24,7 +25,7 @@ def store(store_url: str) -> Iterator[Store]:
 
 
 def faults(store: Store) -> list[str]:
-    return [fault.text for _, found in audit(store, store.runs()) for fault in found]
+    return [fault.text for _, found in audit(store, begun_runs(store)) for fault in found]
 
 
 async def a_run(store: Store) -> str:
@@ -62,7 +63,8 @@ async def test_a_step_that_was_charged_twice_is_found(store: Store) -> None:
     last = sa.select(sa.func.max(EVENTS.c.seq) + 1).scalar_subquery()
     rows = sa.select(*copied, last).where(EVENTS.c.seq == charge().scalar_subquery())
     change(store, sa.insert(EVENTS).from_select([*copied, EVENTS.c.seq], rows))
-    twice, cost, spent = faults(store)
+    chain, twice, cost, spent = faults(store)
+    assert chain == "it has 1 events that its hash chain does not cover"
     assert "the charge of the step" in twice
     assert "stands in it 2 times" in twice
     assert "its study takes it to have cost" in cost
@@ -73,15 +75,18 @@ async def test_a_lost_charge_is_found(store: Store) -> None:
     await a_run(store)
     change(store, sa.delete(EVENTS).where(EVENTS.c.seq == charge().scalar_subquery()))
     found = faults(store)
-    assert "numbered from 0 to" in found[0]
-    assert "model calls were not charged" in found[1]
-    assert len(found) == 4
+    assert "events are not those that its hash chain covers" in found[0]
+    assert "numbered from 0 to" in found[1]
+    assert "model calls were not charged" in found[2]
+    assert len(found) == 5
 
 
 async def test_a_lost_text_is_found(store: Store) -> None:
     await a_run(store)
     change(store, sa.delete(BODIES).where(BODIES.c.number == 1))
-    assert faults(store) == ["texts that its events name are missing: 1"]
+    chain, missing = faults(store)
+    assert "texts and files are not those that its hash chain covers" in chain
+    assert missing == "texts that its events name are missing: 1"
 
 
 async def test_more_spent_than_there_was_and_wrong_counts_are_found(store: Store) -> None:
@@ -89,7 +94,8 @@ async def test_more_spent_than_there_was_and_wrong_counts_are_found(store: Store
     assert run.budget is not None
     usage = {**schema_usage(store), "llm_calls": 99}
     change(store, sa.update(RUNS).values(budget={**run.budget, "total": "0"}, usage=usage))
-    more, counts = faults(store)
+    digest, more, counts = faults(store)
+    assert "its row, its metrics or an earlier digest" in digest
     assert "are more than its budget of $0.0000" in more
     assert f"it counts 99 llm_calls, and its events are {run.usage.llm_calls}" in counts
 
@@ -103,6 +109,6 @@ def schema_usage(store: Store) -> dict[str, int]:
 async def test_a_run_that_stands_in_its_study_twice_is_found(store: Store) -> None:
     first, other = ended_run(store, study="one"), ended_run(store, seed=1, study="one")
     change(store, sa.text("drop index runs_of_study"), sa.update(RUNS).values(replicate=0, key=first.key))
-    found = {run.id: [fault.text for fault in of_run] for run, of_run in audit(store, store.runs())}
+    found = {run: [fault.text for fault in of_run] for run, of_run in audit(store, begun_runs(store))}
     [(run, text)] = [(run, text) for run, texts in found.items() for text in texts if "same replicate" in text]
     assert f"as the run '{first.id if run == other.id else other.id}'" in text

@@ -16,6 +16,7 @@ from labmates.models.scripted.base import Draft
 from labmates.records.events import Event, JudgeCallEvent, ScoreEvent
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
+from labmates.records.verification import unproven
 from labmates.studies.judging import Judged, add_events, judge_runs, judgeable, judging_usage
 from labmates.studies.select import select_runs
 from labmates.workflows.judging import has_judged
@@ -66,13 +67,15 @@ async def test_the_truth_is_made_anew_from_the_seed_of_each_run(store: Store) ->
 
 
 async def test_scores_are_added_with_judge_version_and_time_and_the_run_stays_as_it_was(store: Store) -> None:
-    run = ended_run(store)
+    run = store.run(ended_run(store).id)
     before = store.events(run.id)
     [found] = await judged(store, [run], "heuristic", "scripted:referee", "handoff")
     assert found.is_done
     assert store.events(run.id)[: len(before)] == before
     after = store.run(run.id)
-    assert replace(after, metrics=run.metrics) == run
+    assert replace(after, metrics=run.metrics, chain=run.chain, digest=run.digest) == run
+    assert after.digest not in (None, run.digest)
+    assert list(unproven(store, run.id)) == []
     assert run.metrics.items() < after.metrics.items()
     assert sorted(score.judge for score in found.added) == sorted(score.judge for score in store.scores(run.id))
     assert {score.judge for score in found.added} == {"heuristic", "rubric:scripted:referee", "handoff"}

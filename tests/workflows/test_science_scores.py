@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import sqlalchemy as sa
 
 from labmates.records import schema
 from labmates.records.events import ScoreEvent
@@ -15,6 +14,7 @@ from labmates.records.run import RunRecord
 from labmates.records.store import Store
 from labmates.records.upgrade import upgrade_store
 from labmates.workflows.science.scores import judged_metrics
+from tests.support.older import make_older
 
 
 def score(metric: str, value: float | None, version: str = "2", judge: str = "verified", **more: Any) -> ScoreEvent:
@@ -73,8 +73,7 @@ def test_old_runs_get_the_present_names_and_unread_reports_accuracy_zero(tmp_pat
         store.create(RunRecord("game", "game", "k", 9, 0, {}, ["m"], "completed", metrics={"quality": 0.5}))
         near = {"pareto_proximity": 0.25, "welfare_proximity": 1.0, "level": 3.0}
         store.create(RunRecord("near", "game", "k", 10, 0, {}, ["m"], "completed", metrics=near))
-        with store.database.engine.begin() as connection:
-            connection.execute(sa.update(schema.version).values(version_num="0004"))
+        make_older(store, "0004")
     assert upgrade_store(url) == ("0004", schema.VERSION)
     with Store(url) as store:
         found = {run.id: run.metrics for run in store.runs()}
