@@ -171,7 +171,7 @@ async def test_runs_that_differ_are_named_and_nothing_is_merged(lite: str, tmp_p
         [run, _] = store.runs()
         store.set_metrics(run.id, {"welfare": 99.0})
     before = rows(lite)
-    with pytest.raises(UsageError, match=f"run {run.id}: its metrics differ"):
+    with pytest.raises(UsageError, match=f"run {run.id}: its metrics, digest differ"):
         merge([edited], lite)
     with pytest.raises(UsageError, match=r"the target's run '\w+' is the same replicate"):
         merge([other], lite)
