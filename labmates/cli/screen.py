@@ -82,7 +82,7 @@ def screen(
     variant = {name: str(values[name]) for name in USUAL if values.get(name) is not None}
     material = material_of(asked, variant)
     screening = Screening(material, choice, form, asked.outcomes, seed=asked.draws_seed)
-    profiles = _Profiles(material, asked, stored, screening.games(), seed, simulations, values)
+    profiles = _Profiles(material, asked, stored, screening.games(), seed, simulations, values, variant)
     worst, screened = 0, []
     for model in dict.fromkeys(models):
         code, levels, cost = profiles.of(model)
@@ -94,7 +94,9 @@ def screen(
         found = screening.of(model, levels)
         screened.append(found)
         if as_json:
-            print_json({**found.json(), "profile": {"levels": [asdict(one) for one in levels], **cost}})
+            ratio = cost.pop("ratio")
+            beside = {"games_to_lab": None if ratio is None else ratio.json()}
+            print_json({**found.json(), "profile": {"levels": [asdict(one) for one in levels], **cost, **beside}})
         else:
             _print(found, levels, cost)
     if screened:
@@ -121,7 +123,9 @@ class _Profiles:
         seed: int,
         simulations: int,
         values: dict[str, Any],
+        variant: Mapping[str, str],
     ) -> None:
+        self._variant = variant
         self._material = material
         self._asked = asked
         self._stored = stored
@@ -142,8 +146,20 @@ class _Profiles:
                 raise UsageError(
                     f"there is no profile of {model} ({self._material.told}); without --stored it is taken"
                 )
-            return 0, mine, {"cost": None, "tokens": None}
+            return 0, mine, {"cost": None, "tokens": None, **self._beside_lab(model, mine)}
         return self._played(model)
+
+    def _beside_lab(self, model: str, levels: Sequence[Level]) -> dict[str, Any]:
+        """Return the ratio of what the profile and lab runs take; none where either is from a file."""
+        from labmates.records.store import Store
+        from labmates.studies.effort import profile_beside_lab
+
+        if self._asked.games_file or self._asked.lab_file:
+            return {"ratio": None}
+        games = [level.game for level in levels]
+        with Store(self._asked.store) as database:
+            found = profile_beside_lab(database, model, games, study=self._asked.study, variant=self._variant)
+        return {"ratio": found}
 
     def _played(self, model: str) -> tuple[int, list[Level], dict[str, Any]]:
         from labmates.budgets.money import format_dollars
@@ -155,7 +171,8 @@ class _Profiles:
         levels = [level for one in found for level in levels_of_profile(one)]
         games = [game for one in found for game in one.games]
         tokens = sum(one.simulations * (one.input_tokens + one.output_tokens) for one in games)
-        return code, levels, {"cost": format_dollars(sum(one.cost for one in games)), "tokens": round(tokens)}
+        cost = {"cost": format_dollars(sum(one.cost for one in games)), "tokens": round(tokens)}
+        return code, levels, {**cost, **self._beside_lab(model, levels)}
 
 
 def _print(found: Screened, levels: Sequence[Level], cost: Mapping[str, Any]) -> None:
@@ -168,6 +185,8 @@ def _print(found: Screened, levels: Sequence[Level], cost: Mapping[str, Any]) ->
         out().print(f"{outcome.capitalize()}. {one.sentence} {_headline(one)}", markup=False)
     print_tables([screening_table([found])])
     out().print(f"Fitted on {found.source}, form {found.form}. Profile: {simulations} simulations{paid}.", markup=False)
+    if cost["ratio"] is not None:
+        out().print(cost["ratio"].sentence, markup=False)
     if found.observed:
         out().print("It is part of the study, and was left out of it for this.", markup=False)
     _print_standings(found)

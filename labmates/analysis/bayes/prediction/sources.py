@@ -128,6 +128,26 @@ def levels_of_runs(
     return levels, [LeftOut("simulations", count, reason) for reason, count in left.items()]
 
 
+def is_profile_run(run: RunRecord, variant: Mapping[str, str] | None = None) -> bool:
+    """Tell whether a run of a game is one of a profile; see `levels_of_runs`."""
+    return not _no_profile(run, {**USUAL, **(variant or {})})
+
+
+def is_lab_run(run: RunRecord) -> bool:
+    """Tell whether a run is one of a team of one model in the lab that has ended."""
+    return not _no_lab_run(run)
+
+
+def _no_lab_run(run: RunRecord) -> str:
+    if run.kind != "science":
+        return "no run of the science lab"
+    if run.status not in ENDED:
+        return "they have not ended"
+    if run.condition.get("solo"):
+        return "one agent alone, no team"
+    return "teams of several models" if len(run.models) != 1 else ""
+
+
 def _no_profile(run: RunRecord, wanted: Mapping[str, object]) -> str:
     if run.status not in ENDED:
         return "they have not ended"
@@ -181,14 +201,8 @@ def _of_teams(
 ) -> tuple[list[Observation], list[LeftOut]]:
     found, left = [], Counter[str]()
     for run, scores, versions, readable in scored:
-        if run.kind != "science":
-            left["no run of the science lab"] += 1
-        elif run.status not in ENDED:
-            left["they have not ended"] += 1
-        elif run.condition.get("solo"):
-            left["one agent alone, no team"] += 1
-        elif len(run.models) != 1:
-            left["teams of several models"] += 1
+        if reason := _no_lab_run(run):
+            left[reason] += 1
         else:
             condition = {name: value for name, value in run.condition.items() if name not in ("model", "model_for")}
             found.append(Observation(run.models[0], condition, scores, versions, readable))
