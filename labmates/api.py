@@ -18,6 +18,7 @@ from labmates.analysis.teamwork import Teamwork, judged_runs, teamwork
 from labmates.errors import LabmatesError, UsageError, explain, unknown_name
 from labmates.judges.panel import ALWAYS, make_panel
 from labmates.loops import run_async
+from labmates.models.catalog import Catalog
 from labmates.models.options import ModelOptions
 from labmates.plain import clean
 from labmates.records.frames import Rows, frame
@@ -115,7 +116,10 @@ async def arun(
 ) -> list[RunRecord]:
     """Do what `run` does as a coroutine, for programs with an event loop of their own."""
     chosen = _settings(settings)
-    runs = new_runs(make_condition(kind, condition), seed=seed, replicates=replicates, settings=chosen)
+    catalog = Catalog(chosen.models)
+    wanted = make_condition(kind, condition, catalog=catalog)
+    chosen = chosen.resolved(catalog)
+    runs = new_runs(wanted, seed=seed, replicates=replicates, settings=chosen)
     with await asyncio.to_thread(Store, store) as database:
         return await _execute(database, runs, chosen, progress)
 
@@ -291,7 +295,9 @@ def profile(
     """
     chosen = _settings(settings)
     try:
-        conditions = profile_conditions(models, games or profile_games(), options)
+        catalog = Catalog(chosen.models)
+        conditions = profile_conditions(models, games or profile_games(), options, catalog)
+        chosen = chosen.resolved(catalog)
     except ValidationError as error:
         raise UsageError(explain(error)) from error
     if simulations < 1:
@@ -533,10 +539,12 @@ async def ajudge(
         options = models if isinstance(models, ModelOptions) else ModelOptions.model_validate(models or {})
     except ValidationError as error:
         raise UsageError(explain(error)) from error
-    panel = make_panel(judges, extractor, always=())
+    asked = RunSettings(models=options, judges=tuple(judges), extractor=extractor)
+    asked = asked.resolved(Catalog(options))
+    panel = make_panel(asked.judges, asked.extractor, always=())
     with await asyncio.to_thread(Store, store, must_exist=True) as database:
         chosen = await asyncio.to_thread(select_runs, database, runs)
-        return await judge_runs(database, judgeable(chosen, strict=True), panel, options, again=again)
+        return await judge_runs(database, judgeable(chosen, strict=True), panel, asked.models, again=again)
 
 
 def load_agreement(store: str | None = None, *, kind: str | None = None) -> list[Agreement]:

@@ -58,14 +58,18 @@ def calibrate(
     """
     from labmates.budgets.prices import read_prices
     from labmates.judges.panel import make_panel
+    from labmates.models.catalog import Catalog
     from labmates.studies.calibration import calibrate as work
+    from labmates.studies.settings import RunSettings
 
-    panel = make_panel(judges, always=())
+    asked = RunSettings(models=model_options(values), judges=judges)
+    asked = asked.resolved(Catalog(asked.models))
+    panel = make_panel(asked.judges, always=())
     found = run_until_stopped(
         work(
             panel,
             tasks,
-            model_options(values),
+            asked.models,
             seeds=seeds,
             difficulty=difficulty,  # type: ignore[arg-type]
             prices=read_prices(prices) if prices else None,

@@ -9,7 +9,9 @@ from typing import Any
 from pydantic import BaseModel
 
 from labmates.cli.options import flag, flag_of_one, settable
+from labmates.models.entries import Access
 from labmates.models.options import ModelOptions
+from labmates.models.settings import write_query
 from labmates.studies.settings import RunSettings
 from labmates.workflows.kinds import Condition
 
@@ -36,11 +38,22 @@ def command_of(
     ours = RunSettings.model_validate(settings)
     shown = settable(RunSettings).keys() - {"models"}
     words += _options({name: value for name, value in _unusual(ours, RunSettings()).items() if name in shown})
-    words += _options(_unusual(ours.models, ModelOptions()))
+    entries = ours.models.entries
+    words += _options(_unusual(ours.models.model_copy(update={"entries": {}}), ModelOptions()))
+    words = [_reached(word, entries) for word in words]
     words += ["--seed", str(seed)] if seed else []
     words += ["--replicates", str(replicates)] if replicates > 1 else []
     words += ["--store", store] if store else []
     return shlex.join(words)
+
+
+def _reached(word: str, entries: Mapping[str, Access]) -> str:
+    """Return a word of the command, a model in it with how it is reached."""
+    for name, access in entries.items():
+        if word == name or word.endswith(f"={name}"):
+            mark = "&" if "?" in name else "?"
+            return f"{word}{mark}{write_query(access.model_dump(mode='json', exclude_none=True))}"
+    return word
 
 
 def _unusual(model: BaseModel, usual: BaseModel) -> dict[str, Any]:

@@ -51,7 +51,7 @@ def fork(run_id: str, at: int, changes: tuple[str, ...], as_json: bool, store: s
     with Store(store, must_exist=True) as database:
         settings = settings_of(values, database.run(run_id).settings)
         run = run_async(lambda: make(database, run_id, at=at, changes=wanted, settings=settings))
-        return execute(database, [run], settings, as_json=as_json)
+        return execute(database, [run], RunSettings.model_validate(run.settings), as_json=as_json)
 
 
 fork.params += [*options_of(ModelOptions), *options_of(RunSettings, leave_out=["models"])]

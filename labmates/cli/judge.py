@@ -84,14 +84,18 @@ def judge(
     """
     from labmates.budgets.prices import read_prices
     from labmates.judges.panel import ALWAYS, make_panel
+    from labmates.models.catalog import Catalog
     from labmates.records.store import Store
     from labmates.studies.judging import judge_runs, judgeable
     from labmates.studies.select import select_runs
+    from labmates.studies.settings import RunSettings
 
     if not (run_ids or study or kind or task):
         raise UsageError("name the runs to judge, or choose them by --study, --kind or --task")
-    panel = make_panel(judges or ALWAYS, extractor, always=())
-    options = model_options(values)
+    asked = RunSettings(models=model_options(values), judges=judges or ALWAYS, extractor=extractor)
+    asked = asked.resolved(Catalog(asked.models))
+    panel = make_panel(asked.judges, asked.extractor, always=())
+    options = asked.models
     price_list = read_prices(prices) if prices else None
     with Store(store, must_exist=True) as database:
         chosen = select_runs(database, run_ids, study=study, kind=kind, task=task)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import types
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, Union, get_args, get_origin
@@ -12,6 +13,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from labmates.errors import UsageError, explain
+from labmates.models.entries import FILE_NAME, FILE_VARIABLE
 from labmates.models.options import ModelOptions
 
 
@@ -37,7 +39,25 @@ def flags_of(model: type[BaseModel]) -> Callable[[str], str]:
 
 def options_of(model: type[BaseModel], *, leave_out: Iterable[str] = ()) -> list[click.Option]:
     """Return one option for each field of a model that users set. What is given is checked by the model, not here."""
-    return [_option(name, field) for name, field in settable(model).items() if name not in set(leave_out)]
+    options = [_option(name, field) for name, field in settable(model).items() if name not in set(leave_out)]
+    return [*options, models_file_option()] if model is ModelOptions else options
+
+
+def models_file_option() -> click.Option:
+    """Return ``--models-file``, which holds for worker processes as well."""
+
+    def choose(_ctx: click.Context, _param: click.Parameter, value: str | None) -> None:
+        if value is not None:
+            os.environ[FILE_VARIABLE] = value
+
+    return click.Option(
+        ["--models-file"],
+        metavar="FILE",
+        expose_value=False,
+        is_eager=True,
+        callback=choose,
+        help=f"Named models. [default: {FILE_VARIABLE}, else {FILE_NAME} here]",
+    )
 
 
 def settable(model: type[BaseModel]) -> dict[str, FieldInfo]:

@@ -127,12 +127,14 @@ class Player:
     """
 
     def __init__(self, games: Sequence[str], seed: int, values: dict[str, Any]) -> None:
+        from labmates.models.catalog import Catalog
         from labmates.studies.profiling import AT_ONCE, profile_games
 
         self.games: dict[str, Game] = {}
         self._names = list(dict.fromkeys(games)) or profile_games()
         self._seed = seed
         self._settings = settings_of(values, {}).model_copy(update={"max_concurrent_runs": AT_ONCE})
+        self.catalog = Catalog(self._settings.models)
         own = {name: value for name, value in values.items() if name not in FIXED}
         self._options = condition_given(own, GameCondition)
 
@@ -142,12 +144,13 @@ class Player:
         from labmates.studies.profiling import missing_runs, profile_conditions, profile_runs
 
         try:
-            conditions = profile_conditions(models, self._names, self._options)
+            conditions = profile_conditions(models, self._names, self._options, self.catalog)
         except ValidationError as error:
             raise UsageError(explain(error, flags_of(GameCondition))) from error
         self.games = {condition.game: condition.make_game() for condition in conditions}
-        missing = missing_runs(store, conditions, simulations, self._settings, seed=self._seed)
-        code = execute(store, missing, self._settings, as_json=False, part_of="the profile") if missing else 0
+        settings = self._settings.resolved(self.catalog)
+        missing = missing_runs(store, conditions, simulations, settings, seed=self._seed)
+        code = execute(store, missing, settings, as_json=False, part_of="the profile") if missing else 0
         runs = profile_runs(store, conditions, simulations)
         return code, profiles(runs, store.costs([run.id for run in runs]))
 

@@ -17,6 +17,7 @@ from labmates.studies.settings import RunSettings
 from labmates.workflows.kinds import KINDS, Condition
 
 if TYPE_CHECKING:
+    from labmates.models.catalog import Catalog
     from labmates.records.run import RunRecord
     from labmates.records.store import Store
 
@@ -72,6 +73,7 @@ def _command(kind: str) -> click.Command:
     def callback(
         store: str | None, replicates: int, seed: int, resume: str | None, as_json: bool, **values: Any
     ) -> int:
+        from labmates.models.catalog import Catalog
         from labmates.records.store import Store
         from labmates.studies.runs import new_runs, stopped_run
         from labmates.workflows.kinds import make_condition
@@ -79,16 +81,20 @@ def _command(kind: str) -> click.Command:
         asked = condition_given(values, condition)
         if resume is None:
             _need(condition, asked)
-            wanted = make_condition(kind, asked, flags_of(condition))
-            wanted.check()
             settings = settings_of(values, {})
+            catalog = Catalog(settings.models)
+            wanted = make_condition(kind, asked, flags_of(condition), catalog=catalog)
+            wanted.check()
+            settings = settings.resolved(catalog)
         with Store(store, must_exist=resume is not None) as database:
             if resume is None:
                 runs = new_runs(wanted, seed=seed, replicates=replicates, settings=settings)
                 return execute(database, runs, settings, as_json=as_json)
             stopped = stopped_run(database, resume)
-            _same(stopped, kind, condition, asked)
-            return execute(database, [stopped], settings_of(values, stopped.settings), as_json=as_json)
+            settings = settings_of(values, stopped.settings)
+            catalog = Catalog(settings.models)
+            _same(stopped, kind, condition, asked, catalog)
+            return execute(database, [stopped], settings.resolved(catalog), as_json=as_json)
 
     command = click.command(name=kind, help=condition.__doc__, epilog=EXAMPLES.get(kind))(callback)
     own = [*options_of(condition), *options_of(ModelOptions), *options_of(RunSettings, leave_out=useless(kind))]
@@ -158,7 +164,7 @@ def useless(kind: str) -> list[str]:
     found = KINDS.get(kind)
     code = [] if found.uses_code else ["max_sandboxes"] if found.uses_strategies else ["sandbox", "max_sandboxes"]
     code += [] if found.uses_strategies else ["processes"]
-    judges = [] if found.report else ["judges", "extractor", "judge_base_url"]
+    judges = [] if found.report else ["judges", "extractor"]
     return ["models", *code, *judges]
 
 
@@ -180,11 +186,11 @@ def _need(condition: type[Condition], asked: dict[str, Any]) -> None:
         raise UsageError(f"missing: {', '.join(missing)}. Try 'labmates run {condition.kind} --help'.")
 
 
-def _same(stopped: RunRecord, kind: str, condition: type[Condition], asked: dict[str, Any]) -> None:
+def _same(stopped: RunRecord, kind: str, condition: type[Condition], asked: dict[str, Any], catalog: Catalog) -> None:
     if stopped.kind != kind:
         raise UsageError(f"the run '{stopped.id}' is of the kind {stopped.kind}, not {kind}")
     try:
-        merged = condition.model_validate({**stopped.condition, **asked})
+        merged = condition.model_validate({**stopped.condition, **asked}, context=catalog)
     except ValidationError as error:
         raise UsageError(explain(error, flags_of(condition))) from error
     if merged.key != stopped.key:

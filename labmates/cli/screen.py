@@ -11,7 +11,7 @@ import click
 
 from labmates.cli.common import json_option, verbose_option
 from labmates.cli.console import out, print_json
-from labmates.cli.options import options_of
+from labmates.cli.options import model_options, options_of
 from labmates.cli.predicting import (
     Asked,
     check_outcomes,
@@ -23,6 +23,7 @@ from labmates.cli.predicting import (
 from labmates.cli.profile import FIXED, Player
 from labmates.cli.tables import out_option, write_files
 from labmates.errors import UsageError
+from labmates.models.catalog import Catalog
 from labmates.models.names import parse_model
 from labmates.models.options import ModelOptions
 from labmates.workflows.game.condition import GameCondition
@@ -74,9 +75,10 @@ def screen(
     from labmates.analysis.bayes.prediction.sources import USUAL
     from labmates.studies.screening import Screening, screening_table
 
+    catalog = Catalog(model_options(values))
     if asked.games_file is None and not stored:
-        for model in models:
-            parse_model(model)
+        for reference in models:
+            parse_model(catalog.name_of(reference))
     check_outcomes(asked)
     choice = choice_of(asked)
     variant = {name: str(values[name]) for name in USUAL if values.get(name) is not None}
@@ -84,8 +86,9 @@ def screen(
     screening = Screening(material, choice, form, asked.outcomes, seed=asked.draws_seed)
     profiles = _Profiles(material, asked, stored, screening.games(), seed, simulations, values, variant)
     worst, screened = 0, []
-    for model in dict.fromkeys(models):
-        code, levels, cost = profiles.of(model)
+    for reference in dict.fromkeys(models):
+        model = catalog.name_of(reference)
+        code, levels, cost = profiles.of(model, reference)
         worst = max(worst, code)
         if code == 130:
             return code
@@ -132,8 +135,8 @@ class _Profiles:
         self._simulations = simulations
         self._player: Callable[[], Player] = lambda: Player(games, seed, values)
 
-    def of(self, model: str) -> tuple[int, list[Level], dict[str, Any]]:
-        """Return an exit code, how the model plays, and what that has cost.
+    def of(self, model: str, reference: str) -> tuple[int, list[Level], dict[str, Any]]:
+        """Return an exit code, how the model plays, and what that has cost; it is played by its `reference`.
 
         Raises
         ------
@@ -147,7 +150,7 @@ class _Profiles:
                     f"there is no profile of {model} ({self._material.told}); without --stored it is taken"
                 )
             return 0, mine, {"cost": None, "tokens": None, **self._beside_lab(model, mine)}
-        return self._played(model)
+        return self._played(reference)
 
     def _beside_lab(self, model: str, levels: Sequence[Level]) -> dict[str, Any]:
         """Return the ratio of what the profile and lab runs take; none where either is from a file."""

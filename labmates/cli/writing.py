@@ -45,6 +45,7 @@ def write(library: Path, seed: int, resume: str | None, as_json: bool, store: st
     Each is described in words first, then implemented from the description; an implementation that fails the checks is
     thrown away and written anew. All calls are kept in the store, so that writing that was interrupted goes on.
     """
+    from labmates.models.catalog import Catalog
     from labmates.populations.authoring import add_to_library
     from labmates.records.bodies import Bodies
     from labmates.studies.runs import condition_of, new_runs
@@ -56,13 +57,15 @@ def write(library: Path, seed: int, resume: str | None, as_json: bool, store: st
         missing = [f"--{name}" for name in ("model", "game", "attitude") if name not in asked]
         if missing:
             raise UsageError(f"missing: {', '.join(missing)}. Try 'labmates strategies write --help'.")
-        wanted = make_condition("strategies", asked, flags_of(StrategiesCondition))
+        settings = settings_of(values, {})
+        catalog = Catalog(settings.models)
+        wanted = make_condition("strategies", asked, flags_of(StrategiesCondition), catalog=catalog)
         wanted.check()
+        settings = settings.resolved(catalog)
     elif asked:
         raise UsageError("writing goes on with its own condition; leave out the options that say what is written")
     with Store(store, must_exist=resume is not None) as database:
         if resume is None:
-            settings = settings_of(values, {})
             runs = new_runs(wanted, seed=seed, replicates=1, settings=settings)
         else:
             runs = [_before(database, resume)]

@@ -117,6 +117,7 @@ class Interviewer:
             seed=seed,
             max_output_tokens=limit,
             temperature=TEMPERATURE,
+            insist=False,
             config={"run_name": name, "tags": ["judge"], "metadata": {"model": model}},
         )
         self._log(JudgeCall(model, tuple(messages), reply, seed))

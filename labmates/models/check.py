@@ -10,6 +10,7 @@ from labmates.models.bodies import one_line
 from labmates.models.endpoints import Endpoint, endpoint_of
 from labmates.models.names import ModelName, parse_model
 from labmates.models.options import ModelOptions
+from labmates.models.providers import check_settings
 
 PATIENCE = 5.0
 """Seconds within which a server has to answer."""
@@ -18,8 +19,8 @@ PATIENCE = 5.0
 async def check_models(names: Iterable[str], options: ModelOptions) -> None:
     """Check that every model named can be asked.
 
-    Checked are the name, the key, and for a server at a base URL that somebody listens there. A hosted service is
-    not contacted; a server may answer whatever it likes, since not every one lists its models.
+    Checked are the name, the settings, the key, and for a server at a base URL that somebody listens there. A hosted
+    service is not contacted; a server may answer whatever it likes, since not every one lists its models.
 
     Raises
     ------
@@ -40,6 +41,7 @@ async def check_models(names: Iterable[str], options: ModelOptions) -> None:
             _check_key(model, endpoint)
         else:
             servers[endpoint.address] = endpoint
+        check_settings(model, endpoint, options)
     for endpoint in servers.values():
         await _check_server(endpoint.address)
 

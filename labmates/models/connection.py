@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,6 +14,7 @@ from labmates.models.dialect import Dialect
 from labmates.models.endpoints import Endpoint
 from labmates.models.explain import call_error
 from labmates.models.failures import AttemptError, Failure, failure_of
+from labmates.models.limits import Slots
 from labmates.models.names import ModelName
 from labmates.models.redact import Redactor
 from labmates.models.retry import Backoff, persist
@@ -22,7 +22,10 @@ from labmates.models.retry import Backoff, persist
 
 @dataclass(frozen=True)
 class Request:
-    """What a call asks for; `tools` are schemas as OpenAI's JSON has them, `config` is LangChain's."""
+    """What a call asks for; `tools` are schemas as OpenAI's JSON has them, `config` is LangChain's.
+
+    `insisted` are parameters that must be sent: where the server refuses one, the call fails.
+    """
 
     messages: Sequence[BaseMessage]
     tools: Sequence[dict[str, Any]]
@@ -30,6 +33,7 @@ class Request:
     max_output_tokens: int
     temperature: float | None
     config: RunnableConfig
+    insisted: frozenset[str] = frozenset()
 
 
 Send = Callable[[Request, dict[str, Any]], Awaitable[BaseMessage]]
@@ -66,7 +70,7 @@ class Connection:
     dialect
         Parameters that the model understands; what is learnt from a refusal is kept here.
     slots
-        Entered for the length of each attempt: bounds the calls in flight at the endpoint.
+        Entered for the length of each attempt: bounds the calls in flight at the endpoint, and the model's own limits.
     persistence
         How long a call is tried.
     redact
@@ -77,7 +81,7 @@ class Connection:
     endpoint: Endpoint
     send: Send
     dialect: Dialect
-    slots: AbstractAsyncContextManager[Any]
+    slots: Slots
     persistence: Persistence
     redact: Redactor
 
@@ -109,18 +113,23 @@ class Connection:
         while True:
             dialect = self.dialect
             arguments = dialect.arguments(
-                seed=request.seed, max_output_tokens=request.max_output_tokens, temperature=request.temperature
+                seed=request.seed,
+                max_output_tokens=request.max_output_tokens,
+                temperature=request.temperature,
+                insisted=request.insisted,
             )
             try:
-                async with self.slots:
+                async with self.slots.entered():
                     log.attempts += 1
                     message = await self._send_in_time(_numbered(request, log.attempts), arguments)
             except AttemptError as error:
-                if not self._learns(dialect, arguments, error.failure):
+                sent = [name for name in arguments if name not in request.insisted]
+                if not self._learns(dialect, sent, error.failure):
                     raise
                 log.failures.append(error.failure)
                 continue
             assert isinstance(message, AIMessage)
+            self.slots.used(message)
             return message
 
     async def _send_in_time(self, request: Request, arguments: dict[str, Any]) -> BaseMessage:
@@ -136,11 +145,11 @@ class Connection:
                 raise
             raise AttemptError(failure) from None
 
-    def _learns(self, dialect: Dialect, arguments: dict[str, Any], failure: Failure) -> bool:
+    def _learns(self, dialect: Dialect, sent: list[str], failure: Failure) -> bool:
         if failure.kind != "refused" or failure.status not in (400, 422):
             return False
         if self.dialect is dialect:
-            learnt = dialect.without_refused(failure.body, [*arguments, "stream_options"])
+            learnt = dialect.without_refused(failure.body, [*sent, "stream_options"])
             self.dialect = learnt or dialect
         # Else another call has learnt something meanwhile.
         return self.dialect is not dialect

@@ -38,14 +38,16 @@ class Dialect:
     limit: str
     dropped: frozenset[str] = frozenset()
 
-    def arguments(self, *, seed: int, max_output_tokens: int, temperature: float | None) -> dict[str, Any]:
-        """Return the parameters of one call."""
+    def arguments(
+        self, *, seed: int, max_output_tokens: int, temperature: float | None, insisted: Collection[str] = ()
+    ) -> dict[str, Any]:
+        """Return the parameters of one call; those `insisted` on are among them, whatever was refused before."""
         wanted: dict[str, Any] = {"seed": seed, self.limit: max_output_tokens}
         if temperature is not None:
             wanted["temperature"] = temperature
         if "stream_options" in self.dropped:
             wanted["stream_usage"] = False  # How LangChain names it.
-        return {name: value for name, value in wanted.items() if name not in self.dropped}
+        return {name: value for name, value in wanted.items() if name not in self.dropped or name in insisted}
 
     def without_refused(self, body: ErrorBody, sent: Collection[str]) -> Dialect | None:
         """Return the dialect without the parameter that the server says it doesn't support.
@@ -65,7 +67,7 @@ class Dialect:
         """
         if not UNSUPPORTED.search(f"{body.message} {body.code} {body.type}"):
             return None
-        named = [body.param] if body.param in sent else [name for name in sent if _mentions(body.message, name)]
+        named = [body.param] if body.param in sent else [name for name in sent if mentions(body.message, name)]
         for name in named:
             if name in OPTIONAL:
                 return replace(self, dropped=self.dropped | {name})
@@ -75,5 +77,6 @@ class Dialect:
         return None
 
 
-def _mentions(message: str, name: str) -> bool:
-    return re.search(rf"\b{name}\b", message) is not None
+def mentions(message: str, name: str) -> bool:
+    """Tell whether a text names a parameter."""
+    return re.search(rf"\b{re.escape(name)}\b", message) is not None

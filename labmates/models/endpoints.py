@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from labmates.errors import UsageError
-from labmates.models.names import ModelName
+from labmates.models.entries import DEFAULT_ACCESS
+from labmates.models.names import GIVEN, ModelName
 from labmates.models.options import ModelOptions
 
-OPENAI_URL = "https://api.openai.com/v1"
+OPENAI_HOST = "api.openai.com"
+OPENAI_URL = f"https://{OPENAI_HOST}/v1"
 NO_KEY = "none"
 """Sent to servers that need no key; OpenAI's client refuses to send none at all."""
 
@@ -63,23 +65,35 @@ class Endpoint:
 def endpoint_of(model: ModelName, options: ModelOptions, environment: Mapping[str, str]) -> Endpoint:
     """Find out where `model` is asked.
 
-    An ``openai:`` model is asked at ``options.base_url``, else at the address in ``OPENAI_API_BASE`` or
-    ``OPENAI_BASE_URL`` (which LangChain and OpenAI's client read), else at OpenAI.
+    A model is asked at the address of its entry. An ``openai:`` model without one is asked at ``options.base_url``,
+    else at the address in ``OPENAI_API_BASE`` or ``OPENAI_BASE_URL`` (which LangChain and OpenAI's client read), else
+    at OpenAI; others at their provider. A server of an entry gets no key but that of the variable that the entry names.
 
     Raises
     ------
     UsageError
-        If the base URL or the key is not usable.
+        If the base URL or the key is not usable, or ``options.base_url`` would be ignored.
     """
+    access = options.entries.get(str(model), DEFAULT_ACCESS)
+    if access.base_url is not None:
+        name = access.api_key_env or ""
+        hosted = urlsplit(access.base_url).hostname == OPENAI_HOST
+        return Endpoint(access.base_url, hosted=hosted, key_name=name, key=_key(environment, name))
+    if model.provider == GIVEN:
+        return Endpoint(str(model), hosted=True)
     if model.provider != "openai":
-        name = KEY_NAMES.get(model.provider, "")
+        if options.base_url is not None:
+            raise UsageError(
+                f"model '{model}': a base URL for all is that of openai: models alone; give each model its own, for "
+                f"instance {model}{'&' if '?' in str(model) else '?'}base_url=URL"
+            )
+        name = access.api_key_env or KEY_NAMES.get(model.provider, "")
         return Endpoint(model.provider, hosted=True, key_name=name, key=_key(environment, name))
     url = options.base_url or environment.get("OPENAI_API_BASE") or environment.get("OPENAI_BASE_URL") or OPENAI_URL
     check_base_url(url)
-    key = _key(environment, options.api_key_env)
-    return Endpoint(
-        url.rstrip("/"), hosted=urlsplit(url).hostname == "api.openai.com", key_name=options.api_key_env, key=key
-    )
+    name = access.api_key_env or options.api_key_env
+    hosted = urlsplit(url).hostname == OPENAI_HOST
+    return Endpoint(url.rstrip("/"), hosted=hosted, key_name=name, key=_key(environment, name))
 
 
 def _key(environment: Mapping[str, str], name: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from labmates.models.dialect import UNSUPPORTED, mentions
 from labmates.models.endpoints import Endpoint
 from labmates.models.errors import ContextOverflowError, EndpointError, ModelCallError
 from labmates.models.failures import Failure, context_limits
@@ -63,5 +64,19 @@ def _refusal(failure: Failure, model: ModelName, endpoint: Endpoint) -> str:
         case 404:
             unknown = f"the server doesn't know the model '{model.name}', or the base URL is not that of its API"
             return f"{unknown} ({failure.reason})"
+        case 400 | 422 if (setting := _refused_setting(failure, model)) is not None:
+            told = f"the server does not take the setting {setting} ({failure.reason})"
+            return f"{told}; leave it out of the model's settings, or of the condition"
         case _:
             return f"the server refused the call ({failure})"
+
+
+def _refused_setting(failure: Failure, model: ModelName) -> str | None:
+    """Return the setting that the server says it doesn't support; None if it names none."""
+    body = failure.body
+    if not UNSUPPORTED.search(f"{body.message} {body.code} {body.type}"):
+        return None
+    settings = model.settings.given()
+    extra = [f"extra_body.{name}" for name in settings.pop("extra_body", {})]
+    named = [*extra, *settings, "temperature"]  # That one may be the condition's.
+    return next((one for one in named if mentions(f"{body.message} {body.param}", one.rpartition(".")[2])), None)

@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from importlib import import_module
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -22,13 +22,17 @@ from labmates.models.cache import CallCache, call_key, is_worth_keeping, reply_f
 from labmates.models.connection import CallLog, Connection, Persistence, Request, Send
 from labmates.models.dialect import LIMITS, Dialect
 from labmates.models.endpoints import Endpoint, endpoint_of
-from labmates.models.names import PROVIDERS, ModelName, parse_model
+from labmates.models.entries import DEFAULT_ACCESS
+from labmates.models.limits import Slots
+from labmates.models.names import GIVEN, ModelName, parse_model
 from labmates.models.normalise import normalise, safe_message
 from labmates.models.options import ModelOptions
-from labmates.models.providers import LIMIT_FIELDS, OPENAI_FAMILY, per_call, per_instance, provider_chat
+from labmates.models.pricing import price_of
+from labmates.models.providers import LIMIT_FIELDS, OPENAI_FAMILY, per_call, per_instance, provider_chat, request_body
 from labmates.models.redact import Redactor
 from labmates.models.reply import Reply
 from labmates.models.retry import Backoff
+from labmates.models.settings import NO_SETTINGS
 
 if TYPE_CHECKING:
     import httpx2
@@ -92,6 +96,7 @@ class ModelHub:
         seed: int,
         max_output_tokens: int,
         temperature: float | None = None,
+        insist: bool = True,
         config: RunnableConfig | None = None,
     ) -> Reply:
         """Call a model and return its reply, whatever is wrong with that (see `Reply.faults`).
@@ -99,7 +104,7 @@ class ModelHub:
         Parameters
         ----------
         model
-            ``provider:name``.
+            ``provider:name?setting=value``. Its settings come before the parameters here, but for the output limit.
         messages
             The prompt.
         tools
@@ -110,7 +115,9 @@ class ModelHub:
         max_output_tokens
             Limit on the reply, reasoning included.
         temperature
-            Left to the server if None. A server that refuses the parameter is asked without it.
+            Left to the server if None.
+        insist
+            Let the call fail where the server refuses a temperature; else it is asked without it.
         config
             LangChain's: ``run_name``, ``tags`` and ``metadata`` reach the trace, where each attempt is one
             run; the number of the attempt is added to its metadata.
@@ -127,16 +134,20 @@ class ModelHub:
         if self._open is None:
             raise RuntimeError("a ModelHub is used within 'async with'")
         started = time.monotonic()
+        if model not in self._scripted and model not in self._connections:
+            self._connect(model)
+        settings = NO_SETTINGS if model in self._scripted else self._connections[model].model.settings
+        temperature = temperature if settings.temperature is None else settings.temperature
+        explicit = {"temperature": insist and temperature is not None, "seed": settings.seed is not None}
         request = Request(
             messages=[safe_message(message) for message in messages],
             tools=[tool if isinstance(tool, dict) else convert_to_openai_tool(tool) for tool in tools],
-            seed=seed,
+            seed=seed if settings.seed is None else settings.seed,
             max_output_tokens=max_output_tokens,
             temperature=temperature,
             config=config or {},
+            insisted=frozenset(name for name, wanted in explicit.items() if wanted),
         )
-        if model not in self._scripted and model not in self._connections:
-            self._connect(model)
         if self._cache is None or model in self._scripted:
             return await self._reply(model, request, started)
         key = call_key(model, self._connections[model].endpoint.address, request)
@@ -150,8 +161,13 @@ class ModelHub:
     async def _reply(self, model: str, request: Request, started: float) -> Reply:
         log = CallLog()
         message = await self._ask(model, request, log)
+        reply = normalise(message, sent=request.messages, tools=request.tools)
+        price = None
+        if model in self._connections:
+            price = price_of(self._connections[model].model, self._connections[model].endpoint, self.options)
         return replace(
-            normalise(message, sent=request.messages, tools=request.tools),
+            reply,
+            bill=None if price is None else reply.usage.cost(price),
             attempts=log.attempts,
             seconds=time.monotonic() - started,
             errors=tuple(map(str, log.failures)),
@@ -162,7 +178,7 @@ class ModelHub:
             return await self._connections[model].ask(request, log)
         log.attempts = 1
         arguments: dict[str, Any] = {"seed": request.seed, "max_tokens": request.max_output_tokens}
-        async with self._slots_of(_SCRIPTED):
+        async with self._semaphore(_SCRIPTED):
             message = await per_call(self._scripted[model])(request, arguments)
         assert isinstance(message, AIMessage)
         return message
@@ -177,28 +193,35 @@ class ModelHub:
         endpoint = endpoint_of(name, self.options, os.environ)
         redact = Redactor.from_environment(os.environ, endpoint.key)
         send, dialect = self._sender(name, endpoint, redact)
-        slots = self._slots_of(endpoint.address)
+        access = self.options.entries.get(model, DEFAULT_ACCESS)
+        slots = Slots(self._semaphore(endpoint.address), access)
         self._connections[model] = Connection(name, endpoint, send, dialect, slots, self._persistence, redact)
 
-    def _slots_of(self, address: str) -> asyncio.Semaphore:
+    def _semaphore(self, address: str) -> asyncio.Semaphore:
         return self._slots.setdefault(address, asyncio.Semaphore(self.options.max_concurrent_calls))
 
     def _sender(self, name: ModelName, endpoint: Endpoint, redact: Redactor) -> tuple[Send, Dialect]:
         if name.provider == "openai":
             from labmates.models.openai_chat import openai_chat
 
-            chat = openai_chat(name.name, endpoint, self._http_client(), self.options, redact)
+            chat = openai_chat(name, endpoint, self._http_client(), self.options, redact)
             return per_call(chat), Dialect(LIMITS[endpoint.hosted])
         if name.provider in OPENAI_FAMILY:
-            family = provider_chat(name, self.options, redact, client=self._http_client())
-            return per_call(family), Dialect("max_tokens")
+            family = provider_chat(name, endpoint, self.options, redact, client=self._http_client())
+            return per_call(family, request_body(name)), Dialect("max_tokens")
         limit = LIMIT_FIELDS.get(name.provider, "max_tokens")
-        import_module(PROVIDERS[name.provider])  # Takes seconds, which must not count as the first attempt's.
+        if name.provider == GIVEN:
+            from labmates.models.given import given_chat, limited
+
+            return per_instance(partial(limited, given_chat(name.name))), Dialect(limit)
 
         def build(tokens: int, temperature: float | None) -> BaseChatModel:
             settings = {limit: tokens} if temperature is None else {limit: tokens, "temperature": temperature}
-            return provider_chat(name, self.options, redact, **settings)
+            return provider_chat(name, endpoint, self.options, redact, **settings)
 
+        build(
+            1024, None
+        )  # Reports what is wrong now; the import takes seconds, which are no part of the first attempt.
         return per_instance(build), Dialect(limit)
 
     def _http_client(self) -> httpx2.AsyncClient:

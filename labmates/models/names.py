@@ -1,15 +1,25 @@
-"""Model names: ``provider:name``, as LangChain's ``init_chat_model`` has them."""
+"""Model names: ``provider:name``, as LangChain's ``init_chat_model`` has them, and ``?setting=value`` after it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
-from labmates.errors import UsageError, unknown_name
+from labmates.errors import MissingExtraError, UsageError, unknown_name
+from labmates.models.entries import DEFAULT_ACCESS, read_reference
+from labmates.models.settings import NO_SETTINGS, ModelSettings, write_query
+from labmates.registry import Registry
+
+if TYPE_CHECKING:
+    from labmates.models.providers import Provider
 
 SCRIPTED = "scripted"
 """The provider of our own baselines: chat models that follow a script, offline."""
+
+GIVEN = "object"
+"""The provider of chat models that a program hands over as objects."""
 
 PROVIDERS: dict[str, str] = {
     "anthropic": "langchain_anthropic",
@@ -43,15 +53,30 @@ PROVIDERS: dict[str, str] = {
 importing that one takes more than a second, which a command that only lists or checks names can't afford."""
 
 
+EXTRAS: dict[str, str] = {
+    "anthropic": "anthropic",
+    "google_genai": "google",
+    "bedrock_converse": "bedrock",
+    "bedrock": "bedrock",
+    "anthropic_bedrock": "bedrock",
+}
+"""Our optional dependencies that bring a provider's package."""
+
+PLUGINS: Registry[Provider] = Registry("model provider", "labmates.providers", {})
+"""Providers of other packages; see `labmates.models.providers.Provider`."""
+
+
 @dataclass(frozen=True)
 class ModelName:
-    """A model's name in its two parts; ``str()`` puts them together again."""
+    """A model's name in its parts; ``str()`` puts them together again."""
 
     provider: str
     name: str
+    settings: ModelSettings = NO_SETTINGS
 
     def __str__(self) -> str:
-        return f"{self.provider}:{self.name}"
+        given = self.settings.given()
+        return f"{self.provider}:{self.name}{'?' if given else ''}{write_query(given)}"
 
     @property
     def scripted(self) -> bool:
@@ -60,27 +85,44 @@ class ModelName:
 
 
 def parse_model(text: str) -> ModelName:
-    """Read a model's name: ``openai:gpt-5.4-mini``, ``ollama:qwen3:4b``, ``scripted:diligent``.
+    """Read a model's full name: ``openai:gpt-5.4-mini``, ``ollama:qwen3:4b?top_p=0.9``, ``scripted:diligent``.
 
     Raises
     ------
     UsageError
-        If there is no provider or no name, if the provider is unknown or its package is not installed, or if
-        there is no such scripted baseline.
+        If there is no provider or no name, if the provider is unknown or its package is not installed, if there is no
+        such scripted baseline, or if a setting is wrong.
     """
-    provider, colon, name = (part.strip() for part in text.partition(":"))
+    settings = NO_SETTINGS
+    if "?" in text:
+        entry = read_reference(text, {})
+        if entry.access != DEFAULT_ACCESS:
+            raise UsageError(f"model '{text}': how a model is reached is no part of its name")
+        settings = ModelSettings.model_validate(entry.model_dump(include=set(ModelSettings.model_fields)))
+    provider, colon, name = (part.strip() for part in text.partition("?")[0].partition(":"))
     if not colon:
-        raise UsageError(f"model '{text}' names no provider: write provider:name, for instance openai:{text or 'NAME'}")
-    if provider != SCRIPTED and provider not in PROVIDERS:
-        raise unknown_name("model provider", provider, [*PROVIDERS, SCRIPTED])
+        raise UsageError(
+            f"model '{text}' names no provider: write provider:name, for instance openai:{text or 'NAME'}, or the name "
+            "of an entry of models.yaml"
+        )
+    if provider not in (SCRIPTED, GIVEN) and provider not in PROVIDERS and provider not in PLUGINS:
+        raise unknown_name("model provider", provider, [*PROVIDERS, SCRIPTED, *PLUGINS])
+    if provider in (SCRIPTED, GIVEN) and settings != NO_SETTINGS:
+        raise UsageError(f"model '{text}': a model of {provider}: takes no settings")
     if not name or not name.isprintable():
         raise UsageError(f"model '{text}' has no usable name after '{provider}:'; for instance {provider}:NAME")
     if provider == SCRIPTED:
         _check_baseline(name)
-    elif not _is_installed(PROVIDERS[provider]):
+    elif provider == GIVEN:
+        from labmates.models.given import given_chat
+
+        given_chat(name)
+    elif provider in PROVIDERS and not _is_installed(PROVIDERS[provider]):
+        if provider in EXTRAS:
+            raise MissingExtraError(f"model '{text}'", EXTRAS[provider])
         package = PROVIDERS[provider].replace("_", "-")
         raise UsageError(f"model '{text}' needs the package {package}: pip install {package}")
-    return ModelName(provider, name)
+    return ModelName(provider, name, settings)
 
 
 @cache

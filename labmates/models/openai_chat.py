@@ -11,13 +11,15 @@ from langchain_core.language_models import LanguageModelInput
 from langchain_core.messages import AIMessage, BaseMessage, InvalidToolCall, ToolCall
 from langchain_core.outputs import ChatResult
 from langchain_openai import ChatOpenAI
-from pydantic import PrivateAttr, SecretStr
+from pydantic import Field, PrivateAttr, SecretStr
 
 from labmates.models.clients import synchronous_client
 from labmates.models.endpoints import NO_KEY, Endpoint
 from labmates.models.failures import AttemptError, failure_of
+from labmates.models.names import ModelName
 from labmates.models.normalise import read_arguments
 from labmates.models.options import ModelOptions
+from labmates.models.providers import request_body
 from labmates.models.redact import Redactor
 from labmates.models.wire import Json, StreamedReply, clean_completion, read_completion
 
@@ -34,6 +36,9 @@ class OpenAIChat(ChatOpenAI):
 
     ask_stream: bool = False
     """Ask the server to stream. (LangChain's own ``streaming`` would read the stream its way.)"""
+
+    body: dict[str, Any] = Field(default_factory=dict)
+    """Members that every request has, by the model's settings."""
 
     _redact: Redactor = PrivateAttr(default_factory=Redactor)
 
@@ -53,7 +58,9 @@ class OpenAIChat(ChatOpenAI):
                     payload["stream_options"] = {"include_usage": True}
                 return self._result(await self._streamed(payload))
             # The client's own method for completions spends a quarter of a call's time on checking the messages.
-            response = await self.root_async_client.post("/chat/completions", cast_to=httpx2.Response, body=payload)
+            response = await self.root_async_client.post(
+                "/chat/completions", cast_to=httpx2.Response, body={**payload, **self.body}
+            )
             return self._result(read_completion(response.content))
         except Exception as error:
             failure = failure_of(error, self._redact)
@@ -70,7 +77,7 @@ class OpenAIChat(ChatOpenAI):
         return payload if limit is None else {**payload, "max_tokens": limit}
 
     async def _streamed(self, payload: dict[str, Any]) -> Json:
-        async with self.async_client.with_streaming_response.create(**payload) as response:
+        async with self.async_client.with_streaming_response.create(**payload, extra_body=self.body) as response:
             if "event-stream" not in response.headers.get("content-type", ""):
                 return read_completion(await response.read())  # A server that knows no streaming.
             reply = StreamedReply()
@@ -83,6 +90,8 @@ class OpenAIChat(ChatOpenAI):
         result = self._create_chat_result(cleaned)
         message = result.generations[0].message
         assert isinstance(message, AIMessage)
+        if message.usage_metadata and (written := cleaned["usage"]["prompt_tokens_details"]["cache_write_tokens"]):
+            message.usage_metadata.setdefault("input_token_details", {})["cache_creation"] = written
         if reasoning:
             message.additional_kwargs["reasoning_content"] = reasoning
         cut = cleaned["choices"][0]["finish_reason"] == "length"
@@ -98,14 +107,14 @@ class OpenAIChat(ChatOpenAI):
 
 
 def openai_chat(
-    name: str, endpoint: Endpoint, client: httpx2.AsyncClient, options: ModelOptions, redact: Redactor
+    model: ModelName, endpoint: Endpoint, client: httpx2.AsyncClient, options: ModelOptions, redact: Redactor
 ) -> OpenAIChat:
-    """Build the chat model `name` at `endpoint`.
+    """Build the chat model `model` at `endpoint`.
 
     Parameters
     ----------
-    name
-        The model's name at the server.
+    model
+        Its name at the server, and its settings.
     endpoint
         Address and key.
     client
@@ -116,8 +125,8 @@ def openai_chat(
     redact
         Takes the secrets out of errors.
     """
-    model = OpenAIChat(
-        model=name,
+    chat = OpenAIChat(
+        model=model.name,
         base_url=endpoint.address,
         api_key=SecretStr(endpoint.key or NO_KEY),
         http_async_client=client,
@@ -128,9 +137,10 @@ def openai_chat(
         output_version="v0",
         disable_streaming=True,
         ask_stream=options.stream,
+        body=request_body(model),
     )
-    model._redact = redact
-    return model
+    chat._redact = redact
+    return chat
 
 
 def _invalid(call: Json) -> InvalidToolCall:

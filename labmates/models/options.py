@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
+
+from labmates.models.entries import Access
 
 
 class ModelOptions(BaseModel):
@@ -11,11 +15,11 @@ class ModelOptions(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     base_url: str | None = Field(
-        None, description="Address of an OpenAI-compatible server, for instance http://127.0.0.1:8000/v1."
+        None,
+        description="Address of the openai: models that name none themselves (MODEL?base_url=URL), for instance "
+        "http://127.0.0.1:8000/v1.",
     )
-    api_key_env: str = Field(
-        "OPENAI_API_KEY", description="Environment variable that holds the key of the server at base_url."
-    )
+    api_key_env: str = Field("OPENAI_API_KEY", description="Environment variable that holds the key for these models.")
     call_timeout: float = Field(
         120.0, gt=0, le=3600, description="Time limit of one attempt of a model call, in seconds."
     )
@@ -24,3 +28,15 @@ class ModelOptions(BaseModel):
     )
     max_concurrent_calls: int = Field(32, ge=1, le=4096, description="Model calls in flight at once, per endpoint.")
     stream: bool = Field(False, description="Ask the server to stream its replies.")
+    entries: dict[str, Access] = Field(
+        {},
+        description="How single models are reached, by name; from the models file or written with the model.",
+        json_schema_extra={"recorded": True},
+    )
+
+    @model_serializer(mode="wrap")
+    def _without_empty(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        values: dict[str, Any] = dump(self)
+        entries = {name: access.model_dump(mode="json", exclude_none=True) for name, access in self.entries.items()}
+        values.pop("entries", None)
+        return {**values, "entries": entries} if entries else values

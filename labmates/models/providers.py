@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import lru_cache
+import inspect
+import os
+from collections.abc import Callable, Mapping
+from functools import lru_cache, partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.language_models import BaseChatModel
@@ -13,9 +16,11 @@ from pydantic import ValidationError
 from labmates.errors import UsageError
 from labmates.models.bodies import one_line
 from labmates.models.connection import Request, Send
-from labmates.models.names import ModelName
+from labmates.models.endpoints import NO_KEY, Endpoint
+from labmates.models.names import GIVEN, PLUGINS, PROVIDERS, ModelName
 from labmates.models.options import ModelOptions
 from labmates.models.redact import Redactor
+from labmates.models.settings import NO_SETTINGS
 
 if TYPE_CHECKING:
     import httpx2
@@ -23,17 +28,31 @@ if TYPE_CHECKING:
 OPENAI_FAMILY = {"azure_openai", "deepseek", "together", "upstage", "xai"}
 """Providers whose chat models derive from LangChain's for OpenAI: they take OpenAI's parameters with each
 call, and our HTTP client."""
+BEDROCK = ("bedrock", "bedrock_converse")
 
 LIMIT_FIELDS = {"ollama": "num_predict"}
 """What a provider's class calls the limit on a reply, where it isn't ``max_tokens``."""
 
+Provider = Callable[..., BaseChatModel]
+"""A provider of another package (entry point ``labmates.providers``): a class of chat models, or what makes one.
 
-def per_call(chat: BaseChatModel) -> Send:
-    """Return how to send requests to a chat model that takes all parameters with each call."""
+It is called with those of these keywords that it declares: ``model``, ``base_url``, ``api_key``, ``timeout``,
+``max_retries``, ``max_tokens``, ``temperature``, and the settings of `ModelSettings` by their names. A setting that it
+doesn't declare is an error before the first call.
+"""
+
+_NOT_SENT = {"temperature", "max_output_tokens", "context_tokens", "variant", "seed"}
+"""Settings that go with each call, or to nobody."""
+
+
+def per_call(chat: BaseChatModel, body: Mapping[str, Any] | None = None) -> Send:
+    """Return how to send requests to a chat model that takes all parameters with each call; `body` goes with all."""
 
     async def send(request: Request, arguments: dict[str, Any]) -> BaseMessage:
         if request.tools:
             arguments = {**arguments, "tools": list(request.tools)}
+        if body:
+            arguments = {**arguments, "extra_body": dict(body)}
         return await chat.ainvoke(list(request.messages), request.config, **arguments)
 
     return send
@@ -55,21 +74,47 @@ def per_instance(build: Callable[[int, float | None], BaseChatModel]) -> Send:
     return send
 
 
+def request_body(model: ModelName) -> dict[str, Any]:
+    """Return the members that a model's settings add to every request of OpenAI's protocol.
+
+    Raises
+    ------
+    UsageError
+        If the protocol has no such setting.
+    """
+    settings = model.settings.given()
+    if "thinking_budget" in settings:
+        raise UsageError(
+            f"model '{model}': OpenAI's protocol has no thinking_budget; say what the server calls it, for instance "
+            "extra_body.thinking_budget=1024 or chat_template_kwargs.thinking_budget=1024"
+        )
+    extra: dict[str, Any] = settings.pop("extra_body", {})
+    return {name: value for name, value in settings.items() if name not in _NOT_SENT} | extra
+
+
 def provider_chat(
-    model: ModelName, options: ModelOptions, redact: Redactor, *, client: httpx2.AsyncClient | None = None, **more: Any
+    model: ModelName,
+    endpoint: Endpoint,
+    options: ModelOptions,
+    redact: Redactor,
+    *,
+    client: httpx2.AsyncClient | None = None,
+    **more: Any,
 ) -> BaseChatModel:
     """Build a provider's chat model, without retries of its own.
 
     Parameters
     ----------
     model
-        Any provider but ``openai`` and ``scripted``.
+        Any provider but ``openai``, ``object`` and ``scripted``.
+    endpoint
+        Address and key.
     options
         For the time limit.
     redact
         Takes the secrets out of errors.
     client
-        For the OpenAI family: our HTTP client, which belongs to the running event loop.
+        For the OpenAI family: our HTTP client, which belongs to the running event loop. Settings go with each call.
     **more
         Further settings of the provider's class.
 
@@ -78,19 +123,87 @@ def provider_chat(
     UsageError
         If the provider's class does not take the settings (a missing key or region, most likely).
     """
-    from langchain.chat_models import init_chat_model
-
-    from labmates.models.clients import synchronous_client
-
-    settings = {"timeout": options.call_timeout, "max_retries": 0, "disable_streaming": True, **more}
+    make, takes = _maker(model)
+    wanted: dict[str, Any] = {"timeout": options.call_timeout, "max_retries": 0, "disable_streaming": True}
     if client is not None:
-        settings |= {"http_async_client": client, "http_client": synchronous_client()}
+        from labmates.models.clients import synchronous_client
+
+        wanted |= {"http_async_client": client, "http_client": synchronous_client()}
+    values = {name: value for name, value in wanted.items() if takes(name)} | more
+    if not endpoint.hosted:
+        values |= _required({"base_url": endpoint.address, "api_key": endpoint.key or NO_KEY}, takes, model)
+    elif endpoint.key and takes("api_key"):
+        values["api_key"] = endpoint.key
+    if client is None:
+        values |= _required(_settings(model), takes, model)
     try:
-        chat: BaseChatModel = init_chat_model(model.name, model_provider=model.provider, **settings)
+        return make(**values)
     except ValidationError as error:  # Its own text quotes the settings.
         reason = "; ".join(details["msg"] for details in error.errors())
     except Exception as error:
         reason = str(error)
-    else:
-        return chat
     raise UsageError(f"model '{model}' can't be set up: {one_line(redact(reason), 300)}")
+
+
+def check_settings(model: ModelName, endpoint: Endpoint, options: ModelOptions) -> None:
+    """Check that a model's provider takes its settings.
+
+    Raises
+    ------
+    UsageError
+        If it doesn't.
+    """
+    if model.provider == "openai" or model.provider in OPENAI_FAMILY:
+        request_body(model)
+    elif model.provider != GIVEN and (model.settings != NO_SETTINGS or not endpoint.hosted):
+        provider_chat(model, endpoint, options, Redactor.from_environment(os.environ, endpoint.key))
+
+
+def _maker(model: ModelName) -> tuple[Callable[..., BaseChatModel], Callable[[str], bool]]:
+    """Return what makes a provider's chat models, and what tells whether it takes a keyword."""
+    if model.provider in PROVIDERS:
+        from langchain.chat_models import init_chat_model
+        from langchain.chat_models.base import _BUILTIN_PROVIDERS
+
+        module, kind, _ = _BUILTIN_PROVIDERS[model.provider]
+        fields = getattr(import_module(module), kind).model_fields
+        known = {*fields, *(field.alias for field in fields.values())}
+        return partial(init_chat_model, model.name, model_provider=model.provider), known.__contains__
+    made: Any = PLUGINS.get(model.provider)
+    if isinstance(made, type) and issubclass(made, BaseChatModel):
+        known = {*made.model_fields, *(field.alias for field in made.model_fields.values())}
+        return partial(made, model=model.name), known.__contains__
+    parameters = inspect.signature(made).parameters.values()
+    any_name = any(one.kind is one.VAR_KEYWORD for one in parameters)
+    names = {one.name for one in parameters}
+
+    def make(**values: Any) -> BaseChatModel:
+        with PLUGINS.guarded(model.provider, "can't make a model"):
+            chat: BaseChatModel = made(model=model.name, **values)
+        return chat
+
+    return make, lambda name: any_name or name in names
+
+
+def _settings(model: ModelName) -> dict[str, Any]:
+    """Return a model's settings as its provider's class names them."""
+    settings = {name: value for name, value in model.settings.given().items() if name not in _NOT_SENT - {"seed"}}
+    if (budget := settings.get("thinking_budget")) is not None and model.provider in ("anthropic", *BEDROCK):
+        del settings["thinking_budget"]
+        thinking = {"type": "enabled", "budget_tokens": budget} if budget else {"type": "disabled"}
+        if model.provider == "anthropic":
+            settings["thinking"] = thinking
+        else:
+            settings["extra_body"] = {"thinking": thinking, **settings.get("extra_body", {})}
+    if "extra_body" in settings and model.provider == "anthropic":
+        settings["model_kwargs"] = {"extra_body": settings.pop("extra_body")}
+    if "extra_body" in settings and model.provider in BEDROCK:
+        settings["additional_model_request_fields"] = settings.pop("extra_body")
+    return settings
+
+
+def _required(values: dict[str, Any], takes: Callable[[str], bool], model: ModelName) -> dict[str, Any]:
+    for name in values:
+        if not takes(name):
+            raise UsageError(f"model '{model}': the provider {model.provider} takes no {name}; leave it out")
+    return values

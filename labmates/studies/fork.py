@@ -17,6 +17,7 @@ from pydantic import BaseModel, ValidationError
 from labmates._version import __version__
 from labmates.budgets.money import show_dollars
 from labmates.errors import UsageError, explain, unknown_name
+from labmates.models.catalog import Catalog
 from labmates.records.bodies import Body
 from labmates.records.events import ChargeEvent, Event, JudgeCallEvent, LabelEvent, ScoreEvent, body_numbers
 from labmates.records.recorder import Recorder
@@ -60,9 +61,10 @@ async def fork(
     events, stored = await asyncio.to_thread(lambda: (store.events(run_id), store.bodies(run_id)))
     if not 0 <= at <= len(events):
         raise UsageError(f"the run '{run_id}' has no event {at} to fork at; allowed: 0 to {len(events)}")
-    condition = changed(condition_of(origin), changes)
     settings = settings or RunSettings.model_validate(origin.settings)
-    settings = settings.model_copy(update={"salt": origin.settings.get("salt")})
+    catalog = Catalog(settings.models)
+    condition = changed(condition_of(origin), changes, catalog)
+    settings = settings.resolved(catalog).model_copy(update={"salt": origin.settings.get("salt")})
     await checked([condition], settings)
     first = events[: whole_steps(events, at)]
     bodies = _bodies_of(first, stored)
@@ -92,8 +94,8 @@ async def fork(
     return run
 
 
-def changed(condition: Condition, changes: Mapping[str, Any]) -> Condition:
-    """Return a condition with other values.
+def changed(condition: Condition, changes: Mapping[str, Any], catalog: Catalog | None = None) -> Condition:
+    """Return a condition with other values; `catalog` collects how new models are reached.
 
     Raises
     ------
@@ -108,7 +110,7 @@ def changed(condition: Condition, changes: Mapping[str, Any]) -> Condition:
     for name, value in changes.items():
         _change(condition, data, name, value)
     try:
-        new = type(condition).model_validate(data)
+        new = type(condition).model_validate(data, context=catalog)
     except ValidationError as error:
         raise UsageError(explain(error)) from error
     if new.key == condition.key:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from labmates.errors import UsageError
+from labmates.models.catalog import Catalog
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
 from labmates.studies.runs import new_runs
@@ -29,7 +30,9 @@ def profile_games() -> list[str]:
     return [name for name in GAMES.names() if GAMES.is_own(name)]
 
 
-def profile_conditions(models: Sequence[str], games: Sequence[str], options: Mapping[str, Any]) -> list[GameCondition]:
+def profile_conditions(
+    models: Sequence[str], games: Sequence[str], options: Mapping[str, Any], catalog: Catalog | None = None
+) -> list[GameCondition]:
     """Return the condition of each model and game, models first.
 
     Raises
@@ -37,7 +40,11 @@ def profile_conditions(models: Sequence[str], games: Sequence[str], options: Map
     pydantic.ValidationError
         If an option can't be.
     """
-    conditions = [GameCondition(**{**options, "game": game, "model": model}) for model in models for game in games]
+    conditions = [
+        GameCondition.model_validate({**options, "game": game, "model": model}, context=catalog)
+        for model in models
+        for game in games
+    ]
     for condition in conditions:
         condition.check()
     return conditions

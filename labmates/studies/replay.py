@@ -27,7 +27,7 @@ from labmates.models.names import is_own_baseline
 from labmates.models.options import ModelOptions
 from labmates.models.reply import Reply
 from labmates.records.bodies import Bodies
-from labmates.records.events import Event, LLMCallEvent, ScoreEvent, WarningEvent, told_whole
+from labmates.records.events import ChargeEvent, Event, LLMCallEvent, ScoreEvent, WarningEvent, told_whole
 from labmates.records.recorder import Recorder
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
@@ -97,6 +97,7 @@ class RecordedHub(ModelHub):
         events = list(events)
         self._bodies = bodies
         self._calls = {event.step: event for event in events if isinstance(event, LLMCallEvent)}
+        self._bills = {event.step: event.bill for event in events if isinstance(event, ChargeEvent)}
         self._overflows = overflow_steps(events)
 
     async def call(
@@ -108,6 +109,7 @@ class RecordedHub(ModelHub):
         seed: int,
         max_output_tokens: int,
         temperature: float | None = None,
+        insist: bool = True,
         config: RunnableConfig | None = None,
     ) -> Reply:
         """Return the reply that stands in the record.
@@ -126,7 +128,7 @@ class RecordedHub(ModelHub):
             raise ContextOverflowError("the transcript was too long", model=model)
         if event is None:
             raise UnrecordedCallError(step)
-        return recorded_reply(event, self._bodies)
+        return replace(recorded_reply(event, self._bodies), bill=self._bills.get(step))
 
     def _was_sent(self, messages: Sequence[BaseMessage], event: LLMCallEvent) -> bool:
         return [message_to_data(message) for message in messages] == [self._bodies[n] for n in event.messages]

@@ -50,8 +50,7 @@ async def checked(conditions: Sequence[Condition], settings: RunSettings) -> tup
         condition.check()
     models = list(dict.fromkeys(model for condition in conditions for model in condition.models()))
     panel = make_panel(settings.judges, settings.extractor)
-    await check_models(models, settings.models)
-    await check_models(panel.models, settings.judge_models)
+    await check_models([*models, *panel.models], settings.models)
     return models, panel
 
 
@@ -147,10 +146,6 @@ class Session:
             await stack.enter_async_context(traced(self._notify))
             cache = StoredCalls(self._store.database) if settings.cache else None
             hub = await stack.enter_async_context(ModelHub(settings.models, cache=cache))
-            apart = settings.judge_models != settings.models
-            judges_hub = hub
-            if apart:
-                judges_hub = await stack.enter_async_context(ModelHub(settings.judge_models, cache=cache))
             workshop = await stack.enter_async_context(
                 open_workshop(
                     {condition.kind for condition in asked_for},
@@ -161,7 +156,7 @@ class Session:
                 )
             )
             crew = stack.enter_context(open_crew(settings)) if _any_strategies(asked_for) else None
-            judging = Judging(panel, judges_hub)
+            judging = Judging(panel, hub)
             leases = Leases(self.claims)
             await stack.enter_async_context(leases.beating())
             writer = Writer(self._store.database)

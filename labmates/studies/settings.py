@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from typing import Any
 
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from labmates.judges.registry import JUDGES
+from labmates.models.catalog import Catalog
 from labmates.models.options import ModelOptions
 from labmates.sandboxes.choose import SANDBOXES
 
@@ -28,11 +32,6 @@ class RunSettings(BaseModel):
         description="Model that reads the findings out of a report that has no findings block; by default the first "
         "judge that is a model.",
     )
-    judge_base_url: str | None = Field(
-        None,
-        description="Address of the server that is asked for judges named openai:…, if it is another one; for instance "
-        "https://api.openai.com/v1.",
-    )
     cache: bool = Field(
         False,
         description="Take the reply that a model gave to the very same request at an earlier time from the store, and "
@@ -48,9 +47,34 @@ class RunSettings(BaseModel):
         json_schema_extra={"recorded": True},
     )
 
-    @property
-    def judge_models(self) -> ModelOptions:
-        """How the models of judges are reached."""
-        if self.judge_base_url is None:
-            return self.models
-        return self.models.model_copy(update={"base_url": self.judge_base_url})
+    @model_validator(mode="before")
+    @classmethod
+    def _address_of_judges(cls, data: Any) -> Any:
+        return judges_at(data)
+
+    def resolved(self, catalog: Catalog) -> RunSettings:
+        """Return the settings with judges by full name, and with how the models of `catalog` are reached.
+
+        Raises
+        ------
+        UsageError
+            If a judge's settings are wrong.
+        """
+        judges = tuple(judge if judge in JUDGES else catalog.name_of(judge) for judge in self.judges)
+        extractor = catalog.name_of(self.extractor) if self.extractor else None
+        return self.model_copy(update={"judges": judges, "extractor": extractor, "models": catalog.options()})
+
+
+def judges_at(data: Any) -> Any:
+    """Return settings of an old store, which had one address for all judges, with that address for each."""
+    if not isinstance(data, dict) or "judge_base_url" not in data:
+        return data
+    url = data["judge_base_url"]
+    rest = {name: value for name, value in data.items() if name != "judge_base_url"}
+    models = rest.get("models")
+    if url is None or not isinstance(models, dict | None):
+        return rest
+    asked = [name for name in [*rest.get("judges", ()), rest.get("extractor")] if str(name).startswith("openai:")]
+    key = (models or {}).get("api_key_env") or ModelOptions.model_fields["api_key_env"].default
+    entries = {name: {"base_url": url, "api_key_env": key} for name in asked}
+    return {**rest, "models": {**(models or {}), "entries": entries}}

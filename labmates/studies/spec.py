@@ -10,10 +10,12 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_serializer, field_validator, model_validator
 
 from labmates.budgets.dollars import Dollars
 from labmates.errors import UsageError
+from labmates.models.catalog import Catalog
+from labmates.models.entries import Entry, named_entries
 from labmates.models.options import ModelOptions
 from labmates.seeds import LARGEST_SEED, MOST_REPLICATES, derive
 from labmates.studies.settings import RunSettings
@@ -68,6 +70,13 @@ class Connection(_Part):
     call_timeout: float = ModelOptions.model_fields["call_timeout"]  # type: ignore[assignment]
     max_retries: int = ModelOptions.model_fields["max_retries"]  # type: ignore[assignment]
     stream: bool = ModelOptions.model_fields["stream"]  # type: ignore[assignment]
+    models: dict[str, Entry] = Field(
+        {}, description="Named models; those of the models file that the study names are added when it is read."
+    )
+
+    @field_serializer("models")
+    def _only_given(self, models: dict[str, Entry]) -> dict[str, Any]:
+        return {name: entry.model_dump(mode="json", exclude_none=True) for name, entry in models.items()}
 
 
 class StudySpec(_Part):
@@ -89,7 +98,6 @@ class StudySpec(_Part):
     )
     judges: tuple[str, ...] = RunSettings.model_fields["judges"]  # type: ignore[assignment]
     extractor: str | None = RunSettings.model_fields["extractor"]  # type: ignore[assignment]
-    judge_base_url: str | None = RunSettings.model_fields["judge_base_url"]  # type: ignore[assignment]
     sandbox: str = RunSettings.model_fields["sandbox"]  # type: ignore[assignment]
     cache: bool = RunSettings.model_fields["cache"]  # type: ignore[assignment]
     connection: Connection = Field(Connection(), description="How models are reached.")
@@ -104,6 +112,16 @@ class StudySpec(_Part):
         description="A run whose workers died so often is given up: it may be the cause.",
     )
 
+    @model_validator(mode="before")
+    @classmethod
+    def _address_of_judges(cls, data: Any) -> Any:
+        """Read a study of an old store, which had one address for all judges."""
+        if not isinstance(data, dict) or "judge_base_url" not in data:
+            return data
+        url = data["judge_base_url"]
+        rest = {name: value for name, value in data.items() if name != "judge_base_url"}
+        return rest if url is None else {**rest, **_at(url, rest)}
+
     @field_validator("name")
     @classmethod
     def _is_name(cls, value: str) -> str:
@@ -111,18 +129,46 @@ class StudySpec(_Part):
             raise ValueError("a name has letters, digits, '.', '_' and '-', at most 100 of them")
         return value
 
-    def settings(self) -> RunSettings:
-        """Return the settings of its runs."""
+    def catalog(self) -> Catalog:
+        """Return a catalog of the study's models, by which its conditions are made."""
+        connection = self.connection.model_dump(exclude={"models"})
+        options = ModelOptions(**connection, max_concurrent_calls=self.concurrency.calls)
+        return Catalog(options, self.connection.models)
+
+    def settings(self, catalog: Catalog | None = None) -> RunSettings:
+        """Return the settings of its runs.
+
+        Parameters
+        ----------
+        catalog
+            By which the conditions were made; made anew without it.
+        """
+        if catalog is None:
+            catalog = self.catalog()
+            if self.connection.models or "?" in self.model_dump_json():
+                conditions_of(self, catalog=catalog)
         return RunSettings(
-            models=ModelOptions(**self.connection.model_dump(), max_concurrent_calls=self.concurrency.calls),
+            models=catalog.options(),
             sandbox=self.sandbox,
             max_sandboxes=self.concurrency.sandboxes,
             judges=self.judges,
             extractor=self.extractor,
-            judge_base_url=self.judge_base_url,
             cache=self.cache,
             max_concurrent_runs=self.concurrency.runs,
-        )
+        ).resolved(catalog)
+
+
+def _at(url: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return judges and extractor with their address."""
+    key = (values.get("connection") or {}).get("api_key_env") or ModelOptions.model_fields["api_key_env"].default
+
+    def placed(model: Any) -> Any:
+        return f"{model}?base_url={url}&api_key_env={key}" if str(model).startswith("openai:") else model
+
+    return {
+        "judges": [placed(judge) for judge in values.get("judges", ())],
+        "extractor": placed(values.get("extractor")),
+    }
 
 
 def read_spec(source: Source) -> StudySpec:
@@ -140,16 +186,32 @@ def read_spec(source: Source) -> StudySpec:
     faults = list(_wrong_parameters(spec))
     if faults:
         raise source.error(faults)
-    return spec
+    return _with_named(spec)
 
 
-def conditions_of(spec: StudySpec, source: Source | None = None) -> list[Condition]:
+def _with_named(spec: StudySpec) -> StudySpec:
+    """Return a study that holds the entries of the models file that it names: its workers may not have the file."""
+    text = spec.model_dump_json()
+    named = {
+        name: entry
+        for name, entry in named_entries().items()
+        if name not in spec.connection.models and re.search(rf'["=,]{re.escape(name)}["?,]', text)
+    }
+    if not named:
+        return spec
+    connection = spec.connection.model_copy(update={"models": {**spec.connection.models, **named}})
+    return spec.model_copy(update={"connection": connection})
+
+
+def conditions_of(spec: StudySpec, source: Source | None = None, catalog: Catalog | None = None) -> list[Condition]:
     """Return the conditions of a study, each once, in the order in which they are to be run.
 
     Parameters
     ----------
     source
         Where the study was read, for errors that name the line.
+    catalog
+        Collects how the models are reached.
 
     Raises
     ------
@@ -157,6 +219,7 @@ def conditions_of(spec: StudySpec, source: Source | None = None) -> list[Conditi
         If a combination of parameters is no condition, or there are none or far too many.
     """
     source = source or Source(spec.name, {}, {})
+    catalog = catalog or spec.catalog()
     size = max(1, len(spec.models))
     for field, values in spec.grid.items():
         size *= len(values)
@@ -164,7 +227,7 @@ def conditions_of(spec: StudySpec, source: Source | None = None) -> list[Conditi
             raise source.error([(("grid", field), f"that makes over {MOST_CONDITIONS:,} conditions")])
     found: dict[str, Condition] = {}
     for cell in _chosen(spec, source):
-        condition = _condition(spec, cell, source)
+        condition = _condition(spec, cell, source, catalog)
         found.setdefault(condition.key, condition)
     return list(found.values())
 
@@ -208,10 +271,10 @@ def _draw(pool: Sequence[dict[str, Any]], sample: Sample, seed: int) -> list[dic
     return [pool[i] for i in sorted(range(len(pool)), key=lambda i: -ranks[i])[: sample.size]]
 
 
-def _condition(spec: StudySpec, cell: Mapping[str, Any], source: Source) -> Condition:
+def _condition(spec: StudySpec, cell: Mapping[str, Any], source: Source, catalog: Catalog) -> Condition:
     kind = KINDS.get(spec.kind).condition
     try:
-        condition = kind.model_validate({**spec.fixed, **cell})
+        condition = kind.model_validate({**spec.fixed, **cell}, context=catalog)
     except ValidationError as error:
         faults = [(_path_of(spec, cell, fault["loc"]), _said(fault)) for fault in error.errors()]
         raise source.error(faults) from error

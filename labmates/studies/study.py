@@ -60,14 +60,15 @@ def enter(store: Store, spec: StudySpec, source: Source | None = None) -> Entere
     UsageError
         If it is wrong, its cap can't pay one run, or its runs were begun with another seed or salt.
     """
-    conditions = conditions_of(spec, source)
+    catalog = spec.catalog()
+    conditions = conditions_of(spec, source, catalog)
     costs = {condition.key: most_cost(spec, condition) for condition in conditions}
     least = min(costs.values())
     if spec.cap is not None and spec.cap < least:
         text = f"${format_dollars(spec.cap)} can't pay one run: the cheapest may cost ${format_dollars(least)}"
         raise (source or Source(spec.name, {}, {})).error([(("cap",), text)])
     check_study_salt(store, spec.name)
-    settings = spec.settings()
+    settings = spec.settings(catalog)
     first = {
         run.key: run
         for condition in conditions

@@ -18,6 +18,7 @@ from labmates.budgets.prices import PriceList
 from labmates.budgets.purse import Purse
 from labmates.models.errors import ContextOverflowError
 from labmates.models.hub import ModelHub
+from labmates.models.names import parse_model
 from labmates.models.normalise import NO_TEXT
 from labmates.models.reply import Reply, ToolCall, Usage
 from labmates.models.tokens import estimate_messages
@@ -153,9 +154,14 @@ class Caller:
         messages
             The transcript without the limit.
         """
-        inputs = estimate_messages(with_limit(messages, self.max_output_tokens), tools)
+        whole = self.whole_output(speaker.model)
+        inputs = estimate_messages(with_limit(messages, whole), tools)
         price = self._prices.of(speaker.model).dearest
-        return min(self.max_output_tokens, price.most_output(inputs, funds))
+        return min(whole, price.most_output(inputs, funds))
+
+    def whole_output(self, model: str) -> int:
+        """Return the output limit of a model's calls where funds don't lower it: its own, else the condition's."""
+        return parse_model(model).settings.max_output_tokens or self.max_output_tokens
 
     async def _paid(
         self,
@@ -170,13 +176,14 @@ class Caller:
         price = self._prices.of(speaker.model)
         dearest = price.dearest
         inputs = estimate_messages(messages, tools)
-        limit = min(self.max_output_tokens, dearest.most_output(inputs, purse.available))
-        state_limit = state_limit or limit < self.max_output_tokens
+        whole = self.whole_output(speaker.model)
+        limit = min(whole, dearest.most_output(inputs, purse.available))
+        state_limit = state_limit or limit < whole
         if state_limit:
             # No limit that can be stated takes more tokens than the highest one.
-            inputs = estimate_messages(with_limit(messages, self.max_output_tokens), tools)
+            inputs = estimate_messages(with_limit(messages, whole), tools)
             limit = self.most_output(speaker, messages, purse.available, tools)
-        if limit < min(LEAST_OUTPUT_TOKENS, self.max_output_tokens):
+        if limit < min(LEAST_OUTPUT_TOKENS, whole):
             raise InsufficientFundsError("the pool can't pay another reply")
         if state_limit:
             messages = with_limit(messages, limit)
@@ -266,16 +273,20 @@ class Caller:
         def size(transcript: Sequence[BaseMessage]) -> int:
             return estimate_messages(transcript, tools)
 
-        room = max(self._context_tokens - self.max_output_tokens, self._context_tokens // 2)
+        context = self._context_of(speaker.model)
+        room = max(context - self.whole_output(speaker.model), context // 2)
         sent = compact(messages, size, room)
         if sent != list(messages):
             text = (
                 f"{step}: the transcript was compacted from about {size(messages):,} to {size(sent):,} tokens, "
-                f"for a context of {self._context_tokens:,}"
+                f"for a context of {context:,}"
             )
             where = {"team": speaker.team, "agent": speaker.agent}
             self.recorder.once(WarningEvent(step=f"{step}/compacted", **where, text=text))
         return sent
+
+    def _context_of(self, model: str) -> int:
+        return parse_model(model).settings.context_tokens or self._context_tokens
 
     def _overflowed(self, step: str, speaker: Speaker, shorter: list[BaseMessage] | None) -> None:
         said = "it can't be shortened further" if shorter is None else "the transcript was shortened"

@@ -17,6 +17,7 @@ from labmates.registry import Registry
 
 if TYPE_CHECKING:
     from labmates.judges.base import Report
+    from labmates.models.catalog import Catalog
     from labmates.records.bodies import Bodies
     from labmates.records.events import Event, ScoreEvent
     from labmates.workflows.services import Services
@@ -169,8 +170,17 @@ KINDS: Registry[Kind] = Registry(
 """All kinds of experiments by name."""
 
 
-def make_condition(kind: str, values: Mapping[str, Any], names: Callable[[str], str] = str) -> Condition:
-    """Return the condition of a kind of experiment; `names` is how fields are called in an error.
+def make_condition(
+    kind: str, values: Mapping[str, Any], names: Callable[[str], str] = str, *, catalog: Catalog | None = None
+) -> Condition:
+    """Return the condition of a kind of experiment.
+
+    Parameters
+    ----------
+    names
+        How fields are called in an error.
+    catalog
+        Resolves the models, and collects how they are reached.
 
     Raises
     ------
@@ -178,6 +188,6 @@ def make_condition(kind: str, values: Mapping[str, Any], names: Callable[[str], 
         If the kind is unknown, or a value is missing, unknown or out of bounds.
     """
     try:
-        return KINDS.get(kind).condition.model_validate(dict(values))
+        return KINDS.get(kind).condition.model_validate(dict(values), context=catalog)
     except ValidationError as error:
         raise UsageError(explain(error, names)) from error

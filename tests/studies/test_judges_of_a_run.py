@@ -66,8 +66,7 @@ async def test_judges_may_be_asked_at_another_server_than_the_teams_models(store
     with teams, judge:
         settings = RunSettings(
             sandbox="unsafe-local",
-            judges=("openai:gpt",),
-            judge_base_url=judge.base_url,
+            judges=(f"openai:gpt?base_url={judge.base_url}",),
             models={"base_url": teams.base_url, "max_retries": 0},
         )
         [run] = await arun("science", store=store.url, settings=settings, model="openai:team", **CONDITION)

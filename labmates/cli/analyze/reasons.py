@@ -39,13 +39,15 @@ def reasons(
     added to the runs, and choices that are labelled already are not asked about again. See the result with: labmates
     analyze dilemmas --table reasons
     """
+    from labmates.models.catalog import Catalog
     from labmates.models.names import parse_model
     from labmates.records.store import Store
     from labmates.studies.cross_plays import ended_cross_plays
     from labmates.studies.reasons import label_reasons
 
-    model = str(parse_model(judge))
-    options = model_options(values)
+    catalog = Catalog(model_options(values))
+    model = str(parse_model(catalog.name_of(judge)))
+    options = catalog.options()
 
     def notify(text: str) -> None:
         err().print(clean(text), markup=False)

@@ -11,6 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationIn
 
 from labmates.errors import UsageError
 from labmates.games.payoff_table import PayoffTable
+from labmates.models.catalog import ModelRef
 from labmates.workflows.game.condition import Reasoning
 from labmates.workflows.playing import PlayCondition
 
@@ -26,7 +27,7 @@ class Entrant(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    model: str
+    model: ModelRef
     name: str = ""
     temperature: float | None = Field(None, ge=0, le=2)
     max_output_tokens: int | None = Field(None, ge=64, le=131072)
@@ -37,7 +38,7 @@ class Entrant(BaseModel):
         """What it is called: its name, or the model with its settings."""
         settings = self.model_dump(exclude={"model", "name"}, exclude_none=True)
         said = "&".join(f"{name}={value}" for name, value in settings.items())
-        return self.name or (f"{self.model}?{said}" if said else self.model)
+        return self.name or (f"{self.model}{'&' if '?' in self.model else '?'}{said}" if said else self.model)
 
 
 def _entrant(value: Any) -> Any:
@@ -47,7 +48,9 @@ def _entrant(value: Any) -> Any:
     pairs = [pair.partition("=") for pair in settings.split("&")] if mark else []
     if any(not equals for _, equals, _ in pairs):
         raise ValueError("settings are MODEL?NAME=VALUE&NAME=VALUE, for instance openai:gpt-5.4?temperature=0")
-    return {**{name: setting for name, _, setting in pairs}, "model": model}
+    own = {name: setting for name, _, setting in pairs if name in Entrant.model_fields}
+    rest = "&".join(f"{name}={setting}" for name, _, setting in pairs if name not in own)
+    return {**own, "model": f"{model}?{rest}" if rest else model}
 
 
 def _entrants(value: Any) -> Any:
@@ -78,7 +81,7 @@ class DilemmaCondition(PlayCondition):
     entrants: Annotated[tuple[Annotated[Entrant, BeforeValidator(_entrant)], ...], BeforeValidator(_entrants)] = Field(
         min_length=1,
         description="The models, MODEL,MODEL or repeated; the same may stand there twice, also with other settings: "
-        "MODEL?temperature=0&reasoning=none (settings: name, temperature, max_output_tokens, reasoning).",
+        "MODEL?temperature=0&reasoning=none (name, reasoning, and all settings of models).",
         json_schema_extra={"flags": ["--models"]},
     )
     mechanism: str = Field(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
+from labmates.models.catalog import ModelRef
 from labmates.workflows.playing import PlayCondition
 
 if TYPE_CHECKING:
@@ -22,8 +23,8 @@ class GameCondition(PlayCondition):
     material: ClassVar[frozenset[str]] = frozenset({"game", "group_size", "groups", "rounds", "rules"})
 
     game: str = Field(description="The game, by name (see: labmates games).")
-    model: str = Field(description="The model of all players, provider:name (see: labmates models).")
-    model_for: dict[str, str] = Field(
+    model: ModelRef = Field(description="The model of all players, provider:name (see: labmates models).")
+    model_for: dict[str, ModelRef] = Field(
         default_factory=dict,
         description="A different model for one group or player, A=MODEL or A3=MODEL; can be repeated.",
     )

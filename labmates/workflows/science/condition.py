@@ -20,6 +20,7 @@ from labmates.budgets.dollars import Dollars
 from labmates.budgets.money import format_dollars
 from labmates.budgets.prices import PriceList
 from labmates.budgets.visibility import Visibility
+from labmates.models.catalog import ModelRef
 from labmates.workflows.kinds import Condition
 
 TEAM_FIELDS = ("model_for", "team_size", "theory_of_mind", "deliberation_rounds", "max_requests", "output_excerpt")
@@ -36,8 +37,8 @@ class ScienceCondition(Condition):
     material: ClassVar[frozenset[str]] = frozenset({"task", "difficulty", "solo"})
 
     task: str = Field(description="The science task, by name (see: labmates tasks).")
-    model: str = Field(description="The model of all agents, provider:name (see: labmates models).")
-    model_for: dict[str, str] = Field(
+    model: ModelRef = Field(description="The model of all agents, provider:name (see: labmates models).")
+    model_for: dict[str, ModelRef] = Field(
         default_factory=dict, description="A different model for one team, TEAM=MODEL; can be repeated."
     )
     difficulty: Literal["easy", "medium", "hard"] = Field("medium", description="Difficulty of the task's data.")

@@ -70,9 +70,10 @@ class Author:
         ctx, team = self._ctx, self.desk.team
         wanted = ARTIFACT_TOKENS[team.artifact][1] if ctx.sets_aside else 0
         messages: list[BaseMessage] = []
+        speaker = ctx.speaker(team, team.lead)
         for messages in orders:
-            most = ctx.caller.most_output(ctx.speaker(team, team.lead), messages, self._purse.left, self._tools)
-            if most >= min(max(wanted, LEAST_OUTPUT_TOKENS), ctx.caller.max_output_tokens):
+            most = ctx.caller.most_output(speaker, messages, self._purse.left, self._tools)
+            if most >= min(max(wanted, LEAST_OUTPUT_TOKENS), ctx.caller.whole_output(speaker.model)):
                 break
             wanted //= 2
         return messages

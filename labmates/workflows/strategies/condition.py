@@ -6,6 +6,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, field_validator
 
+from labmates.models.catalog import ModelRef
 from labmates.workflows.playing import PlayCondition
 
 PROMPTS_VERSION = "2"
@@ -17,7 +18,7 @@ class StrategiesCondition(PlayCondition):
 
     kind: ClassVar[str] = "strategies"
 
-    model: str = Field(description="The model that writes, provider:name (see: labmates models).")
+    model: ModelRef = Field(description="The model that writes, provider:name (see: labmates models).")
     game: Literal["public-goods", "collective-risk", "common-pool"] = Field(description="The game.")
     attitude: str = Field(description="How the strategies are to be, for instance exploitative or collective.")
     number: int = Field(8, ge=1, le=100_000, description="How many strategies are described.")

@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from labmates.games.iterated.match import Payoffs
+from labmates.models.catalog import ModelRef
 from labmates.workflows.playing import PlayCondition
 
 DEFAULT_SHARE = (4, 5)
@@ -47,8 +48,8 @@ class TournamentCondition(PlayCondition):
         "score), group competition (gc: only players of different teams meet, for the team's score), or both "
         "(sa, super-additive: everybody meets everybody, for both scores)."
     )
-    model: str = Field(description="The model of all players, provider:name (see: labmates models).")
-    model_for: dict[str, str] = Field(
+    model: ModelRef = Field(description="The model of all players, provider:name (see: labmates models).")
+    model_for: dict[str, ModelRef] = Field(
         default_factory=dict,
         description="A different model for one team or player, A=MODEL or P2=MODEL; can be repeated.",
     )

@@ -1,0 +1,180 @@
+"""Models as named entries: which model, where it is asked, with which settings, at which price and within which limits.
+
+An entry stands in a file (``models.yaml``), in a study, or inline wherever a model is named. What changes play (the
+settings) is part of the model's name in conditions; how it is reached (`Access`) is kept with the run's settings.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from labmates.budgets.prices import Price
+from labmates.errors import UsageError, explain
+from labmates.models.settings import ModelSettings, read_query, write_query
+
+FILE_VARIABLE: Final = "LABMATES_MODELS"
+FILE_NAME: Final = "models.yaml"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+class Capabilities(BaseModel):
+    """What a model's server can do; None where it is not known."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    tools: bool | None = Field(None, description="Calls tools.")
+    json_replies: bool | None = Field(None, description="Answers in JSON where response_format asks for it.")
+    usage: bool | None = Field(None, description="Reports tokens.")
+
+
+class Access(BaseModel):
+    """How a model is reached and what it costs: nothing of this changes what it answers."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    base_url: str | None = Field(None, description="Address of its server, for instance http://127.0.0.1:8001/v1.")
+    api_key_env: str | None = Field(
+        None, description="Environment variable of the key; a server with a base_url is sent none without it."
+    )
+    price: Price | None = Field(None, description="What the provider charges, in dollars per million tokens.")
+    max_concurrent_calls: int | None = Field(None, ge=1, le=4096, description="Calls of this model in flight at once.")
+    requests_per_minute: int | None = Field(None, ge=1, description="Most requests a minute.")
+    tokens_per_minute: int | None = Field(None, ge=1, description="Most tokens a minute, input and output.")
+    capabilities: Capabilities | None = Field(None, description="What the server can do, for instance tools: false.")
+
+    @field_validator("base_url")
+    @classmethod
+    def _is_address(cls, value: str | None) -> str | None:
+        from labmates.models.endpoints import check_base_url
+
+        if value is None:
+            return None
+        check_base_url(value)
+        return value.rstrip("/")
+
+    @field_validator("api_key_env")
+    @classmethod
+    def _is_variable(cls, value: str | None) -> str | None:
+        if value is not None and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", value):
+            raise ValueError("this is no name of an environment variable")
+        return value
+
+
+DEFAULT_ACCESS: Final = Access()
+
+
+class Entry(Access, ModelSettings):
+    """A model by name: provider and model, its access and its settings."""
+
+    provider: str = Field(description="Provider, as LangChain names it, or one of a plug-in.")
+    model: str = Field(min_length=1, description="The model's name at the provider.")
+
+    @property
+    def name(self) -> str:
+        """The model's full name, ``provider:model?setting=value``: what conditions and tables call it."""
+        settings = write_query(self._part(ModelSettings))
+        return f"{self.provider}:{self.model}{'?' if settings else ''}{settings}"
+
+    @property
+    def access(self) -> Access:
+        """How it is reached."""
+        return Access.model_validate(self._part(Access))
+
+    def _part(self, part: type[BaseModel]) -> dict[str, Any]:
+        return self.model_dump(mode="json", exclude_none=True, include=set(part.model_fields))
+
+
+def read_reference(text: str, named: Mapping[str, Entry]) -> Entry:
+    """Read a model as users write it: ``provider:model`` or the name of an entry, and ``?setting=value&…``.
+
+    Raises
+    ------
+    UsageError
+        If there is no such entry, or a setting is unknown or wrong.
+    """
+    head, mark, query = text.strip().partition("?")
+    values: dict[str, Any] = read_query(text, query) if mark else {}
+    if ":" in head:
+        provider, _, model = head.partition(":")
+        base: dict[str, Any] = {"provider": provider.strip(), "model": model.strip()}
+    elif head in named:
+        base = named[head].model_dump(mode="json", exclude_none=True)
+    else:
+        known = f"; entries of {models_file() or FILE_NAME}: {', '.join(sorted(named))}" if named else ""
+        raise UsageError(
+            f"model '{text}' names no provider: write provider:name, for instance openai:{head or 'NAME'}{known}"
+        )
+    if clash := values.keys() & {"provider", "model"}:
+        raise UsageError(f"model '{text}': {', '.join(sorted(clash))} can't be a setting")
+    return _entry({**base, **values}, f"model '{text}'")
+
+
+def models_file() -> Path | None:
+    """Return the file of named entries: that of `LABMATES_MODELS`, else ``models.yaml`` where the program runs."""
+    if chosen := os.environ.get(FILE_VARIABLE):
+        return Path(chosen)
+    here = Path(FILE_NAME)
+    return here if here.is_file() else None
+
+
+def named_entries() -> dict[str, Entry]:
+    """Return the named entries of the models file; none without a file.
+
+    Raises
+    ------
+    UsageError
+        If the file can't be read, or something in it is wrong.
+    """
+    path = models_file()
+    if path is None:
+        return {}
+    try:
+        stamp = path.stat()
+    except OSError as error:
+        raise UsageError(f"can't read the models file '{path}': {error.strerror}") from error
+    return dict(_read(path.resolve(), stamp.st_mtime_ns, stamp.st_size))
+
+
+@lru_cache(maxsize=8)
+def _read(path: Path, *_stamp: int) -> dict[str, Entry]:
+    import yaml
+
+    from labmates.bounded_yaml import compose_yaml
+
+    try:
+        text = path.read_text(encoding="utf-8")
+        compose_yaml(text)
+        data = yaml.safe_load(text) or {}
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise UsageError(f"can't read the models file '{path}': {error}") from error
+    if not isinstance(data, dict):
+        raise UsageError(f"the models file '{path}' must map names to entries (provider, model, base_url, …)")
+    found: dict[str, Entry] = {}
+    for name, values in data.items():
+        where = f"{path}, entry '{name}'"
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            raise UsageError(f"{where}: a name has letters, digits, '.', '_' and '-', at most 100 of them")
+        if not isinstance(values, dict):
+            raise UsageError(f"{where}: expected settings such as provider, model and base_url")
+        found[name] = _entry(values, where)
+    return found
+
+
+def _entry(values: Mapping[str, Any], where: str) -> Entry:
+    try:
+        return Entry.model_validate(dict(values))
+    except ValidationError as error:
+        if any(fault["loc"] == ("api_key_env",) for fault in error.errors()):  # Not quoted: it may be a key.
+            raise UsageError("api_key_env must be the name of an environment variable, not a key") from None
+        unknown = [str(fault["loc"][0]) for fault in error.errors() if fault["type"] == "extra_forbidden"]
+        if unknown and len(error.errors()[0]["loc"]) == 1:
+            settings = sorted(Entry.model_fields.keys() - {"provider", "model"})
+            raise UsageError(f"{where}: unknown setting '{unknown[0]}'; known: {', '.join(settings)}") from None
+        raise UsageError(f"{where}: {explain(error)}") from None

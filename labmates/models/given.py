@@ -1,0 +1,68 @@
+"""Chat models that a program hands over as objects: any LangChain ``BaseChatModel``."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from typing import Any, Final
+
+from langchain_core.language_models import BaseChatModel
+
+from labmates.errors import UsageError
+from labmates.models.names import GIVEN
+
+LIMITS: Final = ("max_completion_tokens", "max_output_tokens", "max_tokens", "num_predict")
+"""What classes of chat models call the limit on a reply."""
+_GIVEN: dict[str, BaseChatModel] = {}
+
+
+def name_given(chat: object) -> str:
+    """Return the name under which a chat model takes part: its own, and a hash of its parameters.
+
+    Raises
+    ------
+    UsageError
+        If it is no LangChain chat model.
+    """
+    if not isinstance(chat, BaseChatModel):
+        raise UsageError(f"a model is a name (provider:name) or a LangChain chat model, not {type(chat).__name__}")
+    kind = type(chat)
+    parameters = {"class": f"{kind.__module__}.{kind.__qualname__}", **chat._identifying_params}
+    text = json.dumps(parameters, sort_keys=True, default=lambda value: type(value).__qualname__)
+    own = getattr(chat, "model_name", None) or getattr(chat, "model", None) or kind.__name__
+    name = f"{re.sub(r'[^A-Za-z0-9._/-]', '_', str(own))}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+    _GIVEN[name] = chat
+    return f"{GIVEN}:{name}"
+
+
+def given_chat(name: str) -> BaseChatModel:
+    """Return the chat model that was handed over under this name.
+
+    Raises
+    ------
+    UsageError
+        If none was in this process.
+    """
+    if name not in _GIVEN:
+        raise UsageError(
+            f"model '{GIVEN}:{name}' is an object of another program: hand it over again (labmates.run(model=…))"
+        )
+    return _GIVEN[name]
+
+
+def limited(chat: BaseChatModel, limit: int, temperature: float | None) -> BaseChatModel:
+    """Return the chat model with this limit on a reply, where it has one, and this temperature.
+
+    Raises
+    ------
+    UsageError
+        If it takes no temperature.
+    """
+    fields = type(chat).model_fields
+    changes: dict[str, Any] = {name: limit for name in LIMITS if name in fields}
+    if temperature is not None:
+        if "temperature" not in fields:
+            raise UsageError(f"a {type(chat).__name__} takes no temperature")
+        changes["temperature"] = temperature
+    return chat.model_copy(update=changes) if changes else chat

@@ -1,0 +1,144 @@
+"""The settings of a model that change what it answers, and the notation ``provider:name?setting=value&…``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+from urllib.parse import quote, unquote
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from labmates.errors import UsageError
+
+JSON_FIELDS: Final = ("extra_body", "chat_template_kwargs", "response_format")
+"""Settings whose parts are JSON values: ``chat_template_kwargs.enable_thinking=true``."""
+_OURS: Final = {"model", "messages", "tools", "stream", "stream_options", "n", "max_tokens", "max_completion_tokens"}
+"""Members of a request that `extra_body` can't set."""
+
+
+class ModelSettings(BaseModel):
+    """Settings that change what a model answers. They are part of its name, and so of a condition's key."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    temperature: float | None = Field(None, ge=0, le=2, description="Sampling temperature; before the condition's.")
+    top_p: float | None = Field(None, gt=0, le=1, description="Nucleus sampling: share of the probability mass.")
+    max_output_tokens: int | None = Field(
+        None, ge=64, le=1_000_000, description="Output limit of one reply, in tokens; before the condition's."
+    )
+    reasoning_effort: str | None = Field(
+        None, pattern="^[a-z]+$", description="How much the model reasons, as its provider names it: low, medium, high."
+    )
+    thinking_budget: int | None = Field(None, ge=0, description="Most tokens of reasoning in one reply.")
+    extra_body: dict[str, Any] | None = Field(
+        None, description="Further members of the request's JSON, for instance extra_body.top_k=20."
+    )
+    chat_template_kwargs: dict[str, Any] | None = Field(
+        None, description="Arguments of the chat template (vLLM, SGLang, llama.cpp), for instance enable_thinking."
+    )
+    seed: int | None = Field(
+        None, ge=0, lt=2**63, description="The same sampling seed for every call; else it derives from the run's."
+    )
+    stop: tuple[str, ...] | None = Field(None, max_length=16, description="Texts at which a reply ends; repeatable.")
+    response_format: dict[str, Any] | None = Field(None, description="OpenAI's response_format, by its members.")
+    context_tokens: int | None = Field(
+        None, ge=1024, description="Context of the model in tokens; longer transcripts are compacted before a call."
+    )
+    variant: str | None = Field(
+        None,
+        pattern=r"^[A-Za-z0-9._-]+$",
+        description="What tells apart models that are otherwise named alike, for instance a quantisation.",
+    )
+
+    @field_validator("stop", mode="before")
+    @classmethod
+    def _one_or_many(cls, value: Any) -> Any:
+        return (value,) if isinstance(value, str) else value
+
+    @field_validator(*JSON_FIELDS)
+    @classmethod
+    def _says_something(cls, value: dict[str, Any] | None) -> dict[str, Any] | None:
+        return value or None
+
+    @field_validator("extra_body")
+    @classmethod
+    def _leaves_the_rest(cls, value: dict[str, Any] | None) -> dict[str, Any] | None:
+        if taken := sorted((_OURS | ModelSettings.model_fields.keys()) & (value or {}).keys()):
+            raise ValueError(f"{', '.join(taken)} can't be set here: labmates sets it, or has a setting for it")
+        return value
+
+    def given(self) -> dict[str, Any]:
+        """Return the settings that are set, as JSON data."""
+        return self.model_dump(mode="json", exclude_none=True)
+
+
+NO_SETTINGS: Final = ModelSettings()
+
+
+def write_query(values: Mapping[str, Any]) -> str:
+    """Return settings as ``name=value&name=value``, in one order; members of objects as ``name.member=value``.
+
+    >>> write_query({"top_p": 0.9, "chat_template_kwargs": {"enable_thinking": True}})
+    'chat_template_kwargs.enable_thinking=true&top_p=0.9'
+    """
+    return "&".join(f"{path}={quote(text, safe='/:')}" for path, text in sorted(_leaves(values)))
+
+
+def read_query(text: str, query: str) -> dict[str, Any]:
+    """Read ``name=value&name=value``; a repeated name gives a list.
+
+    Parameters
+    ----------
+    text
+        What the query is part of, for errors.
+
+    Raises
+    ------
+    UsageError
+        If a part is malformed, or stands beside another one that it contradicts.
+    """
+    found: dict[str, Any] = {}
+    for part in query.split("&"):
+        path, equals, value = part.partition("=")
+        names = [unquote(name) for name in path.strip().split(".")]
+        if not equals or not all(names):
+            raise UsageError(f"model '{text}': '{part}' is not NAME=VALUE (settings: ?NAME=VALUE&NAME=VALUE)")
+        at: dict[str, Any] = found
+        for name in names[:-1]:
+            at = at.setdefault(name, {})
+            if not isinstance(at, dict):
+                raise UsageError(f"model '{text}': '{path}' is given twice, in different ways")
+        last, read = names[-1], _value(names[0], unquote(value))
+        if last not in at:
+            at[last] = read
+        elif names == ["stop"]:
+            at[last] = [*(at[last] if isinstance(at[last], list) else [at[last]]), read]
+        else:
+            raise UsageError(f"model '{text}': '{path}' is given twice")
+    return found
+
+
+def _leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    for name, value in values.items():
+        path = prefix + quote(str(name), safe="").replace(".", "%2E")
+        if isinstance(value, dict) and value:
+            yield from _leaves(value, f"{path}.")
+        elif path == "stop":
+            yield from ((path, str(one)) for one in value)
+        else:
+            yield path, value if isinstance(value, str) and not (prefix and _is_json(value)) else json.dumps(value)
+
+
+def _value(field: str, text: str) -> Any:
+    if field not in JSON_FIELDS or not _is_json(text):
+        return text
+    return json.loads(text)
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True

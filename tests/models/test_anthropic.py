@@ -1,0 +1,86 @@
+"""Models of Anthropic, through LangChain's package, against a server that speaks its protocol."""
+
+from __future__ import annotations
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+
+from labmates.errors import UsageError
+from labmates.models.catalog import Catalog
+from labmates.models.check import check_models
+from labmates.models.errors import EndpointError
+from labmates.models.hub import ModelHub
+from labmates.models.options import ModelOptions
+from tests.support.anthropic_server import AnthropicServer
+from tests.support.openai_server import Answer, Call, fault
+
+pytest.importorskip("langchain_anthropic")
+TOOL = {"type": "function", "function": {"name": "look", "description": "Look.", "parameters": {"type": "object"}}}
+PLACE = "anthropic:claude-x?base_url={url}&api_key_env=LAB_KEY"
+
+
+async def test_tools_usage_settings_and_key_reach_the_server_and_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAB_KEY", "key-of-the-lab")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "key-of-anthropic")
+    usage = {"prompt_tokens": 100, "completion_tokens": 20}
+    usage |= {"cache_read_input_tokens": 800, "cache_creation_input_tokens": 100}
+    with AnthropicServer([Answer(text="Hm.", calls=(Call("look", {"at": 1}, "toolu_1"),), usage=usage)]) as server:
+        catalog = Catalog(named={})
+        price = "price.input=1&price.cached=0.1&price.cache_write=1.25&price.output=5"
+        name = catalog.name_of(f"{PLACE.format(url=server.base_url)}&top_p=0.9&stop=END&extra_body.top_k=7&{price}")
+        before = [
+            SystemMessage("Rules."),
+            HumanMessage("Look."),
+            AIMessage("", tool_calls=[{"id": "call_1", "name": "look", "args": {}}]),
+            ToolMessage("nothing", tool_call_id="call_1"),
+        ]
+        async with ModelHub(catalog.options()) as hub:
+            reply = await hub.call(name, before, tools=[TOOL], seed=1, max_output_tokens=90, temperature=0.5)
+    [request] = server.requests
+    assert (request.headers["authorization"], request.path) == ("Bearer key-of-the-lab", "/v1/messages")
+    sent = {"model": "claude-x", "max_tokens": 90, "temperature": 0.5, "top_p": 0.9, "top_k": 7}
+    assert request.body.items() >= {**sent, "stop_sequences": ["END"]}.items()
+    assert [tool["name"] for tool in request.body["tools"]] == ["look"]
+    assert (reply.text, reply.tool_calls[0].name, reply.tool_calls[0].arguments) == ("Hm.", "look", {"at": 1})
+    assert (reply.usage.input_tokens, reply.usage.cached_tokens, reply.usage.cache_write_tokens) == (1000, 800, 100)
+    assert reply.bill == 100 + 80 + 125 + 100
+    assert not reply.usage.estimated
+
+
+async def test_a_thinking_budget_is_sent_as_anthropic_has_it() -> None:
+    with AnthropicServer() as server:
+        catalog = Catalog(named={})
+        name = catalog.name_of(f"anthropic:claude-x?base_url={server.base_url}&thinking_budget=2048")
+        async with ModelHub(catalog.options()) as hub:
+            await hub.call(name, [HumanMessage("Hello")], seed=1, max_output_tokens=4096)
+    assert server.requests[0].body["thinking"] == {"type": "enabled", "budget_tokens": 2048}
+    assert server.requests[0].headers["authorization"] == "Bearer none"
+
+
+@pytest.mark.parametrize("setting", ["seed=1", "chat_template_kwargs.a=1", "response_format.type=json_object"])
+async def test_a_setting_that_anthropic_does_not_have_is_an_error_before_the_first_call(setting: str) -> None:
+    with AnthropicServer() as server:
+        catalog = Catalog(named={})
+        name = catalog.name_of(f"anthropic:claude-x?base_url={server.base_url}&{setting}")
+        told = f"the provider anthropic takes no {setting.partition('=')[0].partition('.')[0]}"
+        with pytest.raises(UsageError, match=told):
+            await check_models([name], catalog.options())
+        assert server.requests == []
+
+
+async def test_errors_are_told_and_overload_is_retried() -> None:
+    overloaded = fault(529, {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}})
+    refused = fault(401, {"type": "error", "error": {"type": "authentication_error", "message": "invalid x-api-key"}})
+    with AnthropicServer([overloaded, Answer(text="fine"), refused]) as server:
+        catalog = Catalog(ModelOptions(max_retries=1), {})
+        name = catalog.name_of(f"anthropic:claude-x?base_url={server.base_url}")
+        async with ModelHub(catalog.options()) as hub:
+            reply = await hub.call(name, [HumanMessage("Hello")], seed=1, max_output_tokens=100)
+            with pytest.raises(EndpointError, match="wants a key"):
+                await hub.call(name, [HumanMessage("Hello")], seed=1, max_output_tokens=100)
+    assert (reply.text, reply.attempts) == ("fine", 2)
+
+
+async def test_a_base_url_for_all_is_refused_beside_anthropic() -> None:
+    with pytest.raises(UsageError, match=r"give each model its own, for instance anthropic:claude-x\?base_url=URL"):
+        await check_models(["anthropic:claude-x"], ModelOptions(base_url="http://127.0.0.1:9/v1"))

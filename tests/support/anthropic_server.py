@@ -1,0 +1,92 @@
+"""A real HTTP server that speaks Anthropic's messages protocol, with the behaviours of `openai_server`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+from tests.support.openai_server import Answer, Json, OpenAIServer, Recorded, _send, _usage, fault
+
+
+class AnthropicServer(OpenAIServer):
+    """The server. Behaviours get the request as OpenAI's protocol would have it; `requests` holds it as it arrived."""
+
+    @property
+    def base_url(self) -> str:
+        """What a client takes as base URL."""
+        return f"http://127.0.0.1:{self.port}"
+
+    async def _respond(self, recorded: Recorded, writer: asyncio.StreamWriter) -> bool:
+        if recorded.path.partition("?")[0].endswith("/models"):
+            return await _send(writer, Answer(body={"data": []}))
+        if not recorded.path.partition("?")[0].endswith("/v1/messages"):
+            return await _send(writer, fault(404, {"type": "error", "error": {"message": "not found"}}))
+        number = len(self.requests)
+        self.requests.append(recorded)
+        asked = as_openai(recorded.body)
+        answer = await self._answer(asked, number)
+        if answer.body is not None or answer.status != 200:
+            return await _send(writer, answer)
+        return await _send(writer, Answer(body=as_anthropic(answer, asked)))
+
+
+def as_openai(body: Json) -> Json:
+    """Return a request as OpenAI's protocol has it."""
+    system = body.get("system", "")
+    messages: list[Json] = [{"role": "system", "content": _text(system)}] if system else []
+    for message in body["messages"]:
+        blocks = message["content"]
+        blocks = [{"type": "text", "text": blocks}] if isinstance(blocks, str) else blocks
+        results = [block for block in blocks if block["type"] == "tool_result"]
+        messages += [
+            {"role": "tool", "tool_call_id": one["tool_use_id"], "content": _text(one["content"])} for one in results
+        ]
+        calls = [
+            {
+                "id": one["id"],
+                "type": "function",
+                "function": {"name": one["name"], "arguments": json.dumps(one["input"])},
+            }
+            for one in blocks
+            if one["type"] == "tool_use"
+        ]
+        if text := _text([block for block in blocks if block["type"] == "text"]):
+            messages.append({"role": message["role"], "content": text})
+        if calls:
+            messages += [] if text else [{"role": "assistant", "content": ""}]
+            messages[-1]["tool_calls"] = calls
+    tools = [
+        {
+            "type": "function",
+            "function": {"name": one["name"], "description": one["description"], "parameters": one["input_schema"]},
+        }
+        for one in body.get("tools", [])
+    ]
+    found: Json = {"model": body["model"], "messages": messages, "max_tokens": body["max_tokens"]}
+    return {**found, "tools": tools} if tools else found
+
+
+def as_anthropic(answer: Answer, asked: Json) -> Json:
+    """Return an answer as Anthropic's protocol has it."""
+    content: list[Json] = [{"type": "text", "text": answer.text}] if answer.text else []
+    for call in answer.calls:
+        arguments = json.loads(call.arguments) if isinstance(call.arguments, str) else call.arguments
+        content.append({"type": "tool_use", "id": call.id, "name": call.name, "input": arguments})
+    finish = "max_tokens" if answer.finish == "length" else "tool_use" if answer.calls else "end_turn"
+    usage = _usage(answer, asked) or {}
+    counts = {"input_tokens": usage.get("prompt_tokens", 0), "output_tokens": usage.get("completion_tokens", 0)}
+    counts |= {name: count for name, count in usage.items() if name.startswith("cache_")}
+    return {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": asked["model"],
+        "content": content,
+        "stop_reason": finish,
+        "stop_sequence": None,
+        "usage": counts,
+    }
+
+
+def _text(content: str | list[Json]) -> str:
+    return content if isinstance(content, str) else "".join(block.get("text", "") for block in content)
