@@ -85,10 +85,12 @@ def show(name: str, terms: tuple[str, ...], games: tuple[str, ...], as_json: boo
 @_game
 def check(name: str, terms: tuple[str, ...], games: tuple[str, ...]) -> int:
     """Check a mechanism, or several around each other (contract+repetition); with problems the exit code is 1."""
-    from labmates.mechanisms.conformance import check_mechanism
+    from labmates.mechanisms.conformance import check_mechanism, untested
 
     made = _made(name, terms)
     chosen = {table.name: table.game() for table in map(_table, games)} or None
+    for line in untested(made, chosen or {}):
+        out().print(clean(line), markup=False)
     problems = check_mechanism(made, chosen)
     for problem in problems:
         out().print(clean(problem), markup=False)

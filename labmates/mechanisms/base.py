@@ -18,8 +18,9 @@ from pydantic import BaseModel, ConfigDict
 from labmates.games.normal_form import NormalForm
 from labmates.mechanisms.norms import Past
 
-Stage = Literal["choose", "propose", "vote", "sign"]
-STAGES: tuple[Stage, ...] = ("propose", "vote", "sign", "choose")
+Stage = Literal["choose", "propose", "vote", "sign", "settle"]
+STAGES: tuple[Stage, ...] = ("propose", "vote", "sign", "choose", "settle")
+"""What players are asked for; to settle is what comes after play: gifts, fines."""
 Answer = Mapping[str, Any]
 
 
@@ -270,6 +271,8 @@ class Mechanism(BaseModel, ABC):
         Whether it gets everybody together and says who plays with whom, instead of one match.
     is_theorem
         Whether the cooperative payoff is that of an equilibrium under it (CoopEval, theorem 1).
+    burns
+        Whether points may be lost by what players do after play, as by fines that nobody receives.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -280,6 +283,7 @@ class Mechanism(BaseModel, ABC):
     encloses: ClassVar[str] = ""
     seats_itself: ClassVar[bool] = False
     is_theorem: ClassVar[bool] = True
+    burns: ClassVar[bool] = False
 
     @abstractmethod
     def rules(self, game: NormalForm) -> str:

@@ -32,9 +32,10 @@ def check_mechanism(
 
     Checked, in each game: questions have forms that their fallback fits, and as many are asked as `calls` says; the
     same seed gives the same play; what is played counts 1 in all; no points are made or lost, that is, payoffs of a
-    round add up to what some play of the game itself gives; players who want nothing of the mechanism get what they
-    would get without it; and, where all say so (`is_theorem`), whoever follows the strategy of theorem 1 gets the
-    cooperative payoff, and gains nothing by leaving it once (at places drawn at random).
+    round add up to what some play of the game itself gives (lost they may be where a mechanism `burns`); players who
+    want nothing of the mechanism get what they would get without it; and, where all say so (`is_theorem`), whoever
+    follows the strategy of theorem 1 gets the cooperative payoff, and gains nothing by leaving it once (at places drawn
+    at random).
 
     Parameters
     ----------
@@ -59,6 +60,17 @@ def check_mechanism(
             except Exception as error:
                 problems.append(f"{name}: {_WHAT[check]} failed: {type(error).__name__}: {error}")
     return problems
+
+
+def untested(mechanism: Mechanism | Sequence[Mechanism], games: Mapping[str, NormalForm]) -> list[str]:
+    """Return in which games the theorem of a mechanism that claims it can't be tested, a line for each."""
+    if not all(part.is_theorem for part in _parts(mechanism)):
+        return []
+    return [
+        f"{name}: the theorem is not tested: no play is better for all than an equilibrium in pure strategies"
+        for name, game in games.items()
+        if find_dilemma(game) is None
+    ]
 
 
 def _parts(mechanism: Mechanism | Sequence[Mechanism]) -> Sequence[Mechanism]:
@@ -154,7 +166,8 @@ def _keeps_points(parts: Sequence[Mechanism], game: NormalForm, seed: int) -> It
             yield "the same seed and the same answers give another result"
         rounds = [one for one in log if isinstance(one, Played)]
         for one in rounds:
-            if not low - _TOLERANCE <= sum(one.payoffs) <= high + _TOLERANCE:
+            least = -np.inf if any(part.burns for part in parts) else low
+            if not least - _TOLERANCE <= sum(one.payoffs) <= high + _TOLERANCE:
                 yield f"points are made or lost: the payoffs {one.payoffs} add up to what no play of the game gives"
                 return
         weights = _weights(rounds, len(result.payoffs))
@@ -187,6 +200,8 @@ def _can_be_ignored(parts: Sequence[Mechanism], game: NormalForm, seed: int) -> 
         if question.stage == "choose":
             own = game.labels[question.seat][-1]
             return {blank.name: 100 if blank.name == own else 0 for blank in question.sheet.blanks}
+        if question.stage == "settle":
+            return question.sheet.fallback
         return {blank.name: False for blank in question.sheet.blanks}
 
     result, _, _ = play_with(parts, game, ignore, seed=seed)
@@ -234,7 +249,7 @@ def _deviations(question: Question, rng: random.Random) -> Iterator[Answer]:
     names = [blank.name for blank in question.sheet.blanks]
     if question.stage == "choose":
         yield from ({name: 100 if name == chosen else 0 for name in names} for chosen in names)
-    elif question.stage == "propose":
+    elif question.stage in ("propose", "settle"):
         yield from (random_answer(question, rng) for _ in range(3))
     else:
         yield dict.fromkeys(names, True)

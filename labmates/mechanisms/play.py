@@ -4,11 +4,25 @@ from __future__ import annotations
 
 import random
 from collections.abc import Generator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
 from labmates.games.base import balanced
 from labmates.games.normal_form import NormalForm
-from labmates.mechanisms.base import Answer, Blank, Calls, Mechanism, Play, Played, Question, Result, Seats, Sheet, Then
+from labmates.mechanisms.base import (
+    Answer,
+    Blank,
+    Calls,
+    Mechanism,
+    Negotiated,
+    Play,
+    Played,
+    Question,
+    Result,
+    Seats,
+    Sheet,
+    Then,
+)
 from labmates.seeds import derive
 
 _CHOOSE = (
@@ -29,6 +43,45 @@ def one_round(game: NormalForm, seats: Seats) -> Play:
     step = f"{seats.step}play"
     seats.log.append(Played(step, seats.round, seats.agents, tuple(mixes), actions, payoffs, expected, seats.weight))
     return Result(payoffs, expected, actions)
+
+
+def before_settling(game: NormalForm, seats: Seats, then: Then) -> Generator[list[Question], list[Answer], Unsettled]:
+    """Let the game be played, and keep what came of it back until it is settled (`settled`)."""
+    log: list[Played | Negotiated] = []
+    result = yield from then(game, replace(seats, log=log))
+    return Unsettled(result, log)
+
+
+@dataclass(frozen=True)
+class Unsettled:
+    """What came of playing before gifts and fines, and what happened."""
+
+    result: Result
+    log: list[Played | Negotiated]
+
+
+def settled(seats: Seats, played: Unsettled, changes: Sequence[float]) -> Result:
+    """Record what was played with what players got or lost after it, and return the result.
+
+    Parameters
+    ----------
+    changes
+        Of the payoff of each of `Seats.agents`. The payoffs of every round change by it, so that their weighted sum
+        does; ratings and figures are of payoffs after settling.
+    """
+    by_agent = dict(zip(seats.agents, changes, strict=True))
+
+    def changed(agents: Sequence[int], payoffs: Sequence[float]) -> tuple[float, ...]:
+        return tuple(payoff + by_agent[agent] for agent, payoff in zip(agents, payoffs, strict=True))
+
+    for one in played.log:
+        if isinstance(one, Played):
+            payoffs, expected = changed(one.agents, one.payoffs), changed(one.agents, one.expected)
+            one = replace(one, payoffs=payoffs, expected=expected)
+        seats.log.append(one)
+    result = played.result
+    payoffs, expected = changed(seats.agents, result.payoffs), changed(seats.agents, result.expected)
+    return Result(payoffs, expected, result.deeds)
 
 
 def mixture(labels: Sequence[str]) -> Sheet:

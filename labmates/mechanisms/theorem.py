@@ -48,6 +48,8 @@ def follow(view: NormalForm, stage: Stage, facts: Mapping[str, Any], seat: int, 
         return {name: is_best(view, design) for name, design in facts["proposals"].items()}
     if stage == "sign":
         return {"sign": is_best(view, facts["design"])}
+    if stage == "settle":
+        return sheet.fallback
     labels = [blank.name for blank in sheet.blanks]
     cooperates = False
     if "design" in facts:

@@ -24,10 +24,11 @@ from labmates.mechanisms.mediation import DELEGATE
 from labmates.mechanisms.norms import Deed, IsGood, Match, Past, grim, standing, tit_for_tat
 from labmates.mechanisms.theorem import all_on, best_design, dilemma_of, does_its_part, follow
 
-_STEP = re.compile(r"\A# Step: (choose|propose|vote|sign)$", re.MULTILINE)
+_STEP = re.compile(r"\A# Step: (choose|propose|vote|sign|settle)$", re.MULTILINE)
 _HEAD = re.compile(r"^\| you \(player (\d+)\) \|(.*)\|$", re.MULTILINE)
 _OTHER = re.compile(r"(?<!of )player (\d+)")
 _KEY = re.compile(r'^- "([^"]+)": ', re.MULTILINE)
+_NUMBER = re.compile(r'^- "([^"]+)": a whole number from (-?\d+) to (-?\d+)', re.MULTILINE)
 _AGO = re.compile(r"^- (\d+) rounds? ago: (.+)$", re.MULTILINE)
 _ROUND_DEED = re.compile(r"(you|player (\d+)): (\S+)")
 _MATCH_DEED = re.compile(r"agent (\d+)(?: \(you\))?(?: as player \d+)?: (\S+), \S+ points")
@@ -78,7 +79,11 @@ def read(messages: Sequence[BaseMessage]) -> Situation | None:
     view, seat = found
     told, _, asked = order.partition("## What you decide")
     keys = _KEY.findall(asked)
-    sheet = Sheet(tuple(Blank(key, None) for key in keys), {})
+    numbers = {key: range(int(low), int(high) + 1) for key, low, high in _NUMBER.findall(asked)}
+    blanks = tuple(Blank(key, numbers.get(key)) for key in keys)
+    # Who settles nothing gives or takes nothing, or the least that can be.
+    nothing = {key: 0 if 0 in numbers[key] else numbers[key][0] for key in numbers}
+    sheet = Sheet(blanks, {key: nothing.get(key, False) for key in keys} if step[1] == "settle" else {})
     return Situation(view, cast(Stage, step[1]), seat, sheet, _facts(told, view, seat))
 
 
@@ -151,11 +156,12 @@ def _plain(cooperates: bool) -> Callable[[Situation, random.Random], str]:
     """Return the strategy that always takes its part of the cooperative play, or of the bad equilibrium."""
 
     def strategy(said: Situation, rng: random.Random) -> str:
-        del rng
         if said.stage == "choose":
             return json.dumps(_choice(said, cooperates))
         if said.stage == "propose":
             return json.dumps(best_design(said.view, said.sheet) if cooperates else _worst_design(said))
+        if said.stage == "settle":
+            return _equilibrium(said, rng)
         return json.dumps(dict.fromkeys(said.keys, cooperates))
 
     return strategy
@@ -171,7 +177,9 @@ def _random(said: Situation, rng: random.Random) -> str:
             most = int(max(said.view.payoffs.max(), 1))
             return json.dumps({key: rng.randint(-most, most) for key in said.keys})
         return json.dumps({key: rng.choice(said.view.labels[0]) for key in said.keys})
-    return json.dumps({key: rng.random() < 0.5 for key in said.keys})
+    return json.dumps(
+        {one.name: rng.choice(one.allowed) if one.allowed else rng.random() < 0.5 for one in said.sheet.blanks}
+    )
 
 
 def _equilibrium(said: Situation, rng: random.Random) -> str:

@@ -16,6 +16,7 @@ from typing import Final
 import numpy as np
 
 from labmates.analysis.bayes.prediction.data import PredictionData, standardised
+from labmates.analysis.bayes.prediction.fit import INTERCEPT, NOISE
 from labmates.games.base import Array
 
 GAMES: Final = ("weakest-link", "collective-risk", "o-ring", "common-pool", "common-pool-sanctions", "public-goods")
@@ -86,6 +87,19 @@ PUBLISHED: Final[Mapping[str, Coefficients]] = MappingProxyType(
 )
 """Posterior means of the cooperative-profiles paper (Table 7, appendix H). It gives no coefficient for the visibility
 of the own team alone, for which 0 stands."""
+
+
+def printed(outcome: str) -> dict[str, float]:
+    """Return the coefficients of an outcome that the paper printed, by predictor; none of another outcome.
+
+    Without that of the visibility of the own team, for which nothing was printed.
+    """
+    if outcome not in PUBLISHED:
+        return {}
+    one = PUBLISHED[outcome]
+    games, controls = zip(GAMES, one.games, strict=True), zip(CONTROLS, one.controls, strict=True)
+    columns = [pair for pair in zip(COLUMNS, one.columns, strict=True) if pair[0] != "visibility: team"]
+    return {INTERCEPT: one.intercept, **dict(games), **dict(controls), **dict(columns), NOISE: one.noise}
 
 
 @dataclass(frozen=True)

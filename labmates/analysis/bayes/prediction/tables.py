@@ -12,6 +12,7 @@ from labmates.analysis.bayes.prediction.assembly import Assembled
 from labmates.analysis.bayes.prediction.density import Form
 from labmates.analysis.bayes.prediction.evidence import Evidence
 from labmates.analysis.bayes.prediction.fit import BETWEEN, INTERCEPT, NOISE, PredictionFit
+from labmates.analysis.bayes.prediction.simulation import PUBLISHED, printed
 from labmates.analysis.bayes.prediction.usefulness import Usefulness
 from labmates.analysis.intervals import mark
 from labmates.analysis.tables import Column, Table
@@ -109,6 +110,8 @@ def effects_table(form: Form, results: Sequence[OutcomeResult]) -> Table:
         group = outcome.capitalize()
         columns.append(Column(outcome, "β", form="+.3f", group=group, marked=f"{outcome}_mark"))
         columns.append(Column(outcome, "95 % CI", form="+.3f", group=group, shows="interval"))
+        if form == "paper" and outcome in PUBLISHED:
+            columns.append(Column(f"{outcome}_printed", "printed", form="+.3f", group=group))
     rows = [
         {"category": category, "predictor": label(name), **_values(form, name, results)}
         for category, names in _categories(form, results)
@@ -120,6 +123,8 @@ def effects_table(form: Form, results: Sequence[OutcomeResult]) -> Table:
         for result in results
     ]
     said = "Games are latent dispositions; games and controls are on the scale of standard deviations between models."
+    if any(column.heading == "printed" for column in columns):
+        notes.append("Printed: in Table 7 of the cooperative-profiles paper, of other runs and scored by a model.")
     return Table(f"prediction-{form}", TITLES[form], columns, rows, [said, HOLM, *notes])
 
 
@@ -140,6 +145,8 @@ def _values(form: Form, name: str, results: Sequence[OutcomeResult]) -> dict[str
     found: dict[str, Any] = {}
     for result in results:
         outcome = result.assembled.outcome
+        if form == "paper" and name in (paper := printed(outcome)):
+            found[f"{outcome}_printed"] = paper[name]
         one, p_holm = result.fits[form].posterior.summaries.get(name), result.p_holm[form]
         if one is not None:
             found |= {

@@ -5,7 +5,7 @@ Source: the cooperative-profiles paper (arXiv:2604.20658), section 3.1.3, Tables
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, Final
@@ -29,6 +29,7 @@ from labmates.analysis.bayes.proximity.predictors import (
     COT,
     GROUP_SIZE,
     INTERCEPT,
+    REFERENCE_GAME,
     SIZE,
     STANDARD,
     THINKING,
@@ -36,6 +37,7 @@ from labmates.analysis.bayes.proximity.predictors import (
     label,
 )
 from labmates.analysis.bayes.proximity.prepare import Prepared, Question, prepare
+from labmates.analysis.bayes.proximity.simulation import PUBLISHED
 from labmates.analysis.bayes.proximity.verdict import verdict
 from labmates.analysis.intervals import mark
 from labmates.analysis.proximity import AXES
@@ -189,14 +191,25 @@ def proximity_tables(report: ProximityReport) -> list[Table]:
         f"{len(cells.games)} games; {AXES[OUTCOMES[prepared.outcome]]}.",
         "† the 95 % interval leaves 0 out; ‡ also after Holm's adjustment for all predictors, p < .05.",
     ]
+    many = len(columns)
+    if printed := printed_coefficients(prepared):
+        columns.append(Column("printed", "β", "+.3f", group="printed in Table 6"))
+        notes.append("Printed: of the cooperative-profiles paper, whose data were other runs.")
     first = [Column("category", once=True), Column("predictor")]
+    rows = [{**row, "printed": printed.get(row["parameter"])} if printed else row for row in _rows(report)]
     found = [
-        Table("coefficients", f"Regression of {outcome}", [*first, *columns], list(_rows(report)), notes),
+        Table("coefficients", f"Regression of {outcome}", [*first, *columns], rows, notes),
     ]
     if len(cells.families) > 1:
         rows = [_row(report, "Family", FAMILY_PREFIX + name, name) for name in cells.families]
-        found.append(Table("families", "Family intercepts", [Column("predictor", "family"), *columns], rows))
+        found.append(Table("families", "Family intercepts", [Column("predictor", "family"), *columns[:many]], rows))
     return found
+
+
+def printed_coefficients(prepared: Prepared) -> Mapping[str, float]:
+    """Return the coefficients that the paper printed, where ours are of the same outcome, question and reference."""
+    same = (prepared.outcome, prepared.question, prepared.reference) == ("proximity", "strategy", REFERENCE_GAME)
+    return PUBLISHED if same else {}
 
 
 def _rows(report: ProximityReport) -> Iterator[dict[str, Any]]:
