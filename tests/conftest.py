@@ -18,6 +18,7 @@ from labmates.registry import Registry
 
 if TYPE_CHECKING:
     from labmates.records.store import Store
+    from tests.support.recorded import Recorded
 
 settings.register_profile("labmates", deadline=None)  # the first example of a test may import and compute a lot
 settings.load_profile("labmates")
@@ -111,3 +112,13 @@ def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
     with database() as url:
         yield url
+
+
+@pytest.fixture(scope="session")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recorded]:
+    """A store with a run of each kind, open to read."""
+    from tests.support.recorded import every_kind
+
+    found = every_kind(tmp_path_factory.mktemp("kinds"))
+    yield found
+    found.store.close()

@@ -194,7 +194,7 @@ class _Job:
             had = await asyncio.to_thread(self.store.scores, self.run.id)
             open_ = hearings(self.judging, seed=self.run.seed, had=had, again=self.again)
             if open_:
-                report = await asyncio.to_thread(self._report, had)
+                report = await asyncio.to_thread(self._report)
                 heard = await asyncio.gather(
                     *(self._hear(hearing, report) for hearing in open_), return_exceptions=True
                 )
@@ -215,13 +215,8 @@ class _Job:
             judged.error = f"{type(error).__name__}: {error}"
         return judged
 
-    def _report(self, had: Sequence[ScoreEvent]) -> Report:
-        make = KINDS.get(self.run.kind).report
-        assert make is not None
-        events, bodies = self.store.events(self.run.id), Bodies(self.store.bodies(self.run.id))
-        report = make(condition_of(self.run), self.run.seed, events, bodies)
-        _check_version(self.run, report, had)
-        return report
+    def _report(self) -> Report:
+        return report_of(self.run, self.store.events(self.run.id), Bodies(self.store.bodies(self.run.id)))
 
     def _refresh(self) -> None:
         """Bring the run's metrics up to what its judges say now."""
@@ -268,6 +263,21 @@ def add_events(store: Store, run_id: str, make: Callable[[Sequence[ScoreEvent], 
                 raise
         else:
             return new
+
+
+def report_of(run: RunRecord, events: Sequence[Event], bodies: Bodies) -> Report:
+    """Return the report of an ended run, of a kind that writes one, as judges read it.
+
+    Raises
+    ------
+    UsageError
+        If its data were made by another version of the task.
+    """
+    make = KINDS.get(run.kind).report
+    assert make is not None
+    report = make(condition_of(run), run.seed, events, bodies)
+    _check_version(run, report, [event for event in events if isinstance(event, ScoreEvent)])
+    return report
 
 
 def _check_version(run: RunRecord, report: Report, had: Sequence[ScoreEvent]) -> None:

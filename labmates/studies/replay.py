@@ -1,8 +1,8 @@
 """Replaying a run that has ended: everything is executed once more, but models answer from the record.
 
-Code runs again in sandboxes, and the judges that need no model score again. What comes of it must be what was recorded,
-event by event, and so must the run's status, metrics and usage; whatever is not the same was changed, or depends on
-something that the run's record does not hold.
+Code runs again in sandboxes, and judges score again, models among them from their recorded answers. What comes of it
+must be what was recorded, event by event, and so must the run's status, metrics, usage and budget; whatever is not the
+same was changed, or depends on something that the run's record does not hold.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from labmates.records.recorder import Recorder
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
 from labmates.studies.differences import Difference, apart, differences_of_run
+from labmates.studies.rejudging import rejudge
 from labmates.studies.retelling import retell, taken_over
 from labmates.studies.runs import accounted, condition_of
 from labmates.studies.salted import check_salt
@@ -55,8 +56,8 @@ class Replayed:
     compared
         Number of recorded events that were compared, by type.
     left_out
-        Number of those that a replay can't repeat, by type: what models judged, scores that were added later, and why
-        earlier attempts failed.
+        Number of those that a replay can't repeat, by type: labels, what judges said that failed or are of another
+        version now, and why earlier attempts failed.
     taken_over
         Number of events that a fork has from its origin; they were told again, not executed.
     differences
@@ -195,7 +196,11 @@ async def replay(
         differences.append(Difference(unrecorded.step, "llm_call", "", None, "asked; here the replay ended"))
     else:
         differences += differences_of_run(run, ended, metrics=not helped)
-    return Replayed(run, then.counted, then.left_out, first, tuple(differences), is_whole=unrecorded is None)
+    judged = await rejudge(run, events, Bodies(bodies), then.left)
+    differences += judged.differences
+    checked = Counter[str](event.type for event in judged.compared)
+    left_out = Counter[str](event.type for event in then.left) - checked
+    return Replayed(run, then.counted + checked, left_out, first, tuple(differences), is_whole=unrecorded is None)
 
 
 def _first_own_event(run: RunRecord, events: Sequence[Event]) -> int:
@@ -236,12 +241,12 @@ class _Story:
     def __init__(self, events: Iterable[Event], bodies: Bodies, panel: Panel, helped: set[str]) -> None:
         self.told: dict[_Key, dict[str, Any]] = {}
         self.counted: Counter[str] = Counter()
-        self.left_out: Counter[str] = Counter()
+        self.left: list[Event] = []
         often: defaultdict[tuple[str, str, str], int] = defaultdict(int)
         for event in events:
             same = (event.step, event.type, _which(event))
             if not _is_compared(event, panel, helped) or (often[same] and isinstance(event, _ONCE)):
-                self.left_out[event.type] += 1
+                self.left.append(event)
                 continue
             often[same] += 1
             self.counted[event.type] += 1

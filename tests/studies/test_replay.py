@@ -7,13 +7,16 @@ from typing import Any
 import pytest
 
 from labmates.errors import UsageError
+from labmates.judges.panel import make_panel
 from labmates.models.errors import ContextOverflowError
+from labmates.models.options import ModelOptions
 from labmates.models.scripted.base import Draft, Heard, call
 from labmates.models.tokens import estimate_messages, text_of
 from labmates.records.bodies import Bodies
 from labmates.records.events import ErrorEvent, Event, LLMCallEvent, ScoreEvent
 from labmates.records.run import RunRecord, new_run_id
 from labmates.records.store import Store
+from labmates.studies.judging import judge_runs
 from labmates.studies.replay import replay
 from labmates.studies.settings import RunSettings
 from tests.support import plays
@@ -183,15 +186,37 @@ async def test_a_transcript_is_compacted_before_the_model_would_refuse_it_and_so
     assert found.compared["warning"] == len(warnings)
 
 
-async def test_what_judges_said_later_and_why_attempts_failed_is_left_out(store: Store) -> None:
+async def test_what_judges_said_later_is_compared_and_why_attempts_failed_is_left_out(store: Store) -> None:
     run = await played(store, busy_without_code)
     events = store.events(run.id)
     first = next(event for event in events if isinstance(event, ScoreEvent))
-    later = first.model_copy(update={"value": 0.123})
-    model = first.model_copy(update={"judge": "rubric:scripted:referee"})
-    found = await replay(store, copy(store, run, [events[0], ErrorEvent(text="lost"), *events[1:], later, model]))
+    failed = first.model_copy(update={"judge": "rubric:scripted:referee", "value": None, "failed": True})
+    found = await replay(store, copy(store, run, [events[0], ErrorEvent(text="lost"), *events[1:], first, failed]))
     assert found.is_same, found.differences
-    assert dict(found.left_out) == {"error": 1, "score": 2}
+    assert dict(found.left_out) == {"error": 1, "score": 1}
+    later = first.model_copy(update={"value": 0.123})
+    [difference] = (await replay(store, copy(store, run, [*events, later]))).differences
+    assert (difference.step, difference.field) == (f"{first.judge} {first.metric}", "value")
+
+
+async def test_what_models_have_judged_is_judged_again_from_their_recorded_answers(store: Store) -> None:
+    run = await played(store, busy_without_code)
+    panel = make_panel(["scripted:referee", "scripted:garbage", "handoff"])
+    [judged] = await judge_runs(store, [run], panel, ModelOptions(), again=True)
+    assert judged.error is None
+    events = store.events(run.id)
+    found = await replay(store, store.run(run.id))
+    assert found.is_same, found.differences
+    assert found.compared["judge_call"] > 1
+    for judge in ("rubric:scripted:referee", "rubric", "handoff"):
+        forged = [
+            e.model_copy(update={"value": 0.9}) if isinstance(e, ScoreEvent) and e.judge == judge else e for e in events
+        ]
+        wrong = (await replay(store, copy(store, store.run(run.id), forged))).differences
+        assert judge in {difference.step.partition(" ")[0] for difference in wrong}
+    asked = next(n for n, event in enumerate(events) if event.type == "judge_call")
+    lost = (await replay(store, copy(store, store.run(run.id), events[:asked] + events[asked + 1 :]))).differences
+    assert ("rubric:scripted:referee", "value", "null") in {(d.step.partition(" ")[0], d.field, d.now) for d in lost}
 
 
 async def test_a_score_that_a_model_helped_with_is_left_out(store: Store) -> None:

@@ -8,16 +8,8 @@ import pytest
 from playwright.sync_api import Browser
 
 from tests.support.browser import chromium
-from tests.support.recorded import Recorded, every_kind
+from tests.support.recorded import Recorded
 from tests.support.site import Site, served
-
-
-@pytest.fixture(scope="session")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recorded]:
-    """A store with a run of each kind, open to read."""
-    found = every_kind(tmp_path_factory.mktemp("kinds"))
-    yield found
-    found.store.close()
 
 
 @pytest.fixture(scope="session")

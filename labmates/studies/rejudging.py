@@ -1,0 +1,164 @@
+"""Judging a run again from its record: what models told the judges then is told them again, and the scores compared.
+
+This covers verdicts that a replay does not reach: of models, with the help of one, and those that were added later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from langchain_core.messages import BaseMessage
+
+from labmates.agents.transcript import message_to_data
+from labmates.errors import UsageError
+from labmates.judges.interview import Interviewer
+from labmates.judges.panel import MEAN, Panel, open_judge
+from labmates.models.hub import ModelHub
+from labmates.models.options import ModelOptions
+from labmates.models.reply import Reply
+from labmates.records.bodies import Bodies
+from labmates.records.events import Event, JudgeCallEvent, LLMCallEvent, ScoreEvent, event_data
+from labmates.records.run import RunRecord
+from labmates.seeds import derive
+from labmates.studies.differences import Difference, apart
+from labmates.studies.judging import report_of
+from labmates.workflows.calls import recorded_reply
+from labmates.workflows.judging import mean_events, score_event
+
+_OF_CALLS: Final = (JudgeCallEvent.model_fields.keys() & LLMCallEvent.model_fields.keys()) - {"type"}
+
+
+@dataclass
+class _Verdict:
+    """What one judge said at one time: its calls, then its scores."""
+
+    judge: str
+    calls: list[JudgeCallEvent] = field(default_factory=list)
+    scores: list[ScoreEvent] = field(default_factory=list)
+
+    @property
+    def metrics(self) -> set[str]:
+        """What was scored."""
+        return {score.metric for score in self.scores}
+
+    @property
+    def version(self) -> str:
+        """The judge's version, without that of its help."""
+        return self.scores[0].version.partition("+")[0]
+
+
+@dataclass
+class Rejudged:
+    """What came of judging again: the events that could be compared, and how they differ."""
+
+    compared: list[Event] = field(default_factory=list)
+    differences: list[Difference] = field(default_factory=list)
+
+
+async def rejudge(run: RunRecord, events: Sequence[Event], bodies: Bodies, wanted: Iterable[Event]) -> Rejudged:
+    """Judge a run once more as those of its events say that are `wanted`, and compare.
+
+    Verdicts of judges that failed, whose version is another one now, or that are not installed can't be compared.
+    """
+    found = Rejudged()
+    chosen = [event for event in wanted if isinstance(event, JudgeCallEvent | ScoreEvent)]
+    verdicts = [verdict for verdict in _verdicts(chosen) if not any(score.failed for score in verdict.scores)]
+    try:
+        report = report_of(run, events, bodies) if verdicts else None
+    except UsageError:  # another version of the task, whose data the run never had
+        return found
+    for verdict in verdicts:
+        assert report is not None
+        tries = []
+        # Whether a model was known to think before it answers, when it was asked, stands in no record.
+        for thinkers in (set[str](), {call.model for call in verdict.calls}):
+            hub = _RecordedAnswers(verdict.calls, bodies)
+            helper = verdict.calls[0].model if verdict.calls else None
+            asks = Interviewer(
+                hub, seed=derive(run.seed, "judge", verdict.judge), log=lambda _: None, thinkers=set(thinkers)
+            )
+            judge = open_judge(verdict.judge, Panel((verdict.judge,), helper), asks)
+            if judge.version.partition("+")[0] != verdict.version:
+                break
+            now = {score.metric: score_event(score) for score in await judge.score(report)}
+            tries.append([*_differences(verdict.scores, now), *hub.unasked()])
+            if not tries[-1] or not verdict.calls:
+                break
+        if tries:
+            found.compared += [*verdict.calls, *verdict.scores]
+            found.differences += tries[0] if all(tries) else []
+    for mean, before in _means(events):
+        if mean in chosen:
+            found.compared.append(mean)
+            found.differences += _differences([mean], {one.metric: one for one in mean_events(before)})
+    return found
+
+
+def _verdicts(events: Iterable[JudgeCallEvent | ScoreEvent]) -> list[_Verdict]:
+    verdicts: list[_Verdict] = []
+    calls: dict[str, list[JudgeCallEvent]] = {}
+    last: dict[str, _Verdict] = {}
+    for event in events:
+        if isinstance(event, JudgeCallEvent):
+            calls.setdefault(event.judge, []).append(event)
+        elif event.judge != MEAN:
+            verdict = last.get(event.judge)
+            if verdict is None or event.judge in calls or event.metric in verdict.metrics:
+                verdict = last[event.judge] = _Verdict(event.judge, calls.pop(event.judge, []))
+                verdicts.append(verdict)
+            verdict.scores.append(event)
+    return verdicts
+
+
+def _means(events: Iterable[Event]) -> Iterator[tuple[ScoreEvent, list[ScoreEvent]]]:
+    """Yield each mean over judges with the scores before it."""
+    scores = [event for event in events if isinstance(event, ScoreEvent)]
+    for place, score in enumerate(scores):
+        if score.judge == MEAN:
+            yield score, scores[:place]
+
+
+class _RecordedAnswers(ModelHub):
+    """Answers the calls of a judge as they were answered then."""
+
+    def __init__(self, calls: Iterable[JudgeCallEvent], bodies: Bodies) -> None:
+        super().__init__(ModelOptions())
+        self._left = list(calls)
+        self._bodies = bodies
+
+    async def call(self, model: str, messages: Sequence[BaseMessage], *, seed: int, **arguments: Any) -> Reply:
+        """Return the recorded reply to these messages.
+
+        Raises
+        ------
+        LookupError
+            If there is none.
+        """
+        asked = [message_to_data(message) for message in messages]
+        for place, call in enumerate(self._left):
+            if (call.model, call.seed) == (model, seed) and [self._bodies[n] for n in call.messages] == asked:
+                del self._left[place]
+                event = LLMCallEvent(**{name: getattr(call, name) for name in _OF_CALLS})
+                return recorded_reply(event, self._bodies)
+        raise LookupError("the record holds no reply to what it asks")
+
+    def unasked(self) -> Iterator[Difference]:
+        """Yield the recorded calls that the judge has not made again."""
+        for call in self._left:
+            yield Difference(call.judge, "judge_call", "", "a call", None)
+
+
+def _differences(recorded: Iterable[ScoreEvent], now: dict[str, ScoreEvent]) -> Iterator[Difference]:
+    for score in recorded:
+        where = f"{score.judge} {score.metric}"
+        came = now.get(score.metric)
+        if came is None:
+            yield Difference(where, "score", "", "a score", None)
+            continue
+        then, data = event_data(score), event_data(came)
+        for name in (*then, *(set(data) - set(then))):
+            if then.get(name) != data.get(name):
+                yield Difference(where, "score", name, *apart(then.get(name), data.get(name)))
+                break
