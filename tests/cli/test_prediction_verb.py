@@ -256,6 +256,27 @@ def test_scripted_players_of_a_store_are_analysed_and_one_that_was_never_in_the_
     assert "unknown scripted baseline 'nobody'" in nobody.err
 
 
+def test_the_prediction_is_checked_and_forms_are_compared_by_models_left_out(labmates: Labmates, files: Path) -> None:
+    with (files / "games.csv").open(newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["game"] in ("o-ring", "common-pool")]
+    with (labmates.folder / "g.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows[:16])
+    study = ("--games", "g.csv", *of(files)[2:], "--no-benchmarks", "--outcome", "quality")
+    done = labmates(
+        "analyze", "check", "prediction", *study, "--spec", "robust", "--spec", "paper", "--draws", "500", "--json"
+    )
+    assert done.code == 0, done.err
+    [found] = done.records
+    tables = {table["name"]: table["rows"] for table in found["tables"]}
+    assert {row["form"] for row in tables["check-quality-left-out"]} == {"robust", "paper"}
+    assert all(row["models"] == 8 for row in tables["check-quality-left-out"])
+    assert {"check-quality-robust-cells", "check-quality-paper-priors"} <= tables.keys()
+    assert "quality, robust, without openai:" in done.err
+    assert len(found["verdict"]) == 2
+
+
 def test_a_users_own_control_enters_the_prediction_and_the_rows_as_analysed_are_written(
     labmates: Labmates, files: Path
 ) -> None:

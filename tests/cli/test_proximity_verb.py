@@ -168,3 +168,22 @@ def test_a_covariate_that_can_be_no_predictor_is_refused(
     done = labmates("analyze", "proximity", *asked, "--covariate", column)
     assert (done.code, done.out) == (2, "")
     assert said in done.err
+
+
+def test_a_fit_is_checked_by_cell_by_model_and_by_prior_and_its_draws_are_taken_away(
+    labmates: Labmates, data: Path, tmp_path: Path
+) -> None:
+    asked = ("--data", str(data), "--spec", "robust", "--draws", "500")
+    files = ("--plot", str(tmp_path / "f.svg"), "--out", str(tmp_path / "t.csv"))
+    done = labmates("analyze", "check", "proximity", *asked, "--no-left-out", *files)
+    assert done.code == 0, done.err
+    assert done.out.startswith("robust: No single outcome contradicts the model")
+    assert "how much priors matter" in done.out
+    assert "<svg" in (tmp_path / "f.svg").read_text()
+    assert len((tmp_path / "t-check-robust-cells.csv").read_text().splitlines()) > 100
+    taken = labmates("analyze", "proximity", *asked, "--draws-out", str(tmp_path / "fit.nc"), "--json")
+    assert taken.code == 0, taken.err
+    assert (tmp_path / "fit.nc").stat().st_size > 100_000
+    wrong = labmates("analyze", "proximity", *asked, "--draws-out", "fit.csv")
+    assert (wrong.code, wrong.out) == (2, "")
+    assert "a file of draws ends in .nc, not 'fit.csv'" in wrong.err

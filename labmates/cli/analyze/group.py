@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from labmates.cli.analyze.agreement import agreement
+from labmates.cli.analyze.check import check
 from labmates.cli.analyze.convergence import convergence
 from labmates.cli.analyze.dilemmas import dilemmas
 from labmates.cli.analyze.populations import evolution, selfplay
@@ -25,6 +26,7 @@ def analyze() -> None:
 
 for command in (
     agreement,
+    check,
     convergence,
     dilemmas,
     diversity,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from labmates.cli.analyze.taking import covariate_option, rows_option, write_rows
+from labmates.cli.analyze.taking import MOST_DRAWS, covariate_option, draws_option, rows_option, write_draws, write_rows
 from labmates.cli.common import json_option
 from labmates.cli.console import err, out, print_json
 from labmates.cli.figures import draw, plot_option
@@ -54,6 +54,7 @@ FORMS = ("paper", "robust", "correlated")
 @click.option("--check-nuts", is_flag=True, help="Fit all once more by NUTS, which takes minutes (extra 'analysis').")
 @covariate_option
 @rows_option
+@draws_option
 @plot_option("a forest plot")
 @json_option()
 @out_option
@@ -65,6 +66,7 @@ def prediction(
     check_nuts: bool,
     covariates: tuple[str, ...],
     rows_file: Path | None,
+    draws_file: Path | None,
     plot: Path | None,
     as_json: bool,
     files: tuple[Path, ...],
@@ -78,6 +80,7 @@ def prediction(
     """
     from labmates.analysis.bayes.covariates import read_covariates
     from labmates.analysis.bayes.prediction.assembly import assemble, assemble_all
+    from labmates.analysis.bayes.prediction.evaluated import evaluated
     from labmates.analysis.bayes.prediction.figures import forest_figure
     from labmates.analysis.bayes.prediction.report import predict_outcomes
     from labmates.analysis.bayes.prediction.tables import effects_table, predictors_table, rows_frame
@@ -114,6 +117,9 @@ def prediction(
         _print_rest(results, left_out)
     write_files(tables, files)
     write_rows(rows_frame(outcomes), rows_file)
+    fits = [(one.assembled.outcome, fit) for one in results for fit in one.fits.values()]
+    how = {"draws": min(draws, MOST_DRAWS), "seed": asked.draws_seed}
+    write_draws(lambda: [evaluated(fit, name, **how) for name, fit in fits], draws_file)
     if plot is not None:
         draw(forest_figure(results), plot)
     return 0

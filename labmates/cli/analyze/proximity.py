@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from labmates.cli.analyze.taking import covariate_option, rows_option, write_rows
-from labmates.cli.common import json_option, store_option
+from labmates.cli.analyze.taking import MOST_DRAWS, covariate_option, draws_option, rows_option, write_draws, write_rows
+from labmates.cli.common import F, json_option, store_option
 from labmates.cli.console import clean, out, print_json
 from labmates.cli.figures import draw, plot_option
 from labmates.cli.tables import out_option, print_tables, write_files
@@ -24,37 +24,47 @@ if TYPE_CHECKING:
 _BOTH = ("paper", "robust")
 
 
+def source_options(function: F) -> F:
+    """Add the options that say which simulations are explained, and what of them."""
+    parts = (
+        click.argument("study", required=False),
+        click.option(
+            "--data",
+            type=click.Path(dir_okay=False, path_type=Path),
+            help="A CSV file with one row per simulation, in the place of a store.",
+        ),
+        click.option(
+            "--roster",
+            "rosters",
+            multiple=True,
+            type=click.Path(dir_okay=False, path_type=Path),
+            metavar="FILE",
+            help="A CSV file of further models: name, family, size (billions), thinking (yes or no); repeatable.",
+        ),
+        click.option(
+            "--outcome",
+            type=click.Choice(["cooperation", "efficiency", "proximity"]),
+            default="cooperation",
+            show_default=True,
+            help="What is explained: cooperation, by what was done; efficiency, by what came of it; or the paper's "
+            "proximity, which is 1 - cooperation.",
+        ),
+        click.option(
+            "--question",
+            type=click.Choice(["strategy", "prompt"]),
+            default="strategy",
+            show_default=True,
+            help="What drives cooperation; or whether the wording of the rules matters.",
+        ),
+    )
+    for part in reversed(parts):
+        function = part(function)
+    return function
+
+
 @click.command("proximity", epilog="Example: labmates analyze proximity pilot --spec both --plot forest.pdf")
-@click.argument("study", required=False)
-@click.option(
-    "--data",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="A CSV file with one row per simulation, in the place of a store.",
-)
-@click.option(
-    "--roster",
-    "rosters",
-    multiple=True,
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="A CSV file of further models: name, family, size (billions), thinking (yes or no); repeatable.",
-)
+@source_options
 @click.option("--spec", type=click.Choice([*_BOTH, "both"]), default="both", show_default=True, help="What is fitted.")
-@click.option(
-    "--outcome",
-    type=click.Choice(["cooperation", "efficiency", "proximity"]),
-    default="cooperation",
-    show_default=True,
-    help="What is explained: cooperation, by what was done; efficiency, by what came of it; or the paper's proximity, "
-    "which is 1 - cooperation.",
-)
-@click.option(
-    "--question",
-    type=click.Choice(["strategy", "prompt"]),
-    default="strategy",
-    show_default=True,
-    help="What drives cooperation; or whether the wording of the rules matters.",
-)
 @click.option("--draws", type=click.IntRange(500, 1_000_000), default=4000, show_default=True, help="Of the posterior.")
 @click.option("--check-nuts", is_flag=True, help="Fit it once more by NUTS (extra 'analysis'); takes a minute or more.")
 @click.option(
@@ -65,6 +75,7 @@ _BOTH = ("paper", "robust")
 )
 @covariate_option
 @rows_option
+@draws_option
 @plot_option("coefficients")
 @json_option()
 @out_option
@@ -82,6 +93,7 @@ def proximity(
     nuts_draws: int,
     covariates: tuple[str, ...],
     rows_file: Path | None,
+    draws_file: Path | None,
     **settings: Any,
 ) -> int:
     """Tell what drives how cooperatively models play.
@@ -93,13 +105,11 @@ def proximity(
     verdict in plain words.
     """
     from labmates.analysis.bayes.covariates import read_covariates
+    from labmates.analysis.bayes.proximity.evaluated import evaluated
     from labmates.analysis.bayes.proximity.report import proximity_json, proximity_report, proximity_tables
 
-    named = click.get_current_context().get_parameter_source("store") == ParameterSource.COMMANDLINE
-    if data is not None and (study is not None or named):
-        raise UsageError("--data takes the place of a store: give a file, or a study and --store, not both")
     report = proximity_report(
-        _observations(study, data, rosters, store),
+        observations_of(study, data, rosters, store),
         specifications=_BOTH if spec == "both" else (spec,),  # type: ignore[arg-type]
         nuts_draws=nuts_draws if check_nuts else None,
         covariates=read_covariates(covariates, [*rosters, *([data] if data else [])]),
@@ -113,6 +123,8 @@ def proximity(
         _print(report)
     write_files(tables, files)
     write_rows(report.prepared.frame, rows_file)
+    how = {"draws": min(settings["draws"], MOST_DRAWS), "seed": settings["seed"]}
+    write_draws(lambda: [evaluated(one, settings["outcome"], **how) for one in report.fits], draws_file)
     if plot is not None:
         from labmates.analysis.bayes.proximity.figures import forest_figure
 
@@ -120,12 +132,22 @@ def proximity(
     return 0
 
 
-def _observations(study: str | None, data: Path | None, rosters: Sequence[Path], store: str | None) -> Observations:
+def observations_of(study: str | None, data: Path | None, rosters: Sequence[Path], store: str | None) -> Observations:
+    """Return the simulations of a file, or of a study or all of a store.
+
+    Raises
+    ------
+    UsageError
+        If both are given, or something is wrong with one.
+    """
     from labmates.analysis.bayes.proximity.observations import observations_of_csv, observations_of_runs
     from labmates.models.roster import read_roster, roster
     from labmates.records.store import Store
     from labmates.studies.select import select_runs
 
+    named = click.get_current_context().get_parameter_source("store") == ParameterSource.COMMANDLINE
+    if data is not None and (study is not None or named):
+        raise UsageError("--data takes the place of a store: give a file, or a study and --store, not both")
     known = [*roster(), *(model for path in rosters for model in read_roster(path))]
     if data is not None:
         return observations_of_csv(data, known)

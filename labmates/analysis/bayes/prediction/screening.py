@@ -115,6 +115,16 @@ def predictive_draws(fit: PredictionFit, new: Candidate, *, seed: int = 0) -> tu
     """
     rng = np.random.default_rng([seed, 2])
     data, posterior = fit.data, fit.posterior
+    mean, variance = level_draws(fit, new)
+    for name, value in zip(data.columns, data.conditions.mean(axis=0), strict=True):
+        mean = mean + posterior[name] * value
+    expected = mean + np.sqrt(variance) * rng.standard_normal(len(mean))
+    return expected, expected + posterior[NOISE] * rng.standard_normal(len(mean))
+
+
+def level_draws(fit: PredictionFit, new: Candidate) -> tuple[Array, Array]:
+    """Return mean and variance of a model's level given its play, without conditions, shape (draws,) each."""
+    data, posterior = fit.data, fit.posterior
     effects = np.column_stack([posterior[game] for game in data.games])
     centre = np.column_stack([posterior[f"mu: {game}"] for game in data.games])
     spread = np.column_stack([posterior[f"sigma: {game}"] for game in data.games])
@@ -127,11 +137,8 @@ def predictive_draws(fit: PredictionFit, new: Candidate, *, seed: int = 0) -> tu
     mean = posterior[INTERCEPT] + (effects * centre).sum(axis=1) + (slope * (new.levels - centre)).sum(axis=1)
     for name, value in zip(data.controls, new.controls, strict=True):
         mean = mean + posterior[name] * value
-    for name, value in zip(data.columns, data.conditions.mean(axis=0), strict=True):
-        mean = mean + posterior[name] * value
     between = posterior[BETWEEN] ** 2 if BETWEEN in posterior.names else 0.0
-    expected = mean + np.sqrt(left + between) * rng.standard_normal(len(mean))
-    return expected, expected + posterior[NOISE] * rng.standard_normal(len(mean))
+    return mean, left + between
 
 
 def standing(data: PredictionData, new: Candidate) -> Standing:
