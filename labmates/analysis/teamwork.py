@@ -53,7 +53,7 @@ WITHOUT_SKILL: Final = (
 
 @dataclass(frozen=True, order=True)
 class Measure:
-    """What is compared: a judge's score, or, without a judge, a number of the run itself (``dollars``, ``tokens``)."""
+    """What is compared: a judge's score, or, without a judge, a number of the run itself (``credits``, ``tokens``)."""
 
     judge: str
     version: str
@@ -230,7 +230,7 @@ def teamwork_table(found: Teamwork) -> Table:
 
 
 def measures(one: Judged) -> dict[Measure, float]:
-    """Return what can be compared of a run: scores of judges, then metrics that no judge gave, tokens and dollars."""
+    """Return what can be compared of a run: scores of judges, then metrics that no judge gave, tokens and credits."""
     run = one.run
     # What follows a plus sign names a help, not another way to judge.
     found = {
@@ -242,7 +242,7 @@ def measures(one: Judged) -> dict[Measure, float]:
     found |= {Measure("", "", name): value for name, value in run.metrics.items() if name not in known}
     found[Measure("", "", "tokens")] = run.usage.input_tokens + run.usage.output_tokens
     if run.budget is not None:
-        found[Measure("", "", "dollars")] = float(run.budget["spent"])
+        found[Measure("", "", "credits")] = float(run.budget["spent"])
     return found
 
 

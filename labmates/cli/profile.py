@@ -109,7 +109,7 @@ profile.params = [
 
 
 def profile_json(one: Profile) -> dict[str, Any]:
-    """Return a profile as JSON data; what it cost is in dollars, as a decimal string."""
+    """Return a profile as JSON data; ``cost`` is credits, in dollars by the price list, as a decimal string."""
     from labmates.budgets.money import format_dollars
 
     games = [{**asdict(game), "excluded": game.excluded, "cost": format_dollars(game.cost)} for game in one.games]
@@ -171,7 +171,7 @@ def _print_one(profile: Profile, games: dict[str, Game]) -> None:
 
     out().print(f"\nCooperative profile of {profile.model}", style="bold", markup=False)
     headings = ["game", "metric", "value", "Nash → best", "cooperation", "efficiency", "failed"]
-    headings += ["simulations", "calls", "tokens", "cost", "seconds"]
+    headings += ["simulations", "calls", "tokens", "credits", "seconds"]
     rows: list[list[str]] = []
     for one in profile.games:
         game = games[one.game]
@@ -189,7 +189,8 @@ def _print_one(profile: Profile, games: dict[str, Game]) -> None:
     tokens = sum(one.simulations * (one.input_tokens + one.output_tokens) for one in profile.games)
     out().print(
         f"In all {sum(one.simulations for one in profile.games)} simulations, {tokens:,.0f} tokens, "
-        f"{show_dollars(cost)}; calls, tokens and seconds in the table are of one simulation.",
+        f"{show_dollars(cost)} in credits (by the price list of the condition, not what was paid); calls, tokens and "
+        "seconds in the table are of one simulation.",
         style="dim",
         markup=False,
     )

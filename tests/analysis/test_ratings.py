@@ -19,7 +19,7 @@ from labmates.analysis.metagame import Array, mean_payoffs, metagame
 from labmates.analysis.payoff_files import read_cells
 from labmates.analysis.rating_tables import cells_table, summaries_table
 from labmates.analysis.ratings import ALL_GAMES, Cell, Scale, rate, summarise
-from labmates.analysis.replicator import replicator_dynamics
+from labmates.analysis.replicator import AT_REST, replicator_dynamics
 from labmates.errors import UsageError
 from labmates.games.discount import discount_weights
 
@@ -142,6 +142,17 @@ def test_a_population_that_has_not_come_to_rest_is_marked() -> None:
     [fitness] = [one for one in summarise([resting, slow]) if one.rating == "fitness"]
     assert fitness.unconverged == 1
     assert any("not come to rest" in note for note in summaries_table([fitness]).notes)
+
+
+@settings(max_examples=60, deadline=None)
+@given(metagames(), st.sampled_from([1e-6, 1e-3, 1e3, 1e6]), st.sampled_from([-5.0, 0.0, 100.0]))
+def test_whether_a_population_rests_does_not_depend_on_what_payoffs_are_counted_in(
+    payoffs: Array, unit: float, more: float
+) -> None:
+    plain = replicator_dynamics(payoffs)
+    scaled = replicator_dynamics((payoffs + more) * unit, rate=0.1 / unit)
+    assert scaled.gain == pytest.approx(plain.gain, abs=1e-6)
+    assert scaled.converged == plain.converged or plain.gain == pytest.approx(AT_REST, abs=1e-6)
 
 
 def test_an_equilibrium_is_at_rest_and_a_cycle_is_not() -> None:

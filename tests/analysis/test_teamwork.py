@@ -114,8 +114,8 @@ def test_pairs_have_the_same_seed_and_their_differences_a_mean_with_an_interval(
     assert (math.atanh(low), math.atanh(high)) == pytest.approx(
         (math.atanh(0.2) - half / 2, math.atanh(0.2) + half / 2), abs=2e-2
     )
-    assert mean_of(contrast.means, "dollars").difference.value == pytest.approx(0.2)
-    assert mean_of(contrast.means, "dollars").difference.reason == EQUAL
+    assert mean_of(contrast.means, "credits").difference.value == pytest.approx(0.2)
+    assert mean_of(contrast.means, "credits").difference.reason == EQUAL
     assert mean_of(contrast.means, "tokens").teams == 100
     assert found.unpaired == ()
     assert found.unfinished == ()
@@ -219,7 +219,7 @@ def test_skill_comes_first_may_be_negative_and_its_absence_is_told() -> None:
 
 def test_metrics_of_the_run_stand_beside_scores_but_those_of_teams_only() -> None:
     found = {(m.judge, m.metric): value for m, value in measures(judged(False, 0, score(0.5))).items()}
-    assert found == {("verified", "accuracy"): 0.5, ("", "tool_errors"): 2, ("", "tokens"): 100, ("", "dollars"): 0.1}
+    assert found == {("verified", "accuracy"): 0.5, ("", "tool_errors"): 2, ("", "tokens"): 100, ("", "credits"): 0.1}
 
 
 def test_scores_are_read_from_the_store(tmp_path: Path) -> None:

@@ -72,6 +72,9 @@ def test_a_study_in_two_files_is_fitted_told_written_and_drawn(labmates: Labmate
     effects = {row["predictor"]: float(row["quality"]) for row in rows}
     assert effects["CPR"] == pytest.approx(0.827, abs=0.3)
     assert effects["τ (residual SD)"] == pytest.approx(0.1, abs=0.02)
+    table = (labmates.folder / "t-prediction-paper.csv").read_text("utf-8")
+    printed = {row["predictor"]: row["quality_printed"] for row in csv.DictReader(table.splitlines())}
+    assert (printed["CPR"], printed["τ (residual SD)"], printed["IFEval"]) == ("0.827", "0.1", "0.098")
 
 
 def test_json_tells_fits_evidence_and_all_that_is_left_out(labmates: Labmates, files: Path) -> None:

@@ -21,6 +21,18 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+def test_the_papers_outcome_stands_beside_the_printed_coefficients(labmates: Labmates, data: Path) -> None:
+    asked = ("analyze", "proximity", "--data", str(data), "--draws", "500", "--spec", "paper")
+    [found] = labmates(*asked, "--outcome", "proximity", "--out", "t.csv", "--json").records
+    assert found["outcome"] == "pareto_proximity"
+    written = (labmates.folder / "t-coefficients.csv").read_text("utf-8")
+    rows = {row["parameter"]: row for row in csv.DictReader(written.splitlines())}
+    assert (float(rows["tom"]["printed"]), float(rows["game:weakest-link"]["printed"])) == (-0.038, -0.54)
+    [ours] = labmates(*asked, "--json").records
+    told = [{one["name"]: one["mean"] for one in each["fits"][0]["parameters"]} for each in (found, ours)]
+    assert told[0]["tom"] == pytest.approx(-told[1]["tom"], abs=0.005), "cooperation is the opposite"
+
+
 def test_both_specifications_stand_side_by_side_and_a_verdict_follows(labmates: Labmates, data: Path) -> None:
     done = labmates("analyze", "proximity", "--data", str(data), "--draws", "500")
 

@@ -25,7 +25,7 @@ def test_teams_and_one_agent_alone_are_paired_and_what_is_missing_can_be_made_by
     assert {one["over"] for one in found["pooled"]} == {"data sets"}
     [contrast] = found["contrasts"]
     assert [pair["seed"] for pair in contrast["pairs"]] == [3, 4, 5]
-    assert {mean["measure"]["metric"] for mean in contrast["means"]} >= {"completeness", "quality", "tokens", "dollars"}
+    assert {mean["measure"]["metric"] for mean in contrast["means"]} >= {"completeness", "quality", "tokens", "credits"}
     assert found["unpaired"] == found["unfinished"] == []
 
     labmates(*RUN, "--visibility", "hidden", "--json")

@@ -30,6 +30,7 @@ NOT_RUN: dict[str, list[str]] = {
     ],
     "docs/index.md": ["the README has the same command, with what it prints"],
     "docs/plugins.md": ["the page on adding a task, which has the same commands, does it"],
+    "docs/reproduction/cooperative-profiles.md": ["it takes minutes"],
     "docs/reproduction/coopeval.md": ["it needs the checkout"],
     "docs/reproduction/super-additive.md": ["the page on tournaments has the same commands"],
     "docs/studies/clusters.md": [

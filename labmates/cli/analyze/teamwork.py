@@ -42,7 +42,7 @@ def teamwork(
     Without runs or options, all runs of the store count. A run of teams is paired with the run of one agent alone
     (labmates run science --solo) of the same seed and of equal condition: task, difficulty, model, budget, visibility,
     prices and whatever else both have. First comes one answer over all conditions, with models and tasks as clusters,
-    then each condition by itself. For each score (skill first), and for tokens and dollars: both sides, the
+    then each condition by itself. For each score (skill first), and for tokens and credits: both sides, the
     difference (teams minus solo), and its mean over pairs with a 95 % interval. Reports that can't be read count as
     accuracy 0; the mean over pairs that can be read stands beside it. For its references to other teams' work a
     report is scored by the artifacts that it names; those of one agent alone are its own.
@@ -159,7 +159,7 @@ def _name(measure: Measure) -> str:
 
 
 def _number(measure: Measure, value: float, sign: str = "") -> str:
-    if measure.judge or measure.metric not in ("tokens", "dollars"):
+    if measure.judge or measure.metric not in ("tokens", "credits"):
         return f"{value:{sign}.3f}"
     return f"{value:{sign},.0f}" if measure.metric == "tokens" else f"{value:{sign}.4f}"
 
