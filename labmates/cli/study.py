@@ -68,11 +68,11 @@ def plan(study: str, store: str | None, as_json: bool) -> None:
     """
     from labmates.studies.plan import make_plan
     from labmates.studies.source import find_study
-    from labmates.studies.spec import conditions_of, read_spec
+    from labmates.studies.spec import each_condition, read_spec
 
     source = find_study(study)
     spec = read_spec(source)
-    conditions = conditions_of(spec, source)
+    conditions = each_condition(spec, source)
     database = _existing(store)
     try:
         made = make_plan(spec, conditions, database)
@@ -118,9 +118,10 @@ def run(
     source = find_study(study)
     spec = read_spec(source)
     with Store(store) as database:
-        entered = enter(database, spec, source)
+        with err().status("entering its runs …") as shown:
+            entered = enter(database, spec, source, watch=lambda number: shown.update(f"entering its runs: {number:,}"))
         old = f", {entered.runs - entered.new} of them in the store" if entered.runs > entered.new else ""
-        conditions = f"{len(entered.conditions)} conditions, {spec.replicates} runs of each"
+        conditions = f"{entered.conditions} conditions, {spec.replicates} runs of each"
         err().print(f"Study {spec.name}: {conditions}: {entered.runs} runs{old}.", markup=False)
         stopped = False
         if study_counts(database.database, spec.name).of("planned", "interrupted", "running"):

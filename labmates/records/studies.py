@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -11,8 +11,7 @@ import sqlalchemy as sa
 from labmates.errors import UsageError, unknown_name
 from labmates.records import schema
 from labmates.records.database import Database
-from labmates.records.rows import run_row
-from labmates.records.run import ENDED, RunRecord
+from labmates.records.run import ENDED
 
 _RUNS, _STUDIES = schema.runs, schema.studies
 
@@ -82,82 +81,6 @@ class Counts:
     def of(self, *statuses: str) -> int:
         """Return the number of runs in these states."""
         return sum(self.runs.get(status, 0) for status in statuses)
-
-
-@dataclass(frozen=True)
-class Planned:
-    """A run that a study wants.
-
-    Attributes
-    ----------
-    most
-        The most that it may cost, in micro-dollars.
-    """
-
-    key: str
-    replicate: int
-    seed: int
-    most: int
-
-
-def enter_study(
-    database: Database, study: StudyRecord, wanted: Sequence[Planned], make: Callable[[Planned], RunRecord]
-) -> int:
-    """Enter a study, or what it has grown by since it was entered, and return how many runs are new.
-
-    Parameters
-    ----------
-    wanted
-        The study's runs in the order in which they are to be begun. Those that are there already stay as they are, but
-        for their place in the queue, and what they may cost and how they are to be executed while they wait; runs that
-        the study no longer wants and that were not begun leave it.
-    make
-        Makes the record of a run that is not there yet; all have the same settings.
-
-    Raises
-    ------
-    UsageError
-        If a run that is wanted was begun with another seed.
-    """
-
-    def write(connection: sa.Connection) -> int:
-        values = {"spec": study.spec, "cap": study.cap}
-        mine = _STUDIES.c.name == study.name
-        before = connection.execute(sa.select(_STUDIES.c.spec).where(mine).with_for_update()).scalar_one_or_none()
-        database.insert_new(connection, _STUDIES, [{"name": study.name, "created": study.created, **values}])
-        connection.execute(sa.update(_STUDIES).where(mine).values(values))
-        columns = [_RUNS.c[name] for name in ("id", "key", "replicate", "place", "status", "seed", "most")]
-        known = {
-            (row.key, row.replicate): row
-            for row in connection.execute(sa.select(*columns).where(_RUNS.c.study == study.name))
-        }
-        new, changed = [], []
-        for place, run in enumerate(wanted):
-            row = known.pop((run.key, run.replicate), None)
-            if row is None:
-                new.append({**run_row(make(run)), "place": place, "most": run.most})
-                continue
-            if row.seed != run.seed and row.status != "planned":
-                raise UsageError(
-                    f"runs of the study '{study.name}' were begun with other seeds (replicate {run.replicate} with "
-                    f"{row.seed}, not {run.seed}): keep its seed, or give the study another name"
-                )
-            most = run.most if row.status in WAITING else row.most
-            if (row.place, row.seed, row.most) != (place, run.seed, most):
-                changed.append({"run": row.id, "to": place, "of": run.seed, "costs": most})
-        if changed:
-            change = sa.update(_RUNS).where(_RUNS.c.id == sa.bindparam("run"))
-            change = change.values(place=sa.bindparam("to"), seed=sa.bindparam("of"), most=sa.bindparam("costs"))
-            connection.execute(change, changed)
-        if wanted and before not in (None, study.spec):
-            waiting = sa.and_(_RUNS.c.study == study.name, _RUNS.c.status.in_(WAITING))
-            connection.execute(sa.update(_RUNS).where(waiting).values(settings=make(wanted[0]).settings))
-        if dropped := [row.id for row in known.values() if row.status == "planned"]:
-            drop = sa.delete(_RUNS).where(_RUNS.c.id == sa.bindparam("run"), _RUNS.c.status == "planned")
-            connection.execute(drop, [{"run": run_id} for run_id in dropped])
-        return database.insert_new(connection, _RUNS, new)
-
-    return database.write(write)
 
 
 def study_record(database: Database, name: str | None) -> StudyRecord:

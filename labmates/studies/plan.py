@@ -123,11 +123,13 @@ class Plan:
         return asdict(self) | money_in_all | {"models": models, "detectable": [asdict(one) for one in self.detectable]}
 
 
-def make_plan(spec: StudySpec, conditions: Sequence[Condition], store: Store | None) -> Plan:
+def make_plan(spec: StudySpec, conditions: Iterable[tuple[str, Condition]], store: Store | None) -> Plan:
     """Return what a study will take.
 
     Parameters
     ----------
+    conditions
+        Its conditions with their keys; read once.
     store
         Where runs of the study may stand already, and runs of the same kind that were measured; None if there is none.
     """
@@ -141,20 +143,26 @@ def make_plan(spec: StudySpec, conditions: Sequence[Condition], store: Store | N
         spent = study_counts(store.database, spec.name).spent
     ended = [run for run in runs if run.status in ENDED]
     measured = _Measured(ended)
-    by_model: dict[str, list[tuple[Condition, int]]] = defaultdict(list)
-    for condition in conditions:
-        left = spec.replicates - sum((condition.key, replicate) in done for replicate in range(spec.replicates))
-        by_model[" + ".join(condition.models())].append((condition, left))
+    by_model: dict[str, _Needs] = {}
+    number = 0
+    for key, condition in conditions:
+        left = spec.replicates - sum((key, replicate) in done for replicate in range(spec.replicates)) if done else None
+        model = " + ".join(condition.models())
+        if model not in by_model:
+            by_model[model] = _Needs(spec, model, condition, measured)
+        by_model[model].add(condition, spec.replicates if left is None else left)
+        number += 1
+    runs_in_all = number * spec.replicates
     return Plan(
         name=spec.name,
-        conditions=len(conditions),
+        conditions=number,
         replicates=spec.replicates,
-        runs=len(conditions) * spec.replicates,
-        done=sum(spec.replicates - left for some in by_model.values() for _, left in some),
+        runs=runs_in_all,
+        done=runs_in_all - sum(needs.runs for needs in by_model.values()),
         cap=spec.cap,
         spent=spent,
-        models=tuple(_of_model(spec, model, some, measured) for model, some in by_model.items()),
-        detectable=tuple(_detectable(spec, ended, max(1, len(conditions) // max(1, len(by_model))))),
+        models=tuple(needs.plan() for needs in by_model.values()),
+        detectable=tuple(_detectable(spec, ended, max(1, number // max(1, len(by_model))))),
     )
 
 
@@ -184,33 +192,48 @@ def _mean(runs: Sequence[RunRecord]) -> Estimate:
     )
 
 
-def _of_model(spec: StudySpec, model: str, some: Sequence[tuple[Condition, int]], measured: _Measured) -> ModelPlan:
-    own = all(map(is_own_baseline, some[0][0].models()))
-    found, basis = measured.estimate(model, own)
-    runs = calls = dollars = most = 0.0
-    tokens = [0.0, 0.0]
-    seconds = 0.0
-    for condition, left in some:
-        one = _expected(condition, found)
+class _Needs:
+    """What the runs of one model will take, added up condition by condition.
+
+    Attributes
+    ----------
+    runs
+        Runs that are still to be done.
+    """
+
+    def __init__(self, spec: StudySpec, model: str, condition: Condition, measured: _Measured) -> None:
+        self._spec = spec
+        self._model = model
+        self._found, self._basis = measured.estimate(model, all(map(is_own_baseline, condition.models())))
+        self.runs = 0
+        self._calls = self._inputs = self._outputs = self._dollars = self._most = self._seconds = 0.0
+
+    def add(self, condition: Condition, left: int) -> None:
+        """Add so many runs of a condition."""
+        one = _expected(condition, self._found)
         cost = _cost(condition, one)
-        runs += left
-        calls += left * one.calls
-        tokens = [tokens[0] + left * one.input_tokens, tokens[1] + left * one.output_tokens]
-        dollars += left * (cost if condition.pool is None else min(cost, condition.pool))
-        most += left * most_cost(spec, condition)
-        seconds += left * one.seconds
-    at_once = min(max(runs, 1), spec.concurrency.runs * spec.concurrency.processes)
-    return ModelPlan(
-        model=model,
-        runs=int(runs),
-        calls=round(calls),
-        input_tokens=round(tokens[0]),
-        output_tokens=round(tokens[1]),
-        dollars=round(dollars),
-        most_dollars=round(most),
-        hours=seconds / at_once / 3600,
-        basis=basis,
-    )
+        self.runs += left
+        self._calls += left * one.calls
+        self._inputs += left * one.input_tokens
+        self._outputs += left * one.output_tokens
+        self._dollars += left * (cost if condition.pool is None else min(cost, condition.pool))
+        self._most += left * most_cost(self._spec, condition)
+        self._seconds += left * one.seconds
+
+    def plan(self) -> ModelPlan:
+        """Return what was added up."""
+        at_once = min(max(self.runs, 1), self._spec.concurrency.runs * self._spec.concurrency.processes)
+        return ModelPlan(
+            model=self._model,
+            runs=self.runs,
+            calls=round(self._calls),
+            input_tokens=round(self._inputs),
+            output_tokens=round(self._outputs),
+            dollars=round(self._dollars),
+            most_dollars=round(self._most),
+            hours=self._seconds / at_once / 3600,
+            basis=self._basis,
+        )
 
 
 def _expected(condition: Condition, measured: Estimate | None) -> Estimate:

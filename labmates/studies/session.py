@@ -38,20 +38,24 @@ if TYPE_CHECKING:
     from labmates.populations.crew import Crew
 
 
-async def checked(conditions: Sequence[Condition], settings: RunSettings) -> tuple[list[str], Panel]:
-    """Return the models that take part in runs of these conditions, and the judges.
+async def checked(conditions: Iterable[Condition], settings: RunSettings) -> tuple[list[str], set[str], Panel]:
+    """Return the models that take part in runs of these conditions, the kinds of these, and the judges.
 
     Raises
     ------
     UsageError
         If the conditions can't hold, or a model can't be asked.
     """
+    named: dict[str, None] = {}
+    kinds = set()
     for condition in conditions:
         condition.check()
-    models = list(dict.fromkeys(model for condition in conditions for model in condition.models()))
+        named |= dict.fromkeys(condition.models())
+        kinds.add(condition.kind)
+    models = list(named)
     panel = make_panel(settings.judges, settings.extractor)
     await check_models([*models, *panel.models], settings.models)
-    return models, panel
+    return models, kinds, panel
 
 
 class Session:
@@ -138,8 +142,7 @@ class Session:
             If runs of the conditions can't be executed as they are asked for.
         """
         settings = self._settings
-        asked_for = list(conditions)
-        models, panel = await checked(asked_for, settings)
+        models, kinds, panel = await checked(conditions, settings)
         if self._notify and (warning := partial_judges(panel, models)):
             self._notify(warning)
         async with AsyncExitStack() as stack:
@@ -148,24 +151,21 @@ class Session:
             hub = await stack.enter_async_context(ModelHub(settings.models, cache=cache))
             workshop = await stack.enter_async_context(
                 open_workshop(
-                    {condition.kind for condition in asked_for},
+                    kinds,
                     settings.sandbox,
                     settings.max_sandboxes,
                     trusted_code=all(map(is_own_baseline, models)),
                     notify=self._notify,
                 )
             )
-            crew = stack.enter_context(open_crew(settings)) if _any_strategies(asked_for) else None
+            plays_code = any(KINDS.get(kind).uses_strategies for kind in kinds)
+            crew = stack.enter_context(open_crew(settings)) if plays_code else None
             judging = Judging(panel, hub)
             leases = Leases(self.claims)
             await stack.enter_async_context(leases.beating())
             writer = Writer(self._store.database)
             stack.push_async_callback(writer.close)
             yield OpenSession(self._store, leases, writer, hub, judging, workshop, self._watch, self._brake, crew)
-
-
-def _any_strategies(conditions: Iterable[Condition]) -> bool:
-    return any(KINDS.get(condition.kind).uses_strategies for condition in conditions)
 
 
 @contextmanager

@@ -3,31 +3,36 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 import time
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import starmap
 
 from labmates.budgets.money import format_dollars
 from labmates.budgets.prices import PriceList
 from labmates.judges.panel import make_panel
-from labmates.records.run import RunRecord, new_run_id
+from labmates.records.entering import Cell, Planned, enter_study
+from labmates.records.run import RunRecord
 from labmates.records.steps import LeaseLostError
 from labmates.records.store import Store
-from labmates.records.studies import Planned, StudyRecord, enter_study, study_counts, study_record
+from labmates.records.studies import StudyRecord, study_counts, study_record
 from labmates.studies.execution import OpenSession, Watch
 from labmates.studies.runs import new_runs
 from labmates.studies.salted import check_study_salt
 from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
 from labmates.studies.source import Source
-from labmates.studies.spec import StudySpec, conditions_of
+from labmates.studies.spec import StudySpec, each_condition
 from labmates.studies.whole import to_its_end
 from labmates.workflows.brake import Brake
 from labmates.workflows.kinds import KINDS, Condition
 
 _POLL_SECONDS = 1.0
+_PACK = 500  # conditions that are compressed together
 _JUDGE_TOKENS = (60_000, 8_000)
 """What one model judge may read and write of one run: so much is set aside for it under a cap."""
 
@@ -39,7 +44,7 @@ class Entered:
     Attributes
     ----------
     conditions
-        Its conditions.
+        How many conditions it has.
     runs
         How many runs it has now.
     new
@@ -47,45 +52,93 @@ class Entered:
     """
 
     spec: StudySpec
-    conditions: list[Condition]
+    conditions: int
     runs: int
     new: int
 
 
-def enter(store: Store, spec: StudySpec, source: Source | None = None) -> Entered:
-    """Enter a study into the store, or what it has grown by.
+def enter(
+    store: Store, spec: StudySpec, source: Source | None = None, *, watch: Callable[[int], None] | None = None
+) -> Entered:
+    """Enter a study into the store, or what it has grown by; an entry that was cut off is completed.
+
+    Parameters
+    ----------
+    watch
+        Told how many of its runs were looked at.
 
     Raises
     ------
     UsageError
         If it is wrong, its cap can't pay one run, or its runs were begun with another seed or salt.
     """
-    catalog = spec.catalog()
-    conditions = conditions_of(spec, source, catalog)
-    costs = {condition.key: most_cost(spec, condition) for condition in conditions}
-    least = min(costs.values())
-    if spec.cap is not None and spec.cap < least:
-        text = f"${format_dollars(spec.cap)} can't pay one run: the cheapest may cost ${format_dollars(least)}"
+    cells = _Cells(spec, source)
+    if spec.cap is not None and spec.cap < cells.least:
+        text = f"${format_dollars(spec.cap)} can't pay one run: the cheapest may cost ${format_dollars(cells.least)}"
         raise (source or Source(spec.name, {}, {})).error([(("cap",), text)])
     check_study_salt(store, spec.name)
-    settings = spec.settings(catalog)
-    first = {
-        run.key: run
-        for condition in conditions
-        for run in new_runs(condition, seed=spec.seed, replicates=1, settings=settings, study=spec.name)
-    }
-
-    def make(planned: Planned) -> RunRecord:
-        return replace(first[planned.key], id=new_run_id(), replicate=planned.replicate, seed=planned.seed)
-
-    # All conditions once before any of them a second time: a study that is stopped early is a smaller study.
-    wanted = [
-        Planned(key, replicate, spec.seed + replicate, costs[key])
-        for replicate in range(spec.replicates)
-        for key in first
-    ]
     record = StudyRecord(spec.name, spec.model_dump(mode="json"), spec.cap, time.time())
-    return Entered(spec, conditions, len(wanted), enter_study(store.database, record, wanted, make))
+    runs, new = enter_study(
+        store.database, record, cells.first, cells.planned(), cells.wants, seed=spec.seed, watch=watch
+    )
+    return Entered(spec, len(cells.keys), runs, new)
+
+
+class _Cells:
+    """The conditions of a study, all of them checked, in little memory.
+
+    Attributes
+    ----------
+    keys
+        Their keys, as numbers.
+    first
+        The first run.
+    least
+        What the cheapest run may cost, in micro-dollars.
+    """
+
+    def __init__(self, spec: StudySpec, source: Source | None) -> None:
+        self._spec = spec
+        self._packed: list[bytes] = []
+        self.keys: set[int] = set()
+        self.least = 0
+        some: list[Cell] = []
+        first: Condition | None = None
+        catalog = spec.catalog()
+        for key, condition in each_condition(spec, source, catalog, self.keys):
+            most = most_cost(spec, condition)
+            self.least = most if first is None else min(most, self.least)
+            first = first or condition
+            texts = (json.dumps(condition.models()), json.dumps(condition.model_dump(mode="json")))
+            some.append(Cell(key, most, *texts))
+            if len(some) == _PACK:
+                self._pack(some)
+                some = []
+        self._pack(some)
+        assert first is not None  # a grid has a cell
+        # Only now does the catalog hold how all models are reached.
+        settings = spec.settings(catalog)
+        [self.first] = new_runs(first, seed=spec.seed, replicates=1, settings=settings, study=spec.name)
+
+    def _pack(self, some: list[Cell]) -> None:
+        self._packed.append(zlib.compress(json.dumps(some).encode(), 1))
+
+    def wants(self, key: str, replicate: int) -> bool:
+        """Tell whether a run is one of the study."""
+        return replicate < self._spec.replicates and int(key, 16) in self.keys
+
+    def planned(self) -> Iterator[Planned]:
+        """Yield the study's runs, all of a condition together.
+
+        Their places are such that all conditions come once before any of them a second time: a study that is stopped
+        early is a smaller study.
+        """
+        seed, conditions, number = self._spec.seed, len(self.keys), 0
+        for packed in self._packed:
+            for cell in starmap(Cell, json.loads(zlib.decompress(packed))):
+                for replicate in range(self._spec.replicates):
+                    yield Planned(cell, replicate, seed + replicate, replicate * conditions + number)
+                number += 1
 
 
 _LONGEST_INPUT = 3
@@ -154,7 +207,7 @@ async def work_on(
     settings = settings or spec.settings()
     brake = brake or Brake()
     session = Session(store, settings, watch=watch, notify=notify, brake=brake)
-    async with session.opened(conditions_of(spec)) as lab:
+    async with session.opened(condition for _, condition in each_condition(spec)) as lab:
         return await _Worker(store, spec, session, lab, brake, settings.max_concurrent_runs).work(wait)
 
 

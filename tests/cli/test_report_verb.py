@@ -10,9 +10,10 @@ import pytest
 
 from labmates.cli import study as study_verb
 from labmates.records import frames
+from labmates.records.entering import enter_study
 from labmates.records.events import ScoreEvent
 from labmates.records.store import Store
-from labmates.records.studies import StudyRecord, enter_study
+from labmates.records.studies import StudyRecord
 from tests.cli.conftest import Labmates
 from tests.studies.ended import ended_run, fresh_run
 
@@ -21,7 +22,7 @@ from tests.studies.ended import ended_run, fresh_run
 def store(tmp_path: Path) -> Iterator[Store]:
     store = Store(f"sqlite:///{tmp_path}/labmates.db")
     spec = {"name": "pilot", "kind": "science", "models": ["scripted:hasty"], "fixed": {"task": "anomaly"}}
-    enter_study(store.database, StudyRecord("pilot", spec, None, 0.0), [], lambda one: fresh_run())
+    enter_study(store.database, StudyRecord("pilot", spec, None, 0.0), fresh_run(), [], lambda *_: False)
     score = ScoreEvent(judge="verified", version="1", metric="accuracy", value=0.5, reason="half")
     ended_run(store, "a paper", study="pilot", more=[score])
     ended_run(store, "a paper", seed=1)

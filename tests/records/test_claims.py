@@ -17,11 +17,12 @@ from labmates.errors import UsageError
 from labmates.owners import this_worker, worker_state
 from labmates.records import claims, schema
 from labmates.records.claims import Claims
+from labmates.records.entering import Cell, Planned, enter_study
 from labmates.records.events import ChargeEvent, Event
 from labmates.records.run import RunRecord, new_run_id
 from labmates.records.steps import LeaseLostError
 from labmates.records.store import Store
-from labmates.records.studies import Planned, StudyRecord, enter_study, retry_failed, study_counts
+from labmates.records.studies import StudyRecord, retry_failed, study_counts
 
 ELSEWHERE = "elsewhere/0123456789abcdef/1-2-3"
 """A worker of another machine, of which nobody here knows whether it lives."""
@@ -36,12 +37,9 @@ def store(store_url: str) -> Iterator[Store]:
 
 def enter(store: Store, runs: int, cap: int | None = None, most: int = 100) -> None:
     """Enter a study of so many runs."""
-    wanted = [Planned("k", replicate, 0, most) for replicate in range(runs)]
-
-    def make(planned: Planned) -> RunRecord:
-        return RunRecord(new_run_id(), "science", planned.key, planned.replicate, 0, {}, ["m"], "planned", study="s")
-
-    enter_study(store.database, StudyRecord("s", {}, cap, 0.0), wanted, make)
+    run = RunRecord("", "science", "k", 0, 0, {}, ["m"], "planned", study="s")
+    wanted = [Planned(Cell("k", most, '["m"]', "{}"), replicate, 0, place=replicate) for replicate in range(runs)]
+    enter_study(store.database, StudyRecord("s", {}, cap, 0.0), run, wanted, lambda _, replicate: replicate < runs)
 
 
 def change(store: Store, run: RunRecord, **values: Any) -> None:

@@ -14,10 +14,11 @@ import pytest
 import labmates
 from labmates.analysis import figures
 from labmates.errors import UsageError
+from labmates.records.entering import Cell, Planned, enter_study
 from labmates.records.events import ScoreEvent
 from labmates.records.run import RunRecord, RunStatus, Usage
 from labmates.records.store import Store
-from labmates.records.studies import Planned, StudyRecord, enter_study
+from labmates.records.studies import StudyRecord
 from labmates.reports.page import render
 from labmates.reports.parts import Report
 from labmates.reports.report import store_report, study_report, write_report
@@ -63,7 +64,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     runs = [a_run(n, study="pilot") for n in range(8)]
     runs += [a_run(8, "failed", study="pilot", error=f"{HOSTILE} {SECRET}\nmore", attempt=2)]
     runs += [a_run(9, "running", study="pilot"), a_run(10, study="pilot", model="scripted:hasty")]
-    enter_study(store.database, StudyRecord("pilot", spec, None, 0.0), [], lambda planned: runs[0])
+    enter_study(store.database, StudyRecord("pilot", spec, None, 0.0), runs[0], [], lambda *_: False)
     for run in runs:
         store.create(run)
         scores = [
@@ -161,10 +162,9 @@ def test_what_can_not_be_reported_is_refused(store: Store, tmp_path: Path) -> No
     with pytest.raises(UsageError, match="unknown study 'pilott'"):
         study_report(store, "pilott")
     spec = {"name": "empty", "kind": "science"}
-    planned = [Planned("k", 0, 0, 1)]
-    enter_study(
-        store.database, StudyRecord("empty", spec, None, 0.0), planned, lambda one: a_run(30, "planned", study="empty")
-    )
+    planned = [Planned(Cell("k", 1, "[]", "{}"), 0, 0, 0)]
+    run = a_run(30, "planned", study="empty")
+    enter_study(store.database, StudyRecord("empty", spec, None, 0.0), run, planned, lambda *_: True)
     with pytest.raises(UsageError, match=r"no run of the study 'empty' was begun; run it: labmates study run empty"):
         study_report(store, "empty")
     with pytest.raises(UsageError, match="no run of the kind dilemma"):

@@ -11,7 +11,7 @@ from labmates.records.run import RunRecord, Usage
 from labmates.records.store import Store
 from labmates.studies.plan import make_plan
 from labmates.studies.source import Source
-from labmates.studies.spec import StudySpec, conditions_of, read_spec
+from labmates.studies.spec import StudySpec, conditions_of, each_condition, read_spec
 from tests.studies.ended import ended_run
 
 DATA: dict[str, Any] = {
@@ -31,7 +31,7 @@ def study(**changes: Any) -> StudySpec:
 
 def test_without_measurements_the_kinds_assumption_counts_within_the_budget() -> None:
     spec = study()
-    plan = make_plan(spec, conditions_of(spec), None)
+    plan = make_plan(spec, each_condition(spec), None)
     assert (plan.conditions, plan.runs, plan.done, len(plan.models)) == (8, 40, 0, 2)
     one = plan.models[0]
     assert (one.model, one.runs, one.basis) == ("openai:a", 20, "assumed")
@@ -52,9 +52,9 @@ def test_runs_in_the_store_are_measured_and_those_of_the_study_are_done(
     for replicate in range(2):
         run = RunRecord(f"r{replicate}", "science", first.key, replicate, 0, {}, ["openai:a"], "completed", study="s")
         store.create(replace(run, usage=usage, seconds=36.0, budget={}))
-    plan = make_plan(spec, conditions_of(spec), store)
+    plan = make_plan(spec, each_condition(spec), store)
     monkeypatch.setattr("labmates.studies.plan._MOST_MEASURED", 1)
-    assert make_plan(spec, conditions_of(spec), store).done == 2
+    assert make_plan(spec, each_condition(spec), store).done == 2
     store.close()
     a, b = plan.models
     assert (plan.done, a.runs, a.calls, a.input_tokens, a.basis) == (2, 18, 900, 18_000, "measured")
@@ -75,7 +75,7 @@ def test_where_a_kind_knows_its_calls_the_store_tells_what_a_call_takes(tmp_path
     usage = Usage(llm_calls=40, input_tokens=4000, output_tokens=400)
     run = RunRecord("r", "game", "other", 0, 0, {}, ["openai:a"], "completed", usage=usage, seconds=10.0)
     store.create(run)
-    [plan] = make_plan(spec, conditions_of(spec), store).models
+    [plan] = make_plan(spec, each_condition(spec), store).models
     store.close()
     calls = 2 * (30 + 100 + 60)
     assert (plan.calls, plan.input_tokens, plan.output_tokens) == (calls, calls * 100, calls * 10)
@@ -90,7 +90,7 @@ def test_models_of_a_run_are_priced_each_by_its_own_price() -> None:
         "fixed": {"game": "o-ring", "model_for": {"B": "openai:b"}, "prices": prices},
     }
     spec = read_spec(Source("d", data, {}))
-    [plan] = make_plan(spec, conditions_of(spec), None).models
+    [plan] = make_plan(spec, each_condition(spec), None).models
     assert plan.dollars == pytest.approx(10 * (plan.input_tokens + plan.output_tokens) / 2, rel=0.01)
 
 
@@ -98,7 +98,7 @@ def test_baselines_say_nothing_of_models(tmp_path: Path) -> None:
     store = Store(f"sqlite:///{tmp_path}/runs.db")
     ended_run(store, "a paper")
     spec = study()
-    assert {one.basis for one in make_plan(spec, conditions_of(spec), store).models} == {"assumed"}
+    assert {one.basis for one in make_plan(spec, each_condition(spec), store).models} == {"assumed"}
     store.close()
 
 
@@ -116,7 +116,7 @@ def test_the_least_difference_is_that_of_a_t_test_with_a_power_of_80_percent() -
 
 def test_one_replicate_can_not_compare_conditions_but_models() -> None:
     spec = study(replicates=1)
-    plan = make_plan(spec, conditions_of(spec), None)
+    plan = make_plan(spec, each_condition(spec), None)
     found = {one.metric: one for one in plan.detectable}
     assert found["accuracy"].conditions is None
     assert found["accuracy"].models == pytest.approx(detectable_difference(0.05, 4))
@@ -128,7 +128,7 @@ def test_a_measured_spread_replaces_the_assumed_one(tmp_path: Path) -> None:
         run = RunRecord(f"r{replicate}", "science", "k", replicate, 0, {}, ["openai:a"], "completed", study="x")
         store.create(replace(run, metrics={"accuracy": replicate % 2 / 2}))
     spec = study()
-    found = {one.metric: one for one in make_plan(spec, conditions_of(spec), store).detectable}
+    found = {one.metric: one for one in make_plan(spec, each_condition(spec), store).detectable}
     store.close()
     assert (found["accuracy"].measured, found["heuristic_quality"].measured) == (True, False)
     assert found["accuracy"].spread == pytest.approx(0.2611, abs=0.001)
