@@ -20,42 +20,42 @@ class _Arguments(BaseModel):
 class RunCode(_Arguments):
     """Run Python code."""
 
-    code: str = Field(description="The Python code.")
-    description: str = Field("", description="What it is for, in a few words.")
+    code: str = Field(description="Python.")
+    description: str = Field("", description="Its purpose, in a few words.")
 
 
 class ReadArtifact(_Arguments):
     """Read an artifact."""
 
-    name: str = Field(description="Name of the artifact.")
-    offset: int = Field(0, ge=0, description="Character to start at, to read on in a long artifact.")
+    name: str = Field(description="Which one.")
+    offset: int = Field(0, ge=0, description="Character to start at.")
 
 
 class WriteArtifact(_Arguments):
-    """Keep a text as an artifact; an existing one gets a new version."""
+    """Write an artifact; an existing one gets a new version."""
 
-    name: str = Field(description="Its name: lower-case letters, digits and _.")
-    content: str = Field(description="The whole text, in Markdown.")
-    description: str = Field("", description="What it holds, in a few words.")
+    name: str = Field(description="Lower-case letters, digits and _.")
+    content: str = Field(description="All of it, in Markdown.")
+    description: str = Field("", description="What it holds.")
 
 
 class AppendArtifact(_Arguments):
-    """Add a text to the end of an artifact; one that was cut off goes on exactly where it stopped."""
+    """Add text to the end of an artifact; one that was cut off goes on exactly where it stopped."""
 
-    name: str = Field(description="Name of the artifact.")
-    content: str = Field(description="What comes after the present text, and nothing of that again.")
+    name: str = Field(description="Which one.")
+    content: str = Field(description="The new text alone.")
 
 
 class ReplaceSection(_Arguments):
-    """Replace one section of an artifact and leave the rest of it as it is."""
+    """Replace one section of an artifact."""
 
-    name: str = Field(description="Name of the artifact.")
-    heading: str = Field(description="Heading of the section, as it stands in the artifact.")
-    content: str = Field(description="The new text of the section, without the heading.")
+    name: str = Field(description="Which artifact.")
+    heading: str = Field(description="The section's heading.")
+    content: str = Field(description="The new text, without heading.")
 
 
 class StateFindings(RootModel[dict[str, Any]]):
-    """State your team's findings, as far as they are known; each call replaces all that your team stated before."""
+    """State your team's findings, as far as they are known; replaces all that your team stated before."""
 
 
 class ListArtifacts(_Arguments):
@@ -63,23 +63,23 @@ class ListArtifacts(_Arguments):
 
 
 class SendMessage(_Arguments):
-    """Send a short message to a team that has yet to start; it reads the message then."""
+    """Send a short message to a team that has yet to start."""
 
-    to_team: str = Field(description="The other team.")
+    to_team: str = Field(description="To whom.")
     content: str = Field(description="The message.")
 
 
 class RequestAdditionalWork(_Arguments):
-    """Ask a team that worked before yours for something new; it works on it before your team goes on."""
+    """Ask an earlier team for something new; it works on it before your team goes on."""
 
-    target_team: str = Field(description="The team that is asked.")
+    target_team: str = Field(description="Whom.")
     request: str = Field(description="What you need, exactly.")
 
 
 class RequestTeamRedo(_Arguments):
-    """Ask a team that worked before yours to do its work anew from scratch."""
+    """Ask an earlier team to do its work anew from scratch."""
 
-    target_team: str = Field(description="The team that is asked.")
+    target_team: str = Field(description="Whom.")
     request: str = Field(description="What has to be different.")
     justification: str = Field(description="Why the present work can't be used.")
 
@@ -118,11 +118,28 @@ TO_OTHERS = ("send_message", "request_additional_work", "request_team_redo")
 STATE = "state_findings"
 """The tool of leads; its arguments are the fields of the project's findings."""
 
+TO_CLOSE = (READ, *TO_WRITE, STATE)
+"""Tools of the step in which a lead writes the team's artifact."""
+
 
 def tool_names(team: Team, *, leads: bool = False) -> list[str]:
-    """Return the names of the tools that a member of `team` holds, or its lead."""
+    """Return the names of the tools that a member of `team` may call at work, or its lead."""
     lacking = {*(() if team.has_code else ("run_code",)), *(TO_OTHERS if team.alone else ())}
     return [name for name in ARGUMENTS if name not in lacking and (leads or name != STATE)]
+
+
+def shared_tools(form: FindingsForm, *, alone: bool = False) -> list[dict[str, Any]]:
+    """Return the descriptions of the tools that go with every call of a run, in one order.
+
+    Providers cache tools before messages: another list at some step, or for some agent, would lose all that follows. So
+    what an agent may call at a step is said by its prompt, and a call of another tool is answered with an error.
+
+    Parameters
+    ----------
+    alone
+        Without the tools that make sense only where there are other teams.
+    """
+    return tool_schemas([name for name in ARGUMENTS if not (alone and name in TO_OTHERS)], form)
 
 
 def tool_schemas(names: Iterable[str], form: FindingsForm | None) -> list[dict[str, Any]]:
@@ -131,9 +148,27 @@ def tool_schemas(names: Iterable[str], form: FindingsForm | None) -> list[dict[s
 
 
 def findings_schema(form: FindingsForm) -> dict[str, Any]:
-    """Return the description of the tool that states findings."""
-    function = {"name": STATE, "description": StateFindings.__doc__, "parameters": dict(form.parameters)}
+    """Return the description of the tool that states findings; what its fields mean stands in the project's prompt."""
+    function = {"name": STATE, "description": StateFindings.__doc__, "parameters": _bare(form.parameters)}
     return {"type": "function", "function": function}
+
+
+def _bare(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a schema without descriptions and without limits on lengths, which are checked in any case."""
+
+    def bare(value: Any) -> Any:
+        return _bare(value) if isinstance(value, Mapping) else value
+
+    kept: dict[str, Any] = {
+        key: value for key, value in schema.items() if key not in ("description", "maxItems", "maxLength")
+    }
+    if isinstance(fields := kept.get("properties"), Mapping):
+        kept["properties"] = {name: bare(field) for name, field in fields.items()}
+    parts: dict[str, Any] = {
+        key: [bare(one) for one in kept[key]] for key in ("anyOf", "oneOf", "allOf", "prefixItems") if key in kept
+    }
+    inner: dict[str, Any] = {key: bare(kept[key]) for key in ("items", "additionalProperties") if key in kept}
+    return {**kept, **parts, **inner}
 
 
 @cache
@@ -148,12 +183,7 @@ def tool_schema(name: str) -> dict[str, Any]:
         key: {k: v for k, v in value.items() if k not in ("title", "default", "minimum")}
         for key, value in schema.get("properties", {}).items()
     }
-    parameters = {
-        "type": "object",
-        "properties": properties,
-        "required": schema.get("required", []),
-        "additionalProperties": False,
-    }
+    parameters = {"type": "object", "properties": properties, "required": schema.get("required", [])}
     return {
         "type": "function",
         "function": {"name": name, "description": schema["description"], "parameters": parameters},
@@ -169,7 +199,7 @@ def check_arguments(name: str, arguments: Mapping[str, Any], held: list[str]) ->
         If the agent holds no such tool, or the arguments don't fit; the text says what is allowed.
     """
     if name not in held:
-        raise ToolError(f"you have no tool '{name}'. Your tools: {', '.join(held)}.")
+        raise ToolError(f"you have no tool '{name}' in this step. Your tools: {', '.join(held)}.")
     try:
         return ARGUMENTS[name].model_validate(dict(arguments))
     except ValidationError as error:

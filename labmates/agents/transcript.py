@@ -21,6 +21,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from labmates.agents.prompts import render
+from labmates.models.prefix import mark_shared, shared_chars
 
 KEPT_RESULT_CHARS = 200
 SHORT_MESSAGE_CHARS = 2_000
@@ -35,6 +36,8 @@ def message_to_data(message: BaseMessage) -> dict[str, Any]:
         data["tool_calls"] = [{"id": c["id"], "name": c["name"], "args": c["args"]} for c in message.tool_calls]
     if isinstance(message, ToolMessage):
         data["tool_call_id"] = message.tool_call_id
+    if shared := shared_chars(message):
+        data["shared_chars"] = shared
     return data
 
 
@@ -43,7 +46,7 @@ def message_from_data(data: Mapping[str, Any]) -> BaseMessage:
     content = data["content"]
     match data["role"]:
         case "system":
-            return SystemMessage(content)
+            return mark_shared(SystemMessage(content), data.get("shared_chars", 0))
         case "user":
             return HumanMessage(content)
         case "tool":

@@ -21,9 +21,19 @@ from labmates.agents.desk import Desk, ToolError
 from labmates.agents.excerpts import excerpt, excerpts
 from labmates.agents.prompts import render
 from labmates.agents.roles import DATA, EVAL, MODEL, REPORT, TEAMS, WRITING, Role, Team
-from labmates.agents.tools import STATE, RunCode, check_arguments, tool_names, tool_schema, tool_schemas, use_desk
+from labmates.agents.tools import (
+    STATE,
+    TO_CLOSE,
+    RunCode,
+    check_arguments,
+    tool_names,
+    tool_schema,
+    tool_schemas,
+    use_desk,
+)
 from labmates.budgets.visibility import CONCISE, FINALISE
 from labmates.models.normalise import normalise
+from labmates.models.prefix import shared_message
 from labmates.models.reply import Reply
 from labmates.models.scripted import BASELINES
 from labmates.models.scripted.stated import find_block
@@ -67,18 +77,15 @@ class Lab:
         return accuracy(self.task.score(findings, self.data.truth)) if findings else 0.0
 
     def system(self, team: Team, role: Role) -> SystemMessage:
-        text = render(
+        shared = render(
             "system",
-            role=role.title,
-            team=team.name,
-            agent=role.id,
             brief=self.task.brief,
             data_description=self.data.description,
             findings=findings_schema_text(self.task),
-            members=members_of(team),
             budget_rules="",
         )
-        return SystemMessage(text)
+        own = render("system_role", role=role.title, team=team.name, agent=role.id, members=members_of(team))
+        return shared_message(shared, own)
 
     def ask(self, messages: Sequence[BaseMessage], tools: Sequence[str] = ()) -> Reply:
         schemas = tool_schemas(tools, self.form)
@@ -133,6 +140,7 @@ class Lab:
         return render(
             "synthesis",
             artifact=team.artifact,
+            tools=", ".join(TO_CLOSE),
             readers="",
             reports="what the members reported",
             request="",
@@ -215,6 +223,7 @@ def work_order(team: Team, task: str, plan: str, artifacts: dict[str, str], budg
         readers=", ".join(readers_of(team)) or "none",
         mail="none",
         turns=TURNS,
+        tools=", ".join(tool_names(team, leads=True)),
         code_hint=render("code_hint", timeout=30) if team.has_code else render("no_code_hint"),
         writes="The lead writes",
         artifact=team.artifact,
@@ -423,9 +432,9 @@ def test_a_notice_makes_texts_shorter(notice: str, most: float) -> None:
     [
         (FINALISE, 0, ["mark_complete"]),
         (FINALISE, 1, ["mark_complete"]),
-        (CONCISE, 0, ["read_artifact"]),
+        (CONCISE, 0, ["read_artifact", "run_code"]),
         (CONCISE, 1, ["mark_complete"]),
-        ("", 1, ["read_artifact"]),
+        ("", 1, ["read_artifact", "run_code"]),
     ],
 )
 def test_with_a_low_pool_the_lead_does_the_least_and_the_others_close(
@@ -450,9 +459,14 @@ def test_a_lead_who_finds_no_numbers_asks_for_them_once() -> None:
     ):
         reply = LAB.ask(messages, tool_names(EVAL))
         made += [call.name for call in reply.tool_calls]
-        messages += [reply.message, ToolMessage(answer, tool_call_id=reply.tool_calls[0].id)]
+        messages += [reply.message, *(ToolMessage(answer, tool_call_id=call.id) for call in reply.tool_calls)]
     made += [call.name for call in LAB.ask(messages, tool_names(EVAL)).tool_calls]
-    assert made == ["read_artifact", "request_additional_work", "read_artifact", "run_code"]
+    assert made == [
+        *("read_artifact", "run_code"),
+        "request_additional_work",
+        *("read_artifact", "run_code"),
+        *("send_message", "mark_complete"),
+    ]
 
 
 def titles_of(answers: Sequence[str], limits: Sequence[int]) -> list[str]:
@@ -467,7 +481,7 @@ def titles_of(answers: Sequence[str], limits: Sequence[int]) -> list[str]:
         lab.max_tokens = limit
         reply = lab.ask(messages, tool_names(DATA))
         titles.append(str(reply.tool_calls[0].arguments.get("description", reply.tool_calls[0].name)))
-        messages += [reply.message, ToolMessage(answer, tool_call_id=reply.tool_calls[0].id)]
+        messages += [reply.message, *(ToolMessage(answer, tool_call_id=call.id) for call in reply.tool_calls)]
     return titles
 
 
@@ -476,9 +490,22 @@ FOUND_PANEL = 'RESULT {"layout": "panel"}'
 
 def test_variables_that_were_lost_are_computed_again_once() -> None:
     lost = "stopped: NameError name 'd' is not defined"
-    titles = titles_of([FOUND_PANEL, lost, FOUND_PANEL, lost, ""], [4096] * 5)
-    assert titles[:2] == titles[2:4]
-    assert titles[4] == "mark_complete"
+    titles = titles_of([FOUND_PANEL, lost, lost, ""], [4096] * 4)
+    assert titles == ["see the layout of the table", "repair names, units and slips", titles[0], "mark_complete"]
+
+
+def test_cells_of_one_reply_that_miss_their_variables_are_one_loss() -> None:
+    lab = Lab("ecology", "easy", "diligent")
+    order = work_order(MODEL, "Fit.", "- fit", {})
+    messages: list[BaseMessage] = [lab.system(MODEL, MODEL.lead), HumanMessage(order)]
+    made: list[list[str]] = []
+    for answer in ("5 rows.", FOUND_PANEL, "stopped: NameError name 'd' is not defined", FOUND_PANEL):
+        reply = lab.ask(messages, tool_names(MODEL))
+        made.append([call.arguments.get("description", call.name) for call in reply.tool_calls])
+        messages += [reply.message, *(ToolMessage(answer, tool_call_id=call.id) for call in reply.tool_calls)]
+    _, first, cells, again = made
+    assert len(cells) == 2
+    assert again == [*first, *cells]
 
 
 def test_a_limit_that_falls_meanwhile_makes_no_cell_run_twice() -> None:

@@ -7,6 +7,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 
 from labmates.agents.prompts import render
 from labmates.agents.roles import TEAMS
+from labmates.agents.tools import TO_CLOSE, tool_names
 from labmates.budgets.visibility import budget_status
 from labmates.models.scripted.material import brief_of, owners_of, split_parts
 from labmates.models.scripted.prompt import Step, columns_of, read_step, results_of
@@ -20,14 +21,18 @@ def system(agent: int = 0) -> SystemMessage:
     return SystemMessage(
         render(
             "system",
-            role=role.title,
-            team=EVAL.name,
-            agent=role.id,
             brief="Look at this. What is it?",
             data_description="One row a day.\n\n- day: number of the day\n- wind speed: in m/s\n\nKnown habits: none.",
             findings="- n_days (whole number): number of days",
-            members="\n".join(f"- {member.id}: {member.title}. {member.description}" for member in EVAL.roles),
             budget_rules="",
+        )
+        + "\n\n"
+        + render(
+            "system_role",
+            role=role.title,
+            team=EVAL.name,
+            agent=role.id,
+            members="\n".join(f"- {member.id}: {member.title}. {member.description}" for member in EVAL.roles),
         )
     )
 
@@ -42,6 +47,7 @@ def work(turns: int = 6, budget: str = "", request: str = "") -> str:
         readers="writing",
         mail="none",
         turns=turns,
+        tools=", ".join(tool_names(EVAL, leads=True)),
         code_hint=render("code_hint", timeout=30),
         writes="The evaluation lead writes",
         artifact="evaluation_report",
@@ -112,6 +118,7 @@ def test_every_required_section_is_found_with_what_belongs_in_it(name: str) -> N
         listed += "\n\n" + render("findings_section", example="")
     order = render(
         "synthesis",
+        tools=", ".join(TO_CLOSE),
         artifact=team.artifact,
         readers="",
         request="",

@@ -14,21 +14,21 @@ from labmates.models.scripted.stated import find_block
 SYSTEM = SystemMessage(
     render(
         "solo_system",
-        role=SOLO.lead.title,
-        agent=SOLO.lead.id,
         brief="Look at this. What is it?",
         data_description="- day: number of the day",
         findings="- n_sensors (whole number): number of sensors",
-        role_description=SOLO.lead.description,
         artifacts="- you hand over `notes`\n- you hand over `final_paper`",
         budget_rules="",
     )
+    + "\n\n"
+    + render("solo_role", role=SOLO.lead.title, agent=SOLO.lead.id, role_description=SOLO.lead.description)
 )
 WORK = HumanMessage(
     render(
         "solo_work",
         plan="- look",
         turns=64,
+        tools="run_code, write_artifact, mark_complete",
         code_hint=render("code_hint", timeout=30),
         artifacts="`notes`\n- Overview: what there is\n- Doubts\n\n`more`\n- Aim",
         budget="",
@@ -42,6 +42,7 @@ WRITE = HumanMessage(
     render(
         "solo_write",
         artifact="final_paper",
+        tools="write_artifact, state_findings",
         sections=f"- Abstract\n\n{render('findings_section', example='')}",
         budget="",
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,8 +12,9 @@ import pytest
 
 from labmates.agents.roles import TEAMS
 from labmates.api import arun
+from labmates.models.prefix import shared_chars
 from labmates.models.scripted.base import Draft, Heard, call
-from labmates.models.tokens import text_of
+from labmates.models.tokens import estimate_tokens, text_of
 from tests.support.puppet import agent_of, dutiful, puppet, step_of, turn_of
 
 Play = Callable[[Heard], Draft | None]
@@ -276,3 +279,32 @@ async def test_tool_calls_are_said_to_have_a_price_only_where_they_have_one(tmp_
     systems = [text_of(calls[0].messages[0].content) for calls in (free, paid, hidden)]
     assert ["Each tool call has a price" in system for system in systems] == [False, True, False]
     assert "## The budget" not in systems[2]
+
+
+def prefix(calls: list[Heard]) -> str:
+    """Return what the calls' first messages say alike at the least, as far as it is marked as shared."""
+    [shared] = {text_of(call.messages[0].content)[: shared_chars(call.messages[0])] for call in calls}
+    return shared
+
+
+@pytest.mark.parametrize("solo", [False, True])
+async def test_what_all_agents_share_comes_first_and_is_marked(tmp_path: Path, solo: bool) -> None:
+    calls = await heard_in(tmp_path, write_artifacts, solo=solo)
+    shared = prefix(calls)
+    for part in ("## The project", "## The data set", "## What the final paper has to state", "## The budget"):
+        assert part in shared
+    assert not any(agent_of(call) in shared for call in calls)
+    assert "## Your role" in text_of(calls[0].messages[0].content).removeprefix(shared)
+    [tools] = {json.dumps(call.tools) for call in calls if call.tools}
+    assert (estimate_tokens(shared) + estimate_tokens(tools)) > 1_000
+
+
+async def test_conversations_are_continued_and_never_rewritten(tmp_path: Path) -> None:
+    calls = await heard_in(tmp_path, lambda heard: Draft("Let me think.") if turn_of(heard) == 0 else None)
+    longer = 0
+    for earlier, later in itertools.combinations(calls, 2):
+        if agent_of(earlier) == agent_of(later) and order(earlier) == order(later):
+            common = len(earlier.messages)
+            assert later.messages[:common] == earlier.messages
+            longer += len(later.messages) > common
+    assert longer >= len(TEAMS)

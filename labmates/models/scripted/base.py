@@ -8,6 +8,7 @@ into a reply as a server would make it: cut at `max_tokens`, its tokens counted,
 from __future__ import annotations
 
 import json
+import re
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from labmates.models.tokens import estimate_messages, estimate_tokens, text_of
+
+TOOLS = re.compile(r"^Tools in this step: (.+)\.$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -46,8 +49,11 @@ class Heard:
     max_tokens: int | None = None
 
     def tool_names(self) -> tuple[str, ...]:
-        """Return the names of the tools that may be called."""
-        return tuple(str(tool.get("function", {}).get("name", "")) for tool in self.tools)
+        """Return the names of the tools that may be called: those that the prompt lists, if it does."""
+        names = tuple(str(tool.get("function", {}).get("name", "")) for tool in self.tools)
+        said = (TOOLS.findall(text_of(one.content)) for one in reversed(self.messages) if one.type == "human")
+        listed = next(filter(None, said), None)
+        return names if listed is None else tuple(name for name in names if name in listed[-1].split(", "))
 
 
 @dataclass(frozen=True)

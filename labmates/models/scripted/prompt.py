@@ -25,11 +25,12 @@ ALONE = "this project"
 
 @dataclass(frozen=True)
 class Use:
-    """One tool call of the agent in its present step, and what came back."""
+    """One tool call of the agent in its present step, what came back, and in which of its replies it stood."""
 
     name: str
     arguments: Mapping[str, Any]
     result: str
+    reply: int = 0
 
 
 @dataclass(frozen=True)
@@ -235,11 +236,11 @@ def _hurry(text: str) -> Hurry:
 
 def _uses(messages: Sequence[BaseMessage]) -> Iterator[Use]:
     results = {m.tool_call_id: text_of(m.content) for m in messages if isinstance(m, ToolMessage)}
-    for message in messages:
+    for place, message in enumerate(messages):
         if isinstance(message, AIMessage):
             for made in message.tool_calls:
                 if made["id"] in results:
-                    yield Use(made["name"], made["args"], results[made["id"]])
+                    yield Use(made["name"], made["args"], results[made["id"]], place)
 
 
 def _first(pattern: str, text: str) -> str:

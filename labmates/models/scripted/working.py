@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 
@@ -10,9 +11,11 @@ from labmates.models.scripted.cells import OPTIONAL, Cell, cells_for, is_finishe
 from labmates.models.scripted.facts import facts, lines_with_numbers, printed_lines
 from labmates.models.scripted.material import TEST, nouns, owners_of
 from labmates.models.scripted.prompt import Step, Use, between, columns_of, results_of
-from labmates.models.scripted.stated import Results, find_block, merge, read_fields, restate
+from labmates.models.scripted.stated import Block, Results, find_block, merge, read_fields, restate
 
 REQUESTS = ("request_additional_work", "request_team_redo")
+CHECKS = "check the claim"
+"""How the titles of cells begin that check what was claimed."""
 CLAIMS = ("breaks", "links", "events", "prognostic", "predictive", "drivers", "hotspots")
 
 
@@ -24,10 +27,20 @@ def next_calls(step: Step, heard: Heard) -> tuple[DraftCall, ...]:
     if step.hurry == "finalise" or (step.hurry == "concise" and not step.leads):
         return ()
     held = heard.tool_names()
-    for made in (_reading(step, held), _request(step, held), _code(step, heard), _extra(step, held)):
-        if made and sum(call_tokens(one.name, one.arguments) for one in made) <= (heard.max_tokens or 10**9):
-            return made
+    if reading := _reading(step, held):
+        # The first look at the table doesn't need what is read.
+        looking = () if found_in(step).get("layout") else _code(step, heard)
+        return fitting([*reading, *looking], heard)
+    for made in (_request(step, held), _code(step, heard), _extra(step, held)):
+        if calls := fitting(made, heard):
+            return calls
     return ()
+
+
+def fitting(calls: Sequence[DraftCall], heard: Heard) -> tuple[DraftCall, ...]:
+    """Return the first of these calls, as many as fit into one reply."""
+    used = itertools.accumulate(call_tokens(one.name, one.arguments) for one in calls)
+    return tuple(one for one, tokens in zip(calls, used, strict=True) if tokens <= (heard.max_tokens or 10**9))
 
 
 def found_in(step: Step) -> Results:
@@ -107,21 +120,40 @@ def _request(step: Step, held: Sequence[str]) -> tuple[DraftCall, ...]:
 
 
 def _code(step: Step, heard: Heard) -> tuple[DraftCall, ...]:
-    """Run the next piece of the first cell that is not finished and that the turns left allow to finish."""
+    """Run the cells that are not finished: those at once that need no other's result and fit into one reply.
+
+    A cell in pieces is begun only if the turns left allow to finish it.
+    """
     if "run_code" not in heard.tool_names():
         return ()
     ran = {str(use.arguments.get("description")) for use in _since_lost(step) if use.name == "run_code"}
+    calls: list[DraftCall] = []
     for parts in _cells(step, heard):
         rest = [part for part in parts if part.title not in ran]
-        if rest and not is_finished(rest[0], ran) and len(rest) < step.turns - step.replies:
-            return (_run(rest[0]),)
-    return ()
+        if not rest or is_finished(rest[0], ran) or len(rest) >= step.turns - step.replies:
+            continue
+        # What comes after the first look depends on the layout that it finds.
+        if calls and (_needs_results(rest[0], step) or not found_in(step).get("layout")):
+            break
+        calls += map(_run, rest)
+        if len(fitting(calls, heard)) < len(calls):
+            break
+    return tuple(calls)
+
+
+def _needs_results(cell: Cell, step: Step) -> bool:
+    """Whether a cell checks what the cells before it find, since nobody else has claimed anything."""
+    checks = cell.title.startswith(CHECKS)
+    return checks and not restate(_claimed(step), read_fields(step.system))
 
 
 def _since_lost(step: Step) -> tuple[Use, ...]:
-    """Return the calls since the variables were lost, so that all cells run again; a second loss is left as it is."""
-    lost = [i for i, use in enumerate(step.uses) if use.name == "run_code" and "NameError" in use.result]
-    return step.uses[lost[0] + 1 :] if len(lost) == 1 else step.uses
+    """Return the calls since the variables were lost, so that all cells run again; a second loss is left as it is.
+
+    Several calls of one reply that miss them are one loss.
+    """
+    lost = [use.reply for use in step.uses if use.name == "run_code" and "NameError" in use.result]
+    return tuple(use for use in step.uses if use.reply > lost[0]) if len(set(lost)) == 1 else step.uses
 
 
 def _cells(step: Step, heard: Heard) -> Iterator[list[Cell]]:
@@ -150,11 +182,15 @@ def _given(name: str, step: Step) -> dict[str, object]:
         words = f"{between(step.system, '## The project', '## Artifacts')}".lower()
         return {"mentions": {c: words.count(c.lower()) for c in columns_of(step.system)}}
     if name.endswith("_check"):
-        stated = restate(find_block("\n".join(use.result for use in step.uses)), read_fields(step.system))
+        stated = restate(_claimed(step), read_fields(step.system))
         # Who has nobody's claims to check checks its own.
         stated = stated or found_in(step)
         return {"claims": {key: stated[key] for key in CLAIMS if key in stated}}
     return {}
+
+
+def _claimed(step: Step) -> Block:
+    return find_block("\n".join(use.result for use in step.uses))
 
 
 def _extra(step: Step, held: Sequence[str]) -> tuple[DraftCall, ...]:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from langchain_core.messages import SystemMessage
+
 from labmates.agents.desk import MOST_ARTIFACT_CHARS
 from labmates.agents.excerpts import LEFT_OUT, excerpt
 from labmates.agents.prompts import render
 from labmates.agents.roles import REPORT, TEAMS, Role, Team
+from labmates.agents.tools import TO_CLOSE, tool_names
 from labmates.budgets.money import show_dollars
 from labmates.budgets.purse import Purse
+from labmates.models.prefix import shared_message
 from labmates.tasks.schema import findings_example
 from labmates.workflows.science.context import LabContext, team_of
 from labmates.workflows.science.digests import (
@@ -38,15 +42,13 @@ _LAST = "It is the result of the project."
 _NOT_LAST = "The teams after yours know of your team's work only what its artifacts, stated findings and messages say."
 
 
-def system_prompt(ctx: LabContext, team: Team, role: Role) -> str:
+def system_message(ctx: LabContext, team: Team, role: Role) -> SystemMessage:
     """Return what the project is about and who the agent is.
 
     What all agents of a run read comes first and word for word the same, so that a provider's prompt cache serves it
     to each of them; the agent's team and role come last.
     """
     told = {
-        "role": role.title,
-        "agent": role.id,
         "brief": ctx.task.brief,
         "data_description": ctx.dataset.description,
         "findings": ctx.findings_text,
@@ -54,8 +56,10 @@ def system_prompt(ctx: LabContext, team: Team, role: Role) -> str:
     }
     if team.alone:
         handed = "\n".join(f"- you hand over `{other.artifact}`" for other in TEAMS.values())
-        return render("solo_system", **told, artifacts=handed, role_description=role.description)
-    return render("system", **told, team=team.name, members=_parts(ctx, team))
+        own = render("solo_role", role=role.title, agent=role.id, role_description=role.description)
+        return shared_message(render("solo_system", **told, artifacts=handed), own)
+    own = render("system_role", team=team.name, role=role.title, agent=role.id, members=_parts(ctx, team))
+    return shared_message(render("system", **told), own)
 
 
 def plan_prompt(ctx: LabContext, lab: LabState, purse: Purse) -> str:
@@ -84,10 +88,13 @@ def work_prompt(ctx: LabContext, lab: LabState, role: Role, purse: Purse) -> str
     """Return a member's order to work."""
     team, phase = team_of(lab), lab["agenda"][0]
     hint = render("code_hint", timeout=f"{ctx.condition.code_timeout:g}") if team.has_code else render("no_code_hint")
-    turns = ctx.condition.turns_of(team)
+    turns, tools = ctx.condition.turns_of(team), ", ".join(tool_names(team, leads=role is team.lead))
     if team.alone:
         artifacts, budget = _solo_artifacts(), _budget(ctx, purse, team)
-        return render("solo_work", plan=phase["plan"], turns=turns, code_hint=hint, artifacts=artifacts, budget=budget)
+        plan = phase["plan"]
+        return render(
+            "solo_work", plan=plan, turns=turns, tools=tools, code_hint=hint, artifacts=artifacts, budget=budget
+        )
     return render(
         "work",
         task=phase["members"][role.id]["task"],
@@ -97,6 +104,7 @@ def work_prompt(ctx: LabContext, lab: LabState, role: Role, purse: Purse) -> str
         readers=", ".join(readers(lab["agenda"])) or "none",
         mail=mail_text(lab, team.name),
         turns=turns,
+        tools=tools,
         code_hint=hint,
         writes="You write" if role is team.lead else f"The {team.lead.title} writes",
         artifact=team.artifact,
@@ -157,8 +165,10 @@ def synthesis_prompt(ctx: LabContext, lab: LabState, purse: Purse, material: flo
         sections += "\n\n" + render("findings_section", example=findings_example(ctx.task))
     else:
         sections += "\n\n" + render("findings_handover")
+    tools = ", ".join(TO_CLOSE)
     if team.alone:
-        return render("solo_write", artifact=team.artifact, sections=sections, budget=_budget(ctx, purse, team))
+        budget = _budget(ctx, purse, team)
+        return render("solo_write", artifact=team.artifact, sections=sections, tools=tools, budget=budget)
     printed = int(material * OUTPUT_CHARS)
     most = PAPER_ARTIFACT_CHARS if team.artifact == REPORT else PLAN_ARTIFACT_CHARS
     artifacts = artifacts_text(ctx, lab, team, int(material * most))
@@ -167,6 +177,7 @@ def synthesis_prompt(ctx: LabContext, lab: LabState, purse: Purse, material: flo
     return render(
         "synthesis",
         artifact=team.artifact,
+        tools=tools,
         readers=_LAST if _is_last(ctx, team) else _NOT_LAST,
         reports="what the members reported" + " and what their code printed" * team.has_code,
         request=request_text(ctx, lab, most=int(material * MOST_ARTIFACT_CHARS)),

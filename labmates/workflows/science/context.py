@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from labmates.agents.findings import FindingsForm
 from labmates.agents.roles import EVERY_TEAM, Role, Team
+from labmates.agents.tools import shared_tools
 from labmates.budgets.ledger import Ledger
 from labmates.budgets.purse import Purse
 from labmates.records.recorder import Recorder
@@ -31,6 +33,11 @@ class LabContext:
     caller: Caller
     recorder: Recorder
     bench: Bench
+
+    @cached_property
+    def tools(self) -> tuple[dict[str, Any], ...]:
+        """The descriptions of the tools, the same with each call of the run."""
+        return tuple(shared_tools(self.form, alone=self.condition.solo))
 
     def speaker(self, team: Team, role: Role) -> Speaker:
         """Return who speaks when this role does."""

@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeGuard, cast
 
-from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
 from langchain_core.runnables import RunnableLambda
 from langgraph.runtime import Runtime
 
 from labmates.agents.desk import Desk, ToolError
 from labmates.agents.prompts import render
 from labmates.agents.roles import EVERY_TEAM, TEAMS, Role, Team
-from labmates.agents.tools import RunCode, check_arguments, tool_names, tool_schemas, use_desk
+from labmates.agents.tools import RunCode, check_arguments, tool_names, use_desk
 from labmates.agents.transcript import append_line, message_from_data, message_to_data
 from labmates.budgets.ledger import InsufficientFundsError
 from labmates.budgets.purse import Purse
@@ -26,7 +26,7 @@ from labmates.records.events import ChargeEvent, Event, PhaseEvent, ToolCallEven
 from labmates.sandboxes.base import CodeResult, OutputFile
 from labmates.workflows.asking import fault_text, kept_text, sent_back
 from labmates.workflows.calls import Speaker
-from labmates.workflows.science.briefs import answered_text, status_text, system_prompt, work_prompt
+from labmates.workflows.science.briefs import answered_text, status_text, system_message, work_prompt
 from labmates.workflows.science.context import LabContext, team_of, warm_up
 from labmates.workflows.science.findings import statement
 from labmates.workflows.science.state import Draft, LabState, Member, MemberResult, Phase, Waiting, WorkOrder, readers
@@ -109,7 +109,7 @@ class _Worker:
         messages = [message_from_data(bodies[number]) for number in self.member["transcript"]]
         if not messages:
             order = work_prompt(self.ctx, lab, role, self.purse)
-            return [SystemMessage(system_prompt(self.ctx, team, role)), HumanMessage(order)]
+            return [system_message(self.ctx, team, role), HumanMessage(order)]
         waited = {item["call"]: item for item in self.phase["members"][role.id]["waiting"]}
         for i, message in enumerate(messages):
             if isinstance(message, ToolMessage) and message.tool_call_id in waited:
@@ -125,7 +125,7 @@ class _Worker:
             self.speaker,
             self.messages,
             self.purse,
-            tools=tool_schemas(self.held, self.desk.form),
+            tools=self.ctx.tools,
             name=f"{self.speaker.agent}, phase {self.phase['number'] + 1}: work {turn + 1}",
         )
         self.member["turns"] = turn + 1

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any, Literal, cast
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
@@ -34,7 +34,7 @@ from labmates.workflows.science.briefs import (
     next_round_prompt,
     plan_prompt,
     synthesis_prompt,
-    system_prompt,
+    system_message,
 )
 from labmates.workflows.science.context import LabContext, team_of, warm_up
 from labmates.workflows.science.findings import keep_findings
@@ -356,4 +356,4 @@ def _conversation(ctx: LabContext, phase: Phase, order: str) -> list[BaseMessage
 
 
 def _opening(ctx: LabContext, team: Team, role: Role, order: str) -> list[BaseMessage]:
-    return [SystemMessage(system_prompt(ctx, team, role)), HumanMessage(order)]
+    return [system_message(ctx, team, role), HumanMessage(order)]

@@ -17,7 +17,7 @@ from labmates.agents.desk import Desk, ToolError, artifact_owner
 from labmates.agents.prompts import render
 from labmates.agents.roles import REPORT
 from labmates.agents.sections import sections_of
-from labmates.agents.tools import READ, STATE, TO_WRITE, WriteArtifact, check_arguments, tool_schemas, use_desk
+from labmates.agents.tools import READ, STATE, TO_CLOSE, TO_WRITE, WriteArtifact, check_arguments, use_desk
 from labmates.agents.transcript import append_line
 from labmates.budgets.purse import Purse
 from labmates.models.errors import ContextOverflowError
@@ -53,7 +53,6 @@ class Author:
         self.versions: list[int] = []
         self.findings: list[int] = []
         self.desk = Desk(team_of(lab), ctx.newest(lab), {}, cut=ctx.partial(lab), form=ctx.form)
-        self._tools = tool_schemas([READ, *TO_WRITE, STATE], ctx.form)
         self._ctx = ctx
         self._phase = lab["agenda"][0]
         self._purse = purse
@@ -72,7 +71,7 @@ class Author:
         messages: list[BaseMessage] = []
         speaker = ctx.speaker(team, team.lead)
         for messages in orders:
-            most = ctx.caller.most_output(speaker, messages, self._purse.left, self._tools)
+            most = ctx.caller.most_output(speaker, messages, self._purse.left, self._ctx.tools)
             if most >= min(max(wanted, LEAST_OUTPUT_TOKENS), ctx.caller.whole_output(speaker.model)):
                 break
             wanted //= 2
@@ -205,7 +204,7 @@ class Author:
             self._ctx.speaker(team, team.lead),
             messages,
             self._purse,
-            tools=self._tools,
+            tools=self._ctx.tools,
             name=f"{team.lead.id}, phase {phase['number'] + 1}: write {team.artifact}",
             state_limit=True,
         )
@@ -261,7 +260,7 @@ def take(desk: Desk, reply: Reply, name: str, *, last: bool) -> None:
         if call.name in (READ, STATE):
             continue
         try:
-            arguments = check_arguments(call.name, call.arguments, [*TO_WRITE])
+            arguments = check_arguments(call.name, call.arguments, [*TO_CLOSE])
             found = getattr(arguments, "name", name)
             if found == name:
                 use_desk(desk, arguments)
