@@ -49,8 +49,8 @@ def store() -> None:
 def check(store: str | None, study: str | None, deep: bool, as_json: bool) -> int:
     """Verify the digests of runs, and check that no run is there twice, no step was charged twice, and ledgers balance.
 
-    It only reads, also while runs go on, and asks no model. With faults, it ends with exit code 1. The digest of all
-    ended runs is the one that a report names.
+    It only reads, also while runs go on, and asks no model. With faults, it ends with exit code 1. Without, it
+    prints the digest of all ended runs, which is the one that a report names.
     """
     from labmates.records.digests import digest_of_all
     from labmates.records.store import Store
@@ -71,7 +71,7 @@ def check(store: str | None, study: str | None, deep: bool, as_json: bool) -> in
         if unchecked is None:
             return 130
         digests = ended_digests(database, study=study)
-    whole = digest_of_all(digests) if digests else None
+    whole = digest_of_all(digests) if digests and not faults else None
     if as_json:
         told = {"faults": [asdict(fault) for fault in faults], "unchecked": [asdict(fault) for fault in unchecked]}
         print_json({"runs": len(runs), **told, "ended": len(digests), "digest": whole})

@@ -43,7 +43,7 @@ class _Row:
     bodies: frozenset[int]
 
 
-UNREADABLE = (ValueError, TypeError, KeyError, zlib.error)
+UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, zlib.error)
 """What reading a row raises that labmates can't have written."""
 
 

@@ -16,6 +16,7 @@ from labmates.judges.panel import make_panel
 from labmates.records.recorder import Recorder
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
+from labmates.records.verification import is_late
 from labmates.studies.audit import UNREADABLE, Fault
 from labmates.studies.differences import Difference, differences_of_run
 from labmates.studies.retelling import NewStepError, NoModels, NoSandboxes, retell
@@ -45,7 +46,8 @@ class Recomputed:
 async def recompute(store: Store, run: RunRecord) -> Recomputed:
     """Recompute how a run ended and compare it with its record.
 
-    A run of another version of labmates may have had other prompts or rules: if it differs, it counts as unchecked.
+    A run of another version of labmates, or from before its store was upgraded, may have had other prompts or rules:
+    if it differs, it counts as unchecked.
     """
     if run.status not in ENDED:
         return Recomputed(unchecked=f"it has not ended ({run.status})")
@@ -53,12 +55,9 @@ async def recompute(store: Store, run: RunRecord) -> Recomputed:
         differences = await _differences(store, run)
     except UsageError as error:
         return Recomputed(unchecked=str(error))
-    if differences and run.version != __version__:
-        first = differences[0]
-        what = " ".join(filter(None, (first.type, first.step, first.field)))
-        return Recomputed(
-            unchecked=f"labmates {run.version or '?'} made it, and {__version__} differs first in: {what}"
-        )
+    if differences and (run.version != __version__ or is_late(run.digest)):
+        made = f"labmates {run.version or '?'} made it{', before the store was upgraded' * is_late(run.digest)}"
+        return Recomputed(unchecked=f"{made}; now, {differences[0]}")
     return Recomputed(differences)
 
 

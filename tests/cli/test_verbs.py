@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -138,3 +140,22 @@ def test_runs_are_deleted_when_somebody_said_so(labmates: Labmates) -> None:
     assert labmates("store", "prune", "--kind", "game", "--yes").out == "1 runs were deleted.\n"
     assert labmates("store", "prune", "--kind", "game", "--yes").code == 2
     assert labmates("store", "prune").code == 2
+
+
+def test_a_published_digest_names_its_record_and_an_edited_number_is_told(labmates: Labmates, tmp_path: Path) -> None:
+    [run] = labmates(
+        "run", "game", "--game", "public-goods", "--model", "scripted:random", "--rounds", "1", "--json"
+    ).records
+    assert f"Digest: {run['digest']}" in labmates("show", run["id"]).out
+    checked = labmates("store", "check", "--deep", "--json")
+    [whole] = checked.records
+    assert (checked.code, whole["runs"], whole["faults"], whole["unchecked"], whole["ended"]) == (0, 1, [], [], 1)
+    assert whole["digest"] in labmates("store", "check").out
+    with closing(sqlite3.connect(tmp_path / "labmates.db")) as connection, connection:
+        connection.execute("update runs set metrics = json_set(metrics, '$.payoff', 99.5)")
+    checked = labmates("store", "check", "--deep", "--json")
+    [whole] = checked.records
+    assert (checked.code, whole["digest"]) == (1, None)
+    by_digest, recomputed = (fault["text"] for fault in whole["faults"])
+    assert "are not what its digest covers" in by_digest
+    assert f"metrics.payoff: 99.5 in the record, {run['metrics']['payoff']} now" in recomputed

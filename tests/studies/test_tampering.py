@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from labmates.judges.panel import make_panel
 from labmates.models.options import ModelOptions
 from labmates.records import schema
-from labmates.records.digests import NOT_SEALED, SEALED
+from labmates.records.digests import LATE, NOT_SEALED, SEALED
 from labmates.records.rows import sealed
 from labmates.records.store import Store
 from labmates.records.verification import begun_runs
@@ -125,3 +125,6 @@ async def test_numbers_that_were_edited_with_their_digest_are_found_by_recomputi
     assert forged.digest != run.digest
     [difference] = (await recompute(store, forged)).differences
     assert difference.field == field
+    for older in (replace(forged, version="0.0.1"), replace(forged, digest=f"{LATE}{forged.digest}")):
+        found = await recompute(store, older)
+        assert (found.differences, field in (found.unchecked or "")) == ((), True)
