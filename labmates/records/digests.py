@@ -40,6 +40,7 @@ LATE: Final = "upgrade:"
 """How the digest of a run begins that was computed long after the run ended, by an upgrade of its store."""
 _START = bytes(32)
 _FORMAT = 1
+_ENCODE = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode  # made once: that takes as long as encoding
 
 
 @dataclass(frozen=True)
@@ -174,4 +175,4 @@ def _digest(data: Mapping[str, Any], *, late: bool) -> str:
 
 
 def _canonical(data: Any) -> bytes:
-    return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()
+    return _ENCODE(data).encode()
