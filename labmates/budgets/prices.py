@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, ValidationError, model_serializer
 
@@ -80,6 +80,15 @@ class PriceList(BaseModel):
     default: Price = Field(Price(), description="Price of every model that has none of its own.")
     models: dict[str, Price] = Field({}, description="Prices by model, for instance openai:gpt-5.4-mini.")
     tool_call: Dollars = Field("0", description="Dollars per tool call.")  # type: ignore[assignment]
+    credits: Literal["list", "bill"] = Field(
+        "list",
+        description="What a pool charges: by this list, or what providers charge (bill), which is then written here.",
+    )
+
+    @model_serializer(mode="wrap")
+    def _without_default(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        values: dict[str, Any] = dump(self)
+        return values if self.credits == "bill" else {k: v for k, v in values.items() if k != "credits"}
 
     def of(self, model: str) -> Price:
         """Return the price of `model`: its own, else that of the model whatever its settings, else the default."""
@@ -89,11 +98,15 @@ class PriceList(BaseModel):
 def read_prices(source: str) -> PriceList:
     """Read a price list from a JSON file, or from ``input=0.5,output=3,tool_call=0`` (dollars per million tokens).
 
+    ``bill`` is the list of what the providers charge.
+
     Raises
     ------
     UsageError
         If the file can't be read, or holds something that is no price list.
     """
+    if source == "bill":
+        return PriceList(credits="bill")
     if "=" in source and not Path(source).exists():
         data = _from_line(source)
     else:

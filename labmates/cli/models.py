@@ -1,15 +1,21 @@
-"""``labmates models``: the scripted baselines and the models of the paper's roster."""
+"""``labmates models``: named models, scripted baselines and the models of the paper's roster."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from labmates.cli.common import json_option
-from labmates.cli.console import out, print_json
+from labmates.cli.console import clean, out, print_json
+from labmates.cli.options import model_options, options_of
 from labmates.cli.plugins import look_at_all
-from labmates.errors import unknown_name
+from labmates.models.options import ModelOptions
+
+if TYPE_CHECKING:
+    from labmates.models.entries import Entry
 
 _FAMILIES = ("scripted:axelrod/", "scripted:colleague/")
 
@@ -18,23 +24,39 @@ _FAMILIES = ("scripted:axelrod/", "scripted:colleague/")
 @json_option("per model")
 @click.pass_context
 def models(ctx: click.Context, as_json: bool) -> int:
-    """List the scripted baselines and known models, or show one.
+    """List named models, scripted baselines and known models; add, show or check one.
 
     Any chat model that LangChain reaches can be used by the name provider:name, and any OpenAI-compatible server
-    (vLLM, Ollama, llama.cpp) as openai:NAME with --base-url.
+    (vLLM, Ollama, llama.cpp) as openai:NAME?base_url=URL. Named models stand in models.yaml.
     """
-    if ctx.invoked_subcommand is not None:
-        return 0
+    return 0 if ctx.invoked_subcommand is not None else _list(as_json)
+
+
+@models.command("list", epilog="Example: labmates models list --json")
+@json_option("per model")
+def list_(as_json: bool) -> int:
+    """List named models, scripted baselines and known models."""
+    return _list(as_json)
+
+
+def _list(as_json: bool) -> int:
     from labmates.agents.players.colleague import PARAMETERS
+    from labmates.models.entries import models_file, named_entries
     from labmates.models.roster import roster
 
-    baselines = _baselines()
+    named, baselines = named_entries(), _baselines()
     if as_json:
+        for name, entry in named.items():
+            print_json({"name": name, "model": entry.name, **entry.access.model_dump(mode="json", exclude_none=True)})
         for name, text in baselines.items():
             print_json({"name": name, "description": text})
-        for entry in roster():
-            print_json(asdict(entry))
+        for known in roster():
+            print_json(asdict(known))
         return 0
+    if named:
+        out().print(f"Named models ({models_file()}):", style="bold", markup=False)
+        for name, entry in named.items():
+            out().print(f"  {name:<22} {entry.name} {entry.base_url or ''}".rstrip(), markup=False)
     out().print("Scripted baselines (offline, free):", style="bold")
     for name, text in baselines.items():
         out().print(f"  {name:<22} {text}", markup=False)
@@ -45,32 +67,131 @@ def models(ctx: click.Context, as_json: bool) -> int:
         "  scripted:colleague/NAME=VALUE/…  With other parameters: " + ", ".join(PARAMETERS) + ".", markup=False
     )
     out().print("Models with published benchmark scores (cooperative-profiles paper, appendix I):", style="bold")
-    for entry in roster():
-        thinks = "thinks" if entry.thinking else ""
-        scores = f"MMLU-Pro {entry.mmlu_pro:>4.1f}  IFEval {entry.ifeval:>4.1f}"
+    for known in roster():
+        thinks = "thinks" if known.thinking else ""
+        scores = f"MMLU-Pro {known.mmlu_pro:>4.1f}  IFEval {known.ifeval:>4.1f}"
         out().print(
-            f"  {entry.name:<26} {entry.family:<12} {entry.size:>5g}B  {scores}  {thinks}".rstrip(), markup=False
+            f"  {known.name:<26} {known.family:<12} {known.size:>5g}B  {scores}  {thinks}".rstrip(), markup=False
         )
+    return 0
+
+
+@models.command("add", epilog='Example: labmates models add qwen "openai:qwen3-8b?base_url=http://127.0.0.1:8001/v1"')
+@click.argument("name")
+@click.argument("model")
+def add(name: str, model: str) -> int:
+    """Add the model MODEL to the models file, by the name NAME."""
+    from labmates.models.entries import FILE_NAME, add_entry, models_file, named_entries, read_reference
+    from labmates.models.names import parse_model
+
+    path = models_file() or Path(FILE_NAME)
+    entry = read_reference(model, named_entries() if path.is_file() else {})
+    parse_model(entry.name)
+    add_entry(path, name, entry)
+    out().print(f"{name} is {clean(entry.name)}, in {path}", markup=False)
     return 0
 
 
 @models.command("show", epilog="Example: labmates models show qwen3-8b")
 @click.argument("name")
-def show(name: str) -> int:
-    """Show what is known of a model."""
+@json_option()
+def show(name: str, as_json: bool, **values: Any) -> int:
+    """Show a model: address, settings, price and context, and where each is from."""
+    from labmates.errors import unknown_name
+    from labmates.models.entries import named_entries, read_reference
     from labmates.models.names import is_own_baseline
     from labmates.models.roster import roster
     from labmates.models.scripted import describe
 
-    known = {entry.name: asdict(entry) for entry in roster()}
+    known: dict[str, dict[str, Any]] = {entry.name: asdict(entry) for entry in roster()}
     known |= {n: {"name": n, "description": text} for n, text in _baselines().items()}
     if name.startswith(_FAMILIES) and is_own_baseline(name):
         known[name] = {"name": name, "description": describe(name.removeprefix("scripted:"))}
-    if name not in known:
-        raise unknown_name("model", name, known)
-    for key, value in known[name].items():
+    named = named_entries()
+    if name.partition("?")[0] in named or (name not in known and ":" in name):
+        found = _facts(read_reference(name, named), name, values)
+    elif name in known:
+        found = known[name]
+    else:
+        raise unknown_name("model", name, {**known, **named})
+    if as_json:
+        print_json(found)
+        return 0
+    for key, value in found.items():
         out().print(f"{key:<14} {value}", markup=False)
     return 0
+
+
+def _facts(entry: Entry, reference: str, values: dict[str, Any]) -> dict[str, Any]:
+    """Return what is known of an entry, each with where it is from."""
+    import os
+
+    from labmates.models.catalog import Catalog
+    from labmates.models.endpoints import endpoint_of
+    from labmates.models.names import parse_model
+    from labmates.models.pricing import TABLE_DATE, listed
+
+    catalog = Catalog(model_options(values))
+    model = parse_model(catalog.name_of(reference))
+    found: dict[str, Any] = {"name": str(model)}
+    found |= {f"{name}": f"{value} (given)" for name, value in model.settings.given().items()}
+    if model.scripted:
+        return found
+    endpoint = endpoint_of(model, catalog.options(), os.environ)
+    table = listed(model, endpoint)
+    shipped = f"(shipped table of {TABLE_DATE})"
+    found["address"] = f"{endpoint.address} ({'given' if entry.base_url else 'default'})"
+    key = "set" if endpoint.key else "not set"
+    found["key"] = f"{endpoint.key_name} ({key})" if endpoint.key_name else "none"
+    price = entry.price or (table.price if table else None)
+    origin = "(given)" if entry.price else shipped
+    dollars = ", ".join(f"{kind} {amount}" for kind, amount in price.model_dump(mode="json").items()) if price else ""
+    found["price"] = (
+        f"{dollars} dollars per million tokens {origin}" if price else "unknown: give price.input and so on"
+    )
+    if not entry.context_tokens and table and table.context_tokens:
+        found["context_tokens"] = f"{table.context_tokens} {shipped}"
+    elif not entry.context_tokens:
+        found["context_tokens"] = "unknown: 131072 is assumed"
+    limits = ("max_concurrent_calls", "requests_per_minute", "tokens_per_minute")
+    found |= {name: f"{limit} (given)" for name in limits if (limit := getattr(entry, name))}
+    return found
+
+
+show.params += options_of(ModelOptions)
+
+
+@models.command("check", epilog='Example: labmates models check "openai:qwen3-8b?base_url=http://127.0.0.1:8001/v1"')
+@click.argument("name")
+@json_option("per check")
+def check(name: str, as_json: bool, **values: Any) -> int:
+    """Ask a model's server what it can do: answer, tools, JSON, usage, cached tokens, context.
+
+    It takes six short calls, two of about 3,000 tokens. Exits with 1 if the model does not answer.
+    """
+    from labmates.cli.interrupt import run_until_stopped
+    from labmates.models.catalog import Catalog
+    from labmates.models.probe import probe
+
+    catalog = Catalog(model_options(values))
+    model = catalog.name_of(name)
+    words = {True: "yes", False: "no", None: "?"}
+
+    async def work() -> bool:
+        answers = False
+        async for one in probe(model, catalog.options()):
+            answers = answers or (one.what == "answers" and one.able is True)
+            if as_json:
+                print_json(asdict(one))
+            else:
+                out().print(f"{one.what:<10} {words[one.able]:<4} {clean(one.text)}", markup=False)
+        return answers
+
+    answers = run_until_stopped(work())
+    return 130 if answers is None else 0 if answers else 1
+
+
+check.params += options_of(ModelOptions)
 
 
 def _baselines() -> dict[str, str]:

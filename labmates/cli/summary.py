@@ -11,7 +11,7 @@ from labmates.records.events import ChargeEvent, Event, ScoreEvent
 from labmates.workflows.kinds import KINDS
 
 if TYPE_CHECKING:
-    from labmates.records.run import RunRecord
+    from labmates.records.run import RunRecord, Usage
     from labmates.records.store import Store
     from labmates.studies.judging import JudgingUsage
 
@@ -22,16 +22,33 @@ def print_summary(store: Store, runs: list[RunRecord]) -> None:
         print_run(store, runs[0])
     else:
         shown = KINDS.get(runs[0].kind).shown
-        headings = ["run", "seed", "status", *(name.replace("_", " ") for name in shown), "spent", "seconds"]
+        names = (name.replace("_", " ") for name in shown)
+        headings = ["run", "seed", "status", *names, "credits", "bill", "seconds"]
         rows = []
         for run in runs:
             metrics = [_number(run.metrics.get(name)) for name in shown]
             spent = show_dollars(parse_dollars(run.budget["spent"])) if run.budget else ""
-            rows.append([run.id, str(run.seed), run.standing, *metrics, spent, f"{run.seconds:.1f}"])
+            rows.append([run.id, str(run.seed), run.standing, *metrics, spent, show_bill(run), f"{run.seconds:.1f}"])
         print_grid(headings, rows, [heading not in ("run", "status") for heading in headings])
     hint = runs[0].id if len(runs) == 1 else "RUN"
     report = f"      the report: labmates show {hint} --report" if KINDS.get(runs[0].kind).report else ""
     out().print(f"\nThe whole story: labmates show {hint}{report}", markup=False)
+
+
+def show_bill(run: RunRecord) -> str:
+    """Return what the providers charge for a run."""
+    return "unknown" if run.bill is None else show_dollars(parse_dollars(run.bill))
+
+
+def _parts(usage: Usage) -> str:
+    """Return which tokens were cached, written to a cache, or reasoning."""
+    parts = {
+        "cached": usage.cached_tokens,
+        "cache-written": usage.cache_write_tokens,
+        "reasoning": usage.reasoning_tokens,
+    }
+    said = ", ".join(f"{count:,} {name}" for name, count in parts.items() if count)
+    return f" ({said})" if said else ""
 
 
 def print_run(store: Store, run: RunRecord) -> None:
@@ -46,7 +63,8 @@ def print_run(store: Store, run: RunRecord) -> None:
         code = f", {usage.tool_calls} tool calls; code ran in: {run.sandbox or 'no sandbox'}"
     out().print(
         f"\nRun {run.id} ({kind}, {', '.join(run.models)}, seed {run.seed}): {run.standing} in {run.seconds:.1f} s, "
-        f"{usage.llm_calls} calls, {usage.input_tokens + usage.output_tokens:,} tokens, "
+        f"{usage.llm_calls} calls, {usage.input_tokens + usage.output_tokens:,} tokens{_parts(usage)}, "
+        f"bill {show_bill(run)}, "
         f"{usage.failed_replies} failed replies{code}",
         markup=False,
     )

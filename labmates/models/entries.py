@@ -59,6 +59,14 @@ class Access(BaseModel):
         check_base_url(value)
         return value.rstrip("/")
 
+    @field_validator("price")
+    @classmethod
+    def _is_whole(cls, value: Price | None) -> Price | None:
+        # The defaults of a price list are the paper's, which no provider charges.
+        if value is not None and not {"input", "output"} <= value.model_fields_set:
+            raise ValueError("a price needs input and output, in dollars per million tokens")
+        return value
+
     @field_validator("api_key_env")
     @classmethod
     def _is_variable(cls, value: str | None) -> str | None:
@@ -142,6 +150,38 @@ def named_entries() -> dict[str, Entry]:
     return dict(_read(path.resolve(), stamp.st_mtime_ns, stamp.st_size))
 
 
+def add_entry(path: Path, name: str, entry: Entry) -> None:
+    """Add an entry to a file of named models, at its end; what stands there stays as it is.
+
+    Raises
+    ------
+    UsageError
+        If the name is taken or is none, or the file can't be read or written.
+    """
+    import yaml
+
+    before = path.read_text(encoding="utf-8") if path.is_file() else ""
+    if before and name in _read(path.resolve(), path.stat().st_mtime_ns, path.stat().st_size):
+        raise UsageError(f"{path} has a model '{name}' already; take another name, or change it there")
+    _check_name(name, str(path))
+    text = yaml.safe_dump({name: entry.model_dump(mode="json", exclude_none=True)}, sort_keys=False, allow_unicode=True)
+    gap = "" if not before or before.endswith("\n") else "\n"
+    try:
+        path.write_text(f"{before}{gap}{text}", encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"can't write the models file '{path}': {error.strerror}") from error
+    try:
+        _read.__wrapped__(path)
+    except UsageError:
+        path.write_text(before, encoding="utf-8")
+        raise UsageError(f"an entry can't be added at the end of {path}: write it there by hand") from None
+
+
+def _check_name(name: object, where: str) -> None:
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise UsageError(f"{where}, entry '{name}': a name has letters, digits, '.', '_' and '-', at most 100 of them")
+
+
 @lru_cache(maxsize=8)
 def _read(path: Path, *_stamp: int) -> dict[str, Entry]:
     import yaml
@@ -159,8 +199,7 @@ def _read(path: Path, *_stamp: int) -> dict[str, Entry]:
     found: dict[str, Entry] = {}
     for name, values in data.items():
         where = f"{path}, entry '{name}'"
-        if not isinstance(name, str) or not _NAME.fullmatch(name):
-            raise UsageError(f"{where}: a name has letters, digits, '.', '_' and '-', at most 100 of them")
+        _check_name(name, str(path))
         if not isinstance(values, dict):
             raise UsageError(f"{where}: expected settings such as provider, model and base_url")
         found[name] = _entry(values, where)

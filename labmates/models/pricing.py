@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 import re
 from dataclasses import dataclass
 from functools import cache
@@ -10,9 +11,9 @@ from importlib.resources import files
 from typing import Final
 
 from labmates.budgets.prices import Price
-from labmates.models.endpoints import Endpoint
+from labmates.models.endpoints import Endpoint, endpoint_of
 from labmates.models.entries import DEFAULT_ACCESS
-from labmates.models.names import ModelName
+from labmates.models.names import ModelName, parse_model
 from labmates.models.options import ModelOptions
 
 TABLE_DATE: Final = "2026-11-23"
@@ -52,3 +53,11 @@ def price_of(model: ModelName, endpoint: Endpoint, options: ModelOptions) -> Pri
     access = options.entries.get(str(model), DEFAULT_ACCESS)
     found = listed(model, endpoint)
     return access.price or (found.price if found else None)
+
+
+def known_price(text: str, options: ModelOptions) -> Price | None:
+    """Return what the provider of the model named `text` charges; nothing for a baseline, None if it is not known."""
+    model = parse_model(text)
+    if model.scripted:
+        return Price.model_validate({"input": "0", "output": "0"})
+    return price_of(model, endpoint_of(model, options, os.environ), options)

@@ -13,7 +13,9 @@ from typing import Any, Literal
 from labmates.analysis.power import detectable_difference
 from labmates.budgets.money import format_dollars
 from labmates.budgets.prices import PriceList
-from labmates.models.names import is_own_baseline
+from labmates.models.names import is_own_baseline, parse_model
+from labmates.models.options import ModelOptions
+from labmates.models.pricing import known_price
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
 from labmates.records.studies import ended_replicates, study_counts
@@ -143,13 +145,14 @@ def make_plan(spec: StudySpec, conditions: Iterable[tuple[str, Condition]], stor
         spent = study_counts(store.database, spec.name).spent
     ended = [run for run in runs if run.status in ENDED]
     measured = _Measured(ended)
+    options = spec.settings().models
     by_model: dict[str, _Needs] = {}
     number = 0
     for key, condition in conditions:
         left = spec.replicates - sum((key, replicate) in done for replicate in range(spec.replicates)) if done else None
         model = " + ".join(condition.models())
         if model not in by_model:
-            by_model[model] = _Needs(spec, model, condition, measured)
+            by_model[model] = _Needs(spec, options, model, condition, measured)
         by_model[model].add(condition, spec.replicates if left is None else left)
         number += 1
     runs_in_all = number * spec.replicates
@@ -201,8 +204,11 @@ class _Needs:
         Runs that are still to be done.
     """
 
-    def __init__(self, spec: StudySpec, model: str, condition: Condition, measured: _Measured) -> None:
+    def __init__(
+        self, spec: StudySpec, options: ModelOptions, model: str, condition: Condition, measured: _Measured
+    ) -> None:
         self._spec = spec
+        self._options = options
         self._model = model
         self._found, self._basis = measured.estimate(model, all(map(is_own_baseline, condition.models())))
         self.runs = 0
@@ -211,12 +217,12 @@ class _Needs:
     def add(self, condition: Condition, left: int) -> None:
         """Add so many runs of a condition."""
         one = _expected(condition, self._found)
-        cost = _cost(condition, one)
+        cost = _cost(condition, one, self._options)
         self.runs += left
         self._calls += left * one.calls
         self._inputs += left * one.input_tokens
         self._outputs += left * one.output_tokens
-        self._dollars += left * (cost if condition.pool is None else min(cost, condition.pool))
+        self._dollars += left * cost
         self._most += left * most_cost(self._spec, condition)
         self._seconds += left * one.seconds
 
@@ -253,12 +259,22 @@ def _expected(condition: Condition, measured: Estimate | None) -> Estimate:
     )
 
 
-def _cost(condition: Condition, expected: Estimate) -> int:
-    """Return what a run is expected to cost, in micro-dollars, if its models have equal shares of the tokens."""
+def _cost(condition: Condition, expected: Estimate, options: ModelOptions) -> int:
+    """Return what a run is expected to cost, in micro-dollars, if its models have equal shares of the tokens.
+
+    It is the bill; by the condition's price list where a price is unknown, and for baselines. A run that would take
+    more credits than its pool has takes so much less.
+    """
     prices: PriceList = getattr(condition, "prices", None) or PriceList()
     models = condition.models()
     inputs, outputs = (round(tokens / len(models)) for tokens in (expected.input_tokens, expected.output_tokens))
-    return sum(prices.of(model).cost(inputs, outputs) for model in models)
+    credits = sum(prices.of(model).cost(inputs, outputs) for model in models)
+    billed = [
+        prices.of(model) if parse_model(model).scripted else known_price(model, options) or prices.of(model)
+        for model in models
+    ]
+    bill = sum(price.cost(inputs, outputs) for price in billed)
+    return bill if condition.pool is None or credits <= condition.pool else bill * condition.pool // credits
 
 
 def _detectable(spec: StudySpec, ended: Sequence[RunRecord], conditions_each: int) -> Iterable[Detectable]:

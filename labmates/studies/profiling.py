@@ -14,6 +14,7 @@ from labmates.records.store import Store
 from labmates.studies.runs import new_runs
 from labmates.studies.settings import RunSettings
 from labmates.workflows.game.condition import GameCondition
+from labmates.workflows.kinds import with_bill
 
 SIMULATIONS = 20
 """Simulations of each game: the number that the cooperative-profiles paper finds enough (section 4.3)."""
@@ -41,7 +42,7 @@ def profile_conditions(
         If an option can't be.
     """
     conditions = [
-        GameCondition.model_validate({**options, "game": game, "model": model}, context=catalog)
+        with_bill(GameCondition.model_validate({**options, "game": game, "model": model}, context=catalog), catalog)
         for model in models
         for game in games
     ]

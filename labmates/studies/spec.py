@@ -21,7 +21,7 @@ from labmates.models.options import ModelOptions
 from labmates.seeds import LARGEST_SEED, MOST_REPLICATES, derive
 from labmates.studies.settings import RunSettings
 from labmates.studies.source import Source
-from labmates.workflows.kinds import KINDS, Condition
+from labmates.workflows.kinds import KINDS, Condition, with_bill
 
 MOST_CONDITIONS = 1_000_000
 """More conditions than anybody means: a grid of so many is a slip."""
@@ -290,7 +290,7 @@ def _draw(pool: Sequence[dict[str, Any]], sample: Sample, seed: int) -> list[dic
 def _condition(spec: StudySpec, cell: Mapping[str, Any], source: Source, catalog: Catalog) -> Condition:
     kind = KINDS.get(spec.kind).condition
     try:
-        condition = kind.model_validate({**spec.fixed, **cell}, context=catalog)
+        condition = with_bill(kind.model_validate({**spec.fixed, **cell}, context=catalog), catalog)
     except ValidationError as error:
         faults = [(_path_of(spec, cell, fault["loc"]), _said(fault)) for fault in error.errors()]
         raise source.error(faults) from error

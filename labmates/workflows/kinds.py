@@ -7,7 +7,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -16,6 +16,7 @@ from labmates.errors import UsageError, explain
 from labmates.registry import Registry
 
 if TYPE_CHECKING:
+    from labmates.budgets.prices import PriceList
     from labmates.judges.base import Report
     from labmates.models.catalog import Catalog
     from labmates.records.bodies import Bodies
@@ -188,6 +189,33 @@ def make_condition(
         If the kind is unknown, or a value is missing, unknown or out of bounds.
     """
     try:
-        return KINDS.get(kind).condition.model_validate(dict(values), context=catalog)
+        condition = KINDS.get(kind).condition.model_validate(dict(values), context=catalog)
     except ValidationError as error:
         raise UsageError(explain(error, names)) from error
+    return with_bill(condition, catalog)
+
+
+ConditionT = TypeVar("ConditionT", bound=Condition)
+
+
+def with_bill(condition: ConditionT, catalog: Catalog | None) -> ConditionT:
+    """Return a condition whose pool charges the bill with what the providers charge in its price list.
+
+    Raises
+    ------
+    UsageError
+        If the price of one of its models is unknown.
+    """
+    prices: PriceList | None = getattr(condition, "prices", None)
+    if catalog is None or prices is None or prices.credits != "bill":
+        return condition
+    from labmates.models.pricing import known_price
+
+    models = {model: known_price(model, catalog.options()) for model in condition.models()}
+    if missing := [model for model, price in models.items() if price is None]:
+        raise UsageError(
+            f"prices: the pool is to charge the bill, and the price of {missing[0]} is unknown; give it, for instance "
+            "MODEL?price.input=0.1&price.output=0.4"
+        )
+    filled = prices.model_copy(update={"models": {**models, **prices.models}})
+    return condition.model_copy(update={"prices": filled})

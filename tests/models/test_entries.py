@@ -42,7 +42,9 @@ async def asked(reference: str, server: OpenAIServer) -> dict[str, object]:
 
 def test_what_changes_play_is_in_the_name_and_how_a_model_is_reached_is_not() -> None:
     catalog = Catalog(named={})
-    name = catalog.name_of(f"openai:qwen3-8b?top_p=0.9&base_url={URL}&reasoning_effort=high&price.input=0.1")
+    name = catalog.name_of(
+        f"openai:qwen3-8b?top_p=0.9&base_url={URL}&reasoning_effort=high&price.input=0.1&price.output=1"
+    )
     assert name == "openai:qwen3-8b?reasoning_effort=high&top_p=0.9"
     assert str(parse_model(name)) == name
     access = catalog.options().entries[name]
@@ -79,6 +81,7 @@ def test_old_conditions_keep_their_keys_and_addresses_are_in_none() -> None:
         ("openai:m?top_p=0.5&top_p=0.6", "'top_p' is given twice"),
         ("openai:m?base_url=ftp://x", "must begin with http:// or https://"),
         ("openai:m?api_key_env=sk-abcdefgh", "must be the name of an environment variable, not a key"),
+        ("openai:m?price.input=1", "a price needs input and output"),
         ("openai:m?extra_body.model=x", "model can't be set here"),
         ("nobody?top_p=0.5", "names no provider: write provider:name"),
     ],

@@ -1,0 +1,82 @@
+"""``labmates models``: adding, showing and checking named models."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import yaml
+
+from tests.cli.conftest import Labmates
+from tests.support.openai_server import Answer, Call, Json, OpenAIServer
+
+
+def test_a_model_that_is_added_is_shown_and_listed_with_where_each_figure_is_from(
+    labmates: Labmates, tmp_path: Path
+) -> None:
+    (tmp_path / "models.yaml").write_text("# ours\nbase: {provider: openai, model: b, top_p: 0.5}")
+    url = "http://127.0.0.1:8001/v1"
+    assert labmates("models", "add", "qwen", f"base?base_url={url}&price.input=1&price.output=2").code == 0
+    text = (tmp_path / "models.yaml").read_text()
+    assert text.startswith("# ours\nbase:")
+    assert yaml.safe_load(text)["qwen"]["top_p"] == 0.5
+    shown = labmates("models", "show", "qwen", "--json").records[0]
+    assert (shown["name"], shown["address"], shown["key"]) == ("openai:b?top_p=0.5", f"{url} (given)", "none")
+    assert shown["price"] == "input 1, output 2 dollars per million tokens (given)"
+    hosted = labmates("models", "show", "openai:gpt-5.4-mini", "--json").records[0]
+    assert "(shipped table of 2026-" in hosted["price"]
+    assert "(shipped table of 2026-" in hosted["context_tokens"]
+    assert {"base", "qwen"} <= {record["name"] for record in labmates("models", "list", "--json").records}
+    again = labmates("models", "add", "qwen", "openai:other")
+    assert (again.code, "has a model 'qwen' already" in again.err) == (2, True)
+    assert labmates("models", "add", "a b", "openai:other").code == 2
+    assert labmates("models", "add", "c", "openai:other?tempature=1").code == 2
+    assert (tmp_path / "models.yaml").read_text() == text
+
+
+def test_check_tells_what_a_server_can_not_do(labmates: Labmates) -> None:
+    with OpenAIServer(Answer(text="ready", usage=None), models=["m"]) as server:
+        done = labmates("models", "check", f"openai:m?base_url={server.base_url}", "--json")
+    able = {record["what"]: record["able"] for record in done.records}
+    assert done.code == 0
+    assert able == {
+        "answers": True, "usage": False, "reasoning": False, "tools": False, "json": False, "cache": None,
+        "limits": None,
+    }  # fmt: skip
+    assert len(server.requests) == 5
+    plain = labmates("models", "check", f"openai:m?base_url={server.base_url}")
+    assert plain.code == 2  # The server is gone.
+
+
+def test_check_tells_what_a_server_can_do(labmates: Labmates) -> None:
+    def behave(body: Json, n: int) -> Answer:
+        if body.get("tools"):
+            return Answer(text="", calls=(Call("note_number", {"number": 7}),))
+        cached = {"prompt_tokens": 3000, "completion_tokens": 9, "prompt_tokens_details": {"cached_tokens": 2900}}
+        if body.get("response_format") == {"type": "json_object"}:
+            return Answer(text='{"1": "red"}')
+        return Answer(text="ready", reasoning="A word is wanted.", usage=cached)
+
+    with OpenAIServer(behave, models=["m"]) as server:
+        done = labmates("models", "check", f"openai:m?base_url={server.base_url}")
+    assert done.code == 0
+    lines = dict(line.split(maxsplit=1) for line in done.out.splitlines())
+    assert [name for name, text in lines.items() if text.startswith("yes")] == [
+        "answers", "usage", "reasoning", "tools", "json", "cache",
+    ]  # fmt: skip
+    assert "2,900 of 3,000 input tokens" in lines["cache"]
+
+
+def test_a_pool_can_charge_what_the_provider_charges(labmates: Labmates) -> None:
+    usage = {"prompt_tokens": 1000, "completion_tokens": 10, "prompt_tokens_details": {"cached_tokens": 900}}
+    with OpenAIServer(Answer(text='{"contribution": 10}', usage=usage)) as server:
+        place = f"openai:m?base_url={server.base_url}"
+        game = ["run", "game", "--game", "public-goods", "--group-size", "2", "--groups", "1", "--rounds", "1"]
+        price = "price.input=2&price.cached=0.2&price.output=5"
+        done = labmates(*game, "--model", f"{place}&{price}", "--prices", "bill", "--json")
+        unknown = labmates(*game, "--model", place, "--prices", "bill")
+    [record] = done.records
+    calls = record["usage"]["llm_calls"]
+    assert record["usage"]["cached_tokens"] == 900 * calls
+    assert float(record["bill"]) * 1e6 == calls * (100 * 2 + 900 * 0.2 + 10 * 5)
+    assert record["condition"]["prices"]["models"]["openai:m"]["cached"] == "0.2"
+    assert (unknown.code, "the price of openai:m is unknown" in unknown.err) == (2, True)
