@@ -141,6 +141,7 @@ class Player:
     def play(self, store: Store, models: Sequence[str], simulations: int) -> tuple[int, list[Profile]]:
         """Play what is missing; return an exit code, and the profiles as far as they are there."""
         from labmates.analysis.profiles import profiles
+        from labmates.cli.summary import warn_of_thinking
         from labmates.studies.profiling import missing_runs, profile_conditions, profile_runs
 
         try:
@@ -152,6 +153,7 @@ class Player:
         missing = missing_runs(store, conditions, simulations, settings, seed=self._seed)
         code = execute(store, missing, settings, as_json=False, part_of="the profile") if missing else 0
         runs = profile_runs(store, conditions, simulations)
+        warn_of_thinking(runs)
         return code, profiles(runs, store.costs([run.id for run in runs]))
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from labmates.budgets.money import parse_dollars, show_dollars
-from labmates.cli.console import clean, out
+from labmates.cli.console import clean, complain, out
 from labmates.cli.tables import print_grid
 from labmates.records.events import ChargeEvent, Event, ScoreEvent
 from labmates.workflows.kinds import KINDS
@@ -30,9 +31,19 @@ def print_summary(store: Store, runs: list[RunRecord]) -> None:
             spent = show_dollars(parse_dollars(run.budget["spent"])) if run.budget else ""
             rows.append([run.id, str(run.seed), run.standing, *metrics, spent, show_bill(run), f"{run.seconds:.1f}"])
         print_grid(headings, rows, [heading not in ("run", "status") for heading in headings])
+    warn_of_thinking(runs)
     hint = runs[0].id if len(runs) == 1 else "RUN"
     report = f"      the report: labmates show {hint} --report" if KINDS.get(runs[0].kind).report else ""
     out().print(f"\nThe whole story: labmates show {hint}{report}", markup=False)
+
+
+def warn_of_thinking(runs: Iterable[RunRecord]) -> None:
+    """Warn where a model reasons, or does not, against what the roster says; by runs of one model alone."""
+    from labmates.models.roster import thinking_warnings
+
+    alone = [run for run in runs if len(run.models) == 1]
+    for warning in thinking_warnings((run.models[0], run.usage.llm_calls, run.usage.reasoning_tokens) for run in alone):
+        complain(warning)
 
 
 def show_bill(run: RunRecord) -> str:

@@ -41,6 +41,11 @@ class KnownModel:
         IFEval strict prompt accuracy in percent; None if it is not known.
     source
         Where the paper has the two figures from; "the paper" stands for its own measurement.
+    weights
+        The model whose weights it is; empty if its name is that.
+    setting
+        The setting of the weights by which a server thinks, or not, as the roster says
+        (``chat_template_kwargs.enable_thinking=true``); empty if they know one mode alone.
     """
 
     name: str
@@ -50,6 +55,8 @@ class KnownModel:
     mmlu_pro: float | None
     ifeval: float | None
     source: str
+    weights: str = ""
+    setting: str = ""
 
 
 @cache
@@ -82,15 +89,50 @@ def read_roster(path: Path) -> tuple[KnownModel, ...]:
 def traits_of(names: Iterable[str], more: Iterable[KnownModel] = ()) -> dict[str, KnownModel]:
     """Return what is known of models by the names given; `more` models come before those of the study.
 
-    A name of `more` may be whole (``openai:Qwen/Qwen3-4B``) or short (``Qwen/Qwen3-4B``, ``qwen3-4b``). Models that
+    A name of `more` may be whole (``openai:Qwen/Qwen3-4B``) or short (``Qwen/Qwen3-4B``, ``qwen3-4b``). A name with the
+    setting of a thinking mode (``openai:qwen3-8b?chat_template_kwargs.enable_thinking=true``) is that mode. Models that
     nobody knows are left out.
     """
     known = {model.name: model for model in roster()} | {model.name.lower(): model for model in more}
+    modes = {(model.weights, model.setting): model for model in roster() if model.setting}
     found = {}
     for name in names:
-        if model := next((known[short] for short in short_names(name) if short in known), None):
+        plain, _, query = name.partition("?")
+        shorts = list(short_names(plain))
+        pairs = [(short, part) for short in shorts for part in query.split("&")]
+        mode = next((modes[pair] for pair in pairs if pair in modes), None)
+        whole = next((known[short] for short in short_names(name) if query and short in known), None)
+        model = whole or mode or next((known[short] for short in shorts if short in known), None)
+        if model:
             found[name] = model
     return found
+
+
+def thinking_warnings(used: Iterable[tuple[str, int, int]]) -> list[str]:
+    """Return one warning for each model that reasons, or does not, against what the roster says.
+
+    Parameters
+    ----------
+    used
+        Model, its calls, and the reasoning tokens of these; a model may stand there several times.
+    """
+    counts: dict[str, tuple[int, int]] = {}
+    for name, calls, tokens in used:
+        before = counts.get(name, (0, 0))
+        counts[name] = (before[0] + calls, before[1] + tokens)
+    warnings = []
+    for name, model in traits_of(counts).items():
+        calls, tokens = counts[name]
+        if not calls or model.thinking == bool(tokens):
+            continue
+        says = "thinks" if model.thinking else "does not think"
+        does = f"{tokens:,}" if tokens else "no"
+        hint = f"; the setting for that is {model.setting}" if model.setting else ""
+        warnings.append(
+            f"{name}: {model.name} of the roster {says}{hint}, but the replies of {calls:,} calls have {does} "
+            "reasoning tokens"
+        )
+    return warnings
 
 
 def _known(row: Mapping[str, str]) -> KnownModel:
@@ -109,6 +151,8 @@ def _known(row: Mapping[str, str]) -> KnownModel:
         mmlu_pro=_number(row, "mmlu_pro"),
         ifeval=_number(row, "ifeval"),
         source=row.get("source", ""),
+        weights=row.get("weights", ""),
+        setting=row.get("setting", ""),
     )
 
 

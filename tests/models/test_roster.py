@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from langchain_core.messages import HumanMessage
 
 from labmates.analysis.bayes.proximity.observations import find
 from labmates.errors import UsageError
-from labmates.models.roster import KnownModel, read_roster, roster, traits_of
+from labmates.models.catalog import Catalog
+from labmates.models.hub import ModelHub
+from labmates.models.roster import KnownModel, read_roster, roster, thinking_warnings, traits_of
+from tests.support.openai_server import OpenAIServer
 
 
 def test_the_roster_has_the_study_s_35_models_of_ten_families() -> None:
@@ -47,7 +52,8 @@ def test_thinking_modes_share_their_weights() -> None:
 @pytest.mark.parametrize("name", ["qwen3-4b", "openai:qwen3-4b", "openai:Qwen/Qwen3-4B", "Qwen3-4B"])
 def test_a_model_is_found_by_its_name(name: str) -> None:
     model = KnownModel("qwen3-4b", "Qwen3", 4.0, False, 50.6, 81.2, "Yang et al. (2025)")
-    assert traits_of([name, "qwen3-4c"]) == {name: model}
+    [found] = traits_of([name, "qwen3-4c"]).values()
+    assert replace(found, weights="", setting="") == model
 
 
 @pytest.mark.parametrize("listed", ["openai:Org/Tiny-1B", "Org/tiny-1b", "tiny-1b"])
@@ -88,3 +94,30 @@ def test_what_is_no_finite_number_is_told(tmp_path: Path, name: str, text: str) 
     (tmp_path / "roster.csv").write_text(f"{','.join(row)}\n{','.join(row.values())}\n")
     with pytest.raises(UsageError, match=f"line 2 .m.: {name} must be a number, not '{text}'"):
         read_roster(tmp_path / "roster.csv")
+
+
+@pytest.mark.parametrize(
+    "model", [model for model in roster() if model.thinking or model.setting], ids=lambda m: m.name
+)
+async def test_each_mode_of_thinking_is_reached_by_its_setting(model: KnownModel) -> None:
+    with OpenAIServer() as server:
+        catalog = Catalog(named={})
+        setting = f"{model.setting}&" if model.setting else ""
+        name = catalog.name_of(f"openai:{model.weights}?{setting}base_url={server.base_url}")
+        async with ModelHub(catalog.options()) as hub:
+            await hub.call(name, [HumanMessage("Hello")], seed=1, max_output_tokens=100)
+    path, _, value = model.setting.partition("=")
+    sent = {path.partition(".")[2]: json.loads(value)} if value else None
+    assert server.requests[0].body["model"] == model.weights
+    assert server.requests[0].body.get("chat_template_kwargs") == sent
+    assert traits_of([name]) == {name: model}
+
+
+def test_a_model_that_thinks_against_the_roster_is_told() -> None:
+    thinking = "openai:qwen3-8b?chat_template_kwargs.enable_thinking=true"
+    used = [("openai:qwen3-8b", 2, 0), ("openai:qwen3-8b", 3, 700), (thinking, 4, 0), ("openai:phi-4", 9, 0)]
+    plain, mode = thinking_warnings([*used, ("openai:unheard-of", 1, 5)])
+    assert "openai:qwen3-8b: qwen3-8b of the roster does not think" in plain
+    assert "5 calls have 700 reasoning tokens" in plain
+    assert "qwen3-8b-think of the roster thinks" in mode
+    assert "4 calls have no reasoning tokens" in mode
