@@ -17,9 +17,9 @@ import argparse
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -27,9 +27,10 @@ import numpy as np
 import pandas as pd
 
 from benchmarks import interval_coverage, verdicts
+from labmates.analysis.bayes.prediction.data import PredictionData
 from labmates.analysis.bayes.prediction.density import FORMS
 from labmates.analysis.bayes.prediction.fit import fit_prediction
-from labmates.analysis.bayes.prediction.simulation import GAMES, simulate_prediction
+from labmates.analysis.bayes.prediction.simulation import CONTROLS, GAMES, PUBLISHED, World, simulate_prediction
 from labmates.analysis.bayes.proximity.fit import SPECIFICATIONS, fit
 from labmates.analysis.bayes.proximity.predictors import INTERCEPT
 from labmates.analysis.bayes.proximity.simulation import (
@@ -55,8 +56,21 @@ PROXIMITY: dict[str, tuple[Truth, int]] = {
     "few-9": (REACTIVE, 9),
     "few-5": (REACTIVE, 5),
 }
-"""The worlds of the first experiment, and how many models take part. In the last ones models also react differently to
-group size (sd .012 a player)."""
+"""The worlds of the first experiment, and how many models take part. But in the first three models also react
+differently to group size (sd .012 a player)."""
+_REACTIVE: Mapping[str, float] = {"task": 0.08, "theory of mind": 0.05}
+PREDICTION: dict[str, tuple[World, int, int]] = {
+    "assumed": (World(), 20, 3),
+    "reactive": (World(_REACTIVE), 20, 3),
+    "data-sets-1": (World(shift=0.06, data_sets=1), 20, 3),
+    "data-sets-5": (World(shift=0.06, data_sets=5), 20, 3),
+    "both": (World(_REACTIVE, 0.06, 3), 20, 3),
+    "heavy-tailed": (World(_REACTIVE, freedom=2.1), 20, 3),
+    "few-9": (World(_REACTIVE), 9, 3),
+    "few-5": (World(_REACTIVE), 5, 1),
+}
+"""The worlds of the second experiment, and how many models and games take part: models differ by task (sd .08) and in
+their reaction to theory of mind (.05), each task's data sets shift all scores alike (.06), or both."""
 DRAWS = 1500
 FEW = 600
 LEFT_OUT = "qwen3.5-4b"
@@ -110,9 +124,11 @@ def proximity(setting: str, seed: int) -> list[Held]:
 def prediction(setting: str, seed: int) -> list[Held]:
     """Simulate one study of lab outcomes and fit all forms to it.
 
-    A setting is effects, correlation of dispositions, and ω/τ: ``null/0.8/0.5``, or ``T7/0.95/1`` with the published
-    effects; a fourth part is an outcome other than quality.
+    A setting is one of `PREDICTION`; or effects, correlation of dispositions, and ω/τ: ``null/0.8/0.5``, or
+    ``T7/0.95/1`` with the published effects; a fourth part is an outcome other than quality.
     """
+    if setting in PREDICTION:
+        return _in_world(*PREDICTION[setting], seed)
     effects, correlation, between, *outcome = setting.split("/")
     study = simulate_prediction(
         np.random.default_rng([seed, 7]),
@@ -122,16 +138,44 @@ def prediction(setting: str, seed: int) -> list[Held]:
         correlation=float(correlation),
         benchmarks=_controls(),
     )
+    return _held(study.data, dict(zip(GAMES, study.truth.games, strict=True)), FEW, seed)
+
+
+def _in_world(world: World, models: int, games: int, seed: int) -> list[Held]:
+    """Simulate 24 conditions of each model, of which few games and no controls tell, and fit all forms to it."""
+    study = simulate_prediction(
+        np.random.default_rng([seed, 8]),
+        effects=[*PUBLISHED["quality"].games[:games], *[0.0] * (len(GAMES) - games)],
+        controls=[0.0] * len(CONTROLS),
+        between=0.5,
+        models=models,
+        observations=[24] * models,
+        world=world,
+    )
+    data = study.data
+    data = replace(
+        data,
+        games=data.games[:games],
+        levels=data.levels[:, :games],
+        errors=data.errors[:, :games],
+        controls=(),
+        benchmarks=data.benchmarks[:, :0],
+    )
+    truth = dict(zip((*data.games, *data.columns), (*study.truth.games[:games], *study.truth.columns), strict=True))
+    return _held(data, truth, DRAWS, seed)
+
+
+def _held(data: PredictionData, truth: Mapping[str, float], draws: int, seed: int) -> list[Held]:
     found = []
     for form in FORMS:
         start = time.process_time()
-        posterior = fit_prediction(study.data, form, draws=FEW, starts=1, seed=seed).posterior
+        posterior = fit_prediction(data, form, draws=draws, starts=1, seed=seed).posterior
         seconds = time.process_time() - start
         k_hat = posterior.diagnostics.k_hat or 0.0
-        for game, value in zip(GAMES, study.truth.games, strict=True):
-            one = posterior.summaries[game]
+        for name, value in truth.items():
+            one = posterior.summaries[name]
             held = one.low <= value <= one.high
-            found.append(Held(form, game, held, one.credible, one.high - one.low, k_hat, seconds))
+            found.append(Held(form, name, held, one.credible, one.high - one.low, k_hat, seconds))
     return found
 
 
@@ -146,8 +190,14 @@ EXPERIMENTS: dict[str, tuple[Callable[[str, int], list[Held]], tuple[str, ...]]]
     "proximity": (proximity, tuple(PROXIMITY)),
     "prediction": (
         prediction,
-        tuple(
-            f"{true}/{corr}/{omega}" for omega in (0, 0.25, 0.5, 1) for corr in (0.8, 0.95) for true in ("null", "T7")
+        (
+            *PREDICTION,
+            *(
+                f"{true}/{corr}/{omega}"
+                for omega in (0, 0.25, 0.5, 1)
+                for corr in (0.8, 0.95)
+                for true in ("null", "T7")
+            ),
         ),
     ),
 }

@@ -59,7 +59,7 @@ def test_a_study_in_two_files_is_fitted_told_written_and_drawn(labmates: Labmate
     done = labmates("analyze", "prediction", *of(files), *asked)
     assert done.code == 0, done.err
     assert "Prediction of lab outcomes, the paper's form" in done.out
-    assert "robust: with a random intercept per model" in done.out
+    assert "robust: models differ in level and reactions" in done.out
     assert "robust and with correlated dispositions" in done.out
     assert "300 observations of 20 models, scored by file; k-hat 0." in done.out
     assert "Better than the models' mean: yes" in done.out

@@ -20,9 +20,15 @@ DRAWS = 4000
 _OVERSAMPLED = 1.5
 _ROUNDS = 4
 _ROUND = 800
+_FOR_EACH = 120
+"""Draws of a round for each dimension where these are more: a covariance of many takes more of them."""
 _GOOD_ROUND = 0.6
 """A round of which so large a share is effective needs no further one."""
 _RETRIES = 3
+LEAST_EFFECTIVE = 400
+"""Fewer effective draws leave the ends of 95 % intervals uncertain (Vehtari et al., Bayesian Analysis 2021)."""
+_LEAST_SHARE = 0.35
+"""Where few draws are asked for, so large a share of them is enough."""
 _WIDENED = 1.1
 
 
@@ -73,7 +79,7 @@ class Sample:
     evaluations
         Of the density.
     attempts
-        1, and one more for each time that k-hat was bad.
+        1, and one more for each time that k-hat was bad or effective draws were few.
     """
 
     points: Array
@@ -94,17 +100,20 @@ def sample(target: Target, *, draws: int = DRAWS, seed: int = 0) -> Sample:
     rng = np.random.default_rng(seed)
     counted = _Counted(target)
     proposal = _at_mode(counted)
+    size = max(_ROUND, _FOR_EACH * len(target.start))
     for _ in range(_ROUNDS):
-        points, weights, _, effective = _weighted(counted, proposal, _ROUND, rng)
+        points, weights, _, effective = _weighted(counted, proposal, size, rng)
         proposal = _adapted(proposal, points, weights, effective)
-        if effective > _GOOD_ROUND * _ROUND:
+        if effective > _GOOD_ROUND * size:
             break
     attempts, n = 1, round(draws * _OVERSAMPLED)
     points, weights, k_hat, effective = _weighted(counted, proposal, n, rng)
-    while k_hat > GOOD_K and attempts <= _RETRIES:
+    least = min(LEAST_EFFECTIVE, _LEAST_SHARE * draws)
+    while (k_hat > GOOD_K or effective < least) and attempts <= _RETRIES:
         attempts, n = attempts + 1, n * 2
         proposal = _adapted(proposal, points, weights, effective)
-        proposal = Proposal(proposal.mean, proposal.factor * 1.2, proposal.folded, WIDE)
+        if k_hat > GOOD_K:
+            proposal = Proposal(proposal.mean, proposal.factor * 1.2, proposal.folded, WIDE)
         points, weights, k_hat, effective = _weighted(counted, proposal, n, rng)
     chosen = _resampled(weights, draws, rng)
     return Sample(points[chosen], effective, k_hat, counted.evaluations, attempts)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from labmates.analysis.bayes.importance import Sample
+from labmates.analysis.bayes.importance import LEAST_EFFECTIVE, Sample
 from labmates.analysis.bayes.smoothing import GOOD_K
 from labmates.analysis.intervals import holm
 from labmates.games.base import Array
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 GOOD_R_HAT = 1.01
-LEAST_EFFECTIVE = 400
-"""Fewer effective draws leave the ends of 95 % intervals uncertain (Vehtari et al., Bayesian Analysis 2021)."""
 IMPORTANCE, NUTS = "importance sampling", "NUTS"
 
 

@@ -11,8 +11,11 @@ import numpy as np
 
 from labmates.games.base import Array
 
-FOLDED_WITHIN = 6.0
-"""A coordinate whose mean is further from 0 than so many standard deviations is not folded: nothing is there."""
+FOLDED_WITHIN = 3.0
+"""A coordinate whose mean is further from 0 than so many standard deviations is cut off there, since hardly anything
+is beyond; the others are folded."""
+MOST_FOLDED = 7
+"""Each folded coordinate doubles the cost of the density, so the others are cut off."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,7 @@ WIDE = (Tails(0.6, 1.3, 4.0), Tails(0.4, 3.0, 2.5))
 
 @dataclass(frozen=True)
 class Proposal:
-    """Student's t around one mean, with several widths; coordinates that can't be negative are folded at 0.
+    """Student's t around one mean, with several widths; coordinates that can't be negative are folded or cut off at 0.
 
     A standard deviation is drawn on its own scale as |x|. On the scale of its logarithm the weights near 0 would grow
     without bound, since a posterior is not 0 there.
@@ -53,16 +56,28 @@ class Proposal:
 
     def draw(self, n: int, rng: np.random.Generator) -> Array:
         """Return draws, shape ``(n, dimensions)``."""
+        found: list[Array] = []
+        cut = np.setdiff1d(np.flatnonzero(self.folded), self._near())
+        while (lacking := n - sum(map(len, found))) > 0:
+            points = self._drawn(lacking, rng)
+            found.append(points[(points[:, cut] >= 0).all(axis=1)][:lacking])
+        points = np.concatenate(found)
+        return np.asarray(np.where(self.folded, np.abs(points), points))
+
+    def _drawn(self, n: int, rng: np.random.Generator) -> Array:
         shares = np.array([one.share for one in self.tails])
         which = rng.choice(len(shares), size=n, p=shares / shares.sum())
         freedom = np.array([one.freedom for one in self.tails])[which]
         width = np.array([one.width for one in self.tails])[which]
         normal = rng.standard_normal((n, len(self.mean)))
-        points = self.mean + normal * (width / np.sqrt(rng.chisquare(freedom) / freedom))[:, None] @ self.factor.T
-        return np.asarray(np.where(self.folded, np.abs(points), points))
+        reach = width / np.sqrt(rng.chisquare(freedom) / freedom)
+        return np.asarray(self.mean + (normal * reach[:, None]) @ self.factor.T)
 
     def log_density(self, points: Array) -> Array:
-        """Return the log density of points within the support, shape ``(points,)``."""
+        """Return the log density, up to a constant, of points within the support, shape ``(points,)``.
+
+        The constant is what is cut off.
+        """
         from scipy.linalg import solve_triangular
 
         parts = []
@@ -79,10 +94,15 @@ class Proposal:
         shape = (nu + d) / 2 * np.log1p(squares / (nu * tails.width**2))
         return np.asarray(math.log(tails.share) + constant - size - shape)
 
+    def _near(self) -> Array:
+        """Return which coordinates are folded: those of which much would lie below 0."""
+        distance = self.mean / np.sqrt((self.factor**2).sum(axis=1))
+        nearest = np.flatnonzero(self.folded & (distance < FOLDED_WITHIN))
+        return nearest[np.argsort(distance[nearest])][:MOST_FOLDED]
+
     def _reflections(self) -> list[Array]:
         """Return the signs with which a point may have been drawn."""
-        spread = np.sqrt((self.factor**2).sum(axis=1)) * max(one.width for one in self.tails)
-        near = np.flatnonzero(self.folded & (self.mean < FOLDED_WITHIN * spread))
+        near = self._near()
         found = []
         for flipped in itertools.product((1.0, -1.0), repeat=len(near)):
             signs = np.ones(len(self.mean))

@@ -7,13 +7,13 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, Protocol
+from typing import Final, Literal, Protocol
 
 import numpy as np
 
 from labmates.analysis.bayes.covariates import Covariates, covariate_columns
 from labmates.analysis.bayes.prediction.columns import condition_columns
-from labmates.analysis.bayes.prediction.data import PredictionData, Scale, standardised, summarise
+from labmates.analysis.bayes.prediction.data import PredictionData, Runs, Scale, standardised, summarise
 from labmates.analysis.bayes.prediction.sources import OUTCOMES, SKILL, LeftOut, Level, Observation
 from labmates.analysis.validity import MOST_FAILED
 from labmates.errors import UsageError
@@ -37,6 +37,8 @@ RULES_ON_WORDS: Final = "heuristic"
 """Its accuracy looks for words that every paper on a task has, so nobody gets it without asking for it."""
 VERIFIED: Final = "verified"
 _ACCURACY: Final = "accuracy"
+_DATA_SET: Final = ("task", "difficulty")
+"""What fixes a data set beside the seed."""
 Unit = Literal["condition", "run"]
 
 
@@ -164,7 +166,7 @@ def assemble(
     benchmarks, control_scale = standardised(np.column_stack([known[:, telling], own]))
     mine = [one for one in scored if one[0].model in set(kept)]
     unit, rows = _rows(mine, choice.unit, notes)
-    columns, matrix = condition_columns([condition for _, condition, _ in rows], notes)
+    columns, matrix = condition_columns([mine[0][0].condition for mine in rows], notes)
     place = {model: at for at, model in enumerate(kept)}
     data = PredictionData(
         models=tuple(kept),
@@ -174,9 +176,11 @@ def assemble(
         levels=scaled,
         errors=errors[:, varying] / level_scale.spread,
         benchmarks=benchmarks,
-        model_of=np.array([place[model] for model, _, _ in rows]),
+        model_of=np.array([place[mine[0][0].model] for mine in rows]),
         conditions=matrix,
-        outcome=np.array([value for _, _, value in rows]),
+        outcome=np.array([sum(value for _, value in mine) / len(mine) for mine in rows]),
+        factors=tuple(columns.values()),
+        runs=_runs(rows, notes),
     )
     _varies(outcome, data)
     return Assembled(outcome, judge, unit, len(mine), data, level_scale, control_scale, tuple(left), tuple(notes))
@@ -406,10 +410,8 @@ def _list(reasons: str) -> str:
     return f". Left out:{reasons}" if reasons else ""
 
 
-Row = tuple[str, Mapping[str, Any], float]
-
-
-def _rows(scored: Sequence[Scored], unit: Unit | None, notes: list[str]) -> tuple[Unit, list[Row]]:
+def _rows(scored: Sequence[Scored], unit: Unit | None, notes: list[str]) -> tuple[Unit, list[list[Scored]]]:
+    """Return what an observation is, and the runs of each."""
     cells: dict[tuple[str, str], list[Scored]] = defaultdict(list)
     for one in scored:
         cells[one[0].model, json.dumps(dict(one[0].condition), sort_keys=True, default=str)].append(one)
@@ -420,10 +422,38 @@ def _rows(scored: Sequence[Scored], unit: Unit | None, notes: list[str]) -> tupl
     if single:
         notes.append("Each model has one condition, so its runs are the observations.")
     if chosen == "run":
-        return chosen, [(one.model, one.condition, value) for one, value in scored]
-    return chosen, [
-        (model, mine[0][0].condition, sum(value for _, value in mine) / len(mine)) for (model, _), mine in cells.items()
-    ]
+        return chosen, [[one] for one in scored]
+    return chosen, list(cells.values())
+
+
+def _runs(rows: Sequence[Sequence[Scored]], notes: list[str]) -> Runs | None:
+    """Return the runs behind observations with the data sets that several models share; None if there are none."""
+    runs = [(at, one, value) for at, mine in enumerate(rows) for one, value in mine]
+    if any(one.seed is None for _, one, _ in runs):
+        notes.append(
+            "Which data sets runs worked on is not known (a column seed would tell), so effects of tasks are for these "
+            "data sets alone."
+        )
+        return None
+    keys = ["/".join(str(one.condition.get(name, "")) for name in _DATA_SET) + f"/{one.seed}" for _, one, _ in runs]
+    models: dict[str, set[str]] = defaultdict(set)
+    for key, (_, one, _) in zip(keys, runs, strict=True):
+        models[key].add(one.model)
+    shared = {key: at for at, key in enumerate(key for key, mine in models.items() if len(mine) > 1)}
+    if not shared:
+        return None
+    of_task = Counter(key.rpartition("/")[0] for key in shared)
+    if len(of_task) > 1 and set(of_task.values()) == {1}:
+        notes.append(
+            "All runs of a task worked on one data set, so what is the task's and what is the data set's can't be told "
+            "apart: intervals of tasks are wide for that. More seeds (replicates) would tell."
+        )
+    return Runs(
+        tuple(shared),
+        np.array([at for at, _, _ in runs]),
+        np.array([shared.get(key, len(shared)) for key in keys]),
+        np.array([value for _, _, value in runs]),
+    )
 
 
 def _varies(outcome: str, data: PredictionData) -> None:

@@ -24,8 +24,10 @@ _NO_PART: Final = frozenset({"budget", "theory_of_mind", *_FACTORS})
 _TRUE: Final = ("true", "1", "yes")
 
 
-def condition_columns(conditions: Sequence[Mapping[str, Any]], notes: list[str]) -> tuple[list[str], Array]:
-    """Return names and values of the columns of some observations, shape (n, columns); add what they lack to notes.
+def condition_columns(conditions: Sequence[Mapping[str, Any]], notes: list[str]) -> tuple[dict[str, str], Array]:
+    """Return the columns of some observations, each with its factor, and their values, shape (n, columns).
+
+    What they lack is added to notes.
 
     The logarithm of the budget on the scale of standard deviations, one column for each value of task, difficulty,
     visibility and team size but that which others are compared with, and theory of mind (cooperative-profiles paper,
@@ -37,13 +39,13 @@ def condition_columns(conditions: Sequence[Mapping[str, Any]], notes: list[str])
         If a budget is no positive number.
     """
     n = len(conditions)
-    names: list[str] = []
+    names: dict[str, str] = {}
     found: list[Array] = []
     if all("budget" in one for one in conditions):
         budgets = np.log([_positive(one["budget"]) for one in conditions])
         # Not by the standard deviation: that of equal numbers is a rounding error, and would be blown up to a column.
         if np.ptp(budgets) > 0:
-            names, found = ["log(budget)"], [standardised(budgets)[0]]
+            names, found = {"log(budget)": "budget"}, [standardised(budgets)[0]]
     elif any("budget" in one for one in conditions):
         notes.append("The budget is not known of all lab runs, so the model does not control for it.")
     for factor, (pattern, usual) in _FACTORS.items():
@@ -54,11 +56,11 @@ def condition_columns(conditions: Sequence[Mapping[str, Any]], notes: list[str])
         reference = usual if usual in there else there[0]
         for value in there:
             if value != reference:
-                names.append(pattern.format(value or "not given"))
+                names[pattern.format(value or "not given")] = factor
                 found.append(np.array([one == value for one in values], dtype=float))
     minds = np.array([str(one.get("theory_of_mind", "")).lower() in _TRUE for one in conditions], dtype=float)
     if minds.std() > 0:
-        names.append("theory of mind")
+        names["theory of mind"] = "theory of mind"
         found.append(minds)
     others = [name for name in dict.fromkeys(key for one in conditions for key in one) if name not in _NO_PART]
     differ = [name for name in others if len({json.dumps(one.get(name), default=str) for one in conditions}) > 1]

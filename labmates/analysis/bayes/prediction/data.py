@@ -35,6 +35,38 @@ def standardised(values: Array) -> tuple[Array, Scale]:
 
 
 @dataclass(frozen=True)
+class Runs:
+    """The runs behind observations, each on a data set that a seed fixes; r runs, d data sets.
+
+    Attributes
+    ----------
+    data_sets
+        What tells apart those on which several models worked, such as task and seed; length d.
+    observation
+        Place of the observation of each run, shape (r,).
+    data_set
+        Place of its data set, shape (r,); d where no other model worked on it.
+    outcome
+        Shape (r,); the mean over the runs of an observation is that of the observation.
+    """
+
+    data_sets: tuple[str, ...]
+    observation: Places
+    data_set: Places
+    outcome: Array
+
+    @property
+    def member(self) -> Array:
+        """1 where a run worked on a data set, shape (r, d); nowhere where no other model worked on its own."""
+        return np.asarray(np.eye(len(self.data_sets) + 1)[self.data_set][:, :-1])
+
+    def shares(self, observations: int) -> Array:
+        """Return each observation's shares of data sets, shape (observations, d)."""
+        counts = np.bincount(self.observation, minlength=observations).astype(float)
+        return group_means(self.member, self.observation, counts)
+
+
+@dataclass(frozen=True)
 class PredictionData:
     """Models that have both a profile and lab runs and one outcome.
 
@@ -62,6 +94,10 @@ class PredictionData:
         Shape (n, q).
     outcome
         Shape (n,).
+    factors
+        The factor of each column, such as task for all columns of tasks; by default each column is one by itself.
+    runs
+        None where data sets are not known, or not shared between models.
     """
 
     models: tuple[str, ...]
@@ -74,11 +110,22 @@ class PredictionData:
     model_of: Places
     conditions: Array
     outcome: Array
+    factors: tuple[str, ...] = ()
+    runs: Runs | None = None
+
+    def __post_init__(self) -> None:
+        if not self.factors:
+            object.__setattr__(self, "factors", self.columns)
 
     def without(self, model: int) -> PredictionData:
         """Return the data without one model, by its place; scales stay as they are."""
         kept = np.arange(len(self.models)) != model
         rows = kept[self.model_of]
+        runs = self.runs
+        if runs is not None:
+            mine = rows[runs.observation]
+            place = np.cumsum(rows) - 1
+            runs = Runs(runs.data_sets, place[runs.observation[mine]], runs.data_set[mine], runs.outcome[mine])
         return replace(
             self,
             models=tuple(name for name, stays in zip(self.models, kept, strict=True) if stays),
@@ -88,6 +135,7 @@ class PredictionData:
             model_of=(np.cumsum(kept) - 1)[self.model_of[rows]],
             conditions=self.conditions[rows],
             outcome=self.outcome[rows],
+            runs=runs,
         )
 
 

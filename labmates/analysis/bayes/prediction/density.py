@@ -7,8 +7,13 @@ The model, for model i, game g and observation k (cooperative-profiles paper, se
     y_ik ~ N(α + β'θ_i + γ'x_ik + δ'b_i + u_i, τ²)   what came of the lab
     u_i  ~ N(0, ω²)                               what else models differ in
 
-Given β, Σ, τ and ω all others are jointly normal: θ and u are integrated out model by model, then μ, α, γ and δ
-together. What is left has 13 dimensions for six games in the form `paper`, and 14 in the others.
+The forms beside `paper` add to the mean of y_ik the models' own reactions to what varies within them
+(`labmates.analysis.bayes.prediction.reactions`) and the shifts of data sets that all models share
+(`labmates.analysis.bayes.prediction.shifts`), each with a standard deviation.
+
+Given β, Σ, τ, ω and the other standard deviations all else is jointly normal: θ, u and reactions are integrated out
+model by model, then μ, α, γ, δ and shifts together. What is left has 13 dimensions for six games in the form `paper`;
+the others have one more for ω, one for each factor, and two for data sets and runs.
 """
 
 from __future__ import annotations
@@ -21,6 +26,8 @@ import numpy as np
 
 from labmates.analysis.bayes.prediction.data import PredictionData, summarise
 from labmates.analysis.bayes.prediction.dispositions import correlations
+from labmates.analysis.bayes.prediction.reactions import Reactions, Rows, reactions
+from labmates.analysis.bayes.prediction.shifts import Shifts
 from labmates.games.base import Array
 
 Form = Literal["paper", "robust", "correlated"]
@@ -29,7 +36,10 @@ FORMS: Final[tuple[Form, ...]] = get_args(Form)
 INTERCEPT: Final = (0.5, 0.5)
 """Mean and standard deviation of the prior of α (paper, section 4.1.2); so are the others."""
 EFFECT, COVARIATE, CENTRE, SPREAD, NOISE = 1.0, 0.5, 2.0, 2.0, 0.5
-"""Standard deviations of β, of γ and δ, of μ; scales of the half-normal priors of σ, and of τ and ω."""
+"""Standard deviations of β, of γ and δ, of μ; scales of the half-normal priors of σ, and of τ and ω.
+
+Reactions, data sets and runs have the prior of ω."""
+_NO_REACTIONS: Final = Reactions((), np.empty((0, 0)), ())
 
 
 @dataclass(frozen=True)
@@ -46,21 +56,33 @@ class Hyper:
         τ, shape (n,).
     between
         ω, shape (n,); 0 in the form `paper`.
+    reactions
+        Of the models' own reactions to each factor, shape (n, factors).
+    shift
+        Of data sets, shape (n,); 0 where there is no such term.
+    run
+        Of runs within an observation, shape (n,); 0 likewise.
     """
 
     spread: Array
     effect: Array
     noise: Array
     between: Array
+    reactions: Array
+    shift: Array
+    run: Array
 
 
 class Collapsed:
-    """The density of β, σ, log τ and (but in the form `paper`) ω, in that order: a vector of `size` numbers.
+    """The density of β, σ, log τ, in that order and, but in the form `paper`, ω, and the standard deviations of
+    reactions, of data sets and (its logarithm) of runs: a vector of `size` numbers.
 
     Attributes
     ----------
     correlation
         Of dispositions, shape (g, g); None where they are independent.
+    reactions, shifts
+        The random terms beside the models' levels; None stands for no data sets.
     """
 
     def __init__(self, data: PredictionData, form: Form) -> None:
@@ -69,51 +91,71 @@ class Collapsed:
         self.summary = summarise(data)
         self.games = len(data.games)
         self.correlation = correlations(data.levels, data.errors) if form == "correlated" else None
-        g, triangle = self.games, self.summary.triangle
-        across, along = triangle[:, :-1], triangle[:, -1]
-        ones = np.ones((len(data.models), 1))
-        self._fixed = np.hstack([ones, self.summary.condition_means, data.benchmarks])
-        self._products = (self._fixed[:, :, None] * self._fixed[:, None, :]).reshape(len(data.models), -1)
-        self._within = np.zeros((self.linear, self.linear))
-        self._within_outcome = np.zeros(self.linear)
-        place = slice(g + 1, g + 1 + len(data.columns))
-        self._within[place, place] = across.T @ across
-        self._within_outcome[place] = across.T @ along
-        self._within_square = float(along @ along)
-        self._freedom = self.summary.observations - len(data.models)
-        deviations = np.array([CENTRE] * g + [INTERCEPT[1]] + [COVARIATE] * (self._fixed.shape[1] - 1))
-        self._prior = 1 / deviations**2
+        paper = form == "paper"
+        self.reactions = _NO_REACTIONS if paper else reactions(data)
+        self.shifts = None if paper or data.runs is None else Shifts(data)
+        n, m, g, q = len(data.outcome), len(data.models), self.games, len(data.columns)
+        columns = [data.conditions, *([self.shifts.columns] if self.shifts else []), data.outcome]
+        ones = np.column_stack([np.ones(n), data.conditions])
+        own = ones @ np.vstack([np.eye(1, 1 + q), self.reactions.terms.reshape(-1, 1 + q)]).T
+        self._rows = Rows(own, np.column_stack(columns), data.model_of, m)
+        self._fixed = np.hstack([np.ones((m, 1)), data.benchmarks])
+        shifts = np.arange(self.linear - self.shift_size, self.linear)
+        self._of_models = np.r_[: g + 1, g + 1 + q : g + 1 + q + len(data.controls)]
+        """Places of what is constant within a model: μ, α and δ. Next those of all else, and of the outcome."""
+        self._of_rows = np.r_[g + 1 : g + 1 + q, shifts, self.linear]
+        deviations = [CENTRE] * g + [INTERCEPT[1]] + [COVARIATE] * (q + len(data.controls)) + [1.0] * self.shift_size
+        self._prior = 1 / np.array(deviations) ** 2
         self._prior_mean = np.zeros(self.linear)
         self._prior_mean[g] = INTERCEPT[0]
 
     @property
     def linear(self) -> int:
-        """How many coefficients are integrated out: μ, α, γ, δ."""
-        return self.games + 1 + len(self.data.columns) + len(self.data.controls)
+        """How many coefficients are integrated out: μ, α, γ, δ, and those of data sets."""
+        return self.games + 1 + len(self.data.columns) + len(self.data.controls) + self.shift_size
+
+    @property
+    def shift_size(self) -> int:
+        """How many of them are of data sets; they are the last."""
+        return self.shifts.size if self.shifts else 0
+
+    @cached_property
+    def tail(self) -> tuple[str, ...]:
+        """Names of the coordinates after log τ: `between`, a factor, `shift`, `run`."""
+        if self.form == "paper":
+            return ()
+        shifts = ("shift",) * (self.shifts is not None)
+        runs = ("run",) * (self.shifts is not None and self.shifts.freedom > 0)
+        return ("between", *self.reactions.factors, *shifts, *runs)
 
     @property
     def size(self) -> int:
         """The dimensions of the density."""
-        return 2 * self.games + 1 + (self.form != "paper")
+        return 2 * self.games + 1 + len(self.tail)
 
     @cached_property
     def nonnegative(self) -> Array:
-        """Which coordinates can't be negative: σ and ω."""
+        """Which coordinates can't be negative: σ, ω and the standard deviations of reactions and data sets."""
         found = np.zeros(self.size, dtype=bool)
-        found[self.games : 2 * self.games] = True
-        if self.form != "paper":
-            found[2 * self.games + 1] = True
+        found[self.games :] = True
+        found[2 * self.games] = False
+        if "run" in self.tail:
+            found[-1] = False
         return found
 
     def parts(self, points: Array) -> Hyper:
         """Take points of shape (n, size) apart."""
-        g = self.games
-        robust = self.form != "paper"
+        g, none = self.games, np.zeros(len(points))
+        left = dict(zip(self.tail, points[:, 2 * g + 1 :].T, strict=True))
+        first = 2 * g + 2
         return Hyper(
             spread=points[:, g : 2 * g],
             effect=points[:, :g],
             noise=np.exp(points[:, 2 * g]),
-            between=points[:, 2 * g + 1] if robust else np.zeros(len(points)),
+            between=left.get("between", none),
+            reactions=points[:, first : first + len(self.reactions.factors)],
+            shift=left.get("shift", none),
+            run=np.exp(left["run"]) if "run" in left else none,
         )
 
     def log_density(self, points: Array) -> Array:
@@ -122,47 +164,73 @@ class Collapsed:
         return np.asarray(_log_prior(hyper) + self._integrated(hyper)[1])
 
     def coefficients(self, points: Array, rng: np.random.Generator) -> Array:
-        """Draw μ, α, γ and δ at each point, shape (n, linear)."""
-        factor, _ = self._integrated(self.parts(points))
+        """Draw μ, α, γ, δ and what data sets add to observations (c of `Shifts`) at each point, shape (n, linear)."""
+        hyper = self.parts(points)
+        factor, _ = self._integrated(hyper)
         lower, half = factor[:, :-1, :-1], factor[:, -1, :-1]
         drawn = half + rng.standard_normal(half.shape)
-        return np.asarray(np.linalg.solve(lower.transpose(0, 2, 1), drawn[..., None])[..., 0])
+        found = np.asarray(np.linalg.solve(lower.transpose(0, 2, 1), drawn[..., None])[..., 0])
+        if self.shifts is not None:
+            mean, root, _ = self.shifts.given(hyper.shift, hyper.run)
+            found[:, -self.shift_size :] = mean + (root @ found[:, -self.shift_size :, None])[..., 0]
+        return found
 
     def _integrated(self, hyper: Hyper) -> tuple[Array, Array]:
         """Integrate out what is linear; return the factor of its precision, and the log likelihood that is left.
 
-        The precision of μ, α, γ and δ is bordered by the vector that their mean solves for and by the sum of squares:
-        the last row of its Cholesky factor then holds all that is needed.
+        The precision of the coefficients is bordered by the vector that their mean solves for and by the sum of
+        squares: the last row of its Cholesky factor then holds all that is needed.
         """
         seen = _seen(hyper, self.correlation, self.data.levels, self.data.errors)
-        variance = seen.left + (hyper.between**2)[:, None] + (hyper.noise**2)[:, None] / self.summary.counts
-        precision, weight = hyper.noise**-2, 1 / variance
-        response = self.summary.outcome_means - seen.predicted
+        own = seen.left + (hyper.between**2)[:, None]
+        rows = self._rows.moments(hyper.noise, own, hyper.reactions[:, list(self.reactions.factor)])
+        among, with_level, told = self._shifted(rows.all_rows, rows.with_level, hyper)
+        # What a model's play predicts is taken off its outcomes.
+        mean = with_level[:, :, -1] - rows.level * seen.predicted
+        crossed = (with_level[:, :, :-1] * seen.predicted[:, :, None]).sum(axis=1)
+        among[:, :-1, -1] -= crossed
+        among[:, -1, :-1] -= crossed
+        among[:, -1, -1] -= ((mean + with_level[:, :, -1]) * seen.predicted).sum(axis=1)
+        with_level = np.concatenate([with_level[:, :, :-1], mean[:, :, None]], axis=2)
         g, end = self.games, self.linear
         slope = hyper.effect[:, None, :] - seen.slope
-        weighted = (slope * weight[:, :, None]).transpose(0, 2, 1)
-        matrix = np.zeros((len(weight), end + 1, end + 1))  # the lower triangle is filled; what is above is not read
-        matrix[:, :g, :g] = weighted @ slope + seen.precision
-        matrix[:, g:end, :g] = (weighted @ self._fixed).transpose(0, 2, 1)
-        matrix[:, g:end, g:end] = (weight @ self._products).reshape(-1, end - g, end - g)
-        matrix[:, :end, :end] += self._within * precision[:, None, None]
+        design = np.concatenate([slope, np.broadcast_to(self._fixed, (*slope.shape[:2], self._fixed.shape[1]))], axis=2)
+        turned = design.transpose(0, 2, 1)
+        matrix = np.zeros((len(own), end + 1, end + 1))
+        models, others = self._of_models, self._of_rows
+        matrix[:, models[:, None], models] = turned @ (design * rows.level[:, :, None])
+        across = turned @ with_level
+        matrix[:, models[:, None], others] = across
+        matrix[:, others[:, None], models] = across.transpose(0, 2, 1)
+        matrix[:, others[:, None], others] = among
+        matrix[:, :g, :g] += seen.precision
         diagonal = np.arange(end)
         matrix[:, diagonal, diagonal] += self._prior
-        matrix[:, end, :g] = (weighted @ response[:, :, None])[..., 0] + seen.weighted
-        matrix[:, end, g:end] = (weight * response) @ self._fixed
-        matrix[:, end, :end] += self._within_outcome * precision[:, None] + self._prior * self._prior_mean
-        square = seen.square + self._within_square * precision + (weight * response**2).sum(axis=1)
-        matrix[:, end, end] = square + float((self._prior * self._prior_mean**2).sum())
-        factor = np.linalg.cholesky(matrix)
-        density = -0.5 * (seen.log_size + np.log(variance).sum(axis=1) + factor[:, end, end] ** 2)
+        matrix[:, end, :g] += seen.weighted
+        matrix[:, end, :end] += self._prior * self._prior_mean
+        matrix[:, end, end] += seen.square + float((self._prior * self._prior_mean**2).sum())
+        factor = np.linalg.cholesky(matrix)  # of what is above the diagonal nothing is read
+        density = -0.5 * (seen.log_size + rows.log_size + factor[:, end, end] ** 2)
         density -= np.log(np.diagonal(factor, axis1=1, axis2=2)[:, :end]).sum(axis=1)
-        return factor, density - self._freedom * np.log(hyper.noise)
+        return factor, density + told
+
+    def _shifted(self, among: Array, with_level: Array, hyper: Hyper) -> tuple[Array, Array, Array]:
+        """Return moments by standardised shifts of data sets, their mean taken off, and what runs say of them."""
+        if self.shifts is None:
+            return among, with_level, np.zeros(len(among))
+        mean, root, told = self.shifts.given(hyper.shift, hyper.run)
+        q = len(self.data.columns)
+        turn = np.broadcast_to(np.eye(among.shape[1]), among.shape).copy()
+        turn[:, q:-1, q:-1] = root
+        turn[:, q:-1, -1] = -mean
+        return turn.transpose(0, 2, 1) @ among @ turn, with_level @ turn, told
 
 
 def _log_prior(hyper: Hyper) -> Array:
     found = ((hyper.effect / EFFECT) ** 2).sum(axis=1) + ((hyper.spread / SPREAD) ** 2).sum(axis=1)
-    found += (hyper.noise / NOISE) ** 2 + (hyper.between / NOISE) ** 2
-    return np.asarray(np.log(hyper.noise) - 0.5 * found)
+    others = [hyper.noise[:, None], hyper.between[:, None], hyper.reactions, hyper.shift[:, None], hyper.run[:, None]]
+    found += (np.hstack(others) ** 2).sum(axis=1) / NOISE**2
+    return np.asarray(np.log(hyper.noise) + np.log(np.where(hyper.run > 0, hyper.run, 1)) - 0.5 * found)
 
 
 @dataclass(frozen=True)

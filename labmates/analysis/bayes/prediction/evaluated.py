@@ -11,7 +11,7 @@ from labmates.analysis.bayes.blocks import Block, Evaluated, Parameter, half_nor
 from labmates.analysis.bayes.prediction.data import PredictionData
 from labmates.analysis.bayes.prediction.density import CENTRE, COVARIATE, EFFECT, INTERCEPT, SPREAD
 from labmates.analysis.bayes.prediction.density import NOISE as NOISE_SCALE
-from labmates.analysis.bayes.prediction.fit import BETWEEN, NOISE, PredictionFit
+from labmates.analysis.bayes.prediction.fit import BETWEEN, DEVIATION, NOISE, PredictionFit
 from labmates.analysis.bayes.prediction.fit import INTERCEPT as INTERCEPT_NAME
 from labmates.analysis.bayes.prediction.screening import Candidate, level_draws
 from labmates.games.base import Array
@@ -64,8 +64,14 @@ def block(fit: PredictionFit, data: PredictionData, at: int) -> Block:
     columns = [fit.posterior[name] for name in data.columns]
     conditions = np.column_stack(columns) @ data.conditions[mine].T if columns else 0.0
     fixed = mean[:, None] + conditions + np.zeros(int(mine.sum()))
+    if fit.shifts.shape[1] and data.runs is not None:
+        shares = data.runs.shares(len(data.outcome))[mine]
+        fixed += fit.shifts[: len(fixed)] @ (shares @ fit.turn.T).T
     noise = np.broadcast_to((fit.posterior[NOISE] ** 2)[:, None], fixed.shape)
-    return Block(data.outcome[mine], fixed, np.ones((fixed.shape[1], 1)), variance[:, None], noise)
+    ones = np.column_stack([np.ones(int(mine.sum())), data.conditions[mine]])
+    terms = np.column_stack([ones[:, 0], ones @ fit.reactions.terms.reshape(-1, ones.shape[1]).T])
+    own = [fit.posterior[DEVIATION + fit.reactions.factors[place]] ** 2 for place in fit.reactions.factor]
+    return Block(data.outcome[mine], fixed, terms, np.column_stack([variance, *own]), noise)
 
 
 def _labels(data: PredictionData) -> tuple[str, ...]:
@@ -104,4 +110,6 @@ def _parameters(fit: PredictionFit, rng: np.random.Generator) -> dict[str, Param
     add("tau", "", [NOISE], (), half, NOISE_SCALE)
     if BETWEEN in posterior.names:
         add("omega", "", [BETWEEN], (), half, NOISE_SCALE)
+    others = [name for name in posterior.names if name.startswith(DEVIATION)]
+    add("sd", "term", others, [name.removeprefix(DEVIATION) for name in others], half, NOISE_SCALE)
     return found

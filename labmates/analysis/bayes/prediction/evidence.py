@@ -21,6 +21,7 @@ from labmates.analysis.bayes.prediction.data import PredictionData, summarise
 from labmates.analysis.bayes.prediction.density import Form
 from labmates.analysis.bayes.prediction.dispositions import correlations
 from labmates.analysis.bayes.prediction.fit import PredictionFit
+from labmates.analysis.bayes.prediction.signs import sign_tests
 from labmates.analysis.intervals import Estimate
 from labmates.games.base import Array
 
@@ -56,6 +57,8 @@ class Evidence:
         Of each game: the share of the variance between models' metrics that is not error of measurement.
     freedom
         Models beyond the coefficients per model.
+    signs
+        Sign-flip tests of what varies within models, by column.
     """
 
     permutation: PermutationTest
@@ -67,6 +70,7 @@ class Evidence:
     leverage: Mapping[str, float]
     reliability: Mapping[str, float]
     freedom: int
+    signs: Mapping[str, PermutationTest]
 
 
 def evidence(data: PredictionData, *, permutations: int = PERMUTATIONS, seed: int = 0) -> Evidence:
@@ -87,6 +91,7 @@ def evidence(data: PredictionData, *, permutations: int = PERMUTATIONS, seed: in
         leverage=dict(zip(data.models, map(float, leverage(whole)), strict=True)),
         reliability=dict(zip(data.games, map(float, np.clip(reliable, 0, 1)), strict=True)),
         freedom=freedom,
+        signs=sign_tests(data, permutations=permutations, seed=seed),
     )
 
 

@@ -5,6 +5,7 @@ See `labmates.analysis.bayes.prediction.density` for the model.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,10 +14,13 @@ from labmates.analysis.bayes.importance import DRAWS, Target, sample
 from labmates.analysis.bayes.posterior import Posterior, from_sample
 from labmates.analysis.bayes.prediction.data import PredictionData
 from labmates.analysis.bayes.prediction.density import Collapsed, Form
+from labmates.analysis.bayes.prediction.reactions import Reactions
 from labmates.analysis.bayes.threads import one_thread
 from labmates.games.base import Array
 
 INTERCEPT, NOISE, BETWEEN = "intercept", "tau", "omega"
+DEVIATION, DATA_SET, RUN = "sd:", "data set", "run"
+"""What stands before the names of standard deviations of random terms, and how those that are no factor are called."""
 COMPETING = 10.0
 """Modes whose densities differ by fewer nats than this may both hold mass that matters."""
 FAR = 5.0
@@ -24,8 +28,11 @@ FAR = 5.0
 between models."""
 STARTS = 4
 _LEAST_NOISE = 1e-6
-_FARTHEST = 1e3
+_FARTHEST = 50.0
 """No effect or standard deviation is looked for beyond; the priors have scales of 0.5 to 2."""
+_UNTOLD = 0.2
+"""Reach of a standard deviation of which the data say nothing, so that its prior stands."""
+_BATCH = 300_000
 _APART = 6.0
 """Modes are two where an effect differs by so many of its standard errors."""
 
@@ -45,10 +52,21 @@ class PredictionFit:
     Attributes
     ----------
     posterior
-        Of the intercept, the effects of games, controls and columns by their names, ``tau``, ``omega`` (but in the form
-        `paper`), and of the population of dispositions, ``mu: GAME`` and ``sigma: GAME``.
+        Of the intercept, the effects of games, controls and columns by their names, ``tau``, and of the population of
+        dispositions, ``mu: GAME`` and ``sigma: GAME``. But in the form `paper` also ``omega``, ``sd:FACTOR`` of the
+        models' own reactions to what varies within them, and ``sd:data set`` and ``sd:run`` where data sets are known.
     correlation
         Of dispositions, shape (g, g); None where they are independent.
+    reactions
+        The models' own reactions.
+    shifts, turn
+        Draws of what data sets add to observations (c of `labmates.analysis.bayes.prediction.shifts.Shifts`), shape
+        (draws, r), and what makes c of the shifts, shape (r, data sets).
+    average
+        What the study's mix of conditions and data sets adds to a model's expected score, a draw each.
+    own_average, own_condition
+        The variance between models that their own reactions add to a score: over that mix, and under a single condition
+        of it, a draw each.
     modes
         All that were found, the highest first.
     warnings
@@ -59,6 +77,12 @@ class PredictionFit:
     data: PredictionData
     posterior: Posterior
     correlation: Array | None
+    reactions: Reactions
+    shifts: Array
+    turn: Array
+    average: Array
+    own_average: Array
+    own_condition: Array
     modes: tuple[Mode, ...]
     warnings: tuple[str, ...]
 
@@ -82,20 +106,56 @@ def fit_prediction(
         model = Collapsed(data, form)
         scale = reach(model)
         found = find_modes(model, scale, starts)
-        target = Target(model.log_density, found[0][0], scale, model.nonnegative)
+        target = Target(_inside(model), found[0][0], scale, model.nonnegative, batch=batch(model))
         drawn = sample(target, draws=draws, seed=seed)
         linear = model.coefficients(drawn.points, np.random.default_rng([seed, 1]))
     posterior = from_sample(names(model), arranged(model, drawn.points, linear), drawn)
     g = model.games
     modes = tuple(Mode(tuple(map(float, point[:g])), found[0][1] - height) for point, height in found)
     warnings = (*posterior.diagnostics.warnings, *_competing(modes, data))
-    return PredictionFit(form, data, posterior, model.correlation, modes, warnings)
+    mixed = mixture(model, drawn.points, linear)
+    shifts = linear[:, model.linear - model.shift_size :]
+    turn = model.shifts.turn if model.shifts else np.empty((0, 0))
+    return PredictionFit(
+        form, data, posterior, model.correlation, model.reactions, shifts, turn, *mixed, modes, warnings
+    )
+
+
+def _inside(model: Collapsed) -> Callable[[Array], Array]:
+    """Return the log density, minus infinity outside of `search_box`."""
+    least, most = search_box(model)
+
+    def log_density(points: Array) -> Array:
+        inside = ((points >= least) & (points <= most)).all(axis=1)
+        found = np.full(len(points), -np.inf)
+        found[inside] = model.log_density(points[inside])
+        return found
+
+    return log_density
+
+
+def mixture(model: Collapsed, points: Array, linear: Array) -> tuple[Array, Array, Array]:
+    """Return `average`, `own_average` and `own_condition` of a fit, each of shape (n,)."""
+    data, found = model.data, model.reactions
+    columns = np.hstack([data.conditions, *([model.shifts.columns] if model.shifts else [])])
+    first = model.games + 1
+    places = np.r_[first : first + len(data.columns), len(linear.T) - model.shift_size : len(linear.T)]
+    terms = np.column_stack([np.ones(len(columns)), data.conditions]) @ found.terms.reshape(-1, 1 + len(data.columns)).T
+    variances = model.parts(points).reactions[:, list(found.factor)] ** 2
+    own = (variances @ terms.mean(axis=0) ** 2, variances @ (terms**2).mean(axis=0))
+    return linear[:, places] @ columns.mean(axis=0), *own
+
+
+def batch(model: Collapsed) -> int:
+    """Return how many points the density gets at once, few enough for a processor's cache."""
+    return max(20, _BATCH // (len(model.data.models) * (2 + len(model.reactions.terms)) ** 2))
 
 
 def names(model: Collapsed) -> tuple[str, ...]:
     """Return the names of all parameters, in the order of `arranged`."""
     data = model.data
-    hyper = (NOISE,) if model.form == "paper" else (NOISE, BETWEEN)
+    called = {"between": BETWEEN, "shift": DEVIATION + DATA_SET, "run": DEVIATION + RUN}
+    hyper = (NOISE, *(called.get(name, DEVIATION + name) for name in model.tail))
     population = (*(f"mu: {game}" for game in data.games), *(f"sigma: {game}" for game in data.games))
     return (INTERCEPT, *data.games, *data.controls, *data.columns, *hyper, *population)
 
@@ -104,9 +164,12 @@ def arranged(model: Collapsed, points: Array, linear: Array) -> Array:
     """Return parameters in the order of `names`, out of points of the density and what was integrated out there."""
     hyper = model.parts(points)
     g, q = model.games, len(model.data.columns)
-    mu, intercept, columns, controls = np.split(linear, [g, g + 1, g + 1 + q], axis=1)
-    noise = [hyper.noise] if model.form == "paper" else [hyper.noise, hyper.between]
-    return np.column_stack([intercept, hyper.effect, controls, columns, *noise, mu, hyper.spread])
+    end = g + 1 + q + len(model.data.controls)
+    mu, intercept, columns, controls, _ = np.split(linear, [g, g + 1, g + 1 + q, end], axis=1)
+    tail = points[:, 2 * g + 1 :].copy()
+    if "run" in model.tail:
+        tail[:, -1] = hyper.run
+    return np.column_stack([intercept, hyper.effect, controls, columns, hyper.noise, tail, mu, hyper.spread])
 
 
 def find_modes(model: Collapsed, scale: Array, starts: int = STARTS) -> list[tuple[Array, float]]:
@@ -138,7 +201,12 @@ def reach(model: Collapsed) -> Array:
     spread = np.full(g, 1 / np.sqrt(2 * m))
     error = np.full(g, max(left, noise / 10) / np.sqrt(max(m - len(effects) - 1, 1)))
     freedom = max(model.summary.observations - m, 1)
-    tail = [] if model.form == "paper" else [max(left, 0.1 * noise) / np.sqrt(m) + 1e-4]
+    each = np.sqrt(max(model.summary.observations / m, 1))
+    tail = [max(left, 0.1 * noise) / np.sqrt(m) + 1e-4] if model.tail else []
+    tail += [noise / np.sqrt(each * m)] * len(model.reactions.factors)
+    if model.shifts is not None:
+        tail += [0.2 * noise if model.shifts.told else _UNTOLD]
+        tail += [1 / np.sqrt(2 * model.shifts.freedom)] if model.shifts.freedom else []
     return np.concatenate([np.clip(error, 1e-4, 1.0), spread, [1 / np.sqrt(2 * freedom)], tail])
 
 
@@ -162,7 +230,11 @@ def _starts(model: Collapsed) -> list[Array]:
     g = model.games
     effects, left, noise = _least_squares(model)
     spread = np.maximum(model.data.levels.std(axis=0), 0.1)
-    tail = [] if model.form == "paper" else [max(left, 0.2 * noise)]
+    tail = [max(left, 0.2 * noise)] if model.tail else []
+    tail += [0.3 * noise] * len(model.reactions.factors)
+    if model.shifts is not None:
+        tail += [0.3 * noise if model.shifts.told else _UNTOLD]
+        tail += [np.log(model.shifts.noise)] if model.shifts.freedom else []
     usual = [effects, np.zeros(g)]
     if g > 1:
         together = np.abs(np.corrcoef(model.data.levels.T)) - np.eye(g)
@@ -182,6 +254,8 @@ def search_box(model: Collapsed) -> tuple[Array, Array]:
     most[2 * model.games] = np.log(_FARTHEST)
     least = -most
     least[2 * model.games] = np.log(_LEAST_NOISE)
+    if "run" in model.tail:
+        most[-1], least[-1] = np.log(_FARTHEST), np.log(_LEAST_NOISE)
     return least, most
 
 

@@ -19,8 +19,9 @@ from labmates.analysis.bayes.prediction.density import CENTRE, COVARIATE, EFFECT
 from labmates.analysis.bayes.prediction.density import INTERCEPT as INTERCEPT_PRIOR
 from labmates.analysis.bayes.prediction.density import NOISE as NOISE_PRIOR
 from labmates.analysis.bayes.prediction.fit import BETWEEN, INTERCEPT, NOISE, names
+from labmates.games.base import Array
 
-_SITES = (INTERCEPT, "effect", "controls", "columns", NOISE, BETWEEN, "mu", "spread")
+_SITES = (INTERCEPT, "effect", "controls", "columns", NOISE, BETWEEN, "reactions", "shift", "run", "mu", "spread")
 """In the order of `names`."""
 
 
@@ -33,29 +34,59 @@ def fit_nuts(data: PredictionData, form: Form = "robust", **how: Any) -> Posteri
         If NumPyro is not installed.
     """
     model = Collapsed(data, form)
+    paper = form == "paper"
+    own = np.column_stack([np.ones(len(data.outcome)), _terms(model)])
+    rows = np.column_stack([data.conditions, *([] if paper else [_members(data)[0]]), data.outcome])
+    mine = [(own[data.model_of == at], rows[data.model_of == at]) for at in range(len(data.models))]
     given = {
-        **_given(data),
-        **{name: getattr(model.summary, name) for name in ("counts", "condition_means", "outcome_means", "triangle")},
-        "within": float(model.summary.observations - len(data.models)),
+        **_given(model),
+        "counts": model.summary.counts,
+        "conditions": data.conditions,
+        "own": np.array([one.T @ one for one, _ in mine]),
+        "cross": np.array([one.T @ other for one, other in mine]),
+        "square": np.array([other.T @ other for _, other in mine]),
         **({} if model.correlation is None else {"correlation": model.correlation}),
     }
-    return sample_model(_COLLAPSED[form == "paper"], given, names(model), _SITES, start=_start(data), **how)[0]
+    return sample_model(_COLLAPSED[paper], given, names(model), _SITES, start=_start(data), **how)[0]
 
 
 def fit_rows(data: PredictionData, form: Form = "robust", **how: Any) -> Posterior:
     """Do the same with the model as written, with every row and every latent disposition; not the form `correlated`."""
     if form == "correlated":
         raise ValueError("the model of rows has independent dispositions")
+    model = Collapsed(data, form)
     given = {
-        **_given(data),
+        **_given(model),
         **{name: getattr(data, name) for name in ("model_of", "conditions", "outcome")},
+        "terms": _terms(model),
+        "members": _members(data)[0],
     }
-    wanted = names(Collapsed(data, form))
+    wanted = names(model)
     return sample_model(_ROWS[form == "paper"], given, wanted, _SITES, start=_start(data), dense=False, **how)[0]
 
 
-def _given(data: PredictionData) -> dict[str, Any]:
-    return {name: getattr(data, name) for name in ("levels", "errors", "benchmarks")}
+def _given(model: Collapsed) -> dict[str, Any]:
+    data, shifts = model.data, model.shifts
+    found: dict[str, Any] = {name: getattr(data, name) for name in ("levels", "errors", "benchmarks")}
+    found["factor"] = np.eye(len(model.reactions.factors))[list(model.reactions.factor)]
+    if shifts is not None and shifts.freedom:
+        found |= {"within": _members(data)[1], "freedom": float(shifts.freedom)}
+    return found
+
+
+def _terms(model: Collapsed) -> Array:
+    ones = np.column_stack([np.ones(len(model.data.outcome)), model.data.conditions])
+    return np.asarray(ones @ model.reactions.terms.reshape(-1, ones.shape[1]).T)
+
+
+def _members(data: PredictionData) -> tuple[Array, Array]:
+    """Return each observation's shares of data sets, and those and the outcome of each run less its observation's."""
+    if data.runs is None:
+        return np.empty((len(data.outcome), 0)), np.empty((0, 1))
+    runs = data.runs
+    both = np.column_stack([runs.member, runs.outcome])
+    mean = np.array([both[runs.observation == at].mean(axis=0) for at in range(len(data.outcome))])
+    return mean[:, :-1], both - mean[runs.observation]
 
 
 def _start(data: PredictionData) -> dict[str, Any]:
@@ -80,18 +111,36 @@ def _priors(given: dict[str, Any], columns: int, *, paper: bool) -> dict[str, An
         "controls": vector("controls", dist.Normal(0, COVARIATE), c),
         "noise": numpyro.sample(NOISE, dist.HalfNormal(NOISE_PRIOR)),
         "between": 0.0 if paper else numpyro.sample(BETWEEN, dist.HalfNormal(NOISE_PRIOR)),
+        "reactions": vector("reactions", dist.HalfNormal(NOISE_PRIOR), given["factor"].shape[1]),
     }
 
 
+def _shifts(given: dict[str, Any], number: int) -> Any:
+    """Return the shifts of data sets, with what runs within observations say of them."""
+    import jax.numpy as jnp
+    import numpyro
+    from numpyro import distributions as dist
+
+    if not number:
+        return np.empty(0)
+    spread = numpyro.sample("shift", dist.HalfNormal(NOISE_PRIOR))
+    shifts = spread * numpyro.sample("d", dist.Normal(0, 1).expand([number]).to_event(1))
+    if "within" in given:
+        run = numpyro.sample("run", dist.HalfNormal(NOISE_PRIOR))
+        left = given["within"][:, -1] - given["within"][:, :-1] @ shifts
+        numpyro.factor("runs", -given["freedom"] * jnp.log(run) - 0.5 * left @ left / run**2)
+    return shifts
+
+
 def _collapsed(given: dict[str, Any], *, paper: bool) -> None:
-    """θ and u integrated out; all else sampled."""
+    """θ, u and reactions integrated out; all else sampled."""
     import jax.numpy as jnp
     import numpyro
     from jax.scipy.linalg import solve_triangular
     from numpyro import distributions as dist
 
     levels = given["levels"]
-    one = _priors(given, given["condition_means"].shape[1], paper=paper)
+    one = _priors(given, given["conditions"].shape[1], paper=paper)
     if "correlation" in given:
         covariance = one["spread"][:, None] * given["correlation"] * one["spread"]
         factor = jnp.linalg.cholesky(covariance + given["errors"][:, :, None] ** 2 * np.eye(levels.shape[1]))
@@ -110,11 +159,22 @@ def _collapsed(given: dict[str, Any], *, paper: bool) -> None:
         left = (one["effect"] * slope * given["errors"] ** 2).sum(axis=1)
         known = ((levels - one["mu"]) * slope).sum(axis=1)
     expected = one["effect"] @ one["mu"] + known + one["intercept"]
-    expected += given["condition_means"] @ one["columns"] + given["benchmarks"] @ one["controls"]
-    deviation = jnp.sqrt(left + one["between"] ** 2 + one["noise"] ** 2 / given["counts"])
-    numpyro.sample("means", dist.Normal(expected, deviation), obs=given["outcome_means"])
-    residual = given["triangle"] @ jnp.append(one["columns"], -1.0)
-    numpyro.factor("within", -given["within"] * jnp.log(one["noise"]) - 0.5 * residual @ residual / one["noise"] ** 2)
+    expected += given["benchmarks"] @ one["controls"]
+    shifts = _shifts(given, given["cross"].shape[2] - 1 - given["conditions"].shape[1])
+    weights = jnp.concatenate([-one["columns"], -shifts, jnp.ones(1)])
+    # Inner products of what is left of rows with each other, and with 1 and the terms of reactions.
+    against = given["cross"] @ weights - given["own"][:, :, 0] * expected[:, None]
+    square = weights @ given["square"] @ weights - expected * (2 * given["cross"][:, 0] @ weights)
+    square += given["counts"] * expected**2
+    slopes = given["factor"] @ one["reactions"]
+    level = jnp.sqrt(left + one["between"] ** 2)[:, None]
+    scale = jnp.concatenate([level, jnp.broadcast_to(slopes, (len(levels), slopes.shape[0]))], axis=1) / one["noise"]
+    inner = jnp.eye(scale.shape[1]) + scale[:, :, None] * given["own"] * scale[:, None, :]
+    factor = jnp.linalg.cholesky(inner)
+    white = solve_triangular(factor, (scale * against)[..., None], lower=True)[..., 0]
+    numpyro.factor("rows", -0.5 * (square.sum() - (white**2).sum()) / one["noise"] ** 2)
+    numpyro.factor("size", -jnp.log(jnp.diagonal(factor, axis1=1, axis2=2)).sum())
+    numpyro.factor("noise", -given["counts"].sum() * jnp.log(one["noise"]))
 
 
 def _rows(given: dict[str, Any], *, paper: bool) -> None:
@@ -132,6 +192,12 @@ def _rows(given: dict[str, Any], *, paper: bool) -> None:
     if not paper:
         expected += one["between"] * numpyro.sample("u", dist.Normal(0, 1).expand([m]))
     mean = expected[given["model_of"]] + given["conditions"] @ one["columns"]
+    if not paper:
+        deviations = given["factor"] @ one["reactions"]
+        if len(deviations):
+            own = deviations * numpyro.sample("s", dist.Normal(0, 1).expand([m, len(deviations)]))
+            mean += (given["terms"] * own[given["model_of"]]).sum(axis=1)
+        mean += given["members"] @ _shifts(given, given["members"].shape[1])
     numpyro.sample("outcome", dist.Normal(mean, one["noise"]), obs=given["outcome"])
 
 

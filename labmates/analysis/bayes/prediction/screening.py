@@ -111,15 +111,14 @@ def forecast(fit: PredictionFit, new: Candidate, outcome: str, *, seed: int = 0)
 def predictive_draws(fit: PredictionFit, new: Candidate, *, seed: int = 0) -> tuple[Array, Array]:
     """Draw from the posterior predictive distribution: the model's expected score, and that of a single observation.
 
-    Conditions are those of the study, on average. In the form `paper` there is no ω, and the interval too narrow.
+    Conditions and data sets are those of the study, on average. In the form `paper` there is no ω, and the interval
+    too narrow.
     """
     rng = np.random.default_rng([seed, 2])
-    data, posterior = fit.data, fit.posterior
     mean, variance = level_draws(fit, new)
-    for name, value in zip(data.columns, data.conditions.mean(axis=0), strict=True):
-        mean = mean + posterior[name] * value
-    expected = mean + np.sqrt(variance) * rng.standard_normal(len(mean))
-    return expected, expected + posterior[NOISE] * rng.standard_normal(len(mean))
+    expected = mean + fit.average + np.sqrt(variance + fit.own_average) * rng.standard_normal(len(mean))
+    around = np.sqrt(fit.posterior[NOISE] ** 2 + fit.own_condition - fit.own_average)
+    return expected, expected + around * rng.standard_normal(len(mean))
 
 
 def level_draws(fit: PredictionFit, new: Candidate) -> tuple[Array, Array]:

@@ -9,13 +9,13 @@ theory of mind, of which the paper says that the first of two was drawn more oft
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final
 
 import numpy as np
 
-from labmates.analysis.bayes.prediction.data import PredictionData, standardised
+from labmates.analysis.bayes.prediction.data import Places, PredictionData, Runs, standardised
 from labmates.analysis.bayes.prediction.fit import INTERCEPT, NOISE
 from labmates.games.base import Array
 
@@ -31,6 +31,8 @@ COLUMNS: Final = (
     "team size = 3",
     "theory of mind",
 )
+FACTORS: Final = ("budget", *["task"] * 3, *["visibility"] * 2, "team_size", "theory of mind")
+"""Those of the columns."""
 CORRELATION_OF_CONTROLS: Final = (
     (1.0, 0.52, 0.42, 0.29),
     (0.52, 1.0, 0.79, 0.43),
@@ -103,6 +105,29 @@ def printed(outcome: str) -> dict[str, float]:
 
 
 @dataclass(frozen=True)
+class World:
+    """What else is true of a simulated study; by default nothing, as the paper has it.
+
+    Attributes
+    ----------
+    reactions
+        Standard deviation of the models' own departures, by factor: of each level of a factor with more than two, else
+        of the effect.
+    shift
+        That of the shifts of data sets.
+    data_sets
+        How many there are of each task; each observation is the mean of a run on each. 0: they are not known.
+    freedom
+        Degrees of freedom of Student's t, which all differences between models then have in place of a normal.
+    """
+
+    reactions: Mapping[str, float] = field(default_factory=dict)
+    shift: float = 0.0
+    data_sets: int = 0
+    freedom: float | None = None
+
+
+@dataclass(frozen=True)
 class Simulated:
     """A simulated study and what is true of it.
 
@@ -130,11 +155,13 @@ def simulate_prediction(
     outcome: str = "quality",
     *,
     effects: Sequence[float] | None = None,
+    controls: Sequence[float] | None = None,
     between: float = 0.0,
     correlation: float = 0.8,
     models: int = MODELS,
     observations: int | Sequence[int] = OBSERVATIONS,
     benchmarks: Array | None = None,
+    world: World | None = None,
 ) -> Simulated:
     """Simulate one study with six games (cooperative-profiles paper, section 4.1.2 and Table 7).
 
@@ -146,6 +173,8 @@ def simulate_prediction(
         One of `PUBLISHED`.
     effects
         Other effects of the games; zeros give a study in which they mean nothing.
+    controls
+        Other effects of the controls.
     between
         ω over τ: how much models differ beyond what the games and controls say, in standard deviations of the residual.
     correlation
@@ -156,36 +185,83 @@ def simulate_prediction(
         How many in all, or of each model.
     benchmarks
         Controls as in `CONTROLS`, shape (models, 4); by default drawn with the correlations of the paper's models.
+    world
+        What else is true.
 
     Returns
     -------
     Simulated
         The outcome is not cut off at 0 and 1: the model knows no bounds.
     """
+    world = world or World()
     truth = PUBLISHED[outcome]
-    truth = truth if effects is None else replace(truth, games=tuple(float(one) for one in effects))
+    truth = truth if effects is None else replace(truth, games=tuple(map(float, effects)))
+    truth = truth if controls is None else replace(truth, controls=tuple(map(float, controls)))
     drawn = rng.multivariate_normal(np.zeros(4), CORRELATION_OF_CONTROLS, models) if benchmarks is None else benchmarks
-    controls, _ = standardised(np.asarray(drawn, dtype=float))
-    dispositions = _dispositions(rng, controls, correlation)
+    traits, _ = standardised(np.asarray(drawn, dtype=float))
+    dispositions = _dispositions(rng, traits, correlation)
     errors = np.exp(rng.uniform(np.log(SMALLEST_ERROR), np.log(LARGEST_ERROR), dispositions.shape))
     counts = _counts(rng, models, observations)
     columns = _columns(rng, int(counts.sum()))
     model_of = np.repeat(np.arange(models), counts)
     omega = between * truth.noise
-    expected = truth.intercept + dispositions @ truth.games + controls @ truth.controls + rng.normal(0, omega, models)
+    expected = truth.intercept + dispositions @ truth.games + traits @ truth.controls
+    expected += omega * _between(rng, world, models)
+    levels = dispositions + rng.standard_normal(dispositions.shape) * errors
+    means = expected[model_of] + columns @ truth.columns + _reactions(rng, world, columns, model_of)
+    means += rng.normal(0, truth.noise, len(model_of))
+    outcomes, runs = _on_data_sets(rng, world, truth.noise, columns, means)
     data = PredictionData(
         models=tuple(f"model-{place + 1}" for place in range(models)),
         games=GAMES,
         controls=CONTROLS,
         columns=COLUMNS,
-        levels=dispositions + rng.standard_normal(dispositions.shape) * errors,
+        levels=levels,
         errors=errors,
-        benchmarks=controls,
+        benchmarks=traits,
         model_of=model_of,
         conditions=columns,
-        outcome=expected[model_of] + columns @ truth.columns + rng.normal(0, truth.noise, len(model_of)),
+        outcome=outcomes,
+        factors=FACTORS,
+        runs=runs,
     )
     return Simulated(data, dispositions, truth, omega, expected)
+
+
+def _between(rng: np.random.Generator, world: World, *shape: int) -> Array:
+    """Return differences between models on the scale of their standard deviation."""
+    return rng.standard_normal(shape) if world.freedom is None else rng.standard_t(world.freedom, shape)
+
+
+def _reactions(rng: np.random.Generator, world: World, columns: Array, model_of: Places) -> Array:
+    found = np.zeros(len(columns))
+    for factor, deviation in world.reactions.items():
+        values = columns[:, [at for at, name in enumerate(FACTORS) if name == factor]]
+        if values.shape[1] > 1:
+            values = np.column_stack([1 - values.sum(axis=1), values])
+        own = deviation * _between(rng, world, model_of.max() + 1, values.shape[1])
+        found += (values * own[model_of]).sum(axis=1)
+    return found
+
+
+def _on_data_sets(
+    rng: np.random.Generator, world: World, noise: float, columns: Array, means: Array
+) -> tuple[Array, Runs | None]:
+    """Return outcomes of observations, and those of a run on each data set of the task."""
+    each = world.data_sets
+    if not each:
+        return means, None
+    tasks = [at for at, name in enumerate(FACTORS) if name == "task"]
+    task = columns[:, tasks] @ np.arange(1, len(tasks) + 1)
+    names = tuple(f"{at}/{seed}" for at in range(len(tasks) + 1) for seed in range(each))
+    observation = np.repeat(np.arange(len(means)), each)
+    data_set = (task.astype(int)[:, None] * each + np.arange(each)).ravel()
+    # The noise of an observation is in its mean; that of its runs goes around it.
+    around = rng.normal(0, noise, (len(means), each))
+    around -= around.mean(axis=1, keepdims=True)
+    shifts = rng.normal(0, world.shift, len(names))
+    values = means[observation] + around.ravel() + shifts[data_set]
+    return values.reshape(-1, each).mean(axis=1), Runs(names, observation, data_set, values)
 
 
 def _dispositions(rng: np.random.Generator, controls: Array, correlation: float) -> Array:

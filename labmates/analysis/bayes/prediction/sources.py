@@ -71,6 +71,8 @@ class Observation:
     ----------
     readable
         Whether its report states findings that could be read; those of a file count as read.
+    seed
+        What fixes the data set of its task; None where it is not known.
     """
 
     model: str
@@ -78,6 +80,7 @@ class Observation:
     scores: Scores
     versions: Mapping[str, str]
     readable: bool = True
+    seed: str | None = None
 
 
 @dataclass(frozen=True)
@@ -205,7 +208,7 @@ def _of_teams(
             left[reason] += 1
         else:
             condition = {name: value for name, value in run.condition.items() if name not in ("model", "model_for")}
-            found.append(Observation(run.models[0], condition, scores, versions, readable))
+            found.append(Observation(run.models[0], condition, scores, versions, readable, str(run.seed)))
     return found, [LeftOut("runs", count, reason) for reason, count in left.items()]
 
 
@@ -269,7 +272,8 @@ def read_observations(path: Path) -> tuple[list[Observation], list[LeftOut]]:
     """Read lab runs, one a row: ``model``, outcomes (``accuracy``, …), and what is known of the condition.
 
     A column ``judge`` tells whose scores they are; a run that several judges scored has a row for each, or columns
-    ``scores.JUDGE.METRIC``. All other columns are taken for the condition. An empty outcome is unscored.
+    ``scores.JUDGE.METRIC``. ``seed`` tells which data set of its task a run worked on. All other columns are taken for
+    the condition. An empty outcome is unscored.
     What ``labmates study export`` writes will do; its runs are chosen as those of a store are.
 
     Raises
@@ -292,12 +296,12 @@ def _observation(path: Path, row: dict[str, str]) -> Observation:
         if name in ALL_OUTCOMES or name.startswith(_SCORES):
             by, _, metric = name.removeprefix(_SCORES).rpartition(".")
             scores[by or judge, metric] = _number(path, row, name) if text else None
-        elif name != "model":
+        elif name not in ("model", "seed"):
             condition[name] = text
     if not scores:
         raise UsageError(f"'{path}' has no column of an outcome: {', '.join(OUTCOMES)}")
     model = _model(path, row) if any(value is not None for value in scores.values()) else row["model"]
-    return Observation(model, condition, scores, {})
+    return Observation(model, condition, scores, {}, seed=row.get("seed") or None)
 
 
 def _has(path: Path, row: Mapping[str, str], needed: Sequence[str]) -> None:

@@ -11,7 +11,7 @@ from labmates.analysis.bayes.posterior import Posterior
 from labmates.analysis.bayes.prediction.assembly import Assembled
 from labmates.analysis.bayes.prediction.density import Form
 from labmates.analysis.bayes.prediction.evidence import Evidence
-from labmates.analysis.bayes.prediction.fit import BETWEEN, INTERCEPT, NOISE, PredictionFit
+from labmates.analysis.bayes.prediction.fit import BETWEEN, DATA_SET, DEVIATION, INTERCEPT, NOISE, RUN, PredictionFit
 from labmates.analysis.bayes.prediction.simulation import PUBLISHED, printed
 from labmates.analysis.bayes.prediction.usefulness import Usefulness
 from labmates.analysis.intervals import mark
@@ -32,10 +32,18 @@ LABELS: Final[Mapping[str, str]] = {
     "theory of mind": "Theory of mind",
     NOISE: "τ (residual SD)",
     BETWEEN: "ω (between models)",
+    "sd:budget": "σ (model's reaction to budget)",
+    "sd:task": "σ (model × task)",
+    "sd:difficulty": "σ (model × difficulty)",
+    "sd:visibility": "σ (model × visibility)",
+    "sd:team_size": "σ (model × team size)",
+    "sd:theory of mind": "σ (model's reaction to ToM)",
+    DEVIATION + DATA_SET: "σ (data sets)",
+    DEVIATION + RUN: "σ (runs of a condition)",
 }
 TITLES: Final[Mapping[Form, str]] = {
     "paper": "Prediction of lab outcomes, the paper's form",
-    "robust": "Prediction of lab outcomes, robust: with a random intercept per model",
+    "robust": "Prediction of lab outcomes, robust: models differ in level and reactions",
     "correlated": "Prediction of lab outcomes, robust and with correlated dispositions",
 }
 
@@ -112,6 +120,8 @@ def effects_table(form: Form, results: Sequence[OutcomeResult]) -> Table:
         columns.append(Column(outcome, "95 % CI", form="+.3f", group=group, shows="interval"))
         if form == "paper" and outcome in PUBLISHED:
             columns.append(Column(f"{outcome}_printed", "printed", form="+.3f", group=group))
+        if form != "paper":
+            columns.append(Column(f"{outcome}_p", "p", form=".3f", group=group))
     rows = [
         {"category": category, "predictor": label(name), **_values(form, name, results)}
         for category, names in _categories(form, results)
@@ -122,6 +132,8 @@ def effects_table(form: Form, results: Sequence[OutcomeResult]) -> Table:
         f"{len(result.assembled.data.models)} models, scored by {result.assembled.judge}; {_drawn(result, form)}."
         for result in results
     ]
+    if form != "paper":
+        notes.insert(0, "p: sign flips of each model's own effect, over models and for these data sets.")
     said = "Games are latent dispositions; games and controls are on the scale of standard deviations between models."
     if any(column.heading == "printed" for column in columns):
         notes.append("Printed: in Table 7 of the cooperative-profiles paper, of other runs and scored by a model.")
@@ -138,7 +150,12 @@ def _categories(form: Form, results: Sequence[OutcomeResult]) -> Iterable[tuple[
     yield "Game", all_of(one.games for one in data)
     yield "Benchmark", all_of(one.controls for one in data)
     yield "Condition", all_of(one.columns for one in data)
-    yield "Variance", [NOISE] if form == "paper" else [NOISE, BETWEEN]
+    names = all_of(result.fits[form].posterior.names for result in results)
+    yield "Variance", [name for name in names if _is_deviation(name)]
+
+
+def _is_deviation(name: str) -> bool:
+    return name in (NOISE, BETWEEN) or name.startswith(DEVIATION)
 
 
 def _values(form: Form, name: str, results: Sequence[OutcomeResult]) -> dict[str, Any]:
@@ -159,6 +176,8 @@ def _values(form: Form, name: str, results: Sequence[OutcomeResult]) -> dict[str
                 f"{outcome}_p_holm": p_holm.get(name),
                 f"{outcome}_mark": mark(one.credible and name in p_holm, p_holm.get(name)),
             }
+            if name in result.evidence.signs:
+                found[f"{outcome}_p"] = result.evidence.signs[name].p
         else:
             found[outcome] = None
     return found

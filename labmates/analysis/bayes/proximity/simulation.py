@@ -90,7 +90,7 @@ INDEPENDENT: Final = Truth()
 CLUSTERED: Final = Truth(residual=0.10, model=0.04, slope=0.03, game=0.20, cell=0.05)
 REACTIVE: Final = replace(CLUSTERED, size_slope=0.012)
 """Models also react differently to group size."""
-HEAVY_TAILED: Final = replace(CLUSTERED, freedom=2.1)
+HEAVY_TAILED: Final = replace(REACTIVE, freedom=2.1)
 MILD: Final = Truth(residual=0.22, model=0.02, slope=0.015, game=0.07, cell=0.02)
 
 

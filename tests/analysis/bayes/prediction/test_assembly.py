@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from labmates.analysis.bayes.prediction.assembly import (
     assemble_all,
 )
 from labmates.analysis.bayes.prediction.columns import condition_columns
+from labmates.analysis.bayes.prediction.signs import own_effects, sign_tests
 from labmates.analysis.bayes.prediction.sources import (
     COMPARED,
     LeftOut,
@@ -301,7 +302,42 @@ def test_failed_runs_of_an_export_do_not_spoil_its_good_ones(tmp_path: Path) -> 
 def test_a_budget_that_is_the_same_for_all_is_no_predictor() -> None:
     for budget in (0.5, 2.5, 5, 7):
         for runs in range(2, 60):  # of how many the standard deviation is exactly 0 is a matter of rounding
-            assert condition_columns([{"budget": budget}] * runs, [])[0] == []
+            assert condition_columns([{"budget": budget}] * runs, [])[0] == {}
+
+
+def test_runs_are_put_on_the_data_sets_that_models_share() -> None:
+    def on(seeds: Sequence[str | None], **other: Any) -> Assembled:
+        runs = [replace(one, seed=seed) for seed in seeds for one in lab(**other)]
+        return put(levels(), runs)
+
+    found = on(["1", "2"])
+    runs = found.data.runs
+    assert runs is not None
+    assert set(runs.data_sets) == {"anomaly//1", "anomaly//2", "ecology//1", "ecology//2"}
+    assert found.data.factors == ("budget", "task")
+    assert len(found.data.outcome) == 48
+    assert len(runs.outcome) == 96
+    mean = np.bincount(runs.observation, runs.outcome) / np.bincount(runs.observation)
+    assert found.data.outcome == pytest.approx(mean)
+    fewer = found.data.without(0).runs
+    assert fewer is not None
+    assert np.bincount(fewer.observation, fewer.outcome) / 2 == pytest.approx(mean[found.data.model_of > 0])
+    assert any("worked on one data set" in note for note in on(["1"]).notes)
+    assert any("a column seed would tell" in note for note in on([None]).notes)
+    alone = [replace(one, seed=f"{at}") for at, one in enumerate(lab())]
+    assert put(levels(), alone).data.runs is None
+
+
+def test_each_models_own_effects_are_told_by_its_own_runs() -> None:
+    data = put(levels(), lab()).data
+    given = np.linspace(-1, 1, 24).reshape(12, 2)
+    exact = data.model_of + (data.conditions * given[data.model_of]).sum(axis=1)
+    exact[data.model_of == 0] = 0.5
+    assert own_effects(replace(data, outcome=exact))[1:] == pytest.approx(given[1:])
+    one_task = replace(data, conditions=np.where((data.model_of == 3)[:, None], 1.0, data.conditions))
+    assert np.isnan(own_effects(one_task)[3]).all()
+    tests = sign_tests(one_task, permutations=99)
+    assert [one.units for one in tests.values()] == [11, 11]
 
 
 def test_a_budget_that_is_not_known_of_all_runs_is_said() -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.linalg import block_diag
 
 from labmates.analysis.bayes.evidence import PermutationTest
 from labmates.analysis.bayes.prediction import fit as fitting
-from labmates.analysis.bayes.prediction.data import PredictionData, standardised, summarise
-from labmates.analysis.bayes.prediction.density import CENTRE, COVARIATE, FORMS, INTERCEPT, Collapsed, Form
+from labmates.analysis.bayes.prediction.data import PredictionData, Runs, standardised, summarise
+from labmates.analysis.bayes.prediction.density import CENTRE, COVARIATE, FORMS, INTERCEPT, Collapsed, Form, Hyper
 from labmates.analysis.bayes.prediction.dispositions import correlations
 from labmates.analysis.bayes.prediction.evidence import evidence, verdict
 from labmates.analysis.bayes.prediction.fit import find_modes, fit_prediction, reach, search_box
@@ -37,6 +40,58 @@ def small(models: int = 7, rows: int = 30, games: int = 3, seed: int = 5) -> Pre
     )
 
 
+def with_data_sets(models: int = 7, rows: int = 30, games: int = 3, *, most: int = 4) -> PredictionData:
+    """Return data with three tasks, a budget, theory of mind, and runs on six data sets that models share."""
+    rng = np.random.default_rng(models)
+    data = small(models, rows, games)
+    task = rng.integers(3, size=rows)
+    columns = np.column_stack([task == 1, task == 2, rng.normal(size=rows), rng.random(rows) < 0.4]).astype(float)
+    observation = np.repeat(np.arange(rows), rng.integers(1, most + 1, rows))
+    number = rng.integers(3, size=len(observation))
+    data_set = np.where(number < 2, task[observation] * 2 + number, 6)  # a third is on data sets of one model alone
+    values = data.outcome[observation] + rng.normal(0, 0.1, len(observation))
+    counts = np.bincount(observation)
+    return replace(
+        data,
+        columns=("task: a", "task: b", "budget", "theory of mind"),
+        factors=("task", "task", "budget", "theory of mind"),
+        conditions=columns,
+        outcome=np.bincount(observation, values) / counts,
+        runs=Runs(tuple(f"d{at}" for at in range(6)), observation, data_set, values),
+    )
+
+
+def random_terms(data: PredictionData, hyper: Hyper) -> Array:
+    """Return the covariance of observations, then of runs within them, that reactions and data sets make.
+
+    It is written down level by level and run by run, without the contrasts and sums of the package.
+    """
+    n, same = len(data.outcome), data.model_of[:, None] == data.model_of[None]
+    covariance = np.zeros((n, n))
+    for at, factor in enumerate(dict.fromkeys(data.factors)):
+        values = data.conditions[:, [place for place, name in enumerate(data.factors) if name == factor]]
+        if values.shape[1] > 1:  # a departure of each level, less the mean of all
+            levels = np.column_stack([1 - values.sum(axis=1), values])
+            values = levels - 1 / levels.shape[1]
+        else:
+            values = values - (0.5 if np.isin(values, (0, 1)).all() else values.mean())
+        covariance += hyper.reactions[0, at] ** 2 * (values @ values.T) * same
+    if data.runs is None:
+        return covariance
+    runs, blocks = data.runs, []
+    member = np.eye(len(runs.data_sets) + 1)[runs.data_set][:, :-1]
+    for at in range(n):
+        count = int((runs.observation == at).sum())
+        blocks.append(np.linalg.qr(np.column_stack([np.ones(count), np.eye(count)[:, : count - 1]]))[0][:, 1:].T)
+    within = block_diag(*blocks)
+    mean = np.array([member[runs.observation == at].mean(axis=0) for at in range(n)])
+    order = np.argsort(runs.observation, kind="stable")
+    shifts = hyper.shift[0] ** 2 * (both := np.vstack([mean, within @ member[order]])) @ both.T
+    shifts[n:, n:] += hyper.run[0] ** 2 * np.eye(len(within))
+    shifts[:n, :n] += covariance
+    return np.asarray(shifts)
+
+
 def of_rows(model: Collapsed, point: Array) -> float:
     """Return the log density with every row and every observed metric, all that is normal integrated at once."""
     data, hyper = model.data, model.parts(point[None])
@@ -58,32 +113,48 @@ def of_rows(model: Collapsed, point: Array) -> float:
     covariance += np.diag(np.concatenate([data.errors.ravel() ** 2, np.full(n, hyper.noise[0] ** 2)]))
     mean = np.concatenate([np.zeros(m * g), np.full(n, INTERCEPT[0])])
     seen = np.concatenate([data.levels.ravel(), data.outcome])
-    likelihood = stats.multivariate_normal(mean, covariance).logpdf(seen)
     priors = stats.norm(0, 1).logpdf(effect).sum() + stats.halfnorm(0, 2).logpdf(spread).sum()
     priors += stats.halfnorm(0, 0.5).logpdf(hyper.noise[0]) + np.log(hyper.noise[0])
-    priors += 0 if model.form == "paper" else stats.halfnorm(0, 0.5).logpdf(hyper.between[0])
-    return float(likelihood + priors)
+    if model.form != "paper":
+        more = random_terms(data, hyper)
+        extra = len(more) - n
+        covariance = np.pad(covariance, (0, extra))
+        covariance[m * g :, m * g :] += more
+        if data.runs is not None:
+            runs = data.runs
+            for at in range(n):
+                own = runs.outcome[runs.observation == at]
+                blocks = np.column_stack([np.ones(len(own)), np.eye(len(own))[:, : len(own) - 1]])
+                seen = np.concatenate([seen, np.linalg.qr(blocks)[0][:, 1:].T @ own])
+            priors += stats.halfnorm(0, 0.5).logpdf([hyper.shift[0], hyper.run[0]]).sum()
+            priors += np.log(hyper.run[0]) if extra else 0
+        mean = np.pad(mean, (0, extra))
+        priors += stats.halfnorm(0, 0.5).logpdf([hyper.between[0], *hyper.reactions[0]]).sum()
+    return float(stats.multivariate_normal(mean, covariance).logpdf(seen) + priors)
 
 
+@pytest.mark.parametrize("data", [small(), with_data_sets(), with_data_sets(most=1)], ids=["plain", "runs", "single"])
 @pytest.mark.parametrize("form", FORMS)
-def test_the_collapsed_density_is_that_of_all_rows(form: Form) -> None:
-    model = Collapsed(small(), form)
+def test_the_collapsed_density_is_that_of_all_rows(form: Form, data: PredictionData) -> None:
+    model = Collapsed(data, form)
     rng = np.random.default_rng(2)
     points = np.abs(rng.normal(0.5, 0.4, (6, model.size)))
-    points[:, 2 * model.games] = rng.normal(-1.5, 0.5, 6)
+    logarithms = [2 * model.games, *([model.size - 1] if "run" in model.tail else [])]
+    points[:, logarithms] = rng.normal(-1.5, 0.5, (6, len(logarithms)))
     whole = np.array([of_rows(model, point) for point in points])
     differences = model.log_density(points) - whole
-    assert differences == pytest.approx(np.full(6, differences[0]), abs=1e-7)
+    assert differences == pytest.approx(np.full(6, differences[0]), abs=1e-10)
 
 
 def test_what_is_integrated_out_is_drawn_from_where_rows_put_it() -> None:
     data = small(rows=400, models=40)
     model = Collapsed(data, "robust")
-    point = np.concatenate([np.zeros(3), np.ones(3), [np.log(0.1), 0.05]])
+    point = np.concatenate([np.zeros(3), np.ones(3), [np.log(0.1), 0.05, 0.03, 0.02]])
     drawn = model.coefficients(np.repeat(point[None], 4000, axis=0), np.random.default_rng(0))
     design = np.column_stack([np.ones(400), data.conditions, data.benchmarks[data.model_of]])
     same = data.model_of[:, None] == data.model_of[None]
-    weight = np.linalg.inv(0.1**2 * np.eye(400) + 0.05**2 * same)
+    own = random_terms(data, model.parts(point[None]))
+    weight = np.linalg.inv(0.1**2 * np.eye(400) + 0.05**2 * same + own)
     prior = np.diag([4.0] * design.shape[1])
     precision = design.T @ weight @ design + prior
     mean = np.linalg.solve(precision, design.T @ weight @ data.outcome + prior @ [0.5, 0, 0, 0])
@@ -129,7 +200,7 @@ def test_chance_is_called_credible_as_seldom_as_it_should_and_far_too_often_in_t
 
 
 def test_the_second_mode_of_the_papers_form_is_found_and_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    study = simulate_prediction(np.random.default_rng(1), "quality", between=0.5)
+    study = simulate_prediction(np.random.default_rng(2), "quality", between=0.5)
     model = Collapsed(study.data, "paper")
     (best, height), (other, lower), *_ = find_modes(model, reach(model))
     assert height - lower > 100
@@ -178,8 +249,9 @@ def test_a_verdict_says_when_the_data_cannot_tell_and_what_the_papers_form_alone
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_wherever_a_search_for_modes_may_step_to_the_density_is_a_number(form: Form) -> None:
-    model = Collapsed(small(), form)
+@pytest.mark.parametrize("data", [small(), with_data_sets()], ids=["plain", "runs"])
+def test_wherever_a_search_for_modes_may_step_to_the_density_is_a_number(form: Form, data: PredictionData) -> None:
+    model = Collapsed(data, form)
     least, most = search_box(model)
     shares = np.random.default_rng(0).choice([0, 1, 0.5, 0.51, 0.8], size=(400, model.size))
     points = least + shares * (most - least)

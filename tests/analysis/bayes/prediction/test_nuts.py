@@ -12,13 +12,13 @@ from labmates.analysis.bayes.prediction.density import Form
 from labmates.analysis.bayes.prediction.fit import fit_prediction
 from labmates.analysis.bayes.prediction.nuts import fit_nuts, fit_rows
 from labmates.errors import MissingExtraError
-from tests.analysis.bayes.prediction.test_fit import small
+from tests.analysis.bayes.prediction.test_fit import small, with_data_sets
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("form", ["robust", "correlated"])
 def test_nuts_on_the_collapsed_density_agrees_within_a_tenth_of_a_standard_deviation(form: Form) -> None:
-    data = small(models=20, rows=120, games=2)
+    data = with_data_sets(models=20, rows=120, games=2)
     ours = fit_prediction(data, form, draws=8000)
     theirs = fit_nuts(data, form, warm_up=300, draws=1250, chains=2)
     assert max(difference(ours.posterior, theirs).values()) < 0.1
@@ -28,7 +28,7 @@ def test_nuts_on_the_collapsed_density_agrees_within_a_tenth_of_a_standard_devia
 
 @pytest.mark.slow
 def test_the_model_of_rows_agrees_within_a_tenth_of_a_standard_deviation() -> None:
-    data = small(models=20, rows=120, games=2)
+    data = with_data_sets(models=20, rows=120, games=2)
     ours = fit_prediction(data, "robust", draws=8000)
     theirs = fit_rows(data, "robust", warm_up=400, draws=1500, chains=2)
     assert max(difference(ours.posterior, theirs).values()) < 0.1

@@ -9,7 +9,7 @@ import pytest
 
 from labmates.analysis.bayes.prediction.fit import fit_prediction
 from labmates.analysis.bayes.prediction.screening import Candidate, forecast, predictive_draws, standing
-from labmates.analysis.bayes.prediction.simulation import simulate_prediction
+from labmates.analysis.bayes.prediction.simulation import World, simulate_prediction
 
 
 def of(data: object, at: int) -> Candidate:
@@ -35,6 +35,17 @@ def test_intervals_hold_their_nominal_coverage_on_models_left_out() -> None:
             runs += int(mine.sum())
     assert held >= 14, f"of {total}, of which 17 are expected"
     assert 0.90 <= runs_held / runs <= 0.995
+
+
+def test_data_sets_that_all_models_shared_make_a_prediction_on_them_no_wider() -> None:
+    world = World({"task": 0.05}, shift=0.06, data_sets=1)
+    data = simulate_prediction(np.random.default_rng(4), between=1.0, models=24, observations=480, world=world).data
+    forecasts = [
+        forecast(fit_prediction(one, "robust", draws=1000, starts=1), of(data, 0), "quality")
+        for one in (data, replace(data, runs=None))
+    ]
+    ends = np.array([(one.mean, one.low, one.high, one.run_low, one.run_high) for one in forecasts])
+    assert ends[0] == pytest.approx(ends[1], abs=0.15 * (ends[1, 2] - ends[1, 1]))
 
 
 def test_a_model_far_outside_is_said_to_be_so_and_one_of_the_population_is_not() -> None:
