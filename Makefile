@@ -23,7 +23,7 @@ setup: .venv/.ready
 develop: .venv/.develop
 
 .venv/.develop: .venv/.ready
-	$(INSTALL) --editable '.[docker,local,plots,viewer,analysis,postgres,parquet,ray,axelrod,anthropic,dev]'
+	$(INSTALL) --editable '.[docker,local,plots,viewer,analysis,postgres,parquet,ray,axelrod,anthropic,google,bedrock,dev]'
 	@touch $@
 
 demo: setup

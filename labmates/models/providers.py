@@ -131,7 +131,12 @@ def provider_chat(
         wanted |= {"http_async_client": client, "http_client": synchronous_client()}
     values = {name: value for name, value in wanted.items() if takes(name)} | more
     if not endpoint.hosted:
-        values |= _required({"base_url": endpoint.address, "api_key": endpoint.key or NO_KEY}, takes, model)
+        access = {"base_url": endpoint.address, "api_key": endpoint.key or NO_KEY}
+        if model.provider in BEDROCK and not endpoint.key:
+            del access["api_key"]  # Requests are signed with the credentials of AWS, which are not sent.
+        elif model.provider in BEDROCK and not endpoint.address.startswith("https:"):
+            raise UsageError(f"model '{model}': a key is sent to {endpoint.address} over https alone; leave it out")
+        values |= _required(access, takes, model)
     elif endpoint.key and takes("api_key"):
         values["api_key"] = endpoint.key
     if client is None:

@@ -1,0 +1,52 @@
+"""A real HTTP server that speaks the protocols of Google's Gemini (generateContent) and Amazon Bedrock (converse)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+from tests.support.openai_server import Answer, Json, OpenAIServer, Recorded, _send, fault
+
+
+class CloudServer(OpenAIServer):
+    """The server; behaviours get the requests as they arrive, and usage is given in the words of the protocol."""
+
+    @property
+    def base_url(self) -> str:
+        """What a client takes as base URL."""
+        return f"http://127.0.0.1:{self.port}"
+
+    async def _respond(self, recorded: Recorded, writer: asyncio.StreamWriter) -> bool:
+        path = recorded.path.partition("?")[0]
+        shape = google if path.endswith(":generateContent") else bedrock if path.endswith("/converse") else None
+        if shape is None:
+            return await _send(writer, fault(404, {"message": "not found"}))
+        number = len(self.requests)
+        self.requests.append(recorded)
+        answer = await self._answer(recorded.body, number)
+        whole = answer.body is not None or answer.status != 200
+        return await _send(writer, answer if whole else Answer(body=shape(answer)))
+
+
+def google(answer: Answer) -> Json:
+    """Return an answer as Gemini has it."""
+    parts: list[Json] = [{"text": answer.text}] if answer.text else []
+    parts += [{"functionCall": {"name": call.name, "args": _arguments(call.arguments)}} for call in answer.calls]
+    candidate = {"content": {"role": "model", "parts": parts}, "finishReason": "STOP", "index": 0}
+    return {"candidates": [candidate], "usageMetadata": answer.usage}
+
+
+def bedrock(answer: Answer) -> Json:
+    """Return an answer as Bedrock's converse has it."""
+    content: list[Json] = [{"text": answer.text}] if answer.text else []
+    content += [
+        {"toolUse": {"toolUseId": call.id, "name": call.name, "input": _arguments(call.arguments)}}
+        for call in answer.calls
+    ]
+    reason = "tool_use" if answer.calls else "end_turn"
+    message = {"role": "assistant", "content": content}
+    return {"output": {"message": message}, "stopReason": reason, "usage": answer.usage, "metrics": {"latencyMs": 1}}
+
+
+def _arguments(arguments: object) -> object:
+    return json.loads(arguments) if isinstance(arguments, str) else arguments
