@@ -7,7 +7,7 @@ IMAGE_REQUIREMENTS := labmates/sandboxes/image/requirements.txt
 # Where Python was told to keep no compiled modules (many images do), each process would compile ours and the tests anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: setup develop demo test tests lint format docs bench constraints image-requirements clean
+.PHONY: setup develop demo test tests test-oldest lint format docs bench constraints image-requirements clean
 
 setup: .venv/.ready
 
@@ -30,6 +30,16 @@ demo: setup
 	$(BIN)/labmates demo
 
 test: develop lint tests
+
+# The oldest versions that pyproject.toml allows, in an environment of their own, with the tests that need no engine.
+OLDEST := .venv-oldest
+test-oldest: setup
+	test -x $(OLDEST)/bin/python || $(BIN)/python -m venv $(OLDEST)
+	$(BIN)/uv pip install --quiet --python $(OLDEST)/bin/python --resolution lowest-direct \
+		--editable '.[postgres,viewer,plots]'
+	$(BIN)/uv pip install --quiet --python $(OLDEST)/bin/python --constraints $(CONSTRAINTS) \
+		pytest pytest-asyncio pytest-timeout pytest-xdist hypothesis
+	$(OLDEST)/bin/python -m pytest -n 3 tests/budgets tests/records tests/models tests/games tests/studies/test_spec.py
 
 # Tests wait for engines, servers and one another's locks: one more than two processors keeps these busy, two more gain nothing.
 tests: develop
@@ -64,4 +74,4 @@ image-requirements:
 		--no-annotate --quiet --custom-compile-command "make image-requirements" --output-file $(IMAGE_REQUIREMENTS)
 
 clean:
-	rm -rf .venv site .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv $(OLDEST) site .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
