@@ -15,6 +15,9 @@ from labmates.errors import LabmatesError
 
 EntryKind = Literal["deposit", "hold", "release", "charge"]
 
+UNLIMITED = 10**15
+"""More micro-dollars than any run can spend: the pool of a run that has neither a budget nor a bound."""
+
 
 class InsufficientFundsError(LabmatesError):
     """The pool can't pay what was to be reserved."""

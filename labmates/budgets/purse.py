@@ -12,9 +12,6 @@ from collections.abc import Mapping
 from labmates.budgets.ledger import Entry, InsufficientFundsError, Ledger, Reservation
 from labmates.budgets.visibility import Visibility, budget_status
 
-UNLIMITED = 10**15
-"""More micro-dollars than any run can spend, for runs that have no budget."""
-
 
 class Purse:
     """What one agent may spend in one step.
@@ -99,8 +96,3 @@ class Purse:
         spent[self.team] = spent.get(self.team, 0) + self.spent
         sure = 0 < self._likely <= self.left
         return budget_status(visibility, self._ledger.total, spent, self.team, who, aside=self._aside, notice=not sure)
-
-
-def unlimited_purse(team: str) -> Purse:
-    """Return a purse for a run without a budget: everything is charged, and nothing refused."""
-    return Purse(Ledger(UNLIMITED), team, {})

@@ -47,7 +47,7 @@ def store() -> None:
 )
 @json_option()
 def check(store: str | None, study: str | None, deep: bool, as_json: bool) -> int:
-    """Verify the digests of runs, and check that no run is there twice, no step was charged twice, and ledgers balance.
+    """Verify the digests of runs, and check that no run is there twice, no step was charged twice, and money adds up.
 
     It only reads, also while runs go on, and asks no model. With faults, it ends with exit code 1. Without, it
     prints the digest of all ended runs, which is the one that a report names.
@@ -56,11 +56,13 @@ def check(store: str | None, study: str | None, deep: bool, as_json: bool) -> in
     from labmates.records.store import Store
     from labmates.records.studies import study_record
     from labmates.records.verification import begun_runs, ended_digests, is_late
+    from labmates.studies.audit import Fault, overspent
 
     def tell(fault: Fault) -> None:
         faults.append(fault)
         if not as_json:
-            out().print(f"run {fault.run}: {clean(fault.text)}", markup=False, soft_wrap=True)
+            whose = f"run {fault.run}: " if fault.run else ""
+            out().print(f"{whose}{clean(fault.text)}", markup=False, soft_wrap=True)
 
     faults: list[Fault] = []
     with Store(store, must_exist=True) as database:
@@ -70,6 +72,8 @@ def check(store: str | None, study: str | None, deep: bool, as_json: bool) -> in
         unchecked = run_until_stopped(_check(database, runs, deep, tell))
         if unchecked is None:
             return 130
+        for name, text in overspent(database, study):
+            tell(Fault("", f"study {name}: {text}"))
         digests = ended_digests(database, study=study)
     whole = digest_of_all(digests) if digests and not faults else None
     if as_json:

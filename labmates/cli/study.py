@@ -270,12 +270,18 @@ def _execute(database: Store, spec: StudySpec, workers: int, executor: str, ray_
 
 
 def _report(database: Database, name: str, stopped: bool, as_json: bool) -> int:
+    from labmates.budgets.money import show_dollars
+    from labmates.records.studies import study_record
+
     counts = _show_status(database, stored_study(database, name), as_json)
     if stopped:
         err().print("Stopped; everything is kept. Go on with the same command.", markup=False)
         return 130
     if counts.of("failed"):
         complain(f"{counts.of('failed')} runs failed; try them again with: labmates study retry {name} --failed")
+        return 1
+    if over := counts.overspent(study_record(database, name).cap):
+        complain(f"the study has spent {show_dollars(over)} more than its cap")
         return 1
     if counts.invalid:
         complain(
@@ -306,6 +312,7 @@ def _status_json(study: StudyRecord, counts: Counts) -> dict[str, Any]:
         "invalid": counts.invalid,
         "spent": format_dollars(counts.spent),
         "cap": None if study.cap is None else format_dollars(study.cap),
+        "overspent": bool(counts.overspent(study.cap)),
         "capped": counts.cannot_go_on(study.cap),
         "workers": dict(counts.workers),
     }
@@ -324,6 +331,8 @@ def _print_status(database: Database, study: StudyRecord, counts: Counts) -> Non
         out().print(f"  {number} failed: {reason[:200]}", markup=False)
     for reason, number in invalid_reasons(database, study.name, _SHOWN_REASONS):
         out().print(f"  {number} invalid: {reason[:200]}", markup=False)
+    if over := counts.overspent(study.cap):
+        out().print(f"  fault: {show_dollars(over)} more than the cap were spent", markup=False)
     if counts.cannot_go_on(study.cap):
         waiting = counts.of("planned", "interrupted")
         out().print(

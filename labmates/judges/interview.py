@@ -1,7 +1,7 @@
 """Asking a model on behalf of a judge: with its own error shown to it until the answer can be used, or given up.
 
-These calls are no part of a run's budget. Each is handed to a log, so that what judging took can be told apart from
-what the teams used.
+These calls are no part of a run's budget, though the bound of a study's run pays for them. Each is handed to a log, so
+that what judging took can be told apart from what the teams used.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ from typing import TypeVar
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from labmates.models.hub import ModelHub
-from labmates.models.normalise import NO_TEXT
+from labmates.models.metering import Meter, NoMeter
+from labmates.models.normalise import NO_TEXT, resendable
 from labmates.models.objects import UnusableAnswerError
-from labmates.models.reply import Reply
+from labmates.models.reply import Reply, Usage
+from labmates.models.tokens import estimate_messages
 from labmates.seeds import derive
 
 T = TypeVar("T")
@@ -35,14 +37,25 @@ class UnansweredError(Exception):
     """A model gave no usable answer, however often it was asked; the text says what was wrong with the last one."""
 
 
+NO_REPLY = Reply("", (), ("empty",), resendable("", ()), "unknown", Usage(0, 0), attempts=0)
+"""Stands for the reply to a call that brought none."""
+Meters = Callable[[str, int, int], Meter]
+"""Makes what pays for a call of a model, of so many input tokens and at most so many output tokens."""
+
+
 @dataclass(frozen=True)
 class JudgeCall:
-    """One model call that a judge made."""
+    """One model call that a judge made; `reply` is `NO_REPLY` for one that failed and may be billed nevertheless.
+
+    `cost` and `uncertain` are in micro-dollars, as in `labmates.models.metering.Meter`.
+    """
 
     model: str
     messages: tuple[BaseMessage, ...]
     reply: Reply
     seed: int
+    cost: int = 0
+    uncertain: int = 0
 
 
 class Interviewer:
@@ -56,10 +69,21 @@ class Interviewer:
         Told each call that brought a reply.
     thinkers
         Models that are known to use up their limit by reasoning; shared, so that it is found out once.
+    meters
+        Makes what pays for calls; by default nothing does.
     """
 
-    def __init__(self, hub: ModelHub, *, seed: int, log: Callable[[JudgeCall], None], thinkers: set[str]) -> None:
+    def __init__(
+        self,
+        hub: ModelHub,
+        *,
+        seed: int,
+        log: Callable[[JudgeCall], None],
+        thinkers: set[str],
+        meters: Meters | None = None,
+    ) -> None:
         self._hub = hub
+        self._meters = meters or _unpaid
         self._seed = seed
         self._log = log
         self._thinkers = thinkers
@@ -88,7 +112,7 @@ class Interviewer:
         UnansweredError
             If no answer could be used.
         ModelCallError
-            If the model can't be asked, or the prompt is too long for it.
+            If the model can't be asked, the call can't be paid, or the prompt is too long for the model.
         """
         transcript = list(messages)
         calls = repairs = 0
@@ -111,17 +135,30 @@ class Interviewer:
 
     async def _call(self, model: str, messages: list[BaseMessage], name: str, limit: int) -> Reply:
         seed = derive(self._seed, name)
-        reply = await self._hub.call(
-            model,
-            messages,
-            seed=seed,
-            max_output_tokens=limit,
-            temperature=TEMPERATURE,
-            insist=False,
-            config={"run_name": name, "tags": ["judge"], "metadata": {"model": model}},
-        )
-        self._log(JudgeCall(model, tuple(messages), reply, seed))
+        meter = self._meters(model, estimate_messages(messages), limit)
+        reply = NO_REPLY
+        try:
+            reply = await self._hub.call(
+                model,
+                messages,
+                seed=seed,
+                max_output_tokens=limit,
+                temperature=TEMPERATURE,
+                insist=False,
+                config={"run_name": name, "tags": ["judge"], "metadata": {"model": model}},
+                meter=meter,
+            )
+            meter.settle(reply.usage.cost(meter.price) if reply.bill is None else reply.bill)
+        finally:
+            meter.spare()
+            if reply is not NO_REPLY or meter.uncertain:
+                self._log(JudgeCall(model, tuple(messages), reply, seed, meter.cost, meter.uncertain))
         return reply
+
+
+def _unpaid(model: str, input_tokens: int, output_tokens: int) -> Meter:
+    del model, input_tokens, output_tokens
+    return NoMeter()
 
 
 def _reasoned_it_away(reply: Reply) -> bool:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ssl
+from collections.abc import AsyncIterator
 from functools import cache
+from typing import Any
 
 import httpx2
 
+from labmates.models.attempt import UNDER_WAY, ReplyTooLongError, on_the_wire
 from labmates.models.options import ModelOptions
 
 
@@ -16,14 +19,23 @@ def ssl_context() -> ssl.SSLContext:
     return httpx2.create_ssl_context()
 
 
+def patience(options: ModelOptions) -> httpx2.Timeout:
+    """Return the time limits of a client: connecting has one, and the attempt's own clock bounds the rest."""
+    return httpx2.Timeout(None, connect=options.call_timeout)
+
+
 def new_client(options: ModelOptions) -> httpx2.AsyncClient:
-    """Return a client for the running event loop, to be closed by the caller."""
+    """Return a client for the running event loop, to be closed by the caller.
+
+    It tells the attempt under way when its request is on the wire, and bounds the reply.
+    """
     return httpx2.AsyncClient(
         # No bound on connections: the hub bounds the calls, and waiting for a full pool would count as a slow server.
         limits=httpx2.Limits(max_connections=None, max_keepalive_connections=options.max_concurrent_calls),
-        timeout=options.call_timeout,
+        timeout=patience(options),
         follow_redirects=True,
         verify=ssl_context(),
+        event_hooks={"request": [_watch], "response": [_bound]},
     )
 
 
@@ -31,3 +43,45 @@ def new_client(options: ModelOptions) -> httpx2.AsyncClient:
 def synchronous_client() -> httpx2.Client:
     """Return a client that never sends anything: without it LangChain builds one for each base URL."""
     return httpx2.Client(verify=ssl_context())
+
+
+async def _watch(request: httpx2.Request) -> None:
+    async def trace(event: str, info: dict[str, Any]) -> None:
+        del info
+        if event.endswith("send_request_headers.started"):
+            on_the_wire()
+
+    request.extensions = {**request.extensions, "trace": trace}
+
+
+async def _bound(response: httpx2.Response) -> None:
+    attempt = UNDER_WAY.get()
+    if attempt is None:
+        return
+    most = attempt.most_bytes(streamed="event-stream" in response.headers.get("content-type", ""))
+    assert isinstance(response.stream, httpx2.AsyncByteStream)
+    encoding = {name: response.headers.pop(name) for name in ("content-encoding",) if name in response.headers}
+    response.stream = _Bounded(response.stream, encoding, most, is_error=response.is_error)
+
+
+class _Bounded(httpx2.AsyncByteStream):
+    """A body, decompressed, of which too much raises; of an error, the beginning is enough."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream, encoding: dict[str, str], most: int, *, is_error: bool) -> None:
+        self._stream = stream
+        self._encoding = encoding
+        self._most = most
+        self._is_error = is_error
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        read = 0
+        async for chunk in httpx2.Response(200, headers=self._encoding, stream=self._stream).aiter_bytes():
+            read += len(chunk)
+            if read > self._most:
+                if self._is_error:
+                    return
+                raise ReplyTooLongError(f"the reply has more than {self._most:,} bytes, which its limit can't fill")
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()

@@ -10,11 +10,13 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import RunnableConfig
 
+from labmates.models.attempt import Attempt
 from labmates.models.dialect import Dialect
 from labmates.models.endpoints import Endpoint
 from labmates.models.explain import call_error
 from labmates.models.failures import AttemptError, Failure, failure_of
 from labmates.models.limits import Slots
+from labmates.models.metering import Meter, NoMeter
 from labmates.models.names import ModelName
 from labmates.models.redact import Redactor
 from labmates.models.retry import Backoff, persist
@@ -24,7 +26,8 @@ from labmates.models.retry import Backoff, persist
 class Request:
     """What a call asks for; `tools` are schemas as OpenAI's JSON has them, `config` is LangChain's.
 
-    `insisted` are parameters that must be sent: where the server refuses one, the call fails.
+    `insisted` are parameters that must be sent: where the server refuses one, the call fails. `meter` pays for the
+    attempts.
     """
 
     messages: Sequence[BaseMessage]
@@ -34,6 +37,7 @@ class Request:
     temperature: float | None
     config: RunnableConfig
     insisted: frozenset[str] = frozenset()
+    meter: Meter = field(default_factory=NoMeter)
 
 
 Send = Callable[[Request, dict[str, Any]], Awaitable[BaseMessage]]
@@ -120,6 +124,7 @@ class Connection:
             )
             try:
                 async with self.slots.entered():
+                    request.meter.begin()
                     log.attempts += 1
                     message = await self._send_in_time(_numbered(request, log.attempts), arguments)
             except AttemptError as error:
@@ -134,15 +139,21 @@ class Connection:
 
     async def _send_in_time(self, request: Request, arguments: dict[str, Any]) -> BaseMessage:
         limit = self.persistence.timeout
+        attempt = Attempt(limit, request.max_output_tokens)
         try:
-            async with asyncio.timeout(limit) as timer:
+            async with attempt.under_way() as timer:
                 return await self.send(request, arguments)
+        except asyncio.CancelledError:
+            _account(request.meter, attempt, "cancelled", billable=True)
+            raise
         except Exception as error:
-            if timer.expired():
-                raise AttemptError(Failure("retry", f"no answer within {limit:g} s")) from None
             failure = failure_of(error, self.redact)
+            if timer.expired():
+                failure = Failure("retry", f"no answer within {limit:g} s", billable=True)
             if failure is None:
+                _account(request.meter, attempt, type(error).__name__, billable=True)
                 raise
+            _account(request.meter, attempt, str(failure), billable=failure.billable)
             raise AttemptError(failure) from None
 
     def _learns(self, dialect: Dialect, sent: list[str], failure: Failure) -> bool:
@@ -153,6 +164,13 @@ class Connection:
             self.dialect = learnt or dialect
         # Else another call has learnt something meanwhile.
         return self.dialect is not dialect
+
+
+def _account(meter: Meter, attempt: Attempt, reason: str, *, billable: bool) -> None:
+    if billable and attempt.is_sent:
+        meter.lost(reason)
+    else:
+        meter.spare()
 
 
 def _numbered(request: Request, attempt: int) -> Request:

@@ -45,6 +45,10 @@ class EndpointError(ModelCallError):
     """The server refused the call, or failed at every attempt."""
 
 
+class UnpaidCallError(ModelCallError):
+    """What the call may cost is more than there is to pay it with."""
+
+
 class ContextOverflowError(ModelCallError):
     """The prompt, or prompt and reply together, are longer than the model's context.
 

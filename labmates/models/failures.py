@@ -30,6 +30,19 @@ CONNECTIONS = {
 """Exceptions of OpenAI's client, LangChain, httpx and httpx2, aiohttp, the standard library and anyio, by
 their names: this way no provider's package has to be imported to tell its errors apart."""
 
+UNSENT = {
+    "ConnectError",
+    "ConnectTimeout",
+    "PoolTimeout",
+    "ConnectionRefusedError",
+    "gaierror",
+    "SSLCertVerificationError",
+}
+"""Exceptions of an attempt whose request was never on the wire."""
+
+GATEWAY_TIMEOUTS = (504, 524)
+"""A gateway has given up on the model, which may have worked nevertheless."""
+
 OVERFLOW_CODES = {"exceed_context_size_error", "context_length_exceeded", "context_window_exceeded"}
 OVERFLOW_TEXT = re.compile(
     r"maximum context length|longer than the maximum model length|(?:prompt|input) is too long"
@@ -62,22 +75,29 @@ class BrokenReplyError(Exception):
         What was wrong.
     body
         The error that the body holds, where it holds one.
+    begun
+        Whether some of the reply came before the error.
     """
 
-    def __init__(self, reason: str, body: Any = None) -> None:
+    def __init__(self, reason: str, body: Any = None, *, begun: bool = False) -> None:
         super().__init__(reason)
         self.body = body
+        self.begun = begun
 
 
 @dataclass(frozen=True)
 class Failure:
-    """One failed attempt. Its texts are one line each and free of secrets."""
+    """One failed attempt. Its texts are one line each and free of secrets.
+
+    `billable` tells that the provider may charge for it, if the request was on the wire: no server has refused it.
+    """
 
     kind: Kind
     reason: str
     status: int | None = None
     retry_after: float | None = None
     body: ErrorBody = field(default_factory=lambda: ErrorBody(""))
+    billable: bool = False
 
     def __str__(self) -> str:
         return f"HTTP {self.status}: {self.reason}" if self.status else self.reason
@@ -98,19 +118,22 @@ def failure_of(error: Exception, redact: Redactor) -> Failure | None:
     names = {kind.__name__ for kind in type(error).__mro__}
     status = _status_of(error)
     if status is None and names & TIMEOUTS:
-        return Failure("retry", "no answer in time")
+        return Failure("retry", "no answer in time", billable=not _chain(error) & UNSENT)
     if status is None and names & CONNECTIONS:
-        return Failure("retry", one_line(redact(_connection_reason(error)), LONGEST_REASON))
+        reason = one_line(redact(_connection_reason(error)), LONGEST_REASON)
+        return Failure("retry", reason, billable=not _chain(error) & UNSENT)
     if status is None and not names & {"APIError", "ModelError", "BrokenReplyError", "JSONDecodeError"}:
         return None
     body = _redacted(_body_of(error), redact)
     status = status or body.status
+    told = isinstance(error, BrokenReplyError) and error.body is not None and not error.begun
     return Failure(
         kind=_kind(status, body, names, error),
         reason=one_line(body.message, LONGEST_REASON) or "no reason given",
         status=status,
         retry_after=_retry_after(error),
         body=body,
+        billable=status in GATEWAY_TIMEOUTS if status else not told,
     )
 
 
@@ -174,6 +197,15 @@ def _redacted(body: ErrorBody, redact: Redactor) -> ErrorBody:
     return ErrorBody(
         redact(body.message), redact(body.code), redact(body.type), body.param, body.status, body.limit, body.requested
     )
+
+
+def _chain(error: BaseException | None) -> set[str]:
+    """Return the names of the kinds of an error and of what caused it."""
+    names: set[str] = set()
+    while error is not None:
+        names |= {kind.__name__ for kind in type(error).__mro__}
+        error = error.__cause__ or error.__context__
+    return names
 
 
 def _connection_reason(error: BaseException) -> str:

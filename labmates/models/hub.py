@@ -18,12 +18,14 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
+from labmates.budgets.prices import Price
 from labmates.models.cache import CallCache, call_key, is_worth_keeping, reply_from_data, reply_to_data
 from labmates.models.connection import CallLog, Connection, Persistence, Request, Send
 from labmates.models.dialect import LIMITS, Dialect
 from labmates.models.endpoints import Endpoint, endpoint_of
 from labmates.models.entries import DEFAULT_ACCESS
 from labmates.models.limits import Slots
+from labmates.models.metering import Meter, NoMeter
 from labmates.models.names import GIVEN, ModelName, parse_model
 from labmates.models.normalise import normalise, safe_message
 from labmates.models.options import ModelOptions
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     import httpx2
 
 _SCRIPTED = "scripted"
+_BIG = 100_000
 
 
 class ModelHub:
@@ -98,6 +101,7 @@ class ModelHub:
         temperature: float | None = None,
         insist: bool = True,
         config: RunnableConfig | None = None,
+        meter: Meter | None = None,
     ) -> Reply:
         """Call a model and return its reply, whatever is wrong with that (see `Reply.faults`).
 
@@ -121,6 +125,9 @@ class ModelHub:
         config
             LangChain's: ``run_name``, ``tags`` and ``metadata`` reach the trace, where each attempt is one
             run; the number of the attempt is added to its metadata.
+        meter
+            Pays for each attempt; without one, none is refused. What it holds for the attempt that brought the reply
+            is left to the caller to settle.
 
         Raises
         ------
@@ -147,24 +154,33 @@ class ModelHub:
             temperature=temperature,
             config=config or {},
             insisted=frozenset(name for name, wanted in explicit.items() if wanted),
+            meter=meter or NoMeter(),
         )
         if self._cache is None or model in self._scripted:
             return await self._reply(model, request, started)
         key = call_key(model, self._connections[model].endpoint.address, request)
         if (kept := await self._cache.get(key)) is not None:
+            request.meter.begin()
             return reply_from_data(kept, time.monotonic() - started)
         reply = await self._reply(model, request, started)
         if is_worth_keeping(reply):
             await self._cache.put(key, reply_to_data(reply))
         return reply
 
+    def price(self, model: str) -> Price | None:
+        """Return what the provider of a model charges; None where that isn't known."""
+        if (name := parse_model(model)).scripted:
+            return None
+        known = self._connections.get(model)
+        return price_of(name, known.endpoint if known else endpoint_of(name, self.options, os.environ), self.options)
+
     async def _reply(self, model: str, request: Request, started: float) -> Reply:
         log = CallLog()
         message = await self._ask(model, request, log)
-        reply = normalise(message, sent=request.messages, tools=request.tools)
-        price = None
-        if model in self._connections:
-            price = price_of(self._connections[model].model, self._connections[model].endpoint, self.options)
+        read = partial(normalise, message, sent=request.messages, tools=request.tools, limit=request.max_output_tokens)
+        # A long reply takes long to read, and other calls go on meanwhile.
+        reply = await asyncio.to_thread(read) if len(str(message.content)) > _BIG else read()
+        price = self.price(model)
         return replace(
             reply,
             bill=None if price is None else reply.usage.cost(price),
@@ -177,6 +193,7 @@ class ModelHub:
         if model in self._connections:
             return await self._connections[model].ask(request, log)
         log.attempts = 1
+        request.meter.begin()
         arguments: dict[str, Any] = {"seed": request.seed, "max_tokens": request.max_output_tokens}
         async with self._semaphore(_SCRIPTED):
             message = await per_call(self._scripted[model])(request, arguments)

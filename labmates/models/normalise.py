@@ -19,12 +19,15 @@ from labmates.models.partial import read_partial
 from labmates.models.reply import Fault, Finish, Reply, ToolCall
 from labmates.models.safe import UnsafeValueError, safe_text, safe_value
 from labmates.models.thinking import split_thinking
-from labmates.models.tokens import estimate_messages, estimate_tokens, text_of
-from labmates.models.usage import read_usage
+from labmates.models.tokens import beginning, estimate_messages, estimate_tokens, most_tokens, text_of
+from labmates.models.usage import MOST_TOKENS, read_usage
 
 NO_TEXT = "(no text)"
 """Stands in `Reply.message` for a reply with neither text nor a whole tool call: several providers refuse an
 empty message."""
+
+_SLACK = 2
+"""How many times its limit a reply may be estimated to have before it is cut: estimates are rough."""
 
 FINISHES: dict[str, Finish] = {
     "end_turn": "stop",
@@ -40,7 +43,13 @@ FINISHES: dict[str, Finish] = {
 """Words of other providers for why a model stopped."""
 
 
-def normalise(message: AIMessage, *, sent: Sequence[BaseMessage], tools: Iterable[Mapping[str, Any]] = ()) -> Reply:
+def normalise(
+    message: AIMessage,
+    *,
+    sent: Sequence[BaseMessage],
+    tools: Sequence[Mapping[str, Any]] = (),
+    limit: int = MOST_TOKENS,
+) -> Reply:
     """Turn a model's message into a reply.
 
     Parameters
@@ -51,26 +60,34 @@ def normalise(message: AIMessage, *, sent: Sequence[BaseMessage], tools: Iterabl
         The prompt, for the estimate of its tokens and for ids of tool calls that are already taken.
     tools
         Schemas of the tools that went with it, for the same estimate.
+    limit
+        The output limit that was sent, in tokens. A reply that is far longer, or longer and said to be so, is cut.
     """
     finish = _finish(message.response_metadata)
     text, reasoning = split_thinking(safe_text(text_of(message.content)), cut=finish == "length")
     reasoning = "\n".join(filter(None, [safe_text(_reasoning(message)), reasoning]))
     begun = _begun_calls(message)
+    written = estimate_tokens(text) + sum(_size(call) for call in begun)
+    thought = estimate_tokens(reasoning)
+    usage, notes = read_usage(
+        cast("Mapping[str, Any] | None", message.usage_metadata),
+        prompt=lambda: estimate_messages(sent, tools),
+        output=lambda: written + thought,
+        reasoning=thought,
+        most=(most_tokens(sent, tools), max(limit, _bytes(text, reasoning, *(call.text for call in begun)))),
+    )
+    # Broken calls are sent to nobody.
+    sendable = estimate_tokens(text) + sum(_size(call) for call in begun if call.arguments is not None)
+    if sendable > limit and (sendable > _SLACK * limit or usage.output_tokens - usage.reasoning_tokens > limit):
+        text, begun, finish = *_cut(text, begun, limit), "length"
+        notes = (*notes, f"the server ignored the limit of {limit:,} tokens: its reply of about {sendable:,} was cut")
+    if thought > _SLACK * limit:
+        reasoning = beginning(reasoning, limit)
     calls, faults = _read_calls(begun, finish, taken=_ids(sent), turn=len(sent))
     if not text and not begun:
         faults = ["empty", *faults]
     if finish == "length":
         faults = ["cut", *faults]
-    written = estimate_tokens(text) + sum(
-        estimate_tokens(safe_text(f"{call.name or ''}{call.arguments or call.broken or ''}")) for call in begun
-    )
-    thought = estimate_tokens(reasoning)
-    usage = read_usage(
-        cast("Mapping[str, Any] | None", message.usage_metadata),
-        prompt=lambda: estimate_messages(sent, tools),
-        output=lambda: written + thought,
-        reasoning=thought,
-    )
     return Reply(
         text,
         calls,
@@ -80,6 +97,7 @@ def normalise(message: AIMessage, *, sent: Sequence[BaseMessage], tools: Iterabl
         usage,
         reasoning,
         cut_call=_cut_call(begun[-1]) if "cut_tool_call" in faults else None,
+        notes=notes,
     )
 
 
@@ -96,6 +114,34 @@ class _Begun:
     name: str | None
     arguments: dict[str, Any] | None
     broken: object = ""
+
+    @property
+    def text(self) -> str:
+        """Its name and its arguments."""
+        return safe_text(f"{self.name or ''}{self.arguments or self.broken or ''}")
+
+
+def _size(call: _Begun) -> int:
+    return estimate_tokens(call.text)
+
+
+def _bytes(*texts: str) -> int:
+    return sum(len(text.encode("utf-8", "replace")) for text in texts)
+
+
+def _cut(text: str, begun: list[_Begun], limit: int) -> tuple[str, list[_Begun]]:
+    """Return what of a reply is within the limit: its text first, then its calls, the last of them broken."""
+    left = limit - estimate_tokens(text)
+    if left < 0:
+        return beginning(text, limit), []
+    kept: list[_Begun] = []
+    for call in begun:
+        if call.arguments is not None and _size(call) > left:
+            broken = beginning(json.dumps(call.arguments, ensure_ascii=False), left)
+            return text, [*kept, _Begun(call.id, call.name, None, broken)]
+        left -= _size(call) if call.arguments is not None else 0
+        kept.append(call)
+    return text, kept
 
 
 def resendable(text: str, calls: tuple[ToolCall, ...]) -> AIMessage:

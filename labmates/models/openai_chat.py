@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -13,7 +14,7 @@ from langchain_core.outputs import ChatResult
 from langchain_openai import ChatOpenAI
 from pydantic import Field, PrivateAttr, SecretStr
 
-from labmates.models.clients import synchronous_client
+from labmates.models.clients import patience, synchronous_client
 from labmates.models.endpoints import NO_KEY, Endpoint
 from labmates.models.failures import AttemptError, failure_of
 from labmates.models.names import ModelName
@@ -22,6 +23,8 @@ from labmates.models.options import ModelOptions
 from labmates.models.providers import request_body
 from labmates.models.redact import Redactor
 from labmates.models.wire import Json, StreamedReply, clean_completion, read_completion
+
+_BIG_BYTES = 131_072
 
 
 class OpenAIChat(ChatOpenAI):
@@ -56,12 +59,12 @@ class OpenAIChat(ChatOpenAI):
                 payload["stream"] = True
                 if stream_usage:
                     payload["stream_options"] = {"include_usage": True}
-                return self._result(await self._streamed(payload))
+                return await self._streamed(payload)
             # The client's own method for completions spends a quarter of a call's time on checking the messages.
             response = await self.root_async_client.post(
                 "/chat/completions", cast_to=httpx2.Response, body={**payload, **self.body}
             )
-            return self._result(read_completion(response.content))
+            return await self._read(response.content)
         except Exception as error:
             failure = failure_of(error, self._redact)
             if failure is None:
@@ -76,14 +79,20 @@ class OpenAIChat(ChatOpenAI):
         payload = super()._get_request_payload(input_, stop=stop, **kwargs)
         return payload if limit is None else {**payload, "max_tokens": limit}
 
-    async def _streamed(self, payload: dict[str, Any]) -> Json:
+    async def _read(self, body: bytes) -> ChatResult:
+        if len(body) < _BIG_BYTES:
+            return self._result(read_completion(body))
+        # The event loop is free for other calls meanwhile.
+        return await asyncio.to_thread(lambda: self._result(read_completion(body)))
+
+    async def _streamed(self, payload: dict[str, Any]) -> ChatResult:
         async with self.async_client.with_streaming_response.create(**payload, extra_body=self.body) as response:
             if "event-stream" not in response.headers.get("content-type", ""):
-                return read_completion(await response.read())  # A server that knows no streaming.
+                return await self._read(await response.read())  # A server that knows no streaming.
             reply = StreamedReply()
             async for line in _lines(response.iter_bytes()):
                 reply.add(line)
-        return reply.whole()
+        return self._result(reply.whole())
 
     def _result(self, completion: Json) -> ChatResult:
         cleaned, reasoning, calls = clean_completion(completion)
@@ -131,7 +140,7 @@ def openai_chat(
         api_key=SecretStr(endpoint.key or NO_KEY),
         http_async_client=client,
         http_client=synchronous_client(),
-        timeout=options.call_timeout,
+        timeout=patience(options),
         max_retries=0,
         use_responses_api=False,
         output_version="v0",

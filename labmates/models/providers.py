@@ -14,6 +14,7 @@ from langchain_core.messages import BaseMessage
 from pydantic import ValidationError
 
 from labmates.errors import UsageError
+from labmates.models.attempt import on_the_wire
 from labmates.models.bodies import one_line
 from labmates.models.connection import Request, Send
 from labmates.models.endpoints import NO_KEY, Endpoint
@@ -67,6 +68,7 @@ def per_instance(build: Callable[[int, float | None], BaseChatModel]) -> Send:
     built = lru_cache(maxsize=16)(build)
 
     async def send(request: Request, arguments: dict[str, Any]) -> BaseMessage:
+        on_the_wire()  # Nothing tells us when this provider's client sends it.
         chat = built(request.max_output_tokens, arguments.get("temperature"))
         asked = chat.bind_tools(list(request.tools)) if request.tools else chat
         return await asked.ainvoke(list(request.messages), request.config)
@@ -126,9 +128,10 @@ def provider_chat(
     make, takes = _maker(model)
     wanted: dict[str, Any] = {"timeout": options.call_timeout, "max_retries": 0, "disable_streaming": True}
     if client is not None:
-        from labmates.models.clients import synchronous_client
+        from labmates.models.clients import patience, synchronous_client
 
-        wanted |= {"http_async_client": client, "http_client": synchronous_client()}
+        clients = {"http_async_client": client, "http_client": synchronous_client()}
+        wanted |= {"timeout": patience(options), **clients}
     values = {name: value for name, value in wanted.items() if takes(name)} | more
     if not endpoint.hosted:
         access = {"base_url": endpoint.address, "api_key": endpoint.key or NO_KEY}

@@ -85,6 +85,8 @@ class Reply:
         The output limit that the call was made with, in tokens; None where it was not recorded.
     bill
         What the provider charges for the call, in micro-dollars; None where no price is known.
+    notes
+        What was wrong with how the server answered, and what was done about it.
     """
 
     text: str
@@ -101,3 +103,4 @@ class Reply:
     limit: int | None = None
     cut_call: ToolCall | None = None
     bill: int | None = None
+    notes: tuple[str, ...] = ()

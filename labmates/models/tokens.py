@@ -26,6 +26,10 @@ MESSAGE_TOKENS = 4
 PROMPT_TOKENS = 3
 """What it adds once, to start the reply."""
 
+_LONGEST_KEPT = 50_000
+_TEMPLATE_TOKENS = 2_048
+"""What a provider may add to a prompt by itself: a system prompt of its own, instructions on tools."""
+
 PIECE = re.compile(
     r"[A-Za-z0-9]{32,}"  # hashes, base64
     r"|[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[A-Z]"
@@ -52,7 +56,7 @@ def estimate_tokens(text: str) -> int:
     >>> estimate_tokens("The lead writes a plan of five points.")
     9
     """
-    return _estimate(text)
+    return _estimate(text) if len(text) < _LONGEST_KEPT else _estimate.__wrapped__(text)
 
 
 def estimate_messages(messages: Sequence[BaseMessage], tools: Iterable[Mapping[str, Any]] = ()) -> int:
@@ -71,6 +75,26 @@ def estimate_messages(messages: Sequence[BaseMessage], tools: Iterable[Mapping[s
         for call in getattr(message, "tool_calls", None) or ():
             total += MESSAGE_TOKENS + estimate_tokens(call["name"]) + estimate_tokens(_compact(call["args"]))
     return total + sum(MESSAGE_TOKENS + estimate_tokens(_compact(tool)) for tool in tools)
+
+
+def most_tokens(messages: Sequence[BaseMessage], tools: Iterable[Mapping[str, Any]] = ()) -> int:
+    """Return more tokens than any tokenizer and chat template can make of a prompt: one for each byte, and some."""
+    total = _TEMPLATE_TOKENS
+    for message in messages:
+        content = message.content if isinstance(message.content, str) else _compact(message.content)
+        calls = _compact([(call["name"], call["args"]) for call in getattr(message, "tool_calls", None) or ()])
+        total += 4 * MESSAGE_TOKENS + len(content.encode("utf-8", "replace")) + len(calls.encode("utf-8", "replace"))
+    return total + sum(4 * MESSAGE_TOKENS + len(_compact(tool).encode("utf-8", "replace")) for tool in tools)
+
+
+def beginning(text: str, tokens: int) -> str:
+    """Return the beginning of a text that is estimated to have at most so many tokens."""
+    left = float(tokens)
+    for piece in PIECE.finditer(text):
+        left -= _of_piece(piece[0])
+        if left < 0:
+            return text[: piece.start()]
+    return text
 
 
 def text_of(content: object) -> str:

@@ -20,9 +20,14 @@ def read_count(value: object) -> int | None:
 
 
 def read_usage(
-    reported: Mapping[str, Any] | None, *, prompt: Callable[[], int], output: Callable[[], int], reasoning: int
-) -> Usage:
-    """Return the tokens of a call.
+    reported: Mapping[str, Any] | None,
+    *,
+    prompt: Callable[[], int],
+    output: Callable[[], int],
+    reasoning: int,
+    most: tuple[int, int] = (MOST_TOKENS, MOST_TOKENS),
+) -> tuple[Usage, tuple[str, ...]]:
+    """Return the tokens of a call, and in words what of the report is not believed.
 
     Parameters
     ----------
@@ -33,6 +38,8 @@ def read_usage(
         tokens, so 0 counts as missing there.
     reasoning
         Estimate of the reasoning text in the reply, used where the server sends such text but no count of it.
+    most
+        Most input and output tokens that there can have been. In the place of a higher figure stands this bound.
 
     Notes
     -----
@@ -55,12 +62,20 @@ def read_usage(
     estimated_output = 0 if output_tokens else output()
     total = output_tokens or estimated_output
     whole_input = input_tokens or prompt()
+    doubts = [
+        f"the server reported {figure:,} {name} tokens, of which there can't have been more than {bound:,}: "
+        "these are charged"
+        for name, figure, bound in zip(("input", "output"), (whole_input, total), most, strict=True)
+        if figure > bound
+    ]
+    whole_input, total = min(whole_input, most[0]), min(total, most[1])
     cached = min(cached, whole_input)
-    return Usage(
+    usage = Usage(
         input_tokens=whole_input,
         output_tokens=total,
         reasoning_tokens=min(total, thought or reasoning),
-        estimated=not input_tokens or output_tokens is None or estimated_output > 0,
+        estimated=bool(doubts) or not input_tokens or output_tokens is None or estimated_output > 0,
         cached_tokens=cached,
         cache_write_tokens=min(written, whole_input - cached),
     )
+    return usage, tuple(doubts)

@@ -70,7 +70,7 @@ class StreamedReply:
         except (ValueError, RecursionError) as error:
             raise BrokenReplyError("an event of the stream is no JSON") from error
         if not isinstance(event, dict) or event.get("error"):
-            raise BrokenReplyError("an event of the stream is no reply", body=event)
+            raise BrokenReplyError("an event of the stream is no reply", body=event, begun=self._begun)
         self._take(event)
 
     def whole(self) -> Json:

@@ -96,7 +96,7 @@ class Claims:
             now = self._database.now(connection)
             self._free_lost(connection, study, now, attempts)
             waits = sa.and_(_RUNS.c.study == study, _RUNS.c.status.in_(WAITING))
-            query = sa.select(*RUN_COLUMNS, _RUNS.c.most, _RUNS.c.spent).where(waits).order_by(_RUNS.c.place)
+            query = sa.select(*RUN_COLUMNS, _RUNS.c.spent).where(waits).order_by(_RUNS.c.place)
             query = query.with_for_update(skip_locked=True)
             if cap.cap is None:
                 return self._claim(connection, connection.execute(query.limit(most)).all(), now)

@@ -33,7 +33,7 @@ NOT_SEALED: Final = {
     "lease": "until when a worker holds the run",
     "place": "the run's place in its study's queue, which changes when the study grows",
     "spent": "the sum of what the run's events cost, with which `store check` compares it",
-    "most": "what the run was expected to cost at most before it began; nothing is computed from it afterwards",
+    "most": "the run's bound, which can be raised; that a run stopped at it stands in `invalid`",
 }
 """The other columns of a run's row, and why the digest leaves them out."""
 LATE: Final = "upgrade:"

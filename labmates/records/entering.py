@@ -17,14 +17,14 @@ from labmates.errors import UsageError
 from labmates.records import schema
 from labmates.records.database import Database, StoreError, is_tried_again
 from labmates.records.rows import run_row
-from labmates.records.run import RunRecord, new_run_id
+from labmates.records.run import STOPPED, RunRecord, new_run_id
 from labmates.records.studies import WAITING, StudyRecord
 
 _RUNS, _STUDIES = schema.runs, schema.studies
 _BATCH = 2000
 _TRIES = 10
 Row = dict[str, Any]
-_KNOWN = [_RUNS.c[name] for name in ("id", "key", "replicate", "place", "status", "seed", "most")]
+_KNOWN = [_RUNS.c[name] for name in ("id", "key", "replicate", "place", "status", "seed", "most", "invalid")]
 
 
 class Cell(NamedTuple):
@@ -91,7 +91,8 @@ def enter_study(
         One of its runs, for all that they have in common.
     wanted
         The study's runs. Those that are there already stay as they are, but for their place in the queue, and what they
-        may cost and how they are to be executed while they wait.
+        may cost and how they are to be executed while they wait. Runs that stopped at a lower bound than they have now
+        wait again.
     wants
         Tells by condition key and replicate whether a run is among these. Runs that the study no longer wants and that
         were not begun leave it.
@@ -164,6 +165,11 @@ def _write(connection: sa.Connection, study: StudyRecord, template: Row, batch: 
         update = sa.update(_RUNS).where(_RUNS.c.id == sa.bindparam("run"))
         update = update.values(place=sa.bindparam("to"), seed=sa.bindparam("of"), most=sa.bindparam("costs"))
         connection.execute(update, changed)
+    here = ((known.get((run.cell.key, run.replicate)), run) for run in batch)
+    if extended := [row.id for row, run in here if row is not None and _is_extended(row, run)]:
+        back = {"status": "interrupted", "invalid": None, "digest": None}
+        connection.execute(sa.update(_RUNS).where(_RUNS.c.id.in_(extended)).values(back))
+        connection.execute(sa.delete(schema.seals).where(schema.seals.c.run.in_(extended)))
     if new and _insert(connection, new) < len(new):
         raise _NotAllError
     return len(new)
@@ -188,10 +194,16 @@ def _change(study: str, row: Any, run: Planned) -> dict[str, Any] | None:
     """Return what changes of a run that is there already."""
     if row.seed != run.seed and row.status != "planned":
         raise _other_seed(study, row, run.seed)
-    most = run.cell.most if row.status in WAITING else row.most
+    most = run.cell.most if row.status in WAITING or _is_extended(row, run) else row.most
     if (row.place, row.seed, row.most) == (run.place, run.seed, most):
         return None
     return {"run": row.id, "to": run.place, "of": run.seed, "costs": most}
+
+
+def _is_extended(row: Any, run: Planned) -> bool:
+    """Tell whether a run has stopped at a lower bound than it has now."""
+    stopped = row.status == "exhausted" and (row.invalid or "").startswith(STOPPED)
+    return stopped and run.cell.most > row.most
 
 
 def _check_seeds(database: Database, study: str, wants: Callable[[str, int], bool], seed: int) -> None:

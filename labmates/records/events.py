@@ -51,7 +51,9 @@ class LLMCallEvent(EventBase):
     `cached` tells that nobody was asked: the reply is the one that the same request got at an earlier time.
     `cached_tokens` and `cache_write_tokens` are input tokens read from, and written to, the provider's prompt cache.
     `output_limit` is the limit that was sent with the call, in tokens; None in old records. `cut_call` is the number of
-    the body with the name and the arrived arguments of a tool call that the limit cut.
+    the body with the name and the arrived arguments of a tool call that the limit cut. `uncertain_attempts` counts
+    the attempts before it that were given up and may be billed: each has an uncertain charge. `notes` tell how the
+    server broke the rules: a reply longer than its limit, token counts that can't be.
     """
 
     type: Literal["llm_call"] = "llm_call"
@@ -73,6 +75,8 @@ class LLMCallEvent(EventBase):
     cut_call: int | None = None
     cached_tokens: int = 0
     cache_write_tokens: int = 0
+    uncertain_attempts: int = 0
+    notes: list[str] = []
 
 
 class FailedReplyEvent(EventBase):
@@ -104,7 +108,8 @@ class ChargeEvent(EventBase):
     """Credits taken from the pool for one call: `amount` in micro-dollars; `uncovered` is what the pool could not pay.
 
     `bill` is what the provider charges for the call, in micro-dollars; None where no price is known. `cached` tells
-    that the pool alone paid: the reply came from a cache of calls and cost nothing.
+    that the pool alone paid: the reply came from a cache of calls and cost nothing. `uncertain` tells that an attempt
+    brought no reply, for the `reason`, and may be billed nevertheless: it is charged with the most that it can cost.
     """
 
     type: Literal["charge"] = "charge"
@@ -117,6 +122,8 @@ class ChargeEvent(EventBase):
     estimated: bool = False
     cached: bool = False
     bill: int | None = None
+    uncertain: bool = False
+    reason: str = ""
 
     @property
     def real_cost(self) -> int:
@@ -214,7 +221,8 @@ class JudgeCallEvent(EventBase):
     """One model call that a judge made; no part of what the teams used.
 
     `messages` and `reply` are numbers of bodies, `cost` is in micro-dollars (the bill; by the run's price list where no
-    price is known); 0 for a `cached` reply.
+    price is known); 0 for a `cached` reply. `uncertain` is what of the cost is for attempts that brought no reply and
+    may be billed.
     """
 
     type: Literal["judge_call"] = "judge_call"
@@ -230,6 +238,7 @@ class JudgeCallEvent(EventBase):
     reasoning_tokens: int = 0
     estimated: bool = False
     cost: int = 0
+    uncertain: int = 0
     attempts: int = 1
     seconds: float = 0.0
     seed: int

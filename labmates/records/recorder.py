@@ -100,6 +100,7 @@ class Recorder:
             failed_replies=sum(event.type == "failed_reply" for event in self.events),
             cached_tokens=sum(call.cached_tokens for call in calls),
             cache_write_tokens=sum(call.cache_write_tokens for call in calls),
+            uncertain_attempts=sum(event.type == "charge" and event.uncertain for event in self.events),
         )
 
     def bill(self) -> int | None:

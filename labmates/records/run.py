@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 RunStatus = Literal["planned", "running", "completed", "exhausted", "failed", "interrupted"]
 """``planned`` runs of a study were not begun yet; ``running`` stands in the store only while a worker holds the run,
@@ -12,6 +12,9 @@ or after one died without a word."""
 
 ENDED: frozenset[RunStatus] = frozenset({"completed", "exhausted"})
 """A run in one of these states is over; from any other it can be taken up again."""
+
+STOPPED: Final = "stopped at its bound"
+"""How the reason begins why a run is invalid that could not pay its next call."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,8 @@ class Usage:
         Replies that could not be used as they were.
     bill
         As `RunRecord.bill`, with which it stands in a run's JSON.
+    uncertain_attempts
+        Attempts of calls that brought no reply and may be billed; each is charged with the most that it can cost.
     """
 
     llm_calls: int = 0
@@ -46,6 +51,7 @@ class Usage:
     cached_tokens: int = 0
     cache_write_tokens: int = 0
     bill: str | None = None
+    uncertain_attempts: int = 0
 
 
 @dataclass(frozen=True)
@@ -67,8 +73,8 @@ class RunRecord:
     models
         Those that took part, each once.
     status
-        ``completed``, ``exhausted`` (the budget ran out before the end), ``failed`` or ``interrupted``; ``planned`` and
-        ``running`` in the store only.
+        ``completed``, ``exhausted`` (the budget or the bound ran out before the end), ``failed`` or ``interrupted``;
+        ``planned`` and ``running`` in the store only.
     study
         Name of the study that it belongs to, or None.
     error
@@ -106,6 +112,8 @@ class RunRecord:
         Heads of the hash chains over what it has recorded (`labmates.records.digests`); empty before the first event.
     digest
         Digest of its record, with the scores that were added since it ended; None if it has not ended.
+    most
+        Its bound: what it may cost at most, judges included, in micro-dollars; 0 for a run without one.
     """
 
     id: str
@@ -132,6 +140,7 @@ class RunRecord:
     origin: str | None = None
     chain: str = ""
     digest: str | None = None
+    most: int = 0
 
     @property
     def valid(self) -> bool:
@@ -142,6 +151,17 @@ class RunRecord:
     def bill(self) -> str | None:
         """What the providers charge."""
         return self.usage.bill
+
+    @property
+    def taken_over(self) -> int:
+        """How many events, from its first, it has from the run that it was forked from, which has paid for them.
+
+        Raises
+        ------
+        ValueError
+            If its origin is not what a fork's is.
+        """
+        return int(self.origin.rpartition("@")[2]) if self.origin else 0
 
     @property
     def standing(self) -> str:

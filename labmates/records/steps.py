@@ -204,6 +204,11 @@ def costs(events: Iterable[tuple[int, Event]]) -> int:
     return sum(_cost(event) for _, event in events)
 
 
+def charges(events: Iterable[Event]) -> int:
+    """Return what the bound of a run has paid for events, in micro-dollars: costs, and what a cache saved."""
+    return sum(event.amount if isinstance(event, ChargeEvent) and event.cached else _cost(event) for event in events)
+
+
 def _cost(event: Event) -> int:
     if isinstance(event, ChargeEvent):
         return event.real_cost

@@ -53,7 +53,7 @@ class Counts:
     spent
         What it has cost, in micro-dollars.
     committed
-        The same, with what the runs that go on may still spend.
+        The same, with what the runs that go on may still spend; what they leave of it is free when they end.
     next_cost
         The least that a run which waits may cost, in micro-dollars; None if none waits.
     workers
@@ -72,6 +72,10 @@ class Counts:
     def cannot_go_on(self, cap: int | None) -> bool:
         """Tell whether runs wait that `cap`, in micro-dollars, can't pay."""
         return cap is not None and self.next_cost is not None and self.committed + max(0, self.next_cost) > cap
+
+    def overspent(self, cap: int | None) -> int:
+        """Return how much more than `cap` was spent, both in micro-dollars; 0 if no more."""
+        return 0 if cap is None else max(0, self.spent - cap)
 
     @property
     def total(self) -> int:
@@ -104,6 +108,13 @@ def study_record(database: Database, name: str | None) -> StudyRecord:
         raise unknown_name("study", name, known)
     said = f"there are several: {', '.join(known)}" if known else "there is none"
     raise UsageError(f"which study of the store {database.shown_url}? {said}")
+
+
+def study_records(database: Database) -> list[StudyRecord]:
+    """Return all studies of the store, by name."""
+    query = sa.select(_STUDIES).order_by(_STUDIES.c.name)
+    rows = database.read(lambda connection: connection.execute(query).all())
+    return [StudyRecord(row.name, row.spec, row.cap, row.created) for row in rows]
 
 
 def study_counts(database: Database, name: str) -> Counts:

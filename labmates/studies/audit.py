@@ -18,6 +18,7 @@ from labmates.records.events import ChargeEvent, Event, LLMCallEvent, body_numbe
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.steps import costs
 from labmates.records.store import Store
+from labmates.records.studies import study_counts, study_records
 from labmates.records.verification import unproven
 
 _STEPS = ("llm_call", "tool_call", "charge")
@@ -28,7 +29,7 @@ _SHOWN = 5
 
 @dataclass(frozen=True)
 class Fault:
-    """Something that a run's record says and that does not agree with the rest of it."""
+    """Something that a run's record says and that does not agree with the rest of it; `run` is empty for a study's."""
 
     run: str
     text: str
@@ -94,8 +95,20 @@ def _wrong(store: Store, run: RunRecord) -> Iterator[str]:
         return  # It was written to meanwhile.
     if row.spent != (cost := costs(enumerate(events))):
         yield f"its study takes it to have cost {show_dollars(row.spent)}, and its events cost {show_dollars(cost)}"
+    paid = sum(event.real_cost for event in events if isinstance(event, ChargeEvent))
+    if run.most and paid > run.most:
+        yield f"its calls have cost {show_dollars(paid)}, more than its bound of {show_dollars(run.most)}"
     if row.status in ENDED and run.status in ENDED:
         yield from _miscounted(run, events)
+
+
+def overspent(store: Store, study: str | None = None) -> Iterator[tuple[str, str]]:
+    """Yield the studies of a store that have spent more than their cap, each with what is wrong in words."""
+    for record in study_records(store.database):
+        if study in (None, record.name):
+            counts = study_counts(store.database, record.name)
+            if over := counts.overspent(record.cap):
+                yield record.name, f"it has spent {show_dollars(counts.spent)}, {show_dollars(over)} more than its cap"
 
 
 def _row(store: Store, run: RunRecord) -> _Row:

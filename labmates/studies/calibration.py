@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from labmates.analysis.coefficients import kendall, spearman
+from labmates.budgets.ledger import UNLIMITED, Ledger
 from labmates.budgets.prices import PriceList
 from labmates.judges.base import Report
 from labmates.judges.panel import Panel
@@ -26,7 +27,7 @@ from labmates.seeds import derive
 from labmates.studies.tracing import traced
 from labmates.tasks.base import Difficulty, Task
 from labmates.tasks.registry import get_task
-from labmates.workflows.judging import Judging, Verdict, hearings
+from labmates.workflows.judging import Judging, Verdict, hearings, judges_meters
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,7 @@ async def calibrate(
     known = [get_task(name) for name in dict.fromkeys(tasks)]
     await check_models(panel.models, options)
     async with traced(None), ModelHub(options) as hub:
-        judging = Judging(panel, hub)
+        judging, meters = Judging(panel, hub), judges_meters(Ledger(UNLIMITED), prices or PriceList())
         reports = [
             (task.name, seed, specimen, report)
             for task in known
@@ -139,7 +140,7 @@ async def calibrate(
             nonlocal done
             verdicts = []
             async with places:
-                for hearing in hearings(judging, seed=derive(seed, task, specimen.name)):
+                for hearing in hearings(judging, seed=derive(seed, task, specimen.name), meters=meters):
                     verdicts.append(await hearing.hold(report))
                     done += 1
                     if watch is not None:
@@ -150,9 +151,7 @@ async def calibrate(
             jobs = [group.create_task(one(*case)) for case in reports]
     found = [(task, seed, specimen, job.result()) for (task, seed, specimen, _), job in zip(reports, jobs, strict=True)]
     return [
-        _calibration(
-            task.name, [(seed, s, verdicts[i]) for name, seed, s, verdicts in found if name == task.name], prices
-        )
+        _calibration(task.name, [(seed, s, verdicts[i]) for name, seed, s, verdicts in found if name == task.name])
         for i in range(len(panel.names))
         for task in known
     ]
@@ -168,7 +167,7 @@ def _reports(task: Task[Any, Any], seed: int, difficulty: Difficulty) -> list[tu
     ]
 
 
-def _calibration(task: str, found: Sequence[tuple[int, Specimen, Verdict]], prices: PriceList | None) -> Calibration:
+def _calibration(task: str, found: Sequence[tuple[int, Specimen, Verdict]]) -> Calibration:
     rated = tuple(
         Rated(seed, specimen, {s.metric: s.value for s in v.scores}, {s.metric: s.reason for s in v.scores})
         for seed, specimen, v in found
@@ -176,8 +175,7 @@ def _calibration(task: str, found: Sequence[tuple[int, Specimen, Verdict]], pric
     metrics = list(dict.fromkeys(metric for one in rated for metric in one.scores))
     orders = list(dict.fromkeys(one.specimen.order for one in rated if one.specimen.order))
     calls = [call for _, _, verdict in found for call in verdict.calls]
-    used = [(call.model, call.reply.usage.input_tokens, call.reply.usage.output_tokens) for call in calls]
-    list_ = prices or PriceList()
+    used = [call.reply.usage for call in calls]
     return Calibration(
         found[0][2].judge,
         found[0][2].version,
@@ -186,9 +184,9 @@ def _calibration(task: str, found: Sequence[tuple[int, Specimen, Verdict]], pric
         tuple(_moved(metric, order, rated) for metric in metrics for order in orders),
         rated,
         len(calls),
-        sum(inputs for _, inputs, _ in used),
-        sum(outputs for _, _, outputs in used),
-        sum(list_.of(model).cost(inputs, outputs) for model, inputs, outputs in used),
+        sum(usage.input_tokens for usage in used),
+        sum(usage.output_tokens for usage in used),
+        sum(call.cost for call in calls),
     )
 
 

@@ -5,18 +5,20 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from labmates.budgets.ledger import UNLIMITED, Ledger
 from labmates.errors import LabmatesError
 from labmates.models.hub import ModelHub
 from labmates.records.database import StoreError
 from labmates.records.events import ErrorEvent, Event
 from labmates.records.recorder import Recorder
 from labmates.records.run import RunRecord
+from labmates.records.steps import charges
 from labmates.records.store import Store
 from labmates.records.writer import Writer
 from labmates.sandboxes.folders import own_folder
@@ -98,6 +100,7 @@ class OpenSession:
                 judging=self._judging,
                 brake=self._brake,
                 crew=self._crew,
+                ledger=bound_of(run, recorder.events),
             )
             ended, cancelled = await _attempt(kind, condition, services)
         ended_run = replace(
@@ -132,7 +135,7 @@ class OpenSession:
 async def _attempt(kind: Kind, condition: Condition, services: Services) -> tuple[Mapping[str, Any], bool]:
     """Execute a run; return how it ended, and whether it was cancelled."""
     try:
-        outcome: Outcome = await kind.execute(condition, services)
+        outcome: Outcome = await kind.carry_out(condition, services)
     except asyncio.CancelledError:
         return {"status": "interrupted", "error": "interrupted"}, True
     except StoppedError:
@@ -148,3 +151,10 @@ async def _attempt(kind: Kind, condition: Condition, services: Services) -> tupl
         return {"status": outcome.status, "metrics": dict(outcome.metrics), "invalid": outcome.invalid}, False
     services.recorder.emit(ErrorEvent(text=text))
     return {"status": "failed", "error": text}, False
+
+
+def bound_of(run: RunRecord, events: Sequence[Event]) -> Ledger:
+    """Return the ledger of a run's bound, out of which `events` have been paid."""
+    ledger = Ledger(run.most or UNLIMITED)
+    ledger.restore(charges(events), call="earlier", team="")
+    return ledger

@@ -12,6 +12,7 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from labmates.budgets.ledger import UNLIMITED, Ledger
 from labmates.budgets.prices import PriceList
 from labmates.errors import LabmatesError, UsageError
 from labmates.judges.base import Report
@@ -27,7 +28,7 @@ from labmates.records.store import Store
 from labmates.studies.runs import condition_of
 from labmates.studies.salted import check_salt
 from labmates.studies.tracing import traced
-from labmates.workflows.judging import Hearing, Judging, hearings, mean_events, verdict_events
+from labmates.workflows.judging import Hearing, Judging, hearings, judges_meters, mean_events, verdict_events
 from labmates.workflows.kinds import KINDS
 
 _log = logging.getLogger(__name__)
@@ -192,7 +193,9 @@ class _Job:
         judged = Judged(self.run)
         try:
             had = await asyncio.to_thread(self.store.scores, self.run.id)
-            open_ = hearings(self.judging, seed=self.run.seed, had=had, again=self.again)
+            prices = self.prices or getattr(condition_of(self.run), "prices", None) or PriceList()
+            meters = judges_meters(Ledger(UNLIMITED), prices)
+            open_ = hearings(self.judging, seed=self.run.seed, meters=meters, had=had, again=self.again)
             if open_:
                 report = await asyncio.to_thread(self._report)
                 heard = await asyncio.gather(
@@ -227,8 +230,7 @@ class _Job:
 
     async def _hear(self, hearing: Hearing, report: Report) -> list[Event]:
         verdict = await hearing.hold(report)
-        prices = self.prices or getattr(condition_of(self.run), "prices", None) or PriceList()
-        return await self._store(lambda _, bodies: verdict_events(verdict, bodies, prices))
+        return await self._store(lambda _, bodies: verdict_events(verdict, bodies))
 
     async def _store(self, make: Callable[[Sequence[ScoreEvent], Bodies], list[Event]]) -> list[Event]:
         """Add events to the run; whatever happens meanwhile, they are written whole."""

@@ -7,12 +7,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
+from functools import cache
 from itertools import islice
 from typing import Any, Literal
 
 from labmates.analysis.power import detectable_difference
 from labmates.budgets.money import format_dollars
 from labmates.budgets.prices import PriceList
+from labmates.models.hub import ModelHub
 from labmates.models.names import is_own_baseline, parse_model
 from labmates.models.options import ModelOptions
 from labmates.models.pricing import known_price
@@ -209,6 +211,7 @@ class _Needs:
     ) -> None:
         self._spec = spec
         self._options = options
+        self._charged = cache(ModelHub(options).price)
         self._model = model
         self._found, self._basis = measured.estimate(model, all(map(is_own_baseline, condition.models())))
         self.runs = 0
@@ -223,7 +226,7 @@ class _Needs:
         self._inputs += left * one.input_tokens
         self._outputs += left * one.output_tokens
         self._dollars += left * cost
-        self._most += left * most_cost(self._spec, condition)
+        self._most += left * most_cost(self._spec, condition, self._charged)
         self._seconds += left * one.seconds
 
     def plan(self) -> ModelPlan:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from labmates.budgets.ledger import UNLIMITED, Ledger
 from labmates.budgets.prices import PriceList
 from labmates.judges.interview import Interviewer, JudgeCall
 from labmates.judges.reasons import PREFIX, VERSION, Labelled, ReasonsJudge
@@ -26,7 +27,7 @@ from labmates.seeds import derive
 from labmates.studies.judging import add_events
 from labmates.studies.runs import condition_of
 from labmates.studies.tracing import traced
-from labmates.workflows.judging import call_event
+from labmates.workflows.judging import call_event, judges_meters
 
 _BATCH = 32
 """Choices whose labels are written together."""
@@ -105,17 +106,18 @@ async def _label(
     prices: PriceList = getattr(condition_of(run), "prices", None) or PriceList()
     places = asyncio.Semaphore(at_once)
     thinkers: set[str] = set()
+    meters = judges_meters(Ledger(UNLIMITED), prices)
 
     async def one(choice: Choice) -> tuple[Choice, Labelled, list[JudgeCall]]:
         calls: list[JudgeCall] = []
         seed = derive(run.seed, "reasons", choice.event.step)
-        judge = ReasonsJudge(model, Interviewer(hub, seed=seed, log=calls.append, thinkers=thinkers))
+        judge = ReasonsJudge(model, Interviewer(hub, seed=seed, log=calls.append, thinkers=thinkers, meters=meters))
         async with places:
             return choice, await judge.label(choice.asked, choice.said), calls
 
     for start in range(0, len(left), _BATCH):
         batch = await asyncio.gather(*map(one, left[start : start + _BATCH]))
-        write = partial(_events, model, batch, prices)
+        write = partial(_events, model, batch)
         # Whatever happens meanwhile, what was paid is written.
         await asyncio.shield(asyncio.to_thread(add_events, store, run.id, write))
         if watch is not None:
@@ -133,7 +135,6 @@ def labelled_steps(events: Iterable[Event], judge: str) -> Iterator[str]:
 def _events(
     model: str,
     batch: Sequence[tuple[Choice, Labelled, list[JudgeCall]]],
-    prices: PriceList,
     had: Sequence[ScoreEvent],
     bodies: Bodies,
 ) -> list[Event]:
@@ -143,7 +144,7 @@ def _events(
     name = f"{PREFIX}{model}"
     for choice, said, calls in batch:
         where = {"step": choice.event.step, "team": choice.event.team, "agent": choice.event.agent}
-        events += [call_event(name, VERSION, call, bodies, prices) for call in calls]
+        events += [call_event(name, VERSION, call, bodies) for call in calls]
         labels = None if said.labels is None else list(said.labels)
         events.append(
             LabelEvent(**where, judge=name, version=VERSION, labels=labels, reason=said.reason, failed=said.failed)

@@ -19,10 +19,12 @@ from langchain_core.tools import BaseTool
 
 from labmates._version import __version__
 from labmates.agents.transcript import message_to_data
+from labmates.budgets.prices import Price
 from labmates.errors import LabmatesError, UsageError
 from labmates.judges.panel import Panel, make_panel
 from labmates.models.errors import ContextOverflowError
 from labmates.models.hub import ModelHub
+from labmates.models.metering import Meter, NoMeter
 from labmates.models.names import is_own_baseline
 from labmates.models.options import ModelOptions
 from labmates.models.reply import Reply
@@ -33,12 +35,12 @@ from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
 from labmates.studies.differences import Difference, apart, differences_of_run
 from labmates.studies.rejudging import rejudge
-from labmates.studies.retelling import retell, taken_over
+from labmates.studies.retelling import retell
 from labmates.studies.runs import accounted, condition_of
 from labmates.studies.salted import check_salt
 from labmates.studies.session import open_workshop
 from labmates.studies.settings import RunSettings
-from labmates.workflows.calls import overflow_steps, recorded_reply
+from labmates.workflows.calls import lost_attempts, overflow_steps, recorded_reply
 from labmates.workflows.judging import Judging
 
 _TIMES = ("seconds",)
@@ -100,6 +102,13 @@ class RecordedHub(ModelHub):
         self._calls = {event.step: event for event in events if isinstance(event, LLMCallEvent)}
         self._bills = {event.step: event.bill for event in events if isinstance(event, ChargeEvent)}
         self._overflows = overflow_steps(events)
+        self._lost = lost_attempts(events)
+        billed = {event.step: event for event in events if isinstance(event, ChargeEvent) and event.bill is not None}
+        self._prices = {
+            event.model: Price.model_construct(input=charge.input_price, output=charge.output_price)
+            for event in self._calls.values()
+            if (charge := billed.get(event.step)) is not None
+        }
 
     async def call(
         self,
@@ -112,8 +121,9 @@ class RecordedHub(ModelHub):
         temperature: float | None = None,
         insist: bool = True,
         config: RunnableConfig | None = None,
+        meter: Meter | None = None,
     ) -> Reply:
-        """Return the reply that stands in the record.
+        """Return the reply that stands in the record, after the attempts that brought none.
 
         Raises
         ------
@@ -127,9 +137,18 @@ class RecordedHub(ModelHub):
         if self._overflows[step] and (event is None or not self._was_sent(messages, event)):
             self._overflows[step] -= 1
             raise ContextOverflowError("the transcript was too long", model=model)
+        meter = meter or NoMeter()
+        for reason in self._lost.pop(step, ()):
+            meter.begin()
+            meter.lost(reason)
         if event is None:
             raise UnrecordedCallError(step)
+        meter.begin()
         return replace(recorded_reply(event, self._bodies), bill=self._bills.get(step))
+
+    def price(self, model: str) -> Price | None:
+        """Return what the provider charged, by the record; None where no bill stands in it."""
+        return self._prices.get(model)
 
     def _was_sent(self, messages: Sequence[BaseMessage], event: LLMCallEvent) -> bool:
         return [message_to_data(message) for message in messages] == [self._bodies[n] for n in event.messages]
@@ -205,7 +224,7 @@ async def replay(
 
 def _first_own_event(run: RunRecord, events: Sequence[Event]) -> int:
     try:
-        number = taken_over(run)
+        number = run.taken_over
     except ValueError:
         number = -1
     if not 0 <= number <= len(events):
@@ -251,6 +270,9 @@ class _Story:
             often[same] += 1
             self.counted[event.type] += 1
             data = told_whole(event, bodies)
+            if isinstance(event, ChargeEvent):
+                # What the pool could pay of it depends on the bound, which may have been raised since.
+                data = {**data, "amount": event.amount + event.uncovered, "uncovered": 0}
             self.told[*same, often[same]] = {name: value for name, value in data.items() if name not in _TIMES}
 
 

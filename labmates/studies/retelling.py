@@ -14,6 +14,7 @@ from labmates.records.recorder import Recorder
 from labmates.records.run import RunRecord
 from labmates.sandboxes.base import Sandbox
 from labmates.sandboxes.folders import own_folder
+from labmates.studies.execution import bound_of
 from labmates.studies.session import open_crew
 from labmates.studies.settings import RunSettings
 from labmates.workflows.judging import Judging
@@ -56,13 +57,9 @@ async def retell(
             folder=lambda: folder,
             judging=judging,
             crew=stack.enter_context(crew) if crew else None,
+            ledger=bound_of(run, recorder.events),
         )
-        return await kind.execute(condition, services)
-
-
-def taken_over(run: RunRecord) -> int:
-    """Return how many events, from its first, a run has from the one that it was forked from; 0 for most."""
-    return int(run.origin.rpartition("@")[2]) if run.origin else 0
+        return await kind.carry_out(condition, services)
 
 
 class NewStepError(LabmatesError):
@@ -74,6 +71,9 @@ class NoModels(ModelHub):
 
     def __init__(self) -> None:
         super().__init__(ModelOptions())
+
+    def price(self, model: str) -> None:
+        """Return no price: nobody is paid."""
 
     async def call(self, *args: Any, config: Any = None, **arguments: Any) -> NoReturn:
         """Refuse a call."""

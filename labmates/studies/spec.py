@@ -104,7 +104,14 @@ class StudySpec(_Part):
     connection: Connection = Field(Connection(), description="How models are reached.")
     concurrency: Concurrency = Field(Concurrency(), description="How much happens at once.")
     cap: Dollars | None = Field(
-        None, description="What the whole study may spend, in dollars. A run that could go beyond it is not begun."
+        None,
+        description="What the whole study may spend, judges included, in dollars. A run whose bound it can't pay is "
+        "not begun.",
+    )
+    bound: Dollars | None = Field(
+        None,
+        description="What one run may spend, judges included, in dollars; by default what its calls can cost at most. "
+        "A run that can't pay its next call stops there, and goes on when this is raised.",
     )
     attempts: int = Field(
         5,

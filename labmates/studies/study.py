@@ -7,14 +7,18 @@ import json
 import math
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
 from itertools import starmap
 
 from labmates.budgets.money import format_dollars
-from labmates.budgets.prices import PriceList
+from labmates.budgets.prices import Price, PriceList
 from labmates.judges.panel import make_panel
+from labmates.models.hub import ModelHub
+from labmates.models.names import parse_model
 from labmates.records.entering import Cell, Planned, enter_study
 from labmates.records.run import RunRecord
 from labmates.records.steps import LeaseLostError
@@ -70,12 +74,12 @@ def enter(
     Raises
     ------
     UsageError
-        If it is wrong, its cap can't pay one run, or its runs were begun with another seed or salt.
+        If it is wrong, its cap can't pay one run, its bound not a run's budget, or its runs were begun with another
+        seed or salt.
     """
     cells = _Cells(spec, source)
-    if spec.cap is not None and spec.cap < cells.least:
-        text = f"${format_dollars(spec.cap)} can't pay one run: the cheapest may cost ${format_dollars(cells.least)}"
-        raise (source or Source(spec.name, {}, {})).error([(("cap",), text)])
+    if faults := list(_money_faults(spec, cells)):
+        raise (source or Source(spec.name, {}, {})).error(faults)
     check_study_salt(store, spec.name)
     record = StudyRecord(spec.name, spec.model_dump(mode="json"), spec.cap, time.time())
     runs, new = enter_study(
@@ -95,18 +99,26 @@ class _Cells:
         The first run.
     least
         What the cheapest run may cost, in micro-dollars.
+    pool
+        The largest budget of a run, in micro-dollars.
+    asks_models
+        Whether models take part.
     """
 
     def __init__(self, spec: StudySpec, source: Source | None) -> None:
         self._spec = spec
         self._packed: list[bytes] = []
         self.keys: set[int] = set()
-        self.least = 0
+        self.least = self.pool = 0
+        self.asks_models = False
         some: list[Cell] = []
         first: Condition | None = None
         catalog = spec.catalog()
+        charged = cache(lambda model: ModelHub(catalog.options()).price(model))
         for key, condition in each_condition(spec, source, catalog, self.keys):
-            most = most_cost(spec, condition)
+            most = most_cost(spec, condition, charged)
+            self.pool = max(self.pool, condition.pool or 0)
+            self.asks_models = self.asks_models or bool(condition.models())
             self.least = most if first is None else min(most, self.least)
             first = first or condition
             texts = (json.dumps(condition.models()), json.dumps(condition.model_dump(mode="json")))
@@ -141,18 +153,51 @@ class _Cells:
                 number += 1
 
 
+def _money_faults(spec: StudySpec, cells: _Cells) -> Iterator[tuple[tuple[str, ...], str]]:
+    if spec.bound is not None and spec.bound < cells.pool:
+        text = f"${format_dollars(spec.bound)} can't pay a run's budget of ${format_dollars(cells.pool)}"
+        yield ("bound",), text
+    if spec.cap is None:
+        return
+    if spec.cap < cells.least:
+        text = f"${format_dollars(spec.cap)} can't pay one run: the cheapest may cost ${format_dollars(cells.least)}"
+        yield ("cap",), text
+    if spec.bound is None and KINDS.get(spec.kind).estimate is None and cells.asks_models:
+        yield ("cap",), f"nobody knows what a {spec.kind} run may cost: set 'bound', what one run may spend"
+
+
 _LONGEST_INPUT = 3
 """How many times as long as expected a prompt may become, with replies that are sent back."""
 
 
-def most_cost(spec: StudySpec, condition: Condition) -> int:
-    """Return the most that one run may cost, judges included, in micro-dollars."""
+Charged = Callable[[str], Price | None]
+"""Tells what the provider of a model charges; None where that is not known."""
+
+
+def most_cost(spec: StudySpec, condition: Condition, charged: Charged = lambda _: None) -> int:
+    """Return the bound of a run: the most that it may cost, judges included, in micro-dollars; 0 if nobody knows."""
+    if spec.bound is not None:
+        return spec.bound
     prices: PriceList = getattr(condition, "prices", None) or PriceList()
-    judges = sum(prices.of(model).cost(*_JUDGE_TOKENS) for model in make_panel(spec.judges, spec.extractor).models)
-    return (_most_of_calls(condition, prices) if condition.pool is None else condition.pool) + judges
+    panel = make_panel(spec.judges, spec.extractor)
+    judges = sum((charged(one) or prices.of(one)).dearest.cost(*_JUDGE_TOKENS) for one in panel.models)
+    if condition.pool is None:
+        return judges + _most_of_calls(condition, {one: charged(one) or prices.of(one) for one in condition.models()})
+    dearer = max((_dearer(charged(one), prices.of(one)) for one in condition.models()), default=Fraction(1))
+    return judges + math.ceil(condition.pool * dearer)
 
 
-def _most_of_calls(condition: Condition, prices: PriceList) -> int:
+def _dearer(charged: Price | None, credits: Price) -> Fraction:
+    """Return how many dollars a dollar of credits may cost, at least one."""
+    if charged is None:
+        return Fraction(1)
+    inputs = [price for price in (credits.input, credits.cached, credits.cache_write) if price is not None]
+    outputs = [price for price in (credits.output, credits.reasoning) if price is not None]
+    pairs = ((charged.dearest.input, min(inputs)), (charged.dearest.output, min(outputs)))
+    return max([Fraction(1), *(Fraction(real, credit) for real, credit in pairs if credit)])
+
+
+def _most_of_calls(condition: Condition, prices: Mapping[str, Price]) -> int:
     """Return the most that a run without a budget may cost: each call at its longest, and asked again each time."""
     estimate = KINDS.get(condition.kind).estimate
     if estimate is None:
@@ -161,7 +206,11 @@ def _most_of_calls(condition: Condition, prices: PriceList) -> int:
     tries = math.ceil(expected.calls) * (1 + getattr(condition, "repair_turns", 0))
     inputs = math.ceil(_LONGEST_INPUT * expected.input_tokens / max(1.0, expected.calls))
     longest = getattr(condition, "max_output_tokens", 0)
-    return tries * max(prices.of(model).cost(inputs, longest) for model in condition.models())
+    calls = (
+        price.dearest.cost(inputs, parse_model(model).settings.max_output_tokens or longest)
+        for model, price in prices.items()
+    )
+    return tries * max(calls, default=0)
 
 
 def stored_spec(store: Store, name: str | None) -> StudySpec:

@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import count, takewhile
 from typing import Any, cast
 
 from langchain_core.messages import AIMessage, BaseMessage
 
 from labmates.agents.transcript import compact, message_from_data, message_to_data, shorten, with_limit
-from labmates.budgets.ledger import InsufficientFundsError
+from labmates.budgets.ledger import Entry, InsufficientFundsError
+from labmates.budgets.meter import CallMeter
 from labmates.budgets.prices import PriceList
 from labmates.budgets.purse import Purse
 from labmates.models.errors import ContextOverflowError
@@ -32,7 +34,7 @@ LEAST_OUTPUT_TOKENS = 256
 """A call for which the pool can't pay at least this much output does not start."""
 CONTEXT_TOKENS = 131_072
 """What a model's context is taken to hold where nothing else is said: that of most models in use."""
-_TOO_LONG = "/too_long"
+_TOO_LONG, _LOST = "/too_long", "/lost/"
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,10 @@ class Caller:
     Parameters
     ----------
     max_output_tokens
-        Output limit of each call; lowered where the pool can't pay it, down to `LEAST_OUTPUT_TOKENS`.
+        Output limit of each call.
+    lowers_limit
+        Lower that limit where the purse can't pay it, down to `LEAST_OUTPUT_TOKENS`; else such a call is
+        not made.
     steps
         The steps of the run, which may be asked to stop.
     context_tokens
@@ -80,6 +85,7 @@ class Caller:
         temperature: float | None,
         steps: Steps | None = None,
         context_tokens: int = CONTEXT_TOKENS,
+        lowers_limit: bool = True,
     ) -> None:
         self.hub = hub
         self.recorder = recorder
@@ -89,6 +95,7 @@ class Caller:
         self._prices = prices
         self._temperature = temperature
         self._context_tokens = context_tokens
+        self._lowers_limit = lowers_limit
 
     async def call(
         self,
@@ -118,7 +125,7 @@ class Caller:
         Raises
         ------
         InsufficientFundsError
-            If the purse can't pay a call.
+            If the purse can't pay a call, or another attempt of it.
         ContextOverflowError
             If the model's context can't hold the transcript, however short.
         EndpointError
@@ -126,6 +133,8 @@ class Caller:
         StoppedError
             If the run is to stop.
         """
+        for charge in self._uncertain(step):
+            purse.note(charge.amount)
         if (told := self._told(step, purse)) is not None:
             return told
         if self.recorder.done("warning", _too_long(step)) is not None:
@@ -173,7 +182,9 @@ class Caller:
         name: str,
         state_limit: bool,
     ) -> Exchange:
-        price = self._prices.of(speaker.model)
+        # A pool is in credits, by the condition's price list; a bound is in money.
+        charged = None if self._lowers_limit else self.hub.price(speaker.model)
+        price = charged or self._prices.of(speaker.model)
         dearest = price.dearest
         inputs = estimate_messages(messages, tools)
         whole = self.whole_output(speaker.model)
@@ -183,11 +194,23 @@ class Caller:
             # No limit that can be stated takes more tokens than the highest one.
             inputs = estimate_messages(with_limit(messages, whole), tools)
             limit = self.most_output(speaker, messages, purse.available, tools)
-        if limit < min(LEAST_OUTPUT_TOKENS, whole):
+        if limit < (min(LEAST_OUTPUT_TOKENS, whole) if self._lowers_limit else whole):
             raise InsufficientFundsError("the pool can't pay another reply")
         if state_limit:
             messages = with_limit(messages, limit)
-        reservation = purse.reserve(dearest.cost(inputs, limit), step)
+        where = {"step": step, "team": speaker.team, "agent": speaker.agent}
+        prices = {"input_price": price.input, "output_price": price.output}
+
+        def lost(entry: Entry, reason: str) -> None:
+            number = len(self._uncertain(step))
+            at = {**where, "step": _lost(step, number)}
+            tokens = {"input_tokens": inputs, "output_tokens": limit}
+            told = {"estimated": True, "uncertain": True, "reason": reason}
+            self.recorder.emit(
+                ChargeEvent(**at, amount=-entry.amount, uncovered=entry.uncovered, **tokens, **prices, **told)
+            )
+
+        meter = CallMeter(purse, price, step, inputs, limit, lost)
         seed = derive(self._seed, step)
         try:
             reply = await self.hub.call(
@@ -197,6 +220,7 @@ class Caller:
                 seed=seed,
                 max_output_tokens=limit,
                 temperature=self._temperature,
+                meter=meter,
                 config={
                     "run_name": name,
                     "tags": [speaker.team, speaker.agent],
@@ -204,11 +228,10 @@ class Caller:
                 },
             )
         except BaseException:
-            purse.release(reservation)
+            meter.spare()
             raise
         usage = reply.usage
-        entry = purse.settle(reservation, usage.cost(price))
-        where = {"step": step, "team": speaker.team, "agent": speaker.agent}
+        entry = meter.settle(usage.cost(price) if self._lowers_limit or reply.bill is None else reply.bill)
         keep = self.recorder.bodies.keep
         self.recorder.emit(
             LLMCallEvent(
@@ -231,6 +254,8 @@ class Caller:
                 cached=reply.cached,
                 cached_tokens=usage.cached_tokens,
                 cache_write_tokens=usage.cache_write_tokens,
+                uncertain_attempts=len(self._uncertain(step)),
+                notes=list(reply.notes),
             ),
             ChargeEvent(
                 **where,
@@ -238,12 +263,12 @@ class Caller:
                 uncovered=entry.uncovered,
                 input_tokens=usage.input_tokens,
                 output_tokens=usage.output_tokens,
-                input_price=price.input,
-                output_price=price.output,
+                **prices,
                 estimated=usage.estimated,
                 cached=reply.cached,
                 bill=reply.bill,
             ),
+            *(WarningEvent(**{**where, "step": f"{step}/answer"}, text=f"{step}: {note}") for note in reply.notes),
         )
         await self.recorder.flush()
         return Exchange(replace(reply, limit=limit), messages)
@@ -252,6 +277,11 @@ class Caller:
         """Record that a reply could not be used as it was."""
         if self.recorder.done("failed_reply", step) is None:
             self.recorder.emit(FailedReplyEvent(step=step, team=speaker.team, agent=speaker.agent, reason=reason))
+
+    def _uncertain(self, step: str) -> list[ChargeEvent]:
+        """Return the charges of attempts of a call that brought no reply."""
+        charges = (self.recorder.done("charge", _lost(step, number)) for number in count())
+        return cast(list[ChargeEvent], list(takewhile(lambda charge: charge is not None, charges)))
 
     def _told(self, step: str, purse: Purse) -> Exchange | None:
         event = cast(LLMCallEvent | None, self.recorder.done("llm_call", step))
@@ -323,6 +353,7 @@ def recorded_reply(event: LLMCallEvent, bodies: Bodies) -> Reply:
         attempts=event.attempts,
         seconds=event.seconds,
         cached=event.cached,
+        notes=tuple(event.notes),
     )
 
 
@@ -337,6 +368,20 @@ def _call_from_data(data: Any) -> ToolCall:
 def overflow_steps(events: Iterable[Event]) -> Counter[str]:
     """Return how often the transcript of each step was too long for its model, by step."""
     return Counter(event.step.removesuffix(_TOO_LONG) for event in events if isinstance(event, WarningEvent))
+
+
+def lost_attempts(events: Iterable[Event]) -> dict[str, list[str]]:
+    """Return why attempts brought no reply though they may be billed, by the step of their call."""
+    found: dict[str, list[str]] = {}
+    for event in events:
+        if isinstance(event, ChargeEvent) and event.uncertain:
+            found.setdefault(event.step.rpartition(_LOST)[0], []).append(event.reason)
+    return found
+
+
+def _lost(step: str, number: int) -> str:
+    """Return the step under which stands the charge of an attempt of a call that brought no reply."""
+    return f"{step}{_LOST}{number}"
 
 
 def _too_long(step: str) -> str:

@@ -9,12 +9,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from labmates.agents.transcript import message_to_data
+from labmates.budgets.ledger import InsufficientFundsError, Ledger
+from labmates.budgets.meter import CallMeter
 from labmates.budgets.prices import PriceList
+from labmates.budgets.purse import Purse
 from labmates.judges.base import Report, Score
-from labmates.judges.interview import Interviewer, JudgeCall
+from labmates.judges.interview import Interviewer, JudgeCall, Meters
 from labmates.judges.panel import EVERY_METRIC, MEAN, Panel, SafeJudge, open_judge
 from labmates.judges.rubric import PREFIX
 from labmates.judges.rubric import VERSION as RUBRIC_VERSION
+from labmates.models.errors import UnpaidCallError
 from labmates.models.hub import ModelHub
 from labmates.records.bodies import Bodies
 from labmates.records.events import Event, JudgeCallEvent, ScoreEvent
@@ -57,6 +61,7 @@ def hearings(
     judging: Judging,
     *,
     seed: int,
+    meters: Meters,
     had: Sequence[ScoreEvent] = (),
     again: bool = False,
 ) -> list[Hearing]:
@@ -66,6 +71,8 @@ def hearings(
     ----------
     seed
         Seed of the run.
+    meters
+        Make what pays for the judges' calls; see `judges_meters`.
     had
         Scores that the run has already.
     again
@@ -75,12 +82,36 @@ def hearings(
     for name in judging.panel.names:
         calls: list[JudgeCall] = []
         interviewer = Interviewer(
-            judging.hub, seed=derive(seed, "judge", name), log=calls.append, thinkers=judging.thinkers
+            judging.hub,
+            seed=derive(seed, "judge", name),
+            log=calls.append,
+            thinkers=judging.thinkers,
+            meters=meters,
         )
         judge = open_judge(name, judging.panel, interviewer)
         if again or not has_judged(judge.name, judge.version, had):
             found.append(Hearing(judge, calls))
     return found
+
+
+def judges_meters(ledger: Ledger, prices: PriceList) -> Meters:
+    """Return what makes the meters of judges' calls, which draw on `ledger`."""
+    purse = Purse(ledger, "judges", {})
+
+    def meter(model: str, input_tokens: int, output_tokens: int) -> CallMeter:
+        return _JudgeMeter(purse, prices.of(model), "judge", input_tokens, output_tokens)
+
+    return meter
+
+
+class _JudgeMeter(CallMeter):
+    """A meter that tells judges in their own terms that there is no money."""
+
+    def begin(self) -> None:
+        try:
+            super().begin()
+        except InsufficientFundsError as error:
+            raise UnpaidCallError(f"the bound of the run can't pay the judge: {error}") from None
 
 
 def has_judged(name: str, version: str, had: Sequence[ScoreEvent]) -> bool:
@@ -99,10 +130,10 @@ def has_judged(name: str, version: str, had: Sequence[ScoreEvent]) -> bool:
     return done and not failed
 
 
-def verdict_events(verdict: Verdict, bodies: Bodies, prices: PriceList) -> list[Event]:
+def verdict_events(verdict: Verdict, bodies: Bodies) -> list[Event]:
     """Return a verdict as events: the calls with what they cost, then the scores."""
     return [
-        *(call_event(verdict.judge, verdict.version, call, bodies, prices) for call in verdict.calls),
+        *(call_event(verdict.judge, verdict.version, call, bodies) for call in verdict.calls),
         *(score_event(score) for score in verdict.scores),
     ]
 
@@ -120,7 +151,7 @@ def score_event(score: Score) -> ScoreEvent:
     )
 
 
-def call_event(judge: str, version: str, call: JudgeCall, bodies: Bodies, prices: PriceList) -> JudgeCallEvent:
+def call_event(judge: str, version: str, call: JudgeCall, bodies: Bodies) -> JudgeCallEvent:
     """Return a judge's model call as an event."""
     reply, usage = call.reply, call.reply.usage
     return JudgeCallEvent(
@@ -135,7 +166,8 @@ def call_event(judge: str, version: str, call: JudgeCall, bodies: Bodies, prices
         output_tokens=usage.output_tokens,
         reasoning_tokens=usage.reasoning_tokens,
         estimated=usage.estimated,
-        cost=0 if reply.cached else usage.cost(prices.of(call.model)) if reply.bill is None else reply.bill,
+        cost=call.uncertain if reply.cached else call.cost,
+        uncertain=call.uncertain,
         attempts=reply.attempts,
         seconds=round(reply.seconds, 4),
         seed=call.seed,

@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from labmates.analysis.intervals import Domains, unknown
+from labmates.budgets.ledger import InsufficientFundsError
+from labmates.budgets.money import show_dollars
 from labmates.errors import UsageError, explain
+from labmates.records.run import STOPPED
 from labmates.registry import Registry
 
 if TYPE_CHECKING:
@@ -71,7 +74,7 @@ class Outcome:
     Attributes
     ----------
     status
-        ``exhausted`` if the budget ran out before the end.
+        ``exhausted`` if the budget or the bound ran out before the end.
     metrics
         Numbers by name; a metric that could not be had is left out.
     invalid
@@ -148,6 +151,17 @@ class Kind:
     exact_calls: bool = False
     spread: Mapping[str, float] = field(default_factory=dict)
     domains: Domains = unknown
+
+    async def carry_out(self, condition: Any, services: Services) -> Outcome:
+        """Execute a run; one whose bound can't pay its next call ends there, and keeps what it has."""
+        try:
+            return await self.execute(condition, services)
+        except InsufficientFundsError:
+            bound = show_dollars(services.ledger.total)
+            why = (
+                f"{STOPPED} of {bound} before its end: {show_dollars(services.ledger.remaining)} can't pay another call"
+            )
+            return Outcome("exhausted", {}, why)
 
     @property
     def shown(self) -> tuple[str, ...]:

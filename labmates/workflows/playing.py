@@ -1,7 +1,6 @@
 """What kinds of experiments share in which agents play: parameters of their calls, and how players are asked.
 
-
-There is no budget: each call is charged, so that what a run cost is known, and none is refused.
+Agents have no budget and read of none: calls draw on the bound of the run, which ends with the first that it can't pay.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from pydantic import Field
 
 from labmates.agents.decisions import FormT
 from labmates.budgets.prices import PriceList
-from labmates.budgets.purse import Purse, unlimited_purse
+from labmates.budgets.purse import Purse
 from labmates.models.reply import Reply
 from labmates.workflows.asking import ask, decide
 from labmates.workflows.brake import Steps
@@ -56,6 +55,7 @@ class Table:
 
     def __init__(self, condition: PlayCondition, services: Services) -> None:
         self.recorder = services.recorder
+        self._ledger = services.ledger
         self._purses: dict[str, Purse] = {}
         self.repair_turns = condition.repair_turns
         self.caller = Caller(
@@ -66,6 +66,8 @@ class Table:
             max_output_tokens=condition.max_output_tokens,
             temperature=condition.temperature,
             steps=Steps(services.brake),
+            # Players know nothing of the bound, and play the same until it is reached.
+            lowers_limit=False,
         )
 
     async def decide(
@@ -75,12 +77,14 @@ class Table:
 
         Raises
         ------
+        InsufficientFundsError
+            If the bound of the run can't pay a call.
         EndpointError
             If the model can't be reached or gives no usable answer.
         StoppedError
             If the run is to stop.
         """
-        purse = self._purse(speaker.team)
+        purse = self.purse(speaker.team)
         return await decide(
             self.caller, step, speaker, messages, purse, form, name=name, repair_turns=self.repair_turns
         )
@@ -98,17 +102,20 @@ class Table:
 
         Raises
         ------
+        InsufficientFundsError
+            If the bound of the run can't pay a call.
         EndpointError
             If the model can't be reached or gives no usable answer.
         StoppedError
             If the run is to stop.
         """
-        purse = self._purse(speaker.team)
+        purse = self.purse(speaker.team)
         return await ask(self.caller, step, speaker, messages, purse, read, name=name, repair_turns=self.repair_turns)
 
-    def _purse(self, team: str) -> Purse:
+    def purse(self, team: str) -> Purse:
+        """Return what pays for a team's calls."""
         if team not in self._purses:
-            self._purses[team] = unlimited_purse(team)
+            self._purses[team] = Purse(self._ledger, team, {})
         return self._purses[team]
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from labmates.budgets.ledger import UNLIMITED, Ledger
 from labmates.models.hub import ModelHub
 from labmates.records.recorder import Recorder
 from labmates.workflows.brake import Brake
@@ -35,6 +36,9 @@ class Services:
         Plays strategies written as code; None where the kind has none.
     brake
         Asks the run to stop at its next step; None where nobody does.
+    ledger
+        The money of the run: its bound, less what it has spent. Calls of a kind with a pool of its own draw on that
+        pool instead, and the judges' calls on what the bound holds beyond the pool.
     """
 
     run_id: str
@@ -47,3 +51,4 @@ class Services:
     judging: Judging | None = None
     brake: Brake | None = None
     crew: Crew | None = None
+    ledger: Ledger = field(default_factory=lambda: Ledger(UNLIMITED))

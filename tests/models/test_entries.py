@@ -170,6 +170,8 @@ async def test_usage_and_bill_tell_cached_input_apart() -> None:
         price = "price.input=0.5&price.cached=0.05&price.output=3"
         name = catalog.name_of(f"openai:m?base_url={server.base_url}&{price}")
         async with ModelHub(catalog.options()) as hub:
-            replies = [await hub.call(name, [HumanMessage("Hello")], seed=n, max_output_tokens=100) for n in range(48)]
+            replies = [
+                await hub.call(name, [HumanMessage("Hello " * 2_000)], seed=n, max_output_tokens=100) for n in range(48)
+            ]
     assert sum(reply.bill or 0 for reply in replies) == 27_600
     assert {reply.usage.cached_tokens for reply in replies} == {9_900}

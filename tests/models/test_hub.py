@@ -188,10 +188,10 @@ def echo(monkeypatch: pytest.MonkeyPatch) -> str:
 async def test_a_scripted_model_gets_seed_limit_and_tools(echo: str) -> None:
     tool = {"type": "function", "function": {"name": "f", "parameters": {}}}
     async with ModelHub(ModelOptions()) as hub:
-        plain = await hub.call(echo, HI, seed=3, max_output_tokens=9)
-        tooled = await hub.call(echo, HI, seed=3, max_output_tokens=9, tools=[tool], temperature=0.5)
-    assert plain.text == "Hi [('max_tokens', 9), ('seed', 3)]"
-    assert tooled.text == f"Hi [('max_tokens', 9), ('seed', 3), ('tools', [{tool!r}])]"
+        plain = await hub.call(echo, HI, seed=3, max_output_tokens=90)
+        tooled = await hub.call(echo, HI, seed=3, max_output_tokens=90, tools=[tool], temperature=0.5)
+    assert plain.text == "Hi [('max_tokens', 90), ('seed', 3)]"
+    assert tooled.text == f"Hi [('max_tokens', 90), ('seed', 3), ('tools', [{tool!r}])]"
     assert plain.usage.estimated
     assert plain.usage.input_tokens > 0
     assert plain.attempts == 1

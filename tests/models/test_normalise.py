@@ -197,6 +197,6 @@ def test_a_count_is_a_plausible_integer_or_none(value: Any) -> None:
 @given(st.dictionaries(st.sampled_from(["input_tokens", "output_tokens", "total_tokens"]), anything), anything)
 def test_any_usage_gives_plausible_tokens(reported: Any, details: Any) -> None:
     found = {**reported, "output_token_details": details}
-    usage = read_usage(found, prompt=lambda: 10, output=lambda: 5, reasoning=2)
+    usage, _ = read_usage(found, prompt=lambda: 10, output=lambda: 5, reasoning=2)
     assert usage.input_tokens > 0
     assert 0 <= usage.reasoning_tokens <= usage.output_tokens <= 2 * MOST_TOKENS

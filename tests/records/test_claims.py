@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import sqlite3
 import subprocess
 import sys
@@ -251,3 +252,36 @@ def test_a_lease_counts_to_the_second(store: Store, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(store.database, "now", lambda _: now + 1)
     [taken] = Claims(store, this_worker()).next("s", 1, attempts=5)
     assert (taken.id, taken.attempt) == (held.id, 2)
+
+
+def test_however_many_workers_spend_at_once_a_study_never_reserves_more_than_its_cap(store: Store) -> None:
+    enter(store, 40, cap=1_000, most=90)
+    seen: list[int] = []
+    ended = threading.Event()
+
+    def look() -> None:
+        while not ended.is_set():
+            seen.append(study_counts(store.database, "s").committed)
+
+    def work(number: int) -> None:
+        mine, chance = Claims(store, f"{ELSEWHERE}{number}"), random.Random(number)
+        while some := mine.next("s", 2, attempts=5):
+            for run in some:
+                left = run.most
+                for step in range(chance.randrange(4)):
+                    left -= (amount := chance.randint(0, left))
+                    store.append(run, [(step, ChargeEvent(step=str(step), amount=amount))], [])
+                store.finish(replace(run, status=chance.choice(["completed", "failed", "exhausted"])), [], [])
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    watching = threading.Thread(target=look)
+    for thread in [*threads, watching]:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    ended.set()
+    watching.join()
+    counts = study_counts(store.database, "s")
+    assert max(seen) <= 1_000
+    assert counts.committed == counts.spent
+    assert counts.of("planned") == 0 or counts.spent + 90 > 1_000

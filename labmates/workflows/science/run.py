@@ -31,6 +31,7 @@ from labmates.records.events import (
     ToolCallEvent,
 )
 from labmates.records.recorder import Recorder
+from labmates.records.steps import charges
 from labmates.seeds import derive
 from labmates.tasks.base import Dataset, Difficulty
 from labmates.tasks.registry import get_task
@@ -38,7 +39,7 @@ from labmates.tasks.salt import data_seed
 from labmates.tasks.schema import findings_fields_text
 from labmates.workflows.brake import Steps
 from labmates.workflows.calls import CONTEXT_TOKENS, Caller
-from labmates.workflows.judging import Judging, hearings, mean_events, verdict_events
+from labmates.workflows.judging import Judging, hearings, judges_meters, mean_events, verdict_events
 from labmates.workflows.kinds import Outcome
 from labmates.workflows.science.condition import ScienceCondition
 from labmates.workflows.science.context import LabContext, warm_up
@@ -66,7 +67,7 @@ async def execute(condition: ScienceCondition, services: Services) -> Outcome:
     """
     async with opened(condition, services) as ctx:
         state = await lab_graph().ainvoke(first_state(condition.teams), _config(condition, services), context=ctx)
-        return await scored(ctx, exhausted=state["exhausted"], judging=services.judging, seed=services.seed)
+        return await scored(ctx, services.ledger, state["exhausted"], judging=services.judging, seed=services.seed)
 
 
 @asynccontextmanager
@@ -108,11 +109,17 @@ async def _write_csv(generating: asyncio.Task[Dataset[Any]], path: Path) -> Path
     return path
 
 
-async def scored(ctx: LabContext, *, exhausted: bool, judging: Judging | None = None, seed: int = 0) -> Outcome:
+async def scored(
+    ctx: LabContext, ledger: Ledger, exhausted: bool, *, judging: Judging | None = None, seed: int = 0
+) -> Outcome:
     """Let the judges score what the lab has made, and return how the run ended.
 
     Parameters
     ----------
+    ledger
+        What pays for judges' calls.
+    exhausted
+        Whether the pool ran out before the end.
     judging
         Who judges; None for the judges that need no model.
     seed
@@ -121,9 +128,12 @@ async def scored(ctx: LabContext, *, exhausted: bool, judging: Judging | None = 
     recorder = ctx.recorder
     report = _report(ctx.condition, _known(ctx.dataset), recorder.events, recorder.bodies)
     judging = judging or Judging(DEFAULT_PANEL, ctx.caller.hub)
-    open_ = hearings(judging, seed=seed, had=_scores(recorder))
+    # The teams have drawn on their pool alone.
+    ledger.restore(charges(recorder.events) - ledger.spent, call="pool", team="")
+    meters = judges_meters(ledger, ctx.condition.prices)
+    open_ = hearings(judging, seed=seed, meters=meters, had=_scores(recorder))
     for verdict in await asyncio.gather(*(hearing.hold(report) for hearing in open_)):
-        recorder.emit(*verdict_events(verdict, recorder.bodies, ctx.condition.prices))
+        recorder.emit(*verdict_events(verdict, recorder.bodies))
     recorder.emit(*mean_events(_scores(recorder)))
     invalid = invalid_work(newest_artifacts(recorder), recorder.usage(), exhausted=exhausted)
     return Outcome("exhausted" if exhausted else "completed", _metrics(recorder), invalid)

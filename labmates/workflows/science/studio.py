@@ -6,6 +6,7 @@ import asyncio
 
 from typing_extensions import TypedDict
 
+from labmates.budgets.ledger import UNLIMITED, Ledger
 from labmates.models.names import is_own_baseline
 from labmates.records.recorder import Recorder
 from labmates.records.run import new_run_id
@@ -49,7 +50,7 @@ async def run_lab(state: StudioInput) -> StudioOutput:
             services = Services(run_id, condition.key, seed, hub, recorder, workshop, lambda: folder)
             async with opened(condition, services) as ctx:
                 lab = await LAB.ainvoke(first_state(condition.teams), context=ctx)
-                outcome = await scored(ctx, exhausted=lab["exhausted"])
+                outcome = await scored(ctx, Ledger(UNLIMITED), lab["exhausted"])
     finally:
         await choice.backend.close()
         await asyncio.to_thread(remove_folder, folder)

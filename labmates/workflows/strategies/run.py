@@ -14,7 +14,6 @@ from typing import Any
 from langchain_core.messages import HumanMessage
 
 from labmates.agents.prompts import render
-from labmates.budgets.purse import unlimited_purse
 from labmates.errors import UsageError
 from labmates.models.reply import Reply
 from labmates.populations.authoring import UnwrittenError, source_of, task_of, written_class
@@ -100,7 +99,7 @@ class _Desk:
                 f"{name}/implement/{attempt}",
                 speaker,
                 [HumanMessage(prompt)],
-                unlimited_purse(speaker.team),
+                self._table.purse(speaker.team),
                 partial(_code, name),
                 name="implement",
                 repair_turns=0,
