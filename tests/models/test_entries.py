@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from langchain_core.language_models.fake_chat_models import FakeListChatModel
 from langchain_core.messages import HumanMessage
 
 from labmates.errors import UsageError
@@ -175,3 +176,18 @@ async def test_usage_and_bill_tell_cached_input_apart() -> None:
             ]
     assert sum(reply.bill or 0 for reply in replies) == 27_600
     assert {reply.usage.cached_tokens for reply in replies} == {9_900}
+
+
+async def test_a_chat_model_of_a_program_takes_part_by_a_name_of_its_own() -> None:
+    chat = FakeListChatModel(responses=["fine"])
+    catalog = Catalog(named={})
+    name = catalog.name_of(chat)
+    assert re.fullmatch(r"object:FakeListChatModel-[0-9a-f]{8}", name)
+    assert catalog.name_of(FakeListChatModel(responses=["other"])) != name
+    async with ModelHub(catalog.options()) as hub:
+        reply = await hub.call(name, [HumanMessage("Hello")], seed=1, max_output_tokens=100)
+        with pytest.raises(UsageError, match="takes no temperature"):
+            await hub.call(name, [HumanMessage("Hello")], seed=1, max_output_tokens=100, temperature=0.5)
+    assert reply.text == "fine"
+    with pytest.raises(UsageError, match="an object of another program"):
+        parse_model("object:nobody")
