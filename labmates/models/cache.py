@@ -1,8 +1,8 @@
 """A cache of model calls: a request that was made before, in every part the same, gets the reply that it got then.
 
 What makes two requests the same: the model, the address where it is asked, all messages as they are sent, the tools,
-the seed, the limit on the reply and the temperature. Only whole replies without a fault are kept. Scripted models are
-not cached: they cost nothing, and another version of labmates may have them say something else.
+the seed, the limit on the reply, the temperature and the response format. Only whole replies without a fault are kept.
+Scripted models are not cached: they cost nothing, and another version of labmates may have them say something else.
 
 Neither keys of servers nor anything else of the connection enters the cache. The request stands in it as a hash alone.
 """
@@ -44,6 +44,8 @@ def call_key(model: str, address: str, request: Request) -> str:
         "max_output_tokens": request.max_output_tokens,
         "temperature": request.temperature,
     }
+    if request.response_format is not None:
+        data["response_format"] = request.response_format
     text = json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.blake2b(text.encode(), digest_size=32).hexdigest()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -27,7 +27,7 @@ class Request:
     """What a call asks for; `tools` are schemas as OpenAI's JSON has them, `config` is LangChain's.
 
     `insisted` are parameters that must be sent: where the server refuses one, the call fails. `meter` pays for the
-    attempts.
+    attempts. `response_format` is as OpenAI's protocol has it.
     """
 
     messages: Sequence[BaseMessage]
@@ -38,6 +38,7 @@ class Request:
     config: RunnableConfig
     insisted: frozenset[str] = frozenset()
     meter: Meter = field(default_factory=NoMeter)
+    response_format: Mapping[str, Any] | None = None
 
 
 Send = Callable[[Request, dict[str, Any]], Awaitable[BaseMessage]]

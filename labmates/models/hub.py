@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
@@ -100,6 +100,7 @@ class ModelHub:
         max_output_tokens: int,
         temperature: float | None = None,
         insist: bool = True,
+        response_format: Mapping[str, Any] | None = None,
         config: RunnableConfig | None = None,
         meter: Meter | None = None,
     ) -> Reply:
@@ -122,6 +123,9 @@ class ModelHub:
             Left to the server if None.
         insist
             Let the call fail where the server refuses a temperature; else it is asked without it.
+        response_format
+            What the server holds the reply to, as OpenAI's protocol has it; see `labmates.models.structured`. Scripted
+            models take it for granted.
         config
             LangChain's: ``run_name``, ``tags`` and ``metadata`` reach the trace, where each attempt is one
             run; the number of the attempt is added to its metadata.
@@ -155,6 +159,7 @@ class ModelHub:
             config=config or {},
             insisted=frozenset(name for name, wanted in explicit.items() if wanted),
             meter=meter or NoMeter(),
+            response_format=response_format,
         )
         if self._cache is None or model in self._scripted:
             return await self._reply(model, request, started)
@@ -196,6 +201,7 @@ class ModelHub:
         request.meter.begin()
         arguments: dict[str, Any] = {"seed": request.seed, "max_tokens": request.max_output_tokens}
         async with self._semaphore(_SCRIPTED):
+            request = replace(request, response_format=None)
             message = await per_call(self._scripted[model])(request, arguments)
         assert isinstance(message, AIMessage)
         return message

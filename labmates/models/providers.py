@@ -52,7 +52,11 @@ def per_call(chat: BaseChatModel, body: Mapping[str, Any] | None = None) -> Send
     async def send(request: Request, arguments: dict[str, Any]) -> BaseMessage:
         if request.tools:
             arguments = {**arguments, "tools": list(request.tools)}
-        if body:
+        if request.response_format is not None:
+            held = {"response_format": dict(request.response_format)}
+            # LangChain's own classes would parse the reply by it, and raise where it doesn't fit.
+            arguments = {**arguments, **held} if body is None else {**arguments, "extra_body": {**body, **held}}
+        elif body:
             arguments = {**arguments, "extra_body": dict(body)}
         return await chat.ainvoke(list(request.messages), request.config, **arguments)
 

@@ -120,6 +120,7 @@ class RecordedHub(ModelHub):
         max_output_tokens: int,
         temperature: float | None = None,
         insist: bool = True,
+        response_format: Mapping[str, Any] | None = None,
         config: RunnableConfig | None = None,
         meter: Meter | None = None,
     ) -> Reply:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from langchain_core.messages import BaseMessage, HumanMessage
@@ -16,6 +16,7 @@ from labmates.budgets.purse import Purse
 from labmates.models.errors import ContextOverflowError
 from labmates.models.objects import UnusableAnswerError
 from labmates.models.reply import Reply
+from labmates.models.structured import format_of
 from labmates.workflows.calls import Caller, Speaker
 
 T = TypeVar("T")
@@ -58,6 +59,7 @@ async def ask(
     name: str,
     repair_turns: int,
     tools: tuple[dict[str, Any], ...] = (),
+    response_format: Mapping[str, Any] | None = None,
     state_limit: bool = False,
 ) -> T | None:
     """Ask until `read` can use the answer, at most `repair_turns` more times; None if it never can.
@@ -66,6 +68,8 @@ async def ask(
     ----------
     read
         Takes the reply, and whether it is the last that will be asked for; raises `UnusableError` if it can't use it.
+    response_format
+        What the server holds each reply to.
     state_limit
         State the output limit of each reply.
 
@@ -77,7 +81,14 @@ async def ask(
     for turn in range(repair_turns + 1):
         try:
             exchange = await caller.call(
-                f"{step}/{turn}", speaker, messages, purse, tools=tools, name=name, state_limit=state_limit
+                f"{step}/{turn}",
+                speaker,
+                messages,
+                purse,
+                tools=tools,
+                response_format=response_format,
+                name=name,
+                state_limit=state_limit,
             )
         except ContextOverflowError:
             return None
@@ -103,8 +114,14 @@ async def decide(
     *,
     name: str,
     repair_turns: int,
+    structured: bool = False,
 ) -> FormT | None:
     """Ask for a decision until it has the form, at most `repair_turns` more times; None if it never has.
+
+    Parameters
+    ----------
+    structured
+        Let the server hold the reply to the form.
 
     Raises
     ------
@@ -119,7 +136,10 @@ async def decide(
         except UnusableAnswerError as problem:
             raise UnusableError(str(problem)) from problem
 
-    return await ask(caller, step, speaker, messages, purse, read, name=name, repair_turns=repair_turns)
+    held = format_of(form) if structured else None
+    return await ask(
+        caller, step, speaker, messages, purse, read, name=name, repair_turns=repair_turns, response_format=held
+    )
 
 
 def sent_back(messages: list[BaseMessage], reply: Reply, remark: str) -> list[BaseMessage]:

@@ -6,7 +6,7 @@ Every kind of experiment makes its calls here, so that each is charged, counted,
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count, takewhile
 from typing import Any, cast
@@ -105,6 +105,7 @@ class Caller:
         purse: Purse,
         *,
         tools: Sequence[dict[str, Any]] = (),
+        response_format: Mapping[str, Any] | None = None,
         name: str,
         state_limit: bool = False,
     ) -> Exchange:
@@ -119,6 +120,8 @@ class Caller:
             Stable name of this call in the run.
         name
             Readable name of the call in a trace.
+        response_format
+            What the server holds the reply to.
         state_limit
             State the output limit whatever it is.
 
@@ -143,7 +146,7 @@ class Caller:
         while True:
             try:
                 async with self.steps.step():
-                    return await self._paid(step, speaker, sent, purse, tools, name, state_limit)
+                    return await self._paid(step, speaker, sent, purse, tools, response_format, name, state_limit)
             except ContextOverflowError:
                 shorter = shorten(sent)
                 self._overflowed(step, speaker, shorter)
@@ -179,6 +182,7 @@ class Caller:
         messages: list[BaseMessage],
         purse: Purse,
         tools: Sequence[dict[str, Any]],
+        response_format: Mapping[str, Any] | None,
         name: str,
         state_limit: bool,
     ) -> Exchange:
@@ -221,6 +225,7 @@ class Caller:
                 max_output_tokens=limit,
                 temperature=self._temperature,
                 meter=meter,
+                response_format=response_format,
                 config={
                     "run_name": name,
                     "tags": [speaker.team, speaker.agent],

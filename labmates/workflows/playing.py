@@ -16,7 +16,9 @@ from pydantic import Field
 from labmates.agents.decisions import FormT
 from labmates.budgets.prices import PriceList
 from labmates.budgets.purse import Purse
+from labmates.errors import UsageError
 from labmates.models.reply import Reply
+from labmates.models.structured import check_structured
 from labmates.workflows.asking import ask, decide
 from labmates.workflows.brake import Steps
 from labmates.workflows.calls import Caller, Speaker
@@ -42,6 +44,40 @@ class PlayCondition(Condition, ABC):
     )
 
 
+class DecisionCondition(PlayCondition, ABC):
+    """What a condition says of how decisions are asked for; base of the conditions of kinds in which players decide."""
+
+    structured: bool = Field(
+        False,
+        exclude_if=lambda value: not value,  # conditions from before it was there keep their keys
+        description="Let the server hold each decision to its JSON schema (response_format); players can't be asked to "
+        "reason first then (reasoning none).",
+    )
+
+    def check_structured(self, reasoning: Iterable[str] = ()) -> None:
+        """Check that decisions can be held to a schema, if they are to be.
+
+        Parameters
+        ----------
+        reasoning
+            How players are asked to reason before they decide.
+
+        Raises
+        ------
+        UsageError
+            If a model takes no schema, or players are asked to reason in the reply that holds the decision.
+        """
+        if not self.structured:
+            return
+        if asked := sorted(set(reasoning) - {"none"}):
+            raise UsageError(
+                f"structured: a reply that is JSON alone has no place for reasoning ({', '.join(asked)}); "
+                "use reasoning none, or leave structured out"
+            )
+        for model in self.models():
+            check_structured(model)
+
+
 class Table:
     """Where the players of one run sit: asks them for decisions.
 
@@ -58,6 +94,7 @@ class Table:
         self._ledger = services.ledger
         self._purses: dict[str, Purse] = {}
         self.repair_turns = condition.repair_turns
+        self._structured = isinstance(condition, DecisionCondition) and condition.structured
         self.caller = Caller(
             services.hub,
             services.recorder,
@@ -84,9 +121,16 @@ class Table:
         StoppedError
             If the run is to stop.
         """
-        purse = self.purse(speaker.team)
         return await decide(
-            self.caller, step, speaker, messages, purse, form, name=name, repair_turns=self.repair_turns
+            self.caller,
+            step,
+            speaker,
+            messages,
+            self.purse(speaker.team),
+            form,
+            name=name,
+            repair_turns=self.repair_turns,
+            structured=self._structured,
         )
 
     async def say(

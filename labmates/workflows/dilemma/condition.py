@@ -13,7 +13,7 @@ from labmates.errors import UsageError
 from labmates.games.payoff_table import PayoffTable
 from labmates.models.catalog import ModelRef
 from labmates.workflows.game.condition import Reasoning
-from labmates.workflows.playing import PlayCondition
+from labmates.workflows.playing import DecisionCondition
 
 if TYPE_CHECKING:
     from labmates.games.normal_form import NormalForm
@@ -69,7 +69,7 @@ def _table(value: Any) -> Any:
     return value
 
 
-class DilemmaCondition(PlayCondition):
+class DilemmaCondition(DecisionCondition):
     """One social dilemma under one mechanism, played by every combination of models (CoopEval, section 5)."""
 
     kind: ClassVar[str] = "dilemma"
@@ -190,6 +190,7 @@ class DilemmaCondition(PlayCondition):
 
         for model in self.models():
             parse_model(model)
+        self.check_structured(one.reasoning or self.reasoning for one in self.entrants)
         game = self.make_game()
         check_fits(self.mechanisms(), game)
         self._check_library(game)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from pydantic import Field, ValidationInfo, field_validator
 
 from labmates.models.catalog import ModelRef
-from labmates.workflows.playing import PlayCondition
+from labmates.workflows.playing import DecisionCondition
 
 if TYPE_CHECKING:
     from labmates.games.base import Game
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Reasoning = Literal["none", "cot", "tom"]
 
 
-class GameCondition(PlayCondition):
+class GameCondition(DecisionCondition):
     """One cell of a behavioural game played by models (cooperative-profiles paper, section 3)."""
 
     kind: ClassVar[str] = "game"
@@ -117,6 +117,7 @@ class GameCondition(PlayCondition):
                 raise unknown_name("group or player", name, known)
         for model in self.models():
             parse_model(model)
+        self.check_structured([self.reasoning])
 
 
 SIZES = {"game", "group_size", "groups", "rounds"}

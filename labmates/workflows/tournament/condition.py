@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from labmates.games.iterated.match import Payoffs
 from labmates.models.catalog import ModelRef
-from labmates.workflows.playing import PlayCondition
+from labmates.workflows.playing import DecisionCondition
 
 DEFAULT_SHARE = (4, 5)
 """A player's rounds by default, as a share of what its matches could have: 0.8."""
@@ -25,7 +25,7 @@ def _sizes(value: object) -> object:
     return numbers[0] if len(set(numbers)) == 1 and len(numbers) > 1 else ",".join(numbers)
 
 
-class TournamentCondition(PlayCondition):
+class TournamentCondition(DecisionCondition):
     """One cell of tournaments of the iterated prisoner's dilemma (super-additive paper, section 3)."""
 
     kind: ClassVar[str] = "tournament"
@@ -159,3 +159,4 @@ class TournamentCondition(PlayCondition):
             parsed = parse_model(model)
             if parsed.scripted:
                 check_player(parsed.name, self.payoffs)
+        self.check_structured()

@@ -1,0 +1,41 @@
+"""Structured output: a server that holds replies to a JSON schema, by ``response_format`` of OpenAI's protocol."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel
+
+from labmates.errors import UsageError
+from labmates.models.names import parse_model
+
+PROVIDERS = ("openai", "azure_openai", "together", "upstage", "xai")
+"""Providers that speak OpenAI's protocol and hold replies to a schema."""
+
+
+def format_of(form: type[BaseModel]) -> dict[str, Any]:
+    """Return the member ``response_format`` of a request whose reply has this form.
+
+    It is strict where every field is required, as OpenAI's strict mode asks for.
+    """
+    schema = form.model_json_schema()
+    strict = set(schema.get("required", ())) == set(schema.get("properties", ()))
+    return {"type": "json_schema", "json_schema": {"name": form.__name__, "strict": strict, "schema": schema}}
+
+
+def check_structured(model: str) -> None:
+    """Check that a model can be held to a schema; a scripted one needs no holding.
+
+    Raises
+    ------
+    UsageError
+        If its provider takes no schema, or its own settings name another format.
+    """
+    name = parse_model(model)
+    if not name.scripted and name.provider not in PROVIDERS:
+        raise UsageError(
+            f"structured: the provider '{name.provider}' of {model} takes no response_format (these do: "
+            f"{', '.join(PROVIDERS)}); leave structured out, or reach the model through an OpenAI-compatible server"
+        )
+    if name.settings.response_format is not None:
+        raise UsageError(f"structured: {model} sets response_format itself; use one of the two")
