@@ -95,14 +95,15 @@ class Store:
         lease
             For how many seconds its worker holds it.
         events, bodies
-            What it has from the start, in the same transaction.
+            What it has from the start, in the same transaction. What a fork takes over was paid by its origin.
         """
         chain = Chain().longer(_rows(run.id, enumerate(events)), stored_digests(bodies))
         entered = sealed(replace(run, chain=str(chain)))
 
         def write(connection: sa.Connection) -> None:
             numbered = list(enumerate(events))
-            row = {**run_row(entered), "lease": self.database.now(connection) + lease, "spent": costs(numbered)}
+            paid = costs(numbered[run.taken_over :])
+            row = {**run_row(entered), "lease": self.database.now(connection) + lease, "spent": paid}
             if self.database.insert_new(connection, _RUNS, [row]):
                 insert(connection, [(run.id, numbered, bodies)])
 

@@ -93,7 +93,10 @@ def _wrong(store: Store, run: RunRecord) -> Iterator[str]:
         yield f"texts that its events name are missing: {_some(map(str, sorted(missing)))}"
     if row != _row(store, run) or row.status == "running":
         return  # It was written to meanwhile.
-    if row.spent != (cost := costs(enumerate(events))):
+    numbered = list(enumerate(events))
+    cost = costs(numbered[run.taken_over :])
+    # Forks of earlier versions count what they took over as well.
+    if row.spent not in (cost, costs(numbered)):
         yield f"its study takes it to have cost {show_dollars(row.spent)}, and its events cost {show_dollars(cost)}"
     paid = sum(event.real_cost for event in events if isinstance(event, ChargeEvent))
     if run.most and paid > run.most:
