@@ -32,7 +32,6 @@ LIBRARIES = [
     "PIL.JpegImagePlugin",
     "PIL.PngImagePlugin",
     "PIL.PpmImagePlugin",
-    "aiosqlite",
     "alembic.command",
     "anyio._backends._asyncio",
     "docker",
