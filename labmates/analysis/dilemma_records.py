@@ -390,12 +390,19 @@ def told_apart(conditions: Sequence[Mapping[str, Any]]) -> list[str]:
     labels = list(names)
     for name in dict.fromkeys(names):
         places = [place for place, other in enumerate(names) if other == name]
-        terms = [_without(conditions[place].get("terms", {}), _SHOWN_TERMS) for place in places]
-        others = [_without(conditions[place], _SHOWN) for place in places]
+        terms = _varying([_without(conditions[place].get("terms", {}), _SHOWN_TERMS) for place in places])
+        others = _varying([_without(conditions[place], _SHOWN) for place in places])
         for place, term, other in zip(places, labels_apart(terms), labels_apart(others), strict=True):
             labels[place] += f"({term})" if term else ""
             labels[place] += f", {other}" if other else ""
     return labels
+
+
+def _varying(parts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Keep the settings of which two values are given; one that is not given has its default."""
+    names = {name for part in parts for name in part}
+    same = frozenset(name for name in names if len({repr(part[name]) for part in parts if name in part}) < 2)
+    return [_without(part, same) for part in parts]
 
 
 def _without(part: Mapping[str, Any], names: frozenset[str]) -> dict[str, Any]:

@@ -67,4 +67,4 @@ def test_a_study_that_filled_the_disk_goes_on_when_there_is_room(labmates: Labma
     (disk / "filler").unlink()
     done = labmates(*arguments)
     assert (done.code, "8 completed" in done.out) == (0, True)
-    assert labmates("store", "check", "--store", url).out == "8 runs checked; no faults.\n"
+    assert labmates("store", "check", "--store", url).out.startswith("8 runs checked; no faults.\n")

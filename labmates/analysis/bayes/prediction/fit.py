@@ -28,6 +28,8 @@ FAR = 5.0
 between models."""
 STARTS = 4
 _LEAST_NOISE = 1e-6
+_FALL = 0.1
+"""Standard deviation of the density beyond the box, in units of the reach of each coordinate."""
 _FARTHEST = 50.0
 """No effect or standard deviation is looked for beyond; the priors have scales of 0.5 to 2."""
 _UNTOLD = 0.2
@@ -106,7 +108,7 @@ def fit_prediction(
         model = Collapsed(data, form)
         scale = reach(model)
         found = find_modes(model, scale, starts)
-        target = Target(_inside(model), found[0][0], scale, model.nonnegative, batch=batch(model))
+        target = Target(_inside(model, scale), found[0][0], scale, model.nonnegative, batch=batch(model))
         drawn = sample(target, draws=draws, seed=seed)
         linear = model.coefficients(drawn.points, np.random.default_rng([seed, 1]))
     posterior = from_sample(names(model), arranged(model, drawn.points, linear), drawn)
@@ -121,15 +123,17 @@ def fit_prediction(
     )
 
 
-def _inside(model: Collapsed) -> Callable[[Array], Array]:
-    """Return the log density, minus infinity outside of `search_box`."""
+def _inside(model: Collapsed, scale: Array) -> Callable[[Array], Array]:
+    """The log density, which falls off steeply outside of `search_box`.
+
+    It stays finite there: outcomes without noise have their mode on the edge of the box, where its curvature is needed.
+    """
     least, most = search_box(model)
 
     def log_density(points: Array) -> Array:
-        inside = ((points >= least) & (points <= most)).all(axis=1)
-        found = np.full(len(points), -np.inf)
-        found[inside] = model.log_density(points[inside])
-        return found
+        nearest = np.clip(points, least, most)
+        beyond = (points - nearest) / (_FALL * scale)
+        return np.asarray(model.log_density(nearest) - 0.5 * (beyond**2).sum(axis=1))
 
     return log_density
 
