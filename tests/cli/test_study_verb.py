@@ -122,7 +122,10 @@ def test_ctrl_c_ends_steps_keeps_all_and_the_same_command_goes_on(
         (("store", "check"), "can't open the store"),
     ],
 )
-def test_wrong_input_exits_with_2(labmates: Labmates, study: Path, arguments: tuple[str, ...], said: str) -> None:
+def test_wrong_input_exits_with_2(
+    labmates: Labmates, study: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], said: str
+) -> None:
+    monkeypatch.setattr("labmates.records.database.PATIENCE_SECONDS", 2.0)  # a worker waits for its store a minute
     done = labmates(*arguments)
     assert done.code == 2
     assert said in done.err
