@@ -25,6 +25,7 @@ from labmates.records.database import StoreError
 from labmates.records.events import Event, JudgeCallEvent, ScoreEvent
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
+from labmates.records.studies import study_counts, study_records
 from labmates.studies.runs import condition_of
 from labmates.studies.salted import check_salt
 from labmates.studies.tracing import traced
@@ -162,12 +163,13 @@ async def judge_runs(
     if notify and (warning := partial_judges(panel, {model for run in runs for model in run.models})):
         notify(warning)
     places = asyncio.Semaphore(options.max_concurrent_calls)
+    left = await asyncio.to_thread(money_left, store, runs)
     async with traced(notify), ModelHub(options) as hub:
         judging = Judging(panel, hub)
 
         async def one(run: RunRecord) -> Judged:
             async with places:
-                job = _Job(store, run, judging, again, prices)
+                job = _Job(store, run, judging, again, prices, left[run.study])
                 judged = await job.work()
             if watch is not None:
                 watch(judged)
@@ -187,6 +189,7 @@ class _Job:
     judging: Judging
     again: bool
     prices: PriceList | None
+    ledger: Ledger
 
     async def work(self) -> Judged:
         """Hold all hearings side by side; what goes wrong with this run is told, not raised."""
@@ -194,7 +197,7 @@ class _Job:
         try:
             had = await asyncio.to_thread(self.store.scores, self.run.id)
             prices = self.prices or getattr(condition_of(self.run), "prices", None) or PriceList()
-            meters = judges_meters(Ledger(UNLIMITED), prices)
+            meters = judges_meters(self.ledger, prices)
             open_ = hearings(self.judging, seed=self.run.seed, meters=meters, had=had, again=self.again)
             if open_:
                 report = await asyncio.to_thread(self._report)
@@ -235,6 +238,17 @@ class _Job:
     async def _store(self, make: Callable[[Sequence[ScoreEvent], Bodies], list[Event]]) -> list[Event]:
         """Add events to the run; whatever happens meanwhile, they are written whole."""
         return await asyncio.shield(asyncio.to_thread(add_events, self.store, self.run.id, make))
+
+
+def money_left(store: Store, runs: Iterable[RunRecord]) -> dict[str | None, Ledger]:
+    """What the cap of each run's study leaves for judging, by the study's name; no limit without a cap or a study."""
+    caps = {record.name: record.cap for record in study_records(store.database)}
+    ledgers: dict[str | None, Ledger] = {}
+    for study in {run.study for run in runs}:
+        cap = caps.get(study or "")
+        left = UNLIMITED if cap is None else max(0, cap - study_counts(store.database, study or "").committed)
+        ledgers[study] = Ledger(left)
+    return ledgers
 
 
 def add_events(store: Store, run_id: str, make: Callable[[Sequence[ScoreEvent], Bodies], list[Event]]) -> list[Event]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from labmates.budgets.ledger import UNLIMITED, Ledger
+from labmates.budgets.ledger import Ledger
 from labmates.budgets.prices import PriceList
 from labmates.judges.interview import Interviewer, JudgeCall
 from labmates.judges.reasons import PREFIX, VERSION, Labelled, ReasonsJudge
@@ -24,7 +24,7 @@ from labmates.records.events import DecisionEvent, Event, LabelEvent, LLMCallEve
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
 from labmates.seeds import derive
-from labmates.studies.judging import add_events
+from labmates.studies.judging import add_events, money_left
 from labmates.studies.runs import condition_of
 from labmates.studies.tracing import traced
 from labmates.workflows.judging import call_event, judges_meters
@@ -82,15 +82,17 @@ async def label_reasons(
     """
     await check_models([model], options)
     added = 0
+    left = await asyncio.to_thread(money_left, store, runs)
     async with traced(notify), ModelHub(options) as hub:
         for run in runs:
-            added += await _label(store, run, model, hub, options.max_concurrent_calls, most, watch)
+            added += await _label(store, run, left[run.study], model, hub, options.max_concurrent_calls, most, watch)
     return added
 
 
 async def _label(
     store: Store,
     run: RunRecord,
+    ledger: Ledger,
     model: str,
     hub: ModelHub,
     at_once: int,
@@ -106,7 +108,7 @@ async def _label(
     prices: PriceList = getattr(condition_of(run), "prices", None) or PriceList()
     places = asyncio.Semaphore(at_once)
     thinkers: set[str] = set()
-    meters = judges_meters(Ledger(UNLIMITED), prices)
+    meters = judges_meters(ledger, prices)
 
     async def one(choice: Choice) -> tuple[Choice, Labelled, list[JudgeCall]]:
         calls: list[JudgeCall] = []

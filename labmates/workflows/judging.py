@@ -111,7 +111,9 @@ class _JudgeMeter(CallMeter):
         try:
             super().begin()
         except InsufficientFundsError as error:
-            raise UnpaidCallError(f"the bound of the run can't pay the judge: {error}") from None
+            raise UnpaidCallError(
+                f"the bound of the run, or the cap of its study, can't pay the judge: {error}"
+            ) from None
 
 
 def has_judged(name: str, version: str, had: Sequence[ScoreEvent]) -> bool:

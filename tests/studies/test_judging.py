@@ -7,15 +7,18 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from labmates.budgets.prices import PriceList
 from labmates.errors import UsageError
 from labmates.judges.panel import make_panel
 from labmates.models.options import ModelOptions
 from labmates.models.scripted.base import Draft
+from labmates.records import schema
 from labmates.records.events import Event, JudgeCallEvent, ScoreEvent
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
+from labmates.records.studies import study_counts
 from labmates.records.verification import unproven
 from labmates.studies.judging import Judged, add_events, judge_runs, judgeable, judging_usage
 from labmates.studies.select import select_runs
@@ -134,6 +137,24 @@ async def test_calls_of_judges_are_recorded_apart_with_their_cost(store: Store) 
     calls = [event for event in store.events(run.id) if isinstance(event, JudgeCallEvent)]
     assert [call.model for call in calls] == [GPT] * 3
     assert store.run(run.id).usage.llm_calls == 1
+
+
+async def test_judging_a_studys_runs_stays_within_its_cap(store: Store) -> None:
+    prices = PriceList.model_validate({"models": {GPT: {"input": "1000", "output": "1000"}}})
+    runs = [ended_run(store, seed=seed, study="capped", prices=prices) for seed in (1, 2, 3)]
+    cap = 6_000_000
+    study = {"name": "capped", "spec": {}, "cap": cap, "created": 0.0}
+    store.database.write(lambda connection: connection.execute(sa.insert(schema.studies).values(study)))
+    with OpenAIServer(Answer(text=answer())) as server:
+        found = await judged(store, runs, GPT, server=server)
+        costs = [sum(call.cost for call in one.calls) for one in found]
+        assert 0 < sum(costs) <= cap
+        unpaid = [score.reason for one in found for score in one.added if score.value is None]
+        assert unpaid
+        assert all("the cap of its study, can't pay the judge" in reason for reason in unpaid)
+        store.database.write(lambda connection: connection.execute(sa.update(schema.studies).values(cap=cap * 9)))
+        assert all(one.is_done for one in await judged(store, runs, GPT, server=server))
+    assert study_counts(store.database, "capped").overspent(cap * 9) == 0
 
 
 async def test_two_model_judges_have_a_mean_that_follows_when_a_third_comes(store: Store) -> None:
