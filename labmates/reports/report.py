@@ -125,7 +125,8 @@ def _report(
         ("conditions", str(len({run.key for run in runs}))),
         ("models", str(len({model for run in runs for model in run.models}))),
         ("tokens", f"{sum(run.usage.input_tokens + run.usage.output_tokens for run in runs):,}"),
-        ("cost", show_dollars(sum(costs.values()))),
+        ("credits", show_dollars(sum(costs.values()))),
+        ("bill", told.shown_bill(runs)),
     )
     return Report(title, description, facts, tuple(warnings), tuple(parts), __version__)
 

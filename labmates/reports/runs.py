@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from decimal import Decimal
 from statistics import fmean
 from typing import Any
 
@@ -171,6 +172,13 @@ def results(kind: str, runs: Sequence[RunRecord]) -> Part:
     return Part(f"Results: {kind}", tables=tuple(tables), pictures=tuple(pictures))
 
 
+def shown_bill(runs: Sequence[RunRecord]) -> str:
+    """What the providers charge for runs, in dollars; unknown where a price is."""
+    bills = [run.bill for run in runs if run.usage.llm_calls]
+    known = [Decimal(bill) for bill in bills if bill is not None]
+    return f"${sum(known, Decimal()):.4f}" if len(known) == len(bills) else "unknown"
+
+
 def use(runs: Sequence[RunRecord], costs: Mapping[str, int]) -> Part:
     """Return what runs have used: calls, tokens, money, time, replies that could not be used."""
     rows = []
@@ -190,7 +198,8 @@ def use(runs: Sequence[RunRecord], costs: Mapping[str, int]) -> Part:
                 "tool_calls": sum(one.tool_calls for one in usage),
                 "failed_replies": sum(one.failed_replies for one in usage),
                 "failed_reply_share": sum(one.failed_replies for one in usage) / calls if calls else None,
-                "cost": show_dollars(sum(costs.get(run.id, 0) for run in mine)),
+                "credits": show_dollars(sum(costs.get(run.id, 0) for run in mine)),
+                "bill": shown_bill(mine),
                 "seconds_per_run": fmean(seconds) if seconds else None,
                 "exhausted": sum(run.status == "exhausted" for run in mine),
             }
@@ -198,10 +207,10 @@ def use(runs: Sequence[RunRecord], costs: Mapping[str, int]) -> Part:
     forms = {"failed_reply_share": ".1%", "seconds_per_run": ".1f"}
     columns = [Column(name, form=forms.get(name)) for name in rows[0]]
     notes = [
-        "Cost is at the price list of the conditions, judges included; of baselines it is what a model with as many "
-        "tokens would have cost. Exhausted runs had spent their budget before their end."
+        "Credits are at the price list of the conditions, judges included, also for baselines; the bill is what the "
+        "providers charge for the teams' calls. Exhausted runs had spent their budget before their end."
     ]
-    return Part("Budget, cost and time", tables=(Table("use", "What runs have used", columns, rows, notes),))
+    return Part("Budget, bill and time", tables=(Table("use", "What runs have used", columns, rows, notes),))
 
 
 def repeat(study: Mapping[str, Any] | None, name: str | None, runs: Sequence[RunRecord]) -> Part:
