@@ -20,17 +20,17 @@ from typing import Any
 
 import numpy as np
 
-from labmates.analysis.bayes.posterior import furthest
-from labmates.analysis.bayes.prediction import nuts as prediction_nuts
-from labmates.analysis.bayes.prediction.density import FORMS
-from labmates.analysis.bayes.prediction.fit import fit_prediction
-from labmates.analysis.bayes.prediction.simulation import simulate_prediction
-from labmates.analysis.bayes.proximity import nuts as proximity_nuts
-from labmates.analysis.bayes.proximity.cells import collapse
-from labmates.analysis.bayes.proximity.fit import SPECIFICATIONS, Fit, fit
-from labmates.analysis.bayes.proximity.predictors import REFERENCE_GAME, with_predictors
-from labmates.analysis.bayes.proximity.simulation import CLUSTERED, ROWS, proximity_design, simulated_rows, true_names
 from labmates.models.roster import roster
+from labmates.stats.bayes.posterior import furthest
+from labmates.workflows.games.prediction import nuts as prediction_nuts
+from labmates.workflows.games.prediction.density import FORMS
+from labmates.workflows.games.prediction.fit import fit_prediction
+from labmates.workflows.games.prediction.simulation import simulate_prediction
+from labmates.workflows.games.proximity import nuts as proximity_nuts
+from labmates.workflows.games.proximity.cells import collapse
+from labmates.workflows.games.proximity.fit import SPECIFICATIONS, Fit, fit
+from labmates.workflows.games.proximity.predictors import REFERENCE_GAME, with_predictors
+from labmates.workflows.games.proximity.simulation import CLUSTERED, ROWS, proximity_design, simulated_rows, true_names
 
 OUTCOME = "pareto_proximity"
 
@@ -140,19 +140,19 @@ def _line(specification: str, method: str, seconds: float, found: Any, said: str
     )
 
 
-EXPERIMENTS: dict[str, Callable[..., None]] = {"proximity": proximity, "prediction": prediction}
+KINDS: dict[str, Callable[..., None]] = {"proximity": proximity, "prediction": prediction}
 
 
 def main() -> None:
     """Run from the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--experiment", choices=EXPERIMENTS, default="proximity")
+    parser.add_argument("--experiment", choices=KINDS, default="proximity")
     parser.add_argument("--nuts", action="store_true", help="also NUTS on cells, or on the collapsed density")
     parser.add_argument("--rows", type=float, default=0.0, help="also NUTS on this share of the rows, or of the draws")
     parser.add_argument("--spec", action="append", choices=SPECIFICATIONS, help="default: both")
     options = parser.parse_args()
     print("simulated at the size of the paper's data; CPU seconds include compilation")
-    EXPERIMENTS[options.experiment](
+    KINDS[options.experiment](
         with_nuts=options.nuts, share=options.rows, specifications=tuple(options.spec or SPECIFICATIONS)
     )
 

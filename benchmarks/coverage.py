@@ -27,13 +27,15 @@ import numpy as np
 import pandas as pd
 
 from benchmarks import interval_coverage, verdicts
-from labmates.analysis.bayes.prediction.data import PredictionData
-from labmates.analysis.bayes.prediction.density import FORMS
-from labmates.analysis.bayes.prediction.fit import fit_prediction
-from labmates.analysis.bayes.prediction.simulation import CONTROLS, GAMES, PUBLISHED, World, simulate_prediction
-from labmates.analysis.bayes.proximity.fit import SPECIFICATIONS, fit
-from labmates.analysis.bayes.proximity.predictors import INTERCEPT
-from labmates.analysis.bayes.proximity.simulation import (
+from labmates.games.base import Array
+from labmates.models.roster import roster
+from labmates.workflows.games.prediction.data import PredictionData
+from labmates.workflows.games.prediction.density import FORMS
+from labmates.workflows.games.prediction.fit import fit_prediction
+from labmates.workflows.games.prediction.simulation import CONTROLS, GAMES, PUBLISHED, World, simulate_prediction
+from labmates.workflows.games.proximity.fit import SPECIFICATIONS, fit
+from labmates.workflows.games.proximity.predictors import INTERCEPT
+from labmates.workflows.games.proximity.simulation import (
     CLUSTERED,
     HEAVY_TAILED,
     INDEPENDENT,
@@ -43,8 +45,6 @@ from labmates.analysis.bayes.proximity.simulation import (
     proximity_design,
     simulated_cells,
 )
-from labmates.games.base import Array
-from labmates.models.roster import roster
 
 PROXIMITY: dict[str, tuple[Truth, int]] = {
     "clustered": (CLUSTERED, 35),
@@ -186,7 +186,7 @@ def _controls() -> Array:
     return np.array([[one.ifeval, one.mmlu_pro, np.log10(one.size), one.thinking] for one in kept], dtype=float)
 
 
-EXPERIMENTS: dict[str, tuple[Callable[[str, int], list[Held]], tuple[str, ...]]] = {
+KINDS: dict[str, tuple[Callable[[str, int], list[Held]], tuple[str, ...]]] = {
     "proximity": (proximity, tuple(PROXIMITY)),
     "prediction": (
         prediction,
@@ -206,7 +206,7 @@ EXPERIMENTS: dict[str, tuple[Callable[[str, int], list[Held]], tuple[str, ...]]]
 
 def _study(job: tuple[str, str, int]) -> tuple[str, list[Held]]:
     experiment, setting, seed = job
-    return setting, EXPERIMENTS[experiment][0](setting, seed)
+    return setting, KINDS[experiment][0](setting, seed)
 
 
 def coverage(experiment: str, settings: tuple[str, ...], studies: int, processes: int) -> pd.DataFrame:
@@ -246,7 +246,7 @@ def show(table: pd.DataFrame) -> None:
 def main() -> None:
     """Run from the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--experiment", choices=[*EXPERIMENTS, "intervals", "verdict"], default="proximity")
+    parser.add_argument("--experiment", choices=[*KINDS, "intervals", "verdict"], default="proximity")
     parser.add_argument("--setting", action="append", help="default: those of the docs")
     parser.add_argument("--studies", type=int, default=100)
     parser.add_argument("--processes", type=int, default=os.cpu_count())
@@ -258,7 +258,7 @@ def main() -> None:
     if options.experiment == "verdict":
         verdicts.run(options.studies, options.json)
         return
-    settings = tuple(options.setting or EXPERIMENTS[options.experiment][1])
+    settings = tuple(options.setting or KINDS[options.experiment][1])
     table = coverage(options.experiment, settings, options.studies, options.processes)
     show(table)
     if options.json:

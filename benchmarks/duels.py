@@ -23,7 +23,7 @@ from labmates.studies.source import Source
 from labmates.studies.spec import StudySpec, read_spec
 from labmates.workflows.brake import Steps
 from labmates.workflows.calls import Caller, Speaker
-from labmates.workflows.kinds import KINDS, Condition, Kind, Outcome
+from labmates.workflows.experiment import EXPERIMENTS, Condition, Experiment, Metric, Outcome
 from labmates.workflows.services import Services
 
 PLAYERS = ("one", "other")
@@ -92,7 +92,7 @@ class Waiting(ScriptedModel):
         return await super()._agenerate(messages, stop, run_manager, **more)
 
 
-KINDS.register("duel", Kind("duel", DuelCondition, duel, ("payoff",)))
+EXPERIMENTS.register("duel", Experiment.plain("duel", DuelCondition, duel, (Metric("payoff"),)))
 BASELINES.register("waiting", Waiting)
 
 

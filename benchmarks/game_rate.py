@@ -34,7 +34,7 @@ from labmates.studies.profiling import profile_games
 from labmates.studies.runs import new_runs
 from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
-from labmates.workflows.kinds import make_condition
+from labmates.workflows.experiment import make_condition
 
 _KEY = re.compile(r'^- "(\w+)"(?:: \d+ to (\d+))?', re.MULTILINE)
 _USED = UsageMetadata(input_tokens=400, output_tokens=10, total_tokens=410)

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from labmates.analysis import intervals
-from labmates.analysis.agreement import coefficients_over_models
-from labmates.analysis.coefficients import Floats, concordance, pearson
-from labmates.analysis.intervals import ANY, AT_MOST_ONE, COUNT, SHARE, Domain
+from labmates.stats import intervals
+from labmates.stats.coefficients import Floats, concordance, pearson
+from labmates.stats.intervals import ANY, AT_MOST_ONE, COUNT, SHARE, Domain
+from labmates.workflows.agreement import coefficients_over_models
 
 RUNS = (2, 3, 5, 10, 20)
 MODELS = (3, 4, 9, 10, 20, 34)

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labmates.games.repeated import RepeatedGame
-from labmates.populations.kernel import interface
-from labmates.populations.kernel.engine import describe
+from labmates.workflows.populations.engine.kernel import interface
+from labmates.workflows.populations.engine.kernel.engine import describe
 
 
 def load(text: str) -> list[type[Any]]:

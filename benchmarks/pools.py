@@ -45,7 +45,7 @@ from labmates.records.recorder import Recorder
 from labmates.sandboxes.base import CodeResult, Sandbox, SandboxBackend
 from labmates.sandboxes.choose import choose_backend
 from labmates.workflows.science.condition import ScienceCondition
-from labmates.workflows.science.run import execute
+from labmates.workflows.science.experiment import SCIENCE
 from labmates.workflows.services import Services
 from labmates.workflows.workshop import Workshop
 
@@ -124,7 +124,7 @@ async def buy(condition: ScienceCondition, seed: int, workshop: Workshop, folder
     recorder = Recorder(None, None)
     async with ModelHub(ModelOptions()) as hub:
         services = Services("pools", condition.key, seed, hub, recorder, workshop, lambda: folder)
-        outcome = await execute(condition, services)
+        outcome = await SCIENCE.execute(condition, services)
     papers = [event for event in recorder.events if isinstance(event, ArtifactEvent) and event.name == REPORT]
     calls = [event for event in recorder.events if isinstance(event, LLMCallEvent)]
     bought = Bought(

@@ -20,8 +20,8 @@ import numpy as np
 from benchmarks import plain_engine
 from benchmarks.strategy_sets import strategies
 from labmates.games.repeated import make_repeated
-from labmates.populations.behaviour import behaviours
-from labmates.populations.workers import Batch, Result, Workers, chunks
+from labmates.workflows.populations.engine.behaviour import behaviours
+from labmates.workflows.populations.engine.workers import Batch, Result, Workers, chunks
 
 PUBLISHED_MICROSECONDS, PUBLISHED_OWN, PUBLISHED_VECTOR_SECONDS = 9.0, 2.0, 25.0
 _COUNT, _POPULATION, _GAMES, _TRIES, _PLAIN_GAMES = 512, 512, 4, 5, 16

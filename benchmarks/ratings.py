@@ -12,9 +12,9 @@ from itertools import permutations
 
 import numpy as np
 
-from labmates.analysis.deviation import deviation_ratings
-from labmates.analysis.metagame import Array
-from labmates.analysis.replicator import RATE, STEPS, replicator_dynamics
+from labmates.stats.deviation import deviation_ratings
+from labmates.stats.metagame import Array
+from labmates.stats.replicator import RATE, STEPS, replicator_dynamics
 
 SIZES = ((6, 3), (35, 2), (24, 3), (35, 3), (60, 3), (35, 4))
 """Models and players."""

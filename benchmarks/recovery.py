@@ -22,20 +22,20 @@ from pathlib import Path
 
 import numpy as np
 
-from labmates.analysis.bayes.posterior import Posterior
-from labmates.analysis.bayes.prediction.density import FORMS
-from labmates.analysis.bayes.prediction.fit import NOISE, fit_prediction
-from labmates.analysis.bayes.prediction.simulation import PUBLISHED as TABLE_7
-from labmates.analysis.bayes.prediction.simulation import printed, simulate_prediction
-from labmates.analysis.bayes.proximity.fit import SPECIFICATIONS, fit
-from labmates.analysis.bayes.proximity.simulation import (
+from labmates.models.roster import roster
+from labmates.stats.bayes.posterior import Posterior
+from labmates.workflows.games.prediction.density import FORMS
+from labmates.workflows.games.prediction.fit import NOISE, fit_prediction
+from labmates.workflows.games.prediction.simulation import PUBLISHED as TABLE_7
+from labmates.workflows.games.prediction.simulation import printed, simulate_prediction
+from labmates.workflows.games.proximity.fit import SPECIFICATIONS, fit
+from labmates.workflows.games.proximity.simulation import (
     CLUSTERED,
     INDEPENDENT,
     PUBLISHED,
     proximity_design,
     simulated_cells,
 )
-from labmates.models.roster import roster
 
 WORLDS = ("paper", "differ")
 DRAWS = 1000

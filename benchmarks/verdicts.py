@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from labmates.analysis.bayes.prediction.data import PredictionData
-from labmates.analysis.bayes.prediction.evidence import evidence
-from labmates.analysis.bayes.prediction.usefulness import usefulness
 from labmates.games.base import Array
+from labmates.workflows.games.prediction.data import PredictionData
+from labmates.workflows.games.prediction.evidence import evidence
+from labmates.workflows.games.prediction.usefulness import usefulness
 
 SIZES = ((8, 1), (8, 3), (14, 1), (14, 3), (14, 6), (24, 3), (24, 6), (34, 6))
 """Models and games."""

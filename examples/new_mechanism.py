@@ -11,14 +11,14 @@ from typing import ClassVar
 from pydantic import Field
 
 import labmates
-from labmates.analysis.dilemma_records import read_cross_play
-from labmates.analysis.metagame import mean_payoffs
 from labmates.games.dilemmas import get_dilemma
 from labmates.games.normal_form import NormalForm
 from labmates.mechanisms.base import Calls, Mechanism, Play, Seats, Then
 from labmates.mechanisms.conformance import check_mechanism
 from labmates.mechanisms.registry import MECHANISMS
 from labmates.records.store import Store
+from labmates.stats.metagame import mean_payoffs
+from labmates.workflows.dilemmas.records import read_cross_play
 
 
 class Fines(Mechanism):

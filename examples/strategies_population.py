@@ -7,8 +7,8 @@ and evolve. What happens to welfare as groups get more exploitative members, and
 import subprocess
 
 import labmates
-from labmates.analysis.populations import evolved, mixed
 from labmates.records.store import Store
+from labmates.workflows.populations.outcomes import evolved, mixed
 
 STORE = "sqlite:///population.db"
 WRITE = ["labmates", "strategies", "write", "--model", "scripted:author", "--game", "public-goods", "-n", "8"]

@@ -10,11 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import ValidationError
 
-from labmates.analysis.agreement import Agreement, agreement, ratings_frame
-from labmates.analysis.bayes.prediction.assembly import Choice
-from labmates.analysis.bayes.prediction.sources import ALL_OUTCOMES, USUAL
-from labmates.analysis.profiles import Profile, profiles
-from labmates.analysis.teamwork import Teamwork, judged_runs, teamwork
 from labmates.errors import LabmatesError, UsageError, explain, unknown_name
 from labmates.judges.panel import ALWAYS, make_panel
 from labmates.loops import run_async
@@ -23,6 +18,7 @@ from labmates.models.options import ModelOptions
 from labmates.plain import clean
 from labmates.records.frames import Rows, frame
 from labmates.records.run import ENDED, RunRecord
+from labmates.records.selection import select_runs
 from labmates.records.store import Store
 from labmates.records.studies import study_counts, study_record
 from labmates.reports.report import check_report, store_report, study_report, write_report
@@ -36,14 +32,18 @@ from labmates.studies.replay import Replayed
 from labmates.studies.replay import replay as replay_run
 from labmates.studies.runs import new_runs, stopped_run
 from labmates.studies.screening import Screened, Screening, levels_of_profile
-from labmates.studies.select import select_runs
 from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
 from labmates.studies.source import find_study
 from labmates.studies.spec import read_spec
 from labmates.studies.study import enter, work_on
+from labmates.workflows.agreement import Agreement, agreement, ratings_frame
 from labmates.workflows.brake import Brake
-from labmates.workflows.kinds import KINDS, make_condition
+from labmates.workflows.experiment import EXPERIMENTS, make_condition
+from labmates.workflows.games.prediction.assembly import Choice
+from labmates.workflows.games.prediction.sources import ALL_OUTCOMES, USUAL
+from labmates.workflows.games.profiles import Profile, profiles
+from labmates.workflows.science.teamwork import Teamwork, judged_runs, teamwork
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -488,7 +488,7 @@ def report(study: str | None = None, *, out: str | Path, kind: str | None = None
         if kind is None:
             made = study_report(database, study)
         else:
-            made = store_report(database, kind=None if kind == "all" else KINDS.get(kind).name)
+            made = store_report(database, kind=None if kind == "all" else EXPERIMENTS.get(kind).name)
     write_report(made, path)
     return path
 
@@ -548,12 +548,12 @@ async def ajudge(
 
 
 def load_agreement(store: str | None = None, *, kind: str | None = None) -> list[Agreement]:
-    """Return how well the judges of a store agree, by metric and task; see `labmates.analysis.agreement`."""
+    """Return how well the judges of a store agree, by metric and task; see `labmates.workflows.agreement`."""
     with Store(store, must_exist=True) as database:
         return agreement(ratings_frame(database, list(database.runs(kind=kind))))
 
 
 def load_teamwork(store: str | None = None, *, kind: str = "science") -> Teamwork:
-    """Return the runs of teams in a store beside those of one agent alone; see `labmates.analysis.teamwork`."""
+    """The runs of teams in a store beside those of one agent alone; see `labmates.workflows.science.teamwork`."""
     with Store(store, must_exist=True) as database:
-        return teamwork(judged_runs(database, list(database.runs(kind=kind))), KINDS.get(kind).domains)
+        return teamwork(judged_runs(database, list(database.runs(kind=kind))), EXPERIMENTS.get(kind).domains)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import EntryPoint, entry_points
+from operator import attrgetter
 from typing import Any, Generic, TypeVar, cast
 
 from labmates.errors import LabmatesError, UsageError, unknown_name
@@ -150,9 +151,19 @@ class Registry(Generic[T]):
         return self._plugins
 
 
+def lazy(where: str) -> Callable[..., Any]:
+    """A function that is imported when it is first called, given as ``"module:function"``."""
+
+    def call(*arguments: Any, **named: Any) -> Any:
+        return _attribute(where)(*arguments, **named)
+
+    call.__qualname__ = where
+    return call
+
+
 def _attribute(where: str) -> Any:
     module, _, attribute = where.partition(":")
-    return getattr(importlib.import_module(module), attribute)
+    return attrgetter(attribute)(importlib.import_module(module))
 
 
 def _packages(points: list[EntryPoint]) -> str:

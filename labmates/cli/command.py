@@ -13,7 +13,7 @@ from labmates.models.entries import Access
 from labmates.models.options import ModelOptions
 from labmates.models.settings import write_query
 from labmates.studies.settings import RunSettings
-from labmates.workflows.kinds import Condition
+from labmates.workflows.experiment import Condition
 
 PRICE_FILE = "PRICES.json"
 

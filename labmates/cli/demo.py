@@ -37,7 +37,7 @@ def demo(store: str | None, task: str, seed: int, reports: Path) -> int:
     from labmates.records.store import Store
     from labmates.studies.runs import new_runs
     from labmates.studies.settings import RunSettings
-    from labmates.workflows.kinds import make_condition
+    from labmates.workflows.experiment import make_condition
 
     condition = make_condition("science", {"task": task, "model": "scripted:diligent"})
     condition.check()

@@ -22,7 +22,7 @@ def plot_option(what: str = "it") -> Callable[[F], F]:
 
     def check(_ctx: click.Context, _param: click.Parameter, path: Path | None) -> Path | None:
         if path is not None:
-            from labmates.analysis.figures import check_figure
+            from labmates.stats.figures import check_figure
 
             check_figure(path)
         return path
@@ -37,7 +37,7 @@ def plot_option(what: str = "it") -> Callable[[F], F]:
 
 def draw(figure: Figure, path: Path) -> None:
     """Draw a figure to a file, and say so."""
-    from labmates.analysis.figures import save_figure
+    from labmates.stats.figures import save_figure
 
     save_figure(figure, path)
     err().print(f"Drawn to {path}", markup=False)
@@ -61,7 +61,7 @@ def plots_options(function: Callable[..., int]) -> Callable[..., int]:
     @wraps(function)
     def gathered(plots: Path | None, form: str, **values: Any) -> int:
         if plots is not None:
-            from labmates.analysis.figures import check_figure
+            from labmates.stats.figures import check_figure
 
             check_figure(plots / f"figure.{form}")
         return function(plots=None if plots is None else Plots(plots, form), **values)

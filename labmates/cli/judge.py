@@ -85,9 +85,9 @@ def judge(
     from labmates.budgets.prices import read_prices
     from labmates.judges.panel import ALWAYS, make_panel
     from labmates.models.catalog import Catalog
+    from labmates.records.selection import select_runs
     from labmates.records.store import Store
     from labmates.studies.judging import judge_runs, judgeable
-    from labmates.studies.select import select_runs
     from labmates.studies.settings import RunSettings
 
     if not (run_ids or study or kind or task):

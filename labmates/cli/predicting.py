@@ -15,9 +15,9 @@ from labmates.cli.console import out
 from labmates.errors import UsageError, unknown_name
 
 if TYPE_CHECKING:
-    from labmates.analysis.bayes.prediction.assembly import Choice
-    from labmates.analysis.bayes.prediction.sources import LeftOut
     from labmates.studies.material import Material
+    from labmates.workflows.games.prediction.assembly import Choice
+    from labmates.workflows.games.prediction.sources import LeftOut
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -138,7 +138,7 @@ def check_outcomes(asked: Asked) -> None:
     UsageError
         If one is not.
     """
-    from labmates.analysis.bayes.prediction.sources import ALL_OUTCOMES
+    from labmates.workflows.games.prediction.sources import ALL_OUTCOMES
 
     for name in asked.outcomes:
         if name not in ALL_OUTCOMES:
@@ -153,8 +153,8 @@ def choice_of(asked: Asked) -> Choice:
     UsageError
         If a judge is given for what is no outcome, or two for one.
     """
-    from labmates.analysis.bayes.prediction.assembly import Choice
-    from labmates.analysis.bayes.prediction.sources import ALL_OUTCOMES
+    from labmates.workflows.games.prediction.assembly import Choice
+    from labmates.workflows.games.prediction.sources import ALL_OUTCOMES
 
     chosen: dict[str, str] = {}
     for text in asked.judges:

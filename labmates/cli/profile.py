@@ -18,14 +18,14 @@ from labmates.cli.run import execute, settings_of
 from labmates.cli.tables import out_option, print_grid, write_files
 from labmates.errors import UsageError, explain
 from labmates.models.options import ModelOptions
-from labmates.workflows.game.condition import GameCondition
+from labmates.workflows.games.condition import GameCondition
 
 if TYPE_CHECKING:
-    from labmates.analysis.intervals import Estimate
-    from labmates.analysis.profiles import Profile
     from labmates.games.base import Game
     from labmates.games.references import References
     from labmates.records.store import Store
+    from labmates.stats.intervals import Estimate
+    from labmates.workflows.games.profiles import Profile
 
 FIXED = ("game", "model", "model_for", "rounds", "rules")
 """What a profile says by itself."""
@@ -67,10 +67,10 @@ def profile(
     is best for all), by what was done and by what came of it; and the decisions that failed. A game in which more than
     20 % of a model's decisions failed is excluded from its profile: the exit code is then 1, as for an invalid run.
     """
-    from labmates.analysis.profile_figures import profile_figure
-    from labmates.analysis.profiles import profiles_table, told_excluded
     from labmates.records.store import Store
     from labmates.studies.profiling import BASELINES
+    from labmates.workflows.games.profile_figures import profile_figure
+    from labmates.workflows.games.profiles import profiles_table, told_excluded
 
     player = Player(games, seed, values)
     others = [name for one in BASELINES if (name := f"scripted:{one}") not in models]
@@ -140,9 +140,9 @@ class Player:
 
     def play(self, store: Store, models: Sequence[str], simulations: int) -> tuple[int, list[Profile]]:
         """Play what is missing; return an exit code, and the profiles as far as they are there."""
-        from labmates.analysis.profiles import profiles
         from labmates.cli.summary import warn_of_thinking
         from labmates.studies.profiling import missing_runs, profile_conditions, profile_runs
+        from labmates.workflows.games.profiles import profiles
 
         try:
             conditions = profile_conditions(models, self._names, self._options, self.catalog)
@@ -167,9 +167,9 @@ def _references(game: Game) -> References | None:
 
 
 def _print_one(profile: Profile, games: dict[str, Game]) -> None:
-    from labmates.analysis.intervals import notes
-    from labmates.analysis.profiles import METRICS
     from labmates.budgets.money import show_dollars
+    from labmates.stats.intervals import notes
+    from labmates.workflows.games.profiles import METRICS
 
     out().print(f"\nCooperative profile of {profile.model}", style="bold", markup=False)
     headings = ["game", "metric", "value", "Nash → best", "cooperation", "efficiency", "failed"]
@@ -209,6 +209,6 @@ def _print_beside(found: Sequence[Profile]) -> None:
 
 
 def _cell(mean: Estimate | None) -> str:
-    from labmates.analysis.tables import Column
+    from labmates.stats.tables import Column
 
     return Column("mean", form=".3f", shows="both").cell({} if mean is None else mean.row("mean"))

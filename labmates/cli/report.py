@@ -28,12 +28,12 @@ def report(study: str | None, path: Path, kind: str | None, every: bool, store: 
     from labmates.cli.study import stored_study
     from labmates.records.store import Store
     from labmates.reports.report import check_report, store_report, study_report, write_report
-    from labmates.workflows.kinds import KINDS
+    from labmates.workflows.experiment import EXPERIMENTS
 
     if (study is not None) + (kind is not None) + every > 1:
         raise UsageError("a report is of one STUDY, of one --kind, or of --all runs")
     if kind is not None:
-        KINDS.get(kind)
+        EXPERIMENTS.get(kind)
     check_report(path)
     with Store(store, must_exist=True) as database, err().status("reading runs …"):
         if kind is not None or every:

@@ -14,25 +14,12 @@ from labmates.cli.options import condition_given, flag, flags_of, given, options
 from labmates.errors import UsageError, explain
 from labmates.models.options import ModelOptions
 from labmates.studies.settings import RunSettings
-from labmates.workflows.kinds import KINDS, Condition
+from labmates.workflows.experiment import EXPERIMENTS, Condition
 
 if TYPE_CHECKING:
     from labmates.models.catalog import Catalog
     from labmates.records.run import RunRecord
     from labmates.records.store import Store
-
-EXAMPLES = {
-    "dilemma": "Example: labmates run dilemma --game prisoners --mechanism contract --models "
-    "scripted:equilibrium,scripted:defect",
-    "strategies": "Example: labmates run strategies --model scripted:author --game public-goods --attitude collective",
-    "selfplay": "Example: labmates run selfplay --game public-goods --strategies strategies --group-size 16",
-    "evolution": "Example: labmates run evolution --game collective-risk --strategies strategies --replicates 100",
-    "science": "Example: labmates run science --task ecology --model scripted:diligent --budget 0.50 --replicates 2",
-    "tournament": "Example: labmates run tournament --structure sa --model scripted:tit-for-tat "
-    "--model-for B=scripted:defect",
-    "game": "Example: labmates run game --game weakest-link --model scripted:random --group-size 5 --replicates 50",
-}
-
 
 _MOST_INVALID = 20
 """So many invalid runs are named, each with the reason."""
@@ -43,11 +30,11 @@ class Kinds(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all kinds."""
-        return KINDS.names()
+        return EXPERIMENTS.names()
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the command of one kind."""
-        return _command(cmd_name) if cmd_name in KINDS else None
+        return _command(cmd_name) if cmd_name in EXPERIMENTS else None
 
 
 @click.group(cls=Kinds, epilog="Example: labmates run game --game o-ring --model scripted:random")
@@ -56,7 +43,7 @@ def run() -> None:
 
 
 def _command(kind: str) -> click.Command:
-    condition = KINDS.get(kind).condition
+    condition = EXPERIMENTS.get(kind).condition
 
     @store_option
     @verbose_option
@@ -76,7 +63,7 @@ def _command(kind: str) -> click.Command:
         from labmates.models.catalog import Catalog
         from labmates.records.store import Store
         from labmates.studies.runs import new_runs, stopped_run
-        from labmates.workflows.kinds import make_condition
+        from labmates.workflows.experiment import make_condition
 
         asked = condition_given(values, condition)
         if resume is None:
@@ -96,7 +83,11 @@ def _command(kind: str) -> click.Command:
             _same(stopped, kind, condition, asked, catalog)
             return execute(database, [stopped], settings.resolved(catalog), as_json=as_json)
 
-    command = click.command(name=kind, help=condition.__doc__, epilog=EXAMPLES.get(kind))(callback)
+    command = click.command(
+        name=kind,
+        help=condition.__doc__,
+        epilog=f"Example: {example}" if (example := EXPERIMENTS.get(kind).example) else None,
+    )(callback)
     own = [*options_of(condition), *options_of(ModelOptions), *options_of(RunSettings, leave_out=useless(kind))]
     command.params = [*own, *command.params]
     return command
@@ -161,9 +152,9 @@ def execute(
 
 def useless(kind: str) -> list[str]:
     """Return the settings that mean nothing to runs of a kind."""
-    found = KINDS.get(kind)
-    code = [] if found.uses_code else ["max_sandboxes"] if found.uses_strategies else ["sandbox", "max_sandboxes"]
-    code += [] if found.uses_strategies else ["processes"]
+    found = EXPERIMENTS.get(kind)
+    code = [] if found.needs_sandbox else ["max_sandboxes"] if found.shared else ["sandbox", "max_sandboxes"]
+    code += [] if found.shared else ["processes"]
     judges = [] if found.report else ["judges", "extractor"]
     return ["models", *code, *judges]
 

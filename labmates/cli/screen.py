@@ -26,13 +26,13 @@ from labmates.errors import UsageError
 from labmates.models.catalog import Catalog
 from labmates.models.names import parse_model
 from labmates.models.options import ModelOptions
-from labmates.workflows.game.condition import GameCondition
+from labmates.workflows.games.condition import GameCondition
 
 if TYPE_CHECKING:
-    from labmates.analysis.bayes.prediction.sources import Level
-    from labmates.analysis.bayes.prediction.usefulness import Usefulness
     from labmates.studies.material import Material
     from labmates.studies.screening import Screened
+    from labmates.workflows.games.prediction.sources import Level
+    from labmates.workflows.games.prediction.usefulness import Usefulness
 
 
 @click.command(epilog="Example: labmates screen openai:qwen3-8b --base-url http://127.0.0.1:8000/v1")
@@ -72,8 +72,8 @@ def screen(
     games, else that mean; the other one stands second, both with 95 % intervals. Shown too is how far outside the study
     the model lies.
     """
-    from labmates.analysis.bayes.prediction.sources import USUAL
     from labmates.studies.screening import Screening, screening_table
+    from labmates.workflows.games.prediction.sources import USUAL
 
     catalog = Catalog(model_options(values))
     if asked.games_file is None and not stored:

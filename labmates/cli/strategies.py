@@ -11,8 +11,8 @@ from labmates.cli.common import F, json_option
 from labmates.cli.console import clean, out, print_json
 
 if TYPE_CHECKING:
-    from labmates.populations.checks import Checked
-    from labmates.populations.workers import Workers
+    from labmates.workflows.populations.engine.checks import Checked
+    from labmates.workflows.populations.engine.workers import Workers
 
 GAMES = ("public-goods", "collective-risk", "common-pool")
 
@@ -97,7 +97,7 @@ def play(
 ) -> int:
     """Play one game; seats are in the order of the players."""
     from labmates.games.repeated import make_repeated
-    from labmates.populations.match import play_match
+    from labmates.workflows.populations.engine.match import play_match
 
     made = make_repeated(game, len(players), rounds, rules)
     with make_workers(1, sandbox) as workers:
@@ -128,8 +128,8 @@ def check(path: Path, game: str | None, processes: int | None, sandbox: str, as_
     D, take too long or too much memory, and must do the same again unless it draws random numbers.
     """
     from labmates.errors import UsageError
-    from labmates.populations.checks import check_strategies
-    from labmates.populations.library import read_text, strategy_files
+    from labmates.workflows.populations.engine.checks import check_strategies
+    from labmates.workflows.populations.engine.library import read_text, strategy_files
 
     wrong = total = 0
     with make_workers(processes, sandbox) as workers:
@@ -163,7 +163,7 @@ def import_(path: Path, library: Path, game: str | None, as_json: bool) -> int:
 
     Files are read but nothing of them is run. Beside each stands then where its strategies are from.
     """
-    from labmates.populations.library import import_strategies
+    from labmates.workflows.populations.engine.library import import_strategies
 
     with make_workers(1, "auto") as workers:
         for one in import_strategies(workers, path, library, game):
@@ -186,7 +186,7 @@ def import_(path: Path, library: Path, game: str | None, as_json: bool) -> int:
 @json_option("per strategy")
 def references(as_json: bool) -> int:
     """List the reference strategies; a player is named, for instance, reference:cc-2."""
-    from labmates.populations.reference import REFERENCES
+    from labmates.workflows.populations.engine.reference import REFERENCES
 
     for name, one in REFERENCES.items():
         spelled = f"{name}-{one.parameter}" if one.parameter else name
@@ -200,7 +200,7 @@ def references(as_json: bool) -> int:
 def make_workers(processes: int | None, sandbox: str) -> Workers:
     """Return the workers that play strategies; warn if they are not to be confined."""
     from labmates.cli.console import complain
-    from labmates.populations.workers import Workers
+    from labmates.workflows.populations.engine.workers import Workers
 
     if sandbox == "unsafe-local":
         complain("WARNING: strategies' code runs on this machine without any isolation.")

@@ -9,7 +9,7 @@ from labmates.budgets.money import parse_dollars, show_dollars
 from labmates.cli.console import clean, complain, out
 from labmates.cli.tables import print_grid
 from labmates.records.events import ChargeEvent, Event, ScoreEvent
-from labmates.workflows.kinds import KINDS
+from labmates.workflows.experiment import EXPERIMENTS
 
 if TYPE_CHECKING:
     from labmates.records.run import RunRecord, Usage
@@ -22,7 +22,7 @@ def print_summary(store: Store, runs: list[RunRecord]) -> None:
     if len(runs) == 1:
         print_run(store, runs[0])
     else:
-        shown = KINDS.get(runs[0].kind).shown
+        shown = EXPERIMENTS.get(runs[0].kind).headline
         names = (name.replace("_", " ") for name in shown)
         headings = ["run", "seed", "status", *names, "credits", "bill", "seconds"]
         rows = []
@@ -33,7 +33,7 @@ def print_summary(store: Store, runs: list[RunRecord]) -> None:
         print_grid(headings, rows, [heading not in ("run", "status") for heading in headings])
     warn_of_thinking(runs)
     hint = runs[0].id if len(runs) == 1 else "RUN"
-    report = f"      the report: labmates show {hint} --report" if KINDS.get(runs[0].kind).report else ""
+    report = f"      the report: labmates show {hint} --report" if EXPERIMENTS.get(runs[0].kind).report else ""
     out().print(f"\nThe whole story: labmates show {hint}{report}", markup=False)
 
 
@@ -70,7 +70,7 @@ def print_run(store: Store, run: RunRecord) -> None:
     kind = f"{run.kind}, one agent alone" if run.condition.get("solo") else run.kind
     code = ""
     # A run of a plug-in's kind is told, too, where the plug-in is not installed.
-    if run.kind in KINDS and KINDS.get(run.kind).uses_code:
+    if run.kind in EXPERIMENTS and EXPERIMENTS.get(run.kind).needs_sandbox:
         code = f", {usage.tool_calls} tool calls; code ran in: {run.sandbox or 'no sandbox'}"
     out().print(
         f"\nRun {run.id} ({kind}, {', '.join(run.models)}, seed {run.seed}): {run.standing} in {run.seconds:.1f} s, "

@@ -12,7 +12,7 @@ from labmates.cli.common import F
 from labmates.cli.console import clean, err, out, wide
 
 if TYPE_CHECKING:
-    from labmates.analysis.tables import Table
+    from labmates.stats.tables import Table
 
 
 def out_option(function: F) -> F:
@@ -20,7 +20,7 @@ def out_option(function: F) -> F:
 
     def check(_ctx: click.Context, _param: click.Parameter, values: tuple[Path, ...]) -> tuple[Path, ...]:
         if values:
-            from labmates.analysis.table_files import check_table
+            from labmates.stats.table_files import check_table
 
             for path in values:
                 check_table(path)
@@ -103,7 +103,7 @@ def _broken(cells: Sequence[str]) -> list[str]:
 
 def write_files(tables: Sequence[Table], files: Sequence[Path]) -> None:
     """Write tables to each of the files that `out_option` took."""
-    from labmates.analysis.table_files import write_tables
+    from labmates.stats.table_files import write_tables
 
     for path in files:
         for written in write_tables(tables, path):

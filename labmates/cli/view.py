@@ -53,9 +53,9 @@ def view(
 
     if not all(map(find_spec, _NEEDED)):
         raise MissingExtraError("the viewer", "viewer")
+    from labmates.pages.links import Links
     from labmates.records.store import Store
     from labmates.viewer.export import export_pages
-    from labmates.viewer.links import Links
     from labmates.viewer.server import open_socket, serve
 
     named, runs = store_and_runs(what)

@@ -18,7 +18,7 @@ from labmates.records.run import RunRecord
 from labmates.records.store import Store
 from labmates.studies.runs import stopped_run
 from labmates.studies.settings import RunSettings
-from labmates.workflows.strategies.condition import StrategiesCondition
+from labmates.workflows.populations.strategies.condition import StrategiesCondition
 
 
 @click.command(
@@ -46,11 +46,11 @@ def write(library: Path, seed: int, resume: str | None, as_json: bool, store: st
     thrown away and written anew. All calls are kept in the store, so that writing that was interrupted goes on.
     """
     from labmates.models.catalog import Catalog
-    from labmates.populations.authoring import add_to_library
     from labmates.records.bodies import Bodies
-    from labmates.studies.runs import condition_of, new_runs
-    from labmates.workflows.kinds import make_condition
-    from labmates.workflows.strategies.run import written_in
+    from labmates.studies.runs import new_runs
+    from labmates.workflows.experiment import condition_of, make_condition
+    from labmates.workflows.populations.engine.authoring import add_to_library
+    from labmates.workflows.populations.strategies.run import written_in
 
     asked = condition_given(values, StrategiesCondition)
     if resume is None:

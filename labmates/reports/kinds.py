@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from statistics import fmean
 from typing import Any, Final
 
-from labmates.analysis.figures import has_figures
-from labmates.analysis.tables import Column, Table
 from labmates.errors import UsageError
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
 from labmates.reports.parts import Part, Picture, picture
-from labmates.workflows.kinds import KINDS
+from labmates.stats.figures import has_figures
+from labmates.stats.tables import Column, Table
+from labmates.workflows.experiment import EXPERIMENTS
 
 MOST_FIGURES = 12
 
@@ -31,9 +31,9 @@ def part_of(kind: str, store: Store, runs: Sequence[RunRecord]) -> Part | None:
 
 
 def _science(store: Store, runs: Sequence[RunRecord]) -> Part | None:
-    from labmates.analysis.intervals import SHARE, Estimate, mean, notes
-    from labmates.analysis.results import models_of
-    from labmates.analysis.teamwork import SKILL, judged_runs
+    from labmates.reports.results import models_of
+    from labmates.stats.intervals import SHARE, Estimate, mean, notes
+    from labmates.workflows.science.teamwork import SKILL, judged_runs
 
     judged = judged_runs(store, runs)
     newest = store.score_values([run.id for run in runs])
@@ -41,7 +41,7 @@ def _science(store: Store, runs: Sequence[RunRecord]) -> Part | None:
     for one in judged:
         for (judge, metric), value in newest[one.run.id].items():
             values.setdefault((metric, judge, models_of(one.run)), []).append((value, one.readable))
-    domains = KINDS.get("science").domains({})
+    domains = EXPERIMENTS.get("science").domains({})
     rows: list[dict[str, Any]] = []
     means: list[Estimate] = []
     for (metric, judge, model), some in sorted(values.items(), key=lambda item: (item[0][0] != SKILL, item[0])):
@@ -80,28 +80,28 @@ def _science(store: Store, runs: Sequence[RunRecord]) -> Part | None:
 
 def _seats(store: Store, runs: Sequence[RunRecord]) -> Iterator[Table]:
     """Yield ratings of models on the teams' seats by each score whose every seating was played."""
-    from labmates.analysis.intervals import ANY
-    from labmates.analysis.teams import rate_teams, teams_table
-    from labmates.studies.seatings import seat_games
+    from labmates.stats.intervals import ANY
+    from labmates.workflows.science.seat_ratings import rate_teams, teams_table
+    from labmates.workflows.science.seatings import seat_games
 
     if not any(run.condition.get("model_for") for run in runs):
         return
-    for metric in KINDS.get("science").shown[:3]:
+    for metric in EXPERIMENTS.get("science").headline[:3]:
         try:
             games = [game for game in seat_games(store, runs, metric=metric) if not game.missing()]
         except UsageError:
             continue  # nothing has this metric
-        domain = KINDS.get("science").domains({}).get(metric, ANY)
+        domain = EXPERIMENTS.get("science").domains({}).get(metric, ANY)
         if rated := [rate_teams(game, domain) for game in games if len(game.models) > 1]:
             yield teams_table(rated, metric)
 
 
 def _beside_solo(store: Store, runs: Sequence[RunRecord]) -> Iterator[Table]:
-    from labmates.analysis.teamwork import judged_runs, teamwork, teamwork_table
-    from labmates.analysis.teamwork_pooled import pooled_table
+    from labmates.workflows.science.teamwork import judged_runs, teamwork, teamwork_table
+    from labmates.workflows.science.teamwork_pooled import pooled_table
 
     if any(run.condition.get("solo") for run in runs):
-        found = teamwork(judged_runs(store, runs), KINDS.get("science").domains)
+        found = teamwork(judged_runs(store, runs), EXPERIMENTS.get("science").domains)
         if found.pooled:
             yield pooled_table(found.pooled)
         yield teamwork_table(found)
@@ -109,10 +109,10 @@ def _beside_solo(store: Store, runs: Sequence[RunRecord]) -> Iterator[Table]:
 
 def _predicted(store: Store, runs: Sequence[RunRecord]) -> Iterator[Table]:
     """Yield whether profiles predict these runs better than the models' mean, where the store has enough of both."""
-    from labmates.analysis.bayes.prediction.assembly import Choice, assemble, assemble_all
-    from labmates.analysis.bayes.prediction.sources import COMPARED, levels_of_runs, observations_of_runs
-    from labmates.analysis.bayes.prediction.usefulness import answers_table
     from labmates.models.roster import traits_of
+    from labmates.workflows.games.prediction.assembly import Choice, assemble, assemble_all
+    from labmates.workflows.games.prediction.sources import COMPARED, levels_of_runs, observations_of_runs
+    from labmates.workflows.games.prediction.usefulness import answers_table
 
     levels, _ = levels_of_runs(store.runs(kind="game"))
     observations, _ = observations_of_runs(store, runs)
@@ -128,9 +128,9 @@ def _predicted(store: Store, runs: Sequence[RunRecord]) -> Iterator[Table]:
 
 
 def _game(_store: Store, runs: Sequence[RunRecord]) -> Part | None:
-    from labmates.analysis.convergence import convergence, convergence_table
-    from labmates.analysis.profile_figures import convergence_figure
-    from labmates.analysis.profiles import profiles, profiles_table
+    from labmates.workflows.games.convergence import convergence, convergence_table
+    from labmates.workflows.games.profile_figures import convergence_figure
+    from labmates.workflows.games.profiles import profiles, profiles_table
 
     found = profiles(runs, {})
     if not found:
@@ -147,11 +147,11 @@ def _game(_store: Store, runs: Sequence[RunRecord]) -> Part | None:
 
 
 def _dilemma(store: Store, runs: Sequence[RunRecord]) -> Part | None:
-    from labmates.analysis import dilemma_figures as draw
-    from labmates.analysis.dilemma_frames import actions_frame, failures_frame, outcomes_frame
-    from labmates.analysis.dilemma_ratings import summarise_plays
-    from labmates.analysis.rating_tables import summaries_table
-    from labmates.studies.cross_plays import cross_plays
+    from labmates.workflows.dilemmas import figures as draw
+    from labmates.workflows.dilemmas.cross_plays import cross_plays
+    from labmates.workflows.dilemmas.frames import actions_frame, failures_frame, outcomes_frame
+    from labmates.workflows.dilemmas.rating_tables import summaries_table
+    from labmates.workflows.dilemmas.ratings import summarise_plays
 
     plays = cross_plays(store, [run.id for run in runs])
     actions = actions_frame(plays)
@@ -172,10 +172,10 @@ def _dilemma(store: Store, runs: Sequence[RunRecord]) -> Part | None:
 
 
 def _tournament(store: Store, runs: Sequence[RunRecord]) -> Part | None:
-    from labmates.analysis import tournament_figures as draw
-    from labmates.analysis.tournament_report import report
-    from labmates.analysis.tournament_tables import hypotheses_table, rates_table
-    from labmates.analysis.tournaments import tournaments
+    from labmates.workflows.tournament import figures as draw
+    from labmates.workflows.tournament.report import report
+    from labmates.workflows.tournament.results import tournaments
+    from labmates.workflows.tournament.tables import hypotheses_table, rates_table
 
     found = report(tournaments(store, runs))
     drawn = (
@@ -197,9 +197,9 @@ def _tournament(store: Store, runs: Sequence[RunRecord]) -> Part | None:
 
 
 def _selfplay(store: Store, runs: Sequence[RunRecord]) -> Part | None:
-    from labmates.analysis.population_figures import selfplay_figure
-    from labmates.analysis.populations import curves_of, mixed, mixtures_table
-    from labmates.studies.runs import condition_of
+    from labmates.workflows.experiment import condition_of
+    from labmates.workflows.populations.figures import selfplay_figure
+    from labmates.workflows.populations.outcomes import curves_of, mixed, mixtures_table
 
     found = [mixed(store, run) for run in runs]
 
@@ -215,8 +215,8 @@ def _selfplay(store: Store, runs: Sequence[RunRecord]) -> Part | None:
 
 
 def _evolution(store: Store, runs: Sequence[RunRecord]) -> Part | None:
-    from labmates.analysis.population_figures import evolution_figure
-    from labmates.analysis.populations import evolved, gene_shares, winners_table
+    from labmates.workflows.populations.figures import evolution_figure
+    from labmates.workflows.populations.outcomes import evolved, gene_shares, winners_table
 
     firsts = list({run.key: run for run in reversed(runs)}.values())[::-1]
     pictures = tuple(

@@ -6,8 +6,8 @@ import base64
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from labmates.analysis.figures import svg_text
-from labmates.analysis.tables import Table
+from labmates.stats.figures import svg_text
+from labmates.stats.tables import Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

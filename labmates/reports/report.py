@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from labmates._version import __version__
-from labmates.analysis.agreement import agreement, agreement_table, ratings_frame
-from labmates.analysis.figures import has_figures
 from labmates.budgets.money import show_dollars
 from labmates.errors import LabmatesError, UsageError
 from labmates.records.run import ENDED, RunRecord
@@ -19,7 +17,9 @@ from labmates.reports import runs as told
 from labmates.reports.kinds import part_of
 from labmates.reports.page import render
 from labmates.reports.parts import Part, Report
+from labmates.stats.figures import has_figures
 from labmates.studies.spec import StudySpec
+from labmates.workflows.agreement import agreement, agreement_table, ratings_frame
 
 ENDINGS = (".html", ".htm")
 

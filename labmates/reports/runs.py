@@ -11,15 +11,15 @@ from typing import Any
 
 import yaml
 
-from labmates.analysis.figures import has_figures
-from labmates.analysis.results import by_model, cells, models_of, results_figure, results_table, told, varying
-from labmates.analysis.tables import Column, Table
 from labmates.budgets.money import show_dollars
 from labmates.errors import LabmatesError
 from labmates.records.digests import digest_of_all
 from labmates.records.run import ENDED, RunRecord
 from labmates.reports.parts import Part, picture
-from labmates.workflows.kinds import KINDS
+from labmates.reports.results import by_model, cells, models_of, results_figure, results_table, told, varying
+from labmates.stats.figures import has_figures
+from labmates.stats.tables import Column, Table
+from labmates.workflows.experiment import EXPERIMENTS
 
 MOST_FAILURES = 100
 MOST_CELLS = 400
@@ -143,12 +143,12 @@ def _invalid(runs: Sequence[RunRecord]) -> list[Table]:
 
 def results(kind: str, runs: Sequence[RunRecord]) -> Part:
     """Return the metrics of runs of a kind by model and by condition, with figures."""
-    metrics = KINDS.get(kind).shown
+    metrics = EXPERIMENTS.get(kind).headline
     others = [name for name in dict.fromkeys(name for run in runs for name in run.metrics) if name not in metrics]
     ended = [run for run in runs if run.status in ENDED]
     if not ended:
         return Part(f"Results: {kind}", ("None of these runs has ended.",))
-    domains = KINDS.get(kind).domains
+    domains = EXPERIMENTS.get(kind).domains
     models, found = by_model(runs, metrics, domains), cells(runs, metrics, domains)
     tables = [results_table(f"{kind}-models", "By model", models, metrics)]
     tables[0].notes = (*tables[0].notes, *_mixed(ended))

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from labmates.analysis.coefficients import kendall, spearman
 from labmates.budgets.ledger import UNLIMITED, Ledger
 from labmates.budgets.prices import PriceList
 from labmates.judges.base import Report
@@ -24,6 +23,7 @@ from labmates.models.check import check_models
 from labmates.models.hub import ModelHub
 from labmates.models.options import ModelOptions
 from labmates.seeds import derive
+from labmates.stats.coefficients import kendall, spearman
 from labmates.studies.tracing import traced
 from labmates.tasks.base import Difficulty, Task
 from labmates.tasks.registry import get_task

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from labmates.analysis.bayes.prediction.sources import is_lab_run, is_profile_run
 from labmates.budgets.money import parse_dollars, show_dollars
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
+from labmates.workflows.games.prediction.sources import is_lab_run, is_profile_run
 
 
 @dataclass(frozen=True)

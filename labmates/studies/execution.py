@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from labmates.budgets.ledger import UNLIMITED, Ledger
 from labmates.errors import LabmatesError
@@ -23,22 +23,36 @@ from labmates.records.store import Store
 from labmates.records.writer import Writer
 from labmates.sandboxes.folders import own_folder
 from labmates.studies.leases import Lease, Leases
-from labmates.studies.runs import accounted, condition_of
+from labmates.studies.runs import accounted
 from labmates.studies.salted import check_salt
 from labmates.studies.whole import to_its_end
 from labmates.workflows.brake import Brake, StoppedError
+from labmates.workflows.experiment import EXPERIMENTS, Condition, Experiment, Outcome, SessionSettings, condition_of
 from labmates.workflows.judging import Judging
-from labmates.workflows.kinds import KINDS, Condition, Kind, Outcome
 from labmates.workflows.services import Services
 from labmates.workflows.workshop import Workshop
-
-if TYPE_CHECKING:
-    from labmates.populations.crew import Crew
 
 _log = logging.getLogger(__name__)
 
 Watch = Callable[[RunRecord, Event | None], None]
 """Called with a run and its newest event, and with None when the run starts and when it ends."""
+
+
+class SharedResources:
+    """What the runs of a session share, by the experiments that open it; opened when a run first needs it."""
+
+    def __init__(self, settings: SessionSettings, stack: ExitStack) -> None:
+        self._settings = settings
+        self._stack = stack
+        self._opened: dict[str, Any] = {}
+
+    def of(self, experiment: Experiment[Any]) -> Any:
+        """What runs of an experiment share; None if they share nothing."""
+        if experiment.shared is None:
+            return None
+        if experiment.name not in self._opened:
+            self._opened[experiment.name] = self._stack.enter_context(experiment.shared(self._settings))
+        return self._opened[experiment.name]
 
 
 class OpenSession:
@@ -54,7 +68,7 @@ class OpenSession:
         workshop: Workshop | None,
         watch: Watch | None,
         brake: Brake | None,
-        crew: Crew | None = None,
+        shared: SharedResources,
     ) -> None:
         self._store = store
         self._leases = leases
@@ -64,7 +78,7 @@ class OpenSession:
         self._workshop = workshop
         self._watch = watch
         self._brake = brake
-        self._crew = crew
+        self._shared = shared
 
     async def carry_out(self, run: RunRecord) -> RunRecord:
         """Execute a run that this worker has claimed and return its record as it ended.
@@ -84,7 +98,7 @@ class OpenSession:
     async def _carry_out(self, run: RunRecord, lease: Lease) -> RunRecord:
         check_salt(run)
         condition = condition_of(run)
-        kind = KINDS.get(run.kind)
+        kind = EXPERIMENTS.get(run.kind)
         start = time.time()
         recorder = await asyncio.to_thread(self._recorder, run) if run.attempt > 1 else self._new_recorder(run)
         self._tell(run, None)
@@ -99,7 +113,7 @@ class OpenSession:
                 folder=cache(lambda: stack.enter_context(own_folder())),
                 judging=self._judging,
                 brake=self._brake,
-                crew=self._crew,
+                shared=self._shared.of(kind),
                 ledger=bound_of(run, recorder.events),
             )
             ended, cancelled = await _attempt(kind, condition, services)
@@ -132,10 +146,10 @@ class OpenSession:
             self._watch(run, event)
 
 
-async def _attempt(kind: Kind, condition: Condition, services: Services) -> tuple[Mapping[str, Any], bool]:
+async def _attempt(kind: Experiment[Any], condition: Condition, services: Services) -> tuple[Mapping[str, Any], bool]:
     """Execute a run; return how it ended, and whether it was cancelled."""
     try:
-        outcome: Outcome = await kind.carry_out(condition, services)
+        outcome: Outcome = await kind.execute(condition, services)
     except asyncio.CancelledError:
         return {"status": "interrupted", "error": "interrupted"}, True
     except StoppedError:

@@ -24,11 +24,10 @@ from labmates.records.recorder import Recorder
 from labmates.records.run import RunRecord, new_run_id
 from labmates.records.store import Store
 from labmates.studies.retelling import NewStepError, NoModels, NoSandboxes, retell
-from labmates.studies.runs import condition_of
 from labmates.studies.salted import check_salt
 from labmates.studies.session import checked
 from labmates.studies.settings import RunSettings
-from labmates.workflows.kinds import Condition
+from labmates.workflows.experiment import Condition, condition_of
 from labmates.workflows.workshop import Workshop
 
 _PAID = ("llm_call", "tool_call")

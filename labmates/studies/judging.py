@@ -26,11 +26,10 @@ from labmates.records.events import Event, JudgeCallEvent, ScoreEvent
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
 from labmates.records.studies import study_counts, study_records
-from labmates.studies.runs import condition_of
 from labmates.studies.salted import check_salt
 from labmates.studies.tracing import traced
+from labmates.workflows.experiment import EXPERIMENTS, condition_of
 from labmates.workflows.judging import Hearing, Judging, hearings, judges_meters, mean_events, verdict_events
-from labmates.workflows.kinds import KINDS
 
 _log = logging.getLogger(__name__)
 
@@ -117,7 +116,7 @@ def judgeable(runs: Sequence[RunRecord], *, strict: bool) -> list[RunRecord]:
     found = []
     problem = ""
     for run in runs:
-        if KINDS.get(run.kind).report is None:
+        if EXPERIMENTS.get(run.kind).report is None:
             problem = f"the run '{run.id}' is of the kind {run.kind}, which writes no report to judge"
         elif run.status not in ENDED:
             problem = f"the run '{run.id}' has not ended ({run.status}); go on with it first"
@@ -226,7 +225,7 @@ class _Job:
 
     def _refresh(self) -> None:
         """Bring the run's metrics up to what its judges say now."""
-        make = KINDS.get(self.run.kind).judged
+        make = EXPERIMENTS.get(self.run.kind).judged
         if make is not None:
             metrics = {**self.store.run(self.run.id).metrics, **make(self.store.scores(self.run.id))}
             self.store.set_metrics(self.run.id, metrics)
@@ -289,7 +288,7 @@ def report_of(run: RunRecord, events: Sequence[Event], bodies: Bodies) -> Report
     UsageError
         If its data were made by another version of the task.
     """
-    make = KINDS.get(run.kind).report
+    make = EXPERIMENTS.get(run.kind).report
     assert make is not None
     report = make(condition_of(run), run.seed, events, bodies)
     _check_version(run, report, [event for event in events if isinstance(event, ScoreEvent)])

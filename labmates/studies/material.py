@@ -6,7 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from labmates.analysis.bayes.prediction.sources import (
+from labmates.errors import UsageError
+from labmates.models.roster import KnownModel, read_roster, traits_of
+from labmates.records.store import Store
+from labmates.records.studies import study_record
+from labmates.workflows.games.prediction.sources import (
     LeftOut,
     Level,
     Observation,
@@ -15,10 +19,6 @@ from labmates.analysis.bayes.prediction.sources import (
     read_levels,
     read_observations,
 )
-from labmates.errors import UsageError
-from labmates.models.roster import KnownModel, read_roster, traits_of
-from labmates.records.store import Store
-from labmates.records.studies import study_record
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ from functools import cache
 from itertools import islice
 from typing import Any, Literal
 
-from labmates.analysis.power import detectable_difference
 from labmates.budgets.money import format_dollars
 from labmates.budgets.prices import PriceList
 from labmates.models.hub import ModelHub
@@ -21,9 +20,10 @@ from labmates.models.pricing import known_price
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
 from labmates.records.studies import ended_replicates, study_counts
+from labmates.stats.power import detectable_difference
 from labmates.studies.spec import StudySpec
 from labmates.studies.study import most_cost
-from labmates.workflows.kinds import KINDS, Condition, Estimate
+from labmates.workflows.experiment import EXPERIMENTS, Condition, Estimate
 
 _MOST_MEASURED = 5000
 _LEAST_MEASURED = 10  # degrees of freedom from which a measured spread is trusted
@@ -250,11 +250,12 @@ def _expected(condition: Condition, measured: Estimate | None) -> Estimate:
 
     Runs of other conditions tell what a call takes where the kind knows how many there are; elsewhere what a run takes.
     """
-    kind = KINDS.get(condition.kind)
+    kind = EXPERIMENTS.get(condition.kind)
     assumed = kind.estimate(condition) if kind.estimate else None
-    if measured is None or (kind.exact_calls and not measured.calls):
+    exact = assumed is not None and assumed.exact
+    if measured is None or (exact and not measured.calls):
         return assumed or Estimate(0, 0, 0, 0)
-    if assumed is None or not kind.exact_calls:
+    if assumed is None or not exact:
         return measured
     ratio = assumed.calls / measured.calls
     return Estimate(
@@ -281,7 +282,7 @@ def _cost(condition: Condition, expected: Estimate, options: ModelOptions) -> in
 
 
 def _detectable(spec: StudySpec, ended: Sequence[RunRecord], conditions_each: int) -> Iterable[Detectable]:
-    for metric, assumed in KINDS.get(spec.kind).spread.items():
+    for metric, assumed in EXPERIMENTS.get(spec.kind).spread.items():
         found = _pooled_spread(ended, metric)
         spread = assumed if found is None else found
         n = spec.replicates

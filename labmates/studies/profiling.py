@@ -13,8 +13,8 @@ from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
 from labmates.studies.runs import new_runs
 from labmates.studies.settings import RunSettings
-from labmates.workflows.game.condition import GameCondition
-from labmates.workflows.kinds import with_bill
+from labmates.workflows.experiment import with_bill
+from labmates.workflows.games.condition import GameCondition
 
 SIMULATIONS = 20
 """Simulations of each game: the number that the cooperative-profiles paper finds enough (section 4.3)."""

@@ -15,7 +15,6 @@ from functools import partial
 from labmates.budgets.ledger import Ledger
 from labmates.budgets.prices import PriceList
 from labmates.judges.interview import Interviewer, JudgeCall
-from labmates.judges.reasons import PREFIX, VERSION, Labelled, ReasonsJudge
 from labmates.models.check import check_models
 from labmates.models.hub import ModelHub
 from labmates.models.options import ModelOptions
@@ -25,8 +24,9 @@ from labmates.records.run import RunRecord
 from labmates.records.store import Store
 from labmates.seeds import derive
 from labmates.studies.judging import add_events, money_left
-from labmates.studies.runs import condition_of
 from labmates.studies.tracing import traced
+from labmates.workflows.dilemmas.reason_judge import PREFIX, VERSION, Labelled, ReasonsJudge
+from labmates.workflows.experiment import condition_of
 from labmates.workflows.judging import call_event, judges_meters
 
 _BATCH = 32

@@ -20,9 +20,10 @@ from labmates.records.verification import is_late
 from labmates.studies.audit import UNREADABLE, Fault
 from labmates.studies.differences import Difference, differences_of_run
 from labmates.studies.retelling import NewStepError, NoModels, NoSandboxes, retell
-from labmates.studies.runs import accounted, condition_of
+from labmates.studies.runs import accounted
 from labmates.studies.salted import check_salt
 from labmates.studies.settings import RunSettings
+from labmates.workflows.experiment import condition_of
 from labmates.workflows.judging import Judging
 from labmates.workflows.workshop import Workshop
 

@@ -36,11 +36,12 @@ from labmates.records.store import Store
 from labmates.studies.differences import Difference, apart, differences_of_run
 from labmates.studies.rejudging import rejudge
 from labmates.studies.retelling import retell
-from labmates.studies.runs import accounted, condition_of
+from labmates.studies.runs import accounted
 from labmates.studies.salted import check_salt
 from labmates.studies.session import open_workshop
 from labmates.studies.settings import RunSettings
 from labmates.workflows.calls import lost_attempts, overflow_steps, recorded_reply
+from labmates.workflows.experiment import condition_of
 from labmates.workflows.judging import Judging
 
 _TIMES = ("seconds",)

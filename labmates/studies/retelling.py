@@ -14,11 +14,10 @@ from labmates.records.recorder import Recorder
 from labmates.records.run import RunRecord
 from labmates.sandboxes.base import Sandbox
 from labmates.sandboxes.folders import own_folder
-from labmates.studies.execution import bound_of
-from labmates.studies.session import open_crew
+from labmates.studies.execution import SharedResources, bound_of
 from labmates.studies.settings import RunSettings
+from labmates.workflows.experiment import EXPERIMENTS, Condition, Outcome
 from labmates.workflows.judging import Judging
-from labmates.workflows.kinds import KINDS, Condition, Outcome
 from labmates.workflows.services import Services
 from labmates.workflows.workshop import Workshop
 
@@ -44,9 +43,8 @@ async def retell(
     """
     from langsmith import tracing_context
 
-    kind = KINDS.get(run.kind)
+    kind = EXPERIMENTS.get(run.kind)
     with own_folder() as folder, tracing_context(enabled=False), ExitStack() as stack:
-        crew = open_crew(RunSettings.model_validate(run.settings)) if kind.uses_strategies else None
         services = Services(
             run_id=run.id,
             key=condition.key,
@@ -56,10 +54,10 @@ async def retell(
             workshop=workshop,
             folder=lambda: folder,
             judging=judging,
-            crew=stack.enter_context(crew) if crew else None,
+            shared=SharedResources(RunSettings.model_validate(run.settings), stack).of(kind),
             ledger=bound_of(run, recorder.events),
         )
-        return await kind.carry_out(condition, services)
+        return await kind.execute(condition, services)
 
 
 class NewStepError(LabmatesError):

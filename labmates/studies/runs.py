@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pydantic import ValidationError
-
 from labmates._version import __version__
 from labmates.budgets.money import format_dollars
-from labmates.errors import UsageError, explain
+from labmates.errors import UsageError
 from labmates.records.recorder import Recorder
 from labmates.records.run import ENDED, RunRecord, new_run_id
 from labmates.records.store import Store
 from labmates.seeds import LARGEST_SEED, MOST_REPLICATES
 from labmates.studies.salted import recorded_salt
 from labmates.studies.settings import RunSettings
-from labmates.workflows.kinds import KINDS, Condition
+from labmates.workflows.experiment import Condition
 
 
 def new_runs(
@@ -63,22 +61,6 @@ def stopped_run(store: Store, run_id: str) -> RunRecord:
     if run.status in ENDED:
         raise UsageError(f"the run '{run_id}' has ended ({run.status}); only a run that did not end can be resumed")
     return run
-
-
-def condition_of(run: RunRecord) -> Condition:
-    """Return the condition of a stored run.
-
-    Raises
-    ------
-    UsageError
-        If this labmates does not know such a condition.
-    """
-    try:
-        return KINDS.get(run.kind).condition.model_validate(run.condition)
-    except ValidationError as error:
-        raise UsageError(
-            f"the condition of the run '{run.id}' is not of this version of labmates: {explain(error)}"
-        ) from error
 
 
 def accounted(run: RunRecord, condition: Condition, recorder: Recorder) -> RunRecord:

@@ -6,7 +6,7 @@ from labmates.errors import UsageError
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
 from labmates.tasks.salt import VARIABLE, salt_fingerprint
-from labmates.workflows.kinds import KINDS
+from labmates.workflows.experiment import EXPERIMENTS
 
 
 def recorded_salt(kind: str) -> str | None:
@@ -17,7 +17,7 @@ def recorded_salt(kind: str) -> str | None:
     UsageError
         If the salt is too short.
     """
-    return salt_fingerprint() if KINDS.get(kind).salted else None
+    return salt_fingerprint() if EXPERIMENTS.get(kind).salted else None
 
 
 def check_salt(run: RunRecord) -> None:

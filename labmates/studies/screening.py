@@ -6,17 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from labmates.analysis.bayes.prediction.assembly import Assembled, Choice, assemble, assemble_all
-from labmates.analysis.bayes.prediction.density import Form
-from labmates.analysis.bayes.prediction.evidence import Evidence, evidence
-from labmates.analysis.bayes.prediction.fit import PredictionFit, fit_prediction
-from labmates.analysis.bayes.prediction.screening import Standing, candidate, forecast, standing
-from labmates.analysis.bayes.prediction.sources import COMPARED, LeftOut, Level
-from labmates.analysis.bayes.prediction.usefulness import Forecast, Usefulness, usefulness
-from labmates.analysis.profiles import Profile, told_excluded
-from labmates.analysis.tables import Column, Table
 from labmates.errors import UsageError
+from labmates.stats.tables import Column, Table
 from labmates.studies.material import Material
+from labmates.workflows.games.prediction.assembly import Assembled, Choice, assemble, assemble_all
+from labmates.workflows.games.prediction.density import Form
+from labmates.workflows.games.prediction.evidence import Evidence, evidence
+from labmates.workflows.games.prediction.fit import PredictionFit, fit_prediction
+from labmates.workflows.games.prediction.screening import Standing, candidate, forecast, standing
+from labmates.workflows.games.prediction.sources import COMPARED, LeftOut, Level
+from labmates.workflows.games.prediction.usefulness import Forecast, Usefulness, usefulness
+from labmates.workflows.games.profiles import Profile, told_excluded
 
 BY_GAMES, BY_MEAN = "with games", "models' mean"
 

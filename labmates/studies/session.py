@@ -7,8 +7,8 @@ did not end as it should can be taken up again where it stopped.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 
 from labmates.judges.panel import Panel, make_panel, partial_judges
@@ -23,19 +23,18 @@ from labmates.records.steps import LeaseLostError
 from labmates.records.store import Store
 from labmates.records.writer import Writer
 from labmates.sandboxes.choose import choose_backend
-from labmates.studies.execution import OpenSession, Watch
+from labmates.studies.execution import OpenSession, SharedResources, Watch
 from labmates.studies.leases import Leases
-from labmates.studies.runs import condition_of
 from labmates.studies.salted import check_salt
 from labmates.studies.settings import RunSettings
 from labmates.studies.tracing import traced
 from labmates.workflows.brake import Brake
+from labmates.workflows.experiment import EXPERIMENTS, Condition, condition_of
 from labmates.workflows.judging import Judging
-from labmates.workflows.kinds import KINDS, Condition
 from labmates.workflows.workshop import Workshop, default_sandboxes
 
 if TYPE_CHECKING:
-    from labmates.populations.crew import Crew
+    pass
 
 
 async def checked(conditions: Iterable[Condition], settings: RunSettings) -> tuple[list[str], set[str], Panel]:
@@ -158,26 +157,13 @@ class Session:
                     notify=self._notify,
                 )
             )
-            plays_code = any(KINDS.get(kind).uses_strategies for kind in kinds)
-            crew = stack.enter_context(open_crew(settings)) if plays_code else None
+            shared = SharedResources(settings, stack.enter_context(ExitStack()))
             judging = Judging(panel, hub)
             leases = Leases(self.claims)
             await stack.enter_async_context(leases.beating())
             writer = Writer(self._store.database)
             stack.push_async_callback(writer.close)
-            yield OpenSession(self._store, leases, writer, hub, judging, workshop, self._watch, self._brake, crew)
-
-
-@contextmanager
-def open_crew(settings: RunSettings) -> Iterator[Crew]:
-    """Open the workers that play strategies written as code; they start when there is something to play."""
-    from labmates.populations.crew import Crew
-
-    crew = Crew(processes=settings.processes, unsafe=settings.sandbox == "unsafe-local")
-    try:
-        yield crew
-    finally:
-        crew.close()
+            yield OpenSession(self._store, leases, writer, hub, judging, workshop, self._watch, self._brake, shared)
 
 
 @asynccontextmanager
@@ -209,7 +195,7 @@ async def open_workshop(
     UsageError
         If code can't run there.
     """
-    if not any(KINDS.get(kind).uses_code for kind in kinds):
+    if not any(EXPERIMENTS.get(kind).needs_sandbox for kind in kinds):
         yield None
         return
     choice = choose_backend(sandbox, trusted_code=trusted_code)

@@ -21,7 +21,7 @@ from labmates.models.options import ModelOptions
 from labmates.seeds import LARGEST_SEED, MOST_REPLICATES, derive
 from labmates.studies.settings import RunSettings
 from labmates.studies.source import Source
-from labmates.workflows.kinds import KINDS, Condition, with_bill
+from labmates.workflows.experiment import EXPERIMENTS, Condition, with_bill
 
 MOST_CONDITIONS = 1_000_000
 """More conditions than anybody means: a grid of so many is a slip."""
@@ -295,7 +295,7 @@ def _draw(pool: Sequence[dict[str, Any]], sample: Sample, seed: int) -> list[dic
 
 
 def _condition(spec: StudySpec, cell: Mapping[str, Any], source: Source, catalog: Catalog) -> Condition:
-    kind = KINDS.get(spec.kind).condition
+    kind = EXPERIMENTS.get(spec.kind).condition
     try:
         condition = with_bill(kind.model_validate({**spec.fixed, **cell}, context=catalog), catalog)
     except ValidationError as error:
@@ -331,7 +331,7 @@ def _path_of_quoted(spec: StudySpec, cell: Mapping[str, Any], error: str) -> tup
 def _wrong_parameters(spec: StudySpec) -> Iterator[tuple[tuple[str | int, ...], str]]:
     """Yield what is wrong with the names of parameters, and with empty or doubled values."""
     try:
-        fields = KINDS.get(spec.kind).condition.model_fields
+        fields = EXPERIMENTS.get(spec.kind).condition.model_fields
     except UsageError as error:
         yield ("kind",), str(error)
         return

@@ -33,7 +33,7 @@ from labmates.studies.source import Source
 from labmates.studies.spec import StudySpec, each_condition
 from labmates.studies.whole import to_its_end
 from labmates.workflows.brake import Brake
-from labmates.workflows.kinds import KINDS, Condition
+from labmates.workflows.experiment import EXPERIMENTS, Condition
 
 _POLL_SECONDS = 1.0
 _PACK = 500  # conditions that are compressed together
@@ -162,7 +162,7 @@ def _money_faults(spec: StudySpec, cells: _Cells) -> Iterator[tuple[tuple[str, .
     if spec.cap < cells.least:
         text = f"${format_dollars(spec.cap)} can't pay one run: the cheapest may cost ${format_dollars(cells.least)}"
         yield ("cap",), text
-    if spec.bound is None and KINDS.get(spec.kind).estimate is None and cells.asks_models:
+    if spec.bound is None and EXPERIMENTS.get(spec.kind).estimate is None and cells.asks_models:
         yield ("cap",), f"nobody knows what a {spec.kind} run may cost: set 'bound', what one run may spend"
 
 
@@ -199,7 +199,7 @@ def _dearer(charged: Price | None, credits: Price) -> Fraction:
 
 def _most_of_calls(condition: Condition, prices: Mapping[str, Price]) -> int:
     """Return the most that a run without a budget may cost: each call at its longest, and asked again each time."""
-    estimate = KINDS.get(condition.kind).estimate
+    estimate = EXPERIMENTS.get(condition.kind).estimate
     if estimate is None:
         return 0
     expected = estimate(condition)

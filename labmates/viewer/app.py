@@ -17,16 +17,16 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from labmates.errors import LabmatesError, UsageError
+from labmates.pages.links import Links
+from labmates.pages.reader import Readers, RunReader
+from labmates.pages.rendering import render
 from labmates.records.database import StoreError
 from labmates.records.listing import Chosen, near_ids, run_page
 from labmates.records.store import Store
 from labmates.viewer.files import NoFileError, figure, file_of
-from labmates.viewer.links import Links
 from labmates.viewer.pages.compare import compare_page
 from labmates.viewer.pages.run import event_page, overview, story, story_since
 from labmates.viewer.pages.runs import runs_page, studies_page
-from labmates.viewer.reader import Readers, RunReader
-from labmates.viewer.rendering import render
 from labmates.viewer.security import Gate, hosts_of
 
 _log = logging.getLogger(__name__)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from labmates.budgets.money import parse_dollars
-from labmates.viewer.reader import RunReader
-from labmates.viewer.svg import Plot, thinned
+from labmates.pages.reader import RunReader
+from labmates.pages.svg import Plot, thinned
 
 
 @dataclass(frozen=True)

@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Final
 
 from labmates.errors import UsageError
+from labmates.pages.links import PER_PAGE, FileLinks, run_folder
+from labmates.pages.reader import Readers, RunReader
 from labmates.records.events import Event
 from labmates.records.listing import PAGE, Chosen, ListedRun, RunPage, facets, run_page
 from labmates.records.store import Store
 from labmates.records.studies import study_record
 from labmates.viewer.app import ASSETS, asset
 from labmates.viewer.files import NoFileError, figure, file_of
-from labmates.viewer.links import PER_PAGE, FileLinks, run_folder
 from labmates.viewer.pages.run import event_page, overview, story
 from labmates.viewer.pages.runs import Asked, listed, studies_page
-from labmates.viewer.reader import Readers, RunReader
 from labmates.viewer.telling import HIDDEN
 
 _MARK: Final = ".labmates-view"

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from labmates.errors import LabmatesError
+from labmates.pages.reader import RunReader
 from labmates.records.material import plain_name
 from labmates.records.telling import artifact_text
-from labmates.viewer.reader import RunReader
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 MOST_PIXELS = 50_000_000

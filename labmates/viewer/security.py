@@ -18,7 +18,7 @@ from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from labmates.viewer.rendering import render
+from labmates.pages.rendering import render
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 """The hosts that the viewer may listen on."""

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import difflib
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from markupsafe import Markup
 
+from labmates.pages.links import Links
+from labmates.pages.markdown import markdown
+from labmates.pages.reader import RunReader
+from labmates.pages.rendering import as_text, cut, plain
 from labmates.records.bodies import Value
 from labmates.records.events import ArtifactEvent, ChargeEvent, Event, JudgeCallEvent, LLMCallEvent, ToolCallEvent
 from labmates.records.telling import artifact_text, findings_text, heading
-from labmates.viewer.links import Links
-from labmates.viewer.markdown import markdown
-from labmates.viewer.reader import RunReader
-from labmates.viewer.rendering import cut, plain
 
 SHORT_CHARS: Final = 1_500
 """What a list of events shows of one text; the event's own page shows all of it."""
@@ -193,17 +192,6 @@ def _arguments(arguments: object, before: str = "") -> Iterator[Text]:
 def _calls(message: object) -> list[dict[str, Any]]:
     found = message.get("tool_calls") if isinstance(message, dict) else None
     return [call for call in found or () if isinstance(call, dict)]
-
-
-def as_text(value: object) -> str:
-    """Return a body, or a part of one, as text."""
-    if value is None:
-        return ""
-    if isinstance(value, str):
-        return plain(value)
-    if isinstance(value, bytes):
-        return f"({len(value):,} bytes)"
-    return plain(json.dumps(value, ensure_ascii=False, indent=1, default=repr))
 
 
 def changes(before: Value | None, after: Value) -> list[tuple[str, str]]:

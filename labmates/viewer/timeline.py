@@ -10,10 +10,10 @@ from typing import Any, Final
 import sqlalchemy as sa
 from markupsafe import Markup
 
+from labmates.pages.links import Links
+from labmates.pages.reader import RunReader
+from labmates.pages.svg import COLOURS, drawing, tag, ticks
 from labmates.records import schema
-from labmates.viewer.links import Links
-from labmates.viewer.reader import RunReader
-from labmates.viewer.svg import COLOURS, drawing, tag, ticks
 
 _WIDTH, _LEFT, _ROW, _TOP, _BOTTOM = 960, 150, 22, 8, 30
 _MOST_ROWS: Final = 24

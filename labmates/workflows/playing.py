@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from abc import ABC
 from collections.abc import Callable, Coroutine, Iterable
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from langchain_core.messages import BaseMessage
 from pydantic import Field
@@ -22,8 +22,11 @@ from labmates.models.structured import check_structured
 from labmates.workflows.asking import ask, decide
 from labmates.workflows.brake import Steps
 from labmates.workflows.calls import Caller, Speaker
-from labmates.workflows.kinds import Condition
+from labmates.workflows.experiment import Condition
 from labmates.workflows.services import Services
+
+Reasoning = Literal["none", "cot", "tom"]
+"""How players are asked to reason before they decide."""
 
 T = TypeVar("T")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from labmates.budgets.ledger import UNLIMITED, Ledger
 from labmates.models.hub import ModelHub
@@ -13,9 +13,6 @@ from labmates.records.recorder import Recorder
 from labmates.workflows.brake import Brake
 from labmates.workflows.judging import Judging
 from labmates.workflows.workshop import Workshop
-
-if TYPE_CHECKING:
-    from labmates.populations.crew import Crew
 
 
 @dataclass(frozen=True)
@@ -32,8 +29,8 @@ class Services:
         Returns a private folder of the run for files that sandboxes read; it is removed at the end.
     judging
         Who judges the run when it ends; None for the judges that need no model.
-    crew
-        Plays strategies written as code; None where the kind has none.
+    shared
+        What the experiment's runs of a session share; see `labmates.workflows.experiment.Experiment.shared`.
     brake
         Asks the run to stop at its next step; None where nobody does.
     ledger
@@ -50,5 +47,5 @@ class Services:
     folder: Callable[[], Path]
     judging: Judging | None = None
     brake: Brake | None = None
-    crew: Crew | None = None
+    shared: Any = None
     ledger: Ledger = field(default_factory=lambda: Ledger(UNLIMITED))

@@ -1,17 +1,17 @@
-"""What the graphs for LangGraph Studio share: they take a condition as plain data and open their own services.
+"""Experiments as graphs for LangGraph Studio (``langgraph.json``): each takes a condition as plain data, and a seed.
 
-They are exported (``langgraph.json``) for the LangGraph server, which brings its own checkpointer. Runs started
-there are for looking at: they are not kept in the store. Settings of the model connection come from the environment
-(``LABMATES_BASE_URL``).
+The LangGraph server brings its own checkpointer. Runs started there are for looking at: they are not kept in the store.
+The environment says how models are reached (``LABMATES_BASE_URL``).
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
-from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
 
 from langgraph.graph import END, START, StateGraph
 from pydantic import ValidationError
@@ -19,99 +19,104 @@ from typing_extensions import TypedDict  # pydantic makes the schemas that Studi
 
 from labmates.errors import UsageError, explain
 from labmates.models.hub import ModelHub
+from labmates.models.names import is_own_baseline
 from labmates.models.options import ModelOptions
-from labmates.records.events import DecisionEvent
+from labmates.records.events import ArtifactEvent, DecisionEvent
 from labmates.records.recorder import Recorder
 from labmates.records.run import new_run_id
-from labmates.workflows.kinds import Condition
+from labmates.sandboxes.choose import choose_backend
+from labmates.sandboxes.folders import new_folder, remove_folder
+from labmates.workflows.experiment import EXPERIMENTS, Condition, Experiment
 from labmates.workflows.services import Services
-
-C = TypeVar("C", bound=Condition)
+from labmates.workflows.workshop import Workshop, default_sandboxes
 
 
 class StudioInput(TypedDict, total=False):
-    """What Studio asks for: the fields of the kind's condition as an object, and a seed."""
+    """The fields of the experiment's condition as an object, and a seed."""
 
     condition: dict[str, Any]
     seed: int
 
 
-class PlayOutput(TypedDict):
-    """What Studio shows at the end of a game: its metrics, and who decided what."""
+class StudioOutput(TypedDict):
+    """The end of a run: its status, its metrics, the decisions of its players and the artifacts of its teams."""
 
+    status: str
     metrics: dict[str, float]
     decisions: list[dict[str, Any]]
+    artifacts: dict[str, str]
 
 
-class PlayState(StudioInput, PlayOutput):
-    """Both."""
+class StudioState(StudioInput, StudioOutput):
+    """The state of an exported graph."""
 
 
-class StudioNode(Protocol):
-    """What the one node of an exported graph does."""
+@dataclass(frozen=True)
+class _Settings:
+    """The settings of a session in Studio."""
 
-    async def __call__(self, state: StudioInput) -> Any:
-        """Execute one run."""
+    processes: int | None = None
+    sandbox: str = "auto"
 
 
-def read_condition(model: type[C], state: StudioInput) -> C:
-    """Return the condition that Studio was given, checked.
+def studio_graph(name: str) -> Any:
+    """The exported graph of an experiment: one node, inside which Studio draws the experiment's own graph."""
+    experiment = EXPERIMENTS.get(name)
+    inner = experiment.graph(None)  # Studio looks for it among the variables that the node closes over.
 
-    Raises
-    ------
-    UsageError
-        If something is wrong with it.
-    """
+    async def run(state: StudioInput) -> StudioOutput:
+        condition = _condition(experiment, state)
+        async with _services(experiment, condition, state.get("seed", 0)) as services:
+            outcome = await experiment.execute(condition, services, inner)
+        return _output(outcome.status, outcome.metrics, services.recorder)
+
+    builder = StateGraph(StudioState, input_schema=StudioInput, output_schema=StudioOutput)
+    builder.add_node(name, run)
+    builder.add_edge(START, name)
+    builder.add_edge(name, END)
+    return builder.compile(name=name)
+
+
+def __getattr__(name: str) -> Any:
+    """The exported graph of the experiment with this name."""
+    if name not in EXPERIMENTS:
+        raise AttributeError(name)
+    return studio_graph(name)
+
+
+def _condition(experiment: Experiment[Any], state: StudioInput) -> Condition:
     try:
-        condition = model.model_validate(state.get("condition", {}))
+        condition: Condition = experiment.condition.model_validate(state.get("condition", {}))
     except ValidationError as error:
         raise UsageError(explain(error)) from error
     condition.check()
     return condition
 
 
-def studio_hub() -> ModelHub:
-    """Return the way to models, by the environment."""
-    return ModelHub(ModelOptions(base_url=os.environ.get("LABMATES_BASE_URL")))
-
-
 @asynccontextmanager
-async def playing(model: type[C], state: StudioInput) -> AsyncIterator[tuple[C, Services]]:
-    """Give the condition that Studio was given, and the services of a kind whose agents run no code.
+async def _services(experiment: Experiment[Any], condition: Condition, seed: int) -> AsyncIterator[Services]:
+    async with AsyncExitStack() as stack:
+        hub = await stack.enter_async_context(ModelHub(ModelOptions(base_url=os.environ.get("LABMATES_BASE_URL"))))
+        folder = await asyncio.to_thread(new_folder)
+        stack.push_async_callback(asyncio.to_thread, remove_folder, folder)
+        workshop = None
+        if experiment.needs_sandbox:
+            trusted = all(map(is_own_baseline, condition.models()))
+            choice = await asyncio.to_thread(choose_backend, "auto", trusted_code=trusted)
+            stack.push_async_callback(choice.backend.close)
+            workshop = Workshop(choice.backend, default_sandboxes())
+        shared = stack.enter_context(experiment.shared(_Settings())) if experiment.shared else None
+        recorder = Recorder(None, None)
+        yield Services(new_run_id(), condition.key, seed, hub, recorder, workshop, lambda: folder, shared=shared)
 
-    Raises
-    ------
-    UsageError
-        If something is wrong with the condition.
-    """
-    condition = read_condition(model, state)
-    seed = state.get("seed", 0)
-    async with studio_hub() as hub:
-        yield condition, Services(new_run_id(), condition.key, seed, hub, Recorder(None, None), None, Path.cwd)
 
-
-def play_output(metrics: Mapping[str, float], services: Services) -> PlayOutput:
-    """Return what Studio shows at the end of a game: its metrics, and what players decided, in order."""
+def _output(status: str, metrics: Any, recorder: Recorder) -> StudioOutput:
+    events = recorder.events
     decisions = [
-        {"step": one.step, "player": one.agent, "decision": one.decision, "failed": one.failed}
-        for one in services.recorder.events
-        if isinstance(one, DecisionEvent)
+        {"step": event.step, "player": event.agent, "decision": event.decision, "failed": event.failed}
+        for event in events
+        if isinstance(event, DecisionEvent)
     ]
-    return PlayOutput(metrics=dict(metrics), decisions=decisions)
-
-
-def exported(kind: str, node: str, run: StudioNode, state: Any, output: Any) -> Any:
-    """Return the graph that is exported for a kind: one node, inside which Studio draws the kind's own graph.
-
-    Parameters
-    ----------
-    run
-        The node; it names the kind's graph as a global of its module, which is where Studio looks for it.
-    state, output
-        The types of what it keeps and of what it shows at the end.
-    """
-    builder = StateGraph(state, input_schema=StudioInput, output_schema=output)
-    builder.add_node(node, run)
-    builder.add_edge(START, node)
-    builder.add_edge(node, END)
-    return builder.compile(name=kind)
+    written = (event for event in events if isinstance(event, ArtifactEvent))
+    artifacts = {event.name: recorder.bodies.text(event.content) for event in written}
+    return StudioOutput(status=status, metrics=dict(metrics), decisions=decisions, artifacts=artifacts)

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from labmates import screen
-from labmates.analysis.bayes.prediction.simulation import PUBLISHED, simulate_prediction
 from labmates.models.roster import roster
 from labmates.records.events import ScoreEvent
 from labmates.records.store import Store
+from labmates.workflows.games.prediction.simulation import PUBLISHED, simulate_prediction
 from tests.cli.conftest import Labmates
 from tests.studies.ended import ended_run
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from labmates.analysis.bayes.prediction.sources import read_levels
 from labmates.models.scripted.base import Draft, Heard
 from labmates.records.store import Store
+from labmates.workflows.games.prediction.sources import read_levels
 from tests.cli.conftest import Labmates
 from tests.support.openai_server import OpenAIServer, fault
 from tests.support.puppet import puppet

@@ -8,9 +8,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from labmates.analysis.bayes.proximity.simulation import CLUSTERED, simulated_rows
-from tests.analysis.bayes.studies import SMALL, small_design
+from labmates.workflows.games.proximity.simulation import CLUSTERED, simulated_rows
 from tests.cli.conftest import Labmates
+from tests.stats.bayes.studies import SMALL, small_design
 
 
 @pytest.fixture(scope="module")

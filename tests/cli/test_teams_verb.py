@@ -12,9 +12,9 @@ import yaml
 
 from labmates.records.events import ScoreEvent
 from labmates.records.store import Store
-from labmates.studies.seatings import SEATS
 from labmates.studies.source import find_study
 from labmates.studies.spec import conditions_of, read_spec
+from labmates.workflows.science.seatings import SEATS
 from tests.cli.conftest import Labmates
 from tests.studies.ended import fresh_run
 

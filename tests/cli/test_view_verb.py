@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 import pytest
 import sqlalchemy as sa
 
+import labmates
 from labmates.records.store import Store
 from tests.cli.conftest import Labmates
 from tests.docs.pages import blocks_of
@@ -164,8 +165,11 @@ def test_without_its_extra_the_viewer_says_how_to_get_it(
 
 
 def test_all_that_the_pages_need_comes_with_the_package() -> None:
-    import labmates.viewer
-
-    folder = Path(labmates.viewer.__file__).parent
-    for name in ("templates/base.html", "templates/kinds/game.html", "static/viewer.css", "static/viewer.js"):
+    folder = Path(labmates.__file__).parent
+    for name in (
+        "pages/templates/base.html",
+        "workflows/games/templates/game.html",
+        "viewer/static/viewer.css",
+        "viewer/static/viewer.js",
+    ):
         assert (folder / name).is_file()

@@ -9,11 +9,11 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage
 
 from labmates.agents.players.base import FAMILIES
-from labmates.judges.reasons import SYSTEM as REASONS
 from labmates.models.scripted import make_baseline
 from labmates.models.scripted.prompt import read_step
 from labmates.models.scripted.referee import read_case
 from labmates.models.tokens import text_of
+from labmates.workflows.dilemmas.reason_judge import SYSTEM as REASONS
 from tests.support.openai_server import Answer, Behaviour, Json, answer_of, read_messages
 
 PLAYERS = {"behavioural": "fair-share", "dilemma": "equilibrium", "tournament": "tit-for-tat"}

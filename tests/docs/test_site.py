@@ -15,7 +15,7 @@ import pytest
 from labmates.cli.main import VERBS
 from labmates.records.run import RunRecord, Usage
 from labmates.records.view import run_json
-from labmates.workflows.kinds import KINDS
+from labmates.workflows.experiment import EXPERIMENTS
 from tests.support.plugins import ROOT
 
 if TYPE_CHECKING:
@@ -44,9 +44,9 @@ def build(config: Path, folder: Path) -> subprocess.CompletedProcess[str]:
 def test_the_reference_has_every_verb_kind_and_key(site: Path) -> None:
     for verb in VERBS:
         assert (site / "reference" / "commands" / f"{verb}.html").is_file()
-    for kind in KINDS.names():
+    for kind in EXPERIMENTS.names():
         page = (site / "reference" / "conditions" / f"{kind}.html").read_text(encoding="utf-8")
-        for name, field in KINDS.get(kind).condition.model_fields.items():
+        for name, field in EXPERIMENTS.get(kind).condition.model_fields.items():
             assert f"<code>{name}</code>" in page
             assert field.description
     record = (site / "reference" / "record.html").read_text(encoding="utf-8")

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from labmates.judges.interview import JudgeCall
-from labmates.judges.reasons import ReasonsJudge
+from labmates.workflows.dilemmas.reason_judge import ReasonsJudge
 from tests.judges.conftest import MODEL, interviewing
 from tests.support.openai_server import Answer, Json, OpenAIServer
 

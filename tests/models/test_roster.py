@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from langchain_core.messages import HumanMessage
 
-from labmates.analysis.bayes.proximity.observations import find
 from labmates.errors import UsageError
 from labmates.models.catalog import Catalog
 from labmates.models.hub import ModelHub
 from labmates.models.roster import KnownModel, read_roster, roster, thinking_warnings, traits_of
+from labmates.workflows.games.proximity.observations import find
 from tests.support.openai_server import OpenAIServer
 
 

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 import labmates
-from labmates.analysis import figures
 from labmates.errors import UsageError
 from labmates.records.entering import Cell, Planned, enter_study
 from labmates.records.events import ScoreEvent
@@ -22,6 +21,7 @@ from labmates.records.studies import StudyRecord
 from labmates.reports.page import render
 from labmates.reports.parts import Report
 from labmates.reports.report import store_report, study_report, write_report
+from labmates.stats import figures
 
 HOSTILE = "<script>fetch('http://evil.example')</script><img src=x onerror=alert(1)> \x1b[31m"
 SECRET = "sk-abcdefghijklmnop123456"

@@ -17,13 +17,13 @@ from labmates.models.scripted.base import Draft
 from labmates.records import schema
 from labmates.records.events import Event, JudgeCallEvent, ScoreEvent
 from labmates.records.run import RunRecord
+from labmates.records.selection import select_runs
 from labmates.records.store import Store
 from labmates.records.studies import study_counts
 from labmates.records.verification import unproven
 from labmates.studies.judging import Judged, add_events, judge_runs, judgeable, judging_usage
-from labmates.studies.select import select_runs
+from labmates.workflows.experiment import EXPERIMENTS, Experiment
 from labmates.workflows.judging import has_judged
-from labmates.workflows.kinds import KINDS, Kind
 from labmates.workflows.science.condition import ScienceCondition
 from tests.judges.conftest import answer
 from tests.studies.ended import ended_run, right_report
@@ -321,7 +321,7 @@ def test_runs_that_have_not_ended_are_refused_by_name_and_left_out_otherwise(sto
 def test_a_kind_that_writes_no_report_can_not_be_judged(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     run = ended_run(store)
     silent: Any = None
-    monkeypatch.setitem(KINDS._loaded, "science", Kind("science", ScienceCondition, silent, ()))
+    monkeypatch.setitem(EXPERIMENTS._loaded, "science", Experiment("science", ScienceCondition, silent, silent, ()))
     with pytest.raises(UsageError, match="of the kind science, which writes no report"):
         judgeable([run], strict=True)
     with pytest.raises(UsageError, match="which writes no report"):

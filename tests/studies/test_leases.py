@@ -22,7 +22,7 @@ from labmates.studies.leases import Leases
 from labmates.studies.runs import new_runs
 from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
-from labmates.workflows.kinds import make_condition
+from labmates.workflows.experiment import make_condition
 from tests.studies.ended import fresh_run
 
 

@@ -10,7 +10,7 @@ from labmates.errors import UsageError
 from labmates.studies import ready
 from labmates.studies.source import find_study, read_source
 from labmates.studies.spec import StudySpec, conditions_of, read_spec
-from labmates.workflows.kinds import Condition
+from labmates.workflows.experiment import Condition
 from labmates.workflows.science.condition import ScienceCondition
 
 SMALL = """

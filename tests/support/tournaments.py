@@ -12,13 +12,13 @@ from typing import Any
 
 from labmates.agents.players.tournament import Situation, answers, read
 from labmates.agents.transcript import message_from_data, text_of
-from labmates.analysis.tournaments import Tournament, tournament_of
 from labmates.api import arun
 from labmates.models.scripted.base import Draft, Heard
 from labmates.records.bodies import Bodies
 from labmates.records.events import DecisionEvent, Event, LLMCallEvent
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
+from labmates.workflows.tournament.results import Tournament, tournament_of
 from tests.support.puppet import puppet
 
 Answer = Callable[[Situation, Heard], str]

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
+from labmates.pages.links import PER_PAGE
 from labmates.records import schema
 from labmates.records.bodies import Bodies
 from labmates.records.events import (
@@ -22,7 +23,6 @@ from labmates.records.events import (
 )
 from labmates.records.rows import run_row
 from labmates.records.store import Store
-from labmates.viewer.links import PER_PAGE
 from tests.support.recorded import a_record, add, long_run
 from tests.support.site import Site, served
 

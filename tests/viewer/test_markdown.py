@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labmates.viewer.markdown import MOST_CHARS, markdown
-from labmates.viewer.rendering import plain
+from labmates.pages.markdown import MOST_CHARS, markdown
+from labmates.pages.rendering import plain
 
 ALLOWED = {"a": {"href", "title", "rel"}, "ol": {"start"}}
 _TAGS = "a blockquote br code del em h4 h5 h6 hr li ol p pre s strong table tbody td th thead tr ul"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labmates.viewer.svg import Plot, line_plot, stacked_plot, tag, thinned, ticks
+from labmates.pages.svg import Plot, line_plot, stacked_plot, tag, thinned, ticks
 
 numbers = st.floats(-1e6, 1e6)
 

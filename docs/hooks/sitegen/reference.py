@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import get_args
 
 from labmates.cli.options import flags_of
-from labmates.cli.run import EXAMPLES
 from labmates.games.dilemmas import DILEMMAS, get_dilemma
 from labmates.games.registry import GAMES, make_game
 from labmates.judges.registry import JUDGES, get_judge
@@ -21,7 +20,7 @@ from labmates.studies.settings import RunSettings
 from labmates.studies.source import find_study
 from labmates.studies.spec import Concurrency, Connection, Sample, StudySpec, read_spec
 from labmates.tasks.registry import TASKS, get_task
-from labmates.workflows.kinds import KINDS, Kind
+from labmates.workflows.experiment import EXPERIMENTS, Condition, Experiment, Metric
 from sitegen.fields import field_types, fields_table
 from sitegen.markup import cell, code, fence, read_docstring, table
 
@@ -30,8 +29,8 @@ Pages = Iterator[tuple[str, str]]
 
 def reference_pages() -> Pages:
     """Return path and Markdown of every page."""
-    for name in KINDS.names():
-        yield f"reference/conditions/{name}.md", condition_page(KINDS.get(name))
+    for name in EXPERIMENTS.names():
+        yield f"reference/conditions/{name}.md", condition_page(EXPERIMENTS.get(name))
     yield "reference/settings.md", settings_page()
     yield "reference/study-file.md", study_page()
     yield "reference/events.md", events_page()
@@ -39,24 +38,29 @@ def reference_pages() -> Pages:
     yield "reference/names.md", names_page()
 
 
-def condition_page(kind: Kind) -> str:
+def condition_page(kind: Experiment[Condition]) -> str:
     """Return the page of one kind of experiment."""
     about, _ = read_docstring(kind.condition)
-    example = EXAMPLES.get(kind.name, "").removeprefix("Example: ")
-    metrics = ", ".join(f"`{name}`" for name in kind.metrics)
     parts = [
         f"# `{kind.name}`",
         about,
-        fence("sh", example) if example else "",
+        fence("sh", kind.example) if kind.example else "",
         "## Parameters",
         "A condition is all of these. The same names stand under `fixed:` and `grid:` of a "
         "[study](../study-file.md), are keywords of `labmates.run`, and columns `condition.NAME` of data frames.",
         fields_table(kind.condition, flags_of(kind.condition)),
         "How models are reached and where code runs is no part of a condition: see [settings](../settings.md).",
         "## Metrics",
-        metrics or "None.",
+        metrics_table(kind.metrics),
     ]
     return "\n\n".join(part for part in parts if part)
+
+
+def metrics_table(metrics: tuple[Metric, ...]) -> str:
+    """The metrics with their meaning and the better direction."""
+    return table(
+        ("Metric", "Meaning", "Better"), [(code(one.name), cell(one.text), one.better or "") for one in metrics]
+    )
 
 
 def settings_page() -> str:

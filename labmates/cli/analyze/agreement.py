@@ -35,10 +35,10 @@ def agreement(
     concordance, Krippendorff's alpha (ordinal), and the mean difference, with 95 % intervals for new models (three
     models or more).
     """
-    from labmates.analysis.agreement import agreement as compute
-    from labmates.analysis.agreement import agreement_table, ratings_frame
+    from labmates.records.selection import select_runs
     from labmates.records.store import Store
-    from labmates.studies.select import select_runs
+    from labmates.workflows.agreement import agreement as compute
+    from labmates.workflows.agreement import agreement_table, ratings_frame
 
     with Store(store, must_exist=True) as database:
         runs = select_runs(database, run_ids, study=study, kind=kind, task=task)

@@ -19,10 +19,10 @@ from labmates.cli.predicting import Asked, check_outcomes, choice_of, material_o
 from labmates.cli.tables import out_option, print_tables, write_files
 
 if TYPE_CHECKING:
-    from labmates.analysis.bayes.blocks import Evaluated
-    from labmates.analysis.bayes.fit_checks import LeftOut
-    from labmates.analysis.bayes.prediction.density import Form
-    from labmates.analysis.tables import Table
+    from labmates.stats.bayes.blocks import Evaluated
+    from labmates.stats.bayes.fit_checks import LeftOut
+    from labmates.stats.tables import Table
+    from labmates.workflows.games.prediction.density import Form
 
 SHOWN = 10
 """Rows of the long tables that are printed; files and --json have all."""
@@ -77,12 +77,12 @@ def check_proximity(
     **shown: Any,
 ) -> int:
     """Check the regression of cooperation in games: by cell, by model left out, and by prior."""
-    from labmates.analysis.bayes.covariates import read_covariates
-    from labmates.analysis.bayes.fit_checks import comparison_table
-    from labmates.analysis.bayes.fit_checks import left_out as leave_out
-    from labmates.analysis.bayes.proximity.evaluated import block, evaluated, without
-    from labmates.analysis.bayes.proximity.fit import SPECIFICATIONS, fit
-    from labmates.analysis.bayes.proximity.prepare import prepare
+    from labmates.stats.bayes.covariates import read_covariates
+    from labmates.stats.bayes.fit_checks import comparison_table
+    from labmates.stats.bayes.fit_checks import left_out as leave_out
+    from labmates.workflows.games.proximity.evaluated import block, evaluated, without
+    from labmates.workflows.games.proximity.fit import SPECIFICATIONS, fit
+    from labmates.workflows.games.proximity.prepare import prepare
 
     own = read_covariates(covariates, [*rosters, *([data] if data else [])])
     observations = observations_of(study, data, rosters, store)
@@ -109,13 +109,13 @@ def check_prediction(
     asked: Asked, covariates: tuple[str, ...], forms: tuple[Any, ...], draws: int, left_out: bool, **shown: Any
 ) -> int:
     """Check the prediction of lab outcomes from games: by observation, by model left out, and by prior."""
-    from labmates.analysis.bayes.covariates import read_covariates
-    from labmates.analysis.bayes.fit_checks import comparison_table
-    from labmates.analysis.bayes.fit_checks import left_out as leave_out
-    from labmates.analysis.bayes.prediction.assembly import assemble, assemble_all
-    from labmates.analysis.bayes.prediction.density import FORMS as ALL_FORMS
-    from labmates.analysis.bayes.prediction.evaluated import block, evaluated
-    from labmates.analysis.bayes.prediction.fit import fit_prediction
+    from labmates.stats.bayes.covariates import read_covariates
+    from labmates.stats.bayes.fit_checks import comparison_table
+    from labmates.stats.bayes.fit_checks import left_out as leave_out
+    from labmates.workflows.games.prediction.assembly import assemble, assemble_all
+    from labmates.workflows.games.prediction.density import FORMS as ALL_FORMS
+    from labmates.workflows.games.prediction.evaluated import block, evaluated
+    from labmates.workflows.games.prediction.fit import fit_prediction
 
     check_outcomes(asked)
     files = [path for path in (*asked.rosters, asked.games_file, asked.lab_file) if path is not None]
@@ -158,8 +158,8 @@ def _show(
     as_json: bool,
     files: tuple[Path, ...],
 ) -> int:
-    from labmates.analysis.bayes import fit_checks as checks
-    from labmates.analysis.bayes.check_figures import check_figure
+    from labmates.stats.bayes import fit_checks as checks
+    from labmates.stats.bayes.check_figures import check_figure
 
     tables = [*compared]
     for one in found:
@@ -178,7 +178,7 @@ def _show(
 
 
 def _first(table: Table) -> Table:
-    from labmates.analysis.tables import Table
+    from labmates.stats.tables import Table
 
     if len(table.rows) <= SHOWN:
         return table

@@ -56,11 +56,11 @@ def convergence(
     reliability can: the share of the variance between means that is between models. Out of the runs of the store with
     one model each.
     """
-    from labmates.analysis.convergence import METRICS, SIZES, convergence_table
-    from labmates.analysis.convergence import convergence as compute
-    from labmates.analysis.profile_figures import convergence_figure
+    from labmates.records.selection import select_runs
     from labmates.records.store import Store
-    from labmates.studies.select import select_runs
+    from labmates.workflows.games.convergence import METRICS, SIZES, convergence_table
+    from labmates.workflows.games.convergence import convergence as compute
+    from labmates.workflows.games.profile_figures import convergence_figure
 
     with Store(store, must_exist=True) as database:
         runs = [

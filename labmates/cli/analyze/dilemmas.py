@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from labmates.analysis.dilemma_records import CrossPlay
+    from labmates.workflows.dilemmas.records import CrossPlay
 
 TABLES = {
     "failures": "Failed decisions, by model, stage and seat",
@@ -57,10 +57,10 @@ def dilemmas(
     weakly dominant, computed exactly. Failed decisions count nowhere but in their own table. With --plots also payoffs
     of the metagame and evolution of the population, without models of which more than 20 % of the decisions failed.
     """
-    from labmates.analysis import dilemma_frames
-    from labmates.analysis.tables import Table
     from labmates.records.store import Store
-    from labmates.studies.cross_plays import cross_plays
+    from labmates.stats.tables import Table
+    from labmates.workflows.dilemmas import frames as dilemma_frames
+    from labmates.workflows.dilemmas.cross_plays import cross_plays
 
     with Store(store, must_exist=True) as database:
         plays = cross_plays(database, run_ids, study=study)
@@ -83,10 +83,10 @@ def dilemmas(
 
 
 def _figures(plays: Sequence[CrossPlay], frames: dict[str, pd.DataFrame]) -> Iterator[tuple[str, Figure]]:
-    from labmates.analysis import dilemma_figures as draw
-    from labmates.analysis.dilemma_ratings import pooled
-    from labmates.analysis.ratings import Cell
-    from labmates.analysis.validity import invalid
+    from labmates.stats.ratings import Cell
+    from labmates.stats.validity import invalid
+    from labmates.workflows.dilemmas import figures as draw
+    from labmates.workflows.dilemmas.ratings import pooled
 
     cells: dict[tuple[str, str, tuple[str, ...]], list[Cell]] = {}
     groups: dict[tuple[str, str, tuple[str, ...]], list[CrossPlay]] = {}

@@ -28,12 +28,12 @@ def selfplay(
     run_ids: tuple[str, ...], plot: Path | None, as_json: bool, files: tuple[Path, ...], store: str | None
 ) -> int:
     """Show how groups fare by their share of selfish players; by default in all runs of self-play of the store."""
-    from labmates.analysis.intervals import notes
-    from labmates.analysis.population_figures import selfplay_figure
-    from labmates.analysis.populations import curves_of, mixed, mixtures_table
-    from labmates.analysis.tables import Column
     from labmates.records.store import Store
-    from labmates.workflows.selfplay.condition import SelfplayCondition
+    from labmates.stats.intervals import notes
+    from labmates.stats.tables import Column
+    from labmates.workflows.populations.figures import selfplay_figure
+    from labmates.workflows.populations.outcomes import curves_of, mixed, mixtures_table
+    from labmates.workflows.populations.selfplay.condition import SelfplayCondition
 
     with Store(store, must_exist=True) as database:
         runs = _completed(database, run_ids, "selfplay")
@@ -76,9 +76,9 @@ def evolution(
     run_ids: tuple[str, ...], plot: Path | None, as_json: bool, files: tuple[Path, ...], store: str | None
 ) -> int:
     """Show which genes win, by condition; by default in all evolutions of the store."""
-    from labmates.analysis.population_figures import evolution_figure
-    from labmates.analysis.populations import evolved, gene_shares, labels_of, winners_table
     from labmates.records.store import Store
+    from labmates.workflows.populations.figures import evolution_figure
+    from labmates.workflows.populations.outcomes import evolved, gene_shares, labels_of, winners_table
 
     with Store(store, must_exist=True) as database:
         runs = _completed(database, run_ids, "evolution")
@@ -108,7 +108,7 @@ def evolution(
 
 def _completed(store: Store, run_ids: tuple[str, ...], kind: str) -> list[RunRecord]:
     """Return the completed runs of a kind: the named ones, or all."""
-    from labmates.studies.select import select_runs
+    from labmates.records.selection import select_runs
 
     found = select_runs(store, run_ids, study=None, kind=kind, task=None)
     other = next((run for run in found if run.kind != kind), None)

@@ -26,8 +26,8 @@ from labmates.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from labmates.analysis.bayes.prediction.sources import LeftOut
-    from labmates.analysis.bayes.prediction.tables import OutcomeResult
+    from labmates.workflows.games.prediction.sources import LeftOut
+    from labmates.workflows.games.prediction.tables import OutcomeResult
 
 FORMS = ("paper", "robust", "correlated")
 
@@ -78,13 +78,13 @@ def prediction(
     Profiles are those of labmates profile (usual rules, no prompt to reason), lab runs those of labmates run science;
     models that lack one of them are left out, and listed.
     """
-    from labmates.analysis.bayes.covariates import read_covariates
-    from labmates.analysis.bayes.prediction.assembly import assemble, assemble_all
-    from labmates.analysis.bayes.prediction.evaluated import evaluated
-    from labmates.analysis.bayes.prediction.figures import forest_figure
-    from labmates.analysis.bayes.prediction.report import predict_outcomes
-    from labmates.analysis.bayes.prediction.tables import effects_table, predictors_table, rows_frame
-    from labmates.analysis.bayes.prediction.usefulness import answers_table
+    from labmates.stats.bayes.covariates import read_covariates
+    from labmates.workflows.games.prediction.assembly import assemble, assemble_all
+    from labmates.workflows.games.prediction.evaluated import evaluated
+    from labmates.workflows.games.prediction.figures import forest_figure
+    from labmates.workflows.games.prediction.report import predict_outcomes
+    from labmates.workflows.games.prediction.tables import effects_table, predictors_table, rows_frame
+    from labmates.workflows.games.prediction.usefulness import answers_table
 
     check_outcomes(asked)
     tables_of_models = [path for path in (*asked.rosters, asked.games_file, asked.lab_file) if path is not None]
@@ -133,7 +133,7 @@ def variants_of(texts: Sequence[str]) -> dict[str, str]:
     UsageError
         If one is not of the form NAME=VALUE, or there is no such part of a condition.
     """
-    from labmates.analysis.bayes.prediction.sources import USUAL
+    from labmates.workflows.games.prediction.sources import USUAL
 
     found = {}
     for text in texts:
@@ -164,7 +164,7 @@ def _print_rest(results: Sequence[OutcomeResult], left_out: Sequence[LeftOut]) -
 
 
 def _agreement(result: OutcomeResult, form: Any, check: Any) -> str:
-    from labmates.analysis.bayes.posterior import furthest
+    from labmates.stats.bayes.posterior import furthest
 
     most, name = furthest(result.fits[form].posterior, check)
     return (

@@ -18,8 +18,8 @@ from labmates.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from labmates.analysis.bayes.proximity.observations import Observations
-    from labmates.analysis.bayes.proximity.report import ProximityReport
+    from labmates.workflows.games.proximity.observations import Observations
+    from labmates.workflows.games.proximity.report import ProximityReport
 
 _BOTH = ("paper", "robust")
 
@@ -104,9 +104,9 @@ def proximity(
     other, and a robust one, in which models also differ by themselves; rest conclusions on the latter. Ends with a
     verdict in plain words.
     """
-    from labmates.analysis.bayes.covariates import read_covariates
-    from labmates.analysis.bayes.proximity.evaluated import evaluated
-    from labmates.analysis.bayes.proximity.report import proximity_json, proximity_report, proximity_tables
+    from labmates.stats.bayes.covariates import read_covariates
+    from labmates.workflows.games.proximity.evaluated import evaluated
+    from labmates.workflows.games.proximity.report import proximity_json, proximity_report, proximity_tables
 
     report = proximity_report(
         observations_of(study, data, rosters, store),
@@ -126,7 +126,7 @@ def proximity(
     how = {"draws": min(settings["draws"], MOST_DRAWS), "seed": settings["seed"]}
     write_draws(lambda: [evaluated(one, settings["outcome"], **how) for one in report.fits], draws_file)
     if plot is not None:
-        from labmates.analysis.bayes.proximity.figures import forest_figure
+        from labmates.workflows.games.proximity.figures import forest_figure
 
         draw(forest_figure(report), plot)
     return 0
@@ -140,10 +140,10 @@ def observations_of(study: str | None, data: Path | None, rosters: Sequence[Path
     UsageError
         If both are given, or something is wrong with one.
     """
-    from labmates.analysis.bayes.proximity.observations import observations_of_csv, observations_of_runs
     from labmates.models.roster import read_roster, roster
+    from labmates.records.selection import select_runs
     from labmates.records.store import Store
-    from labmates.studies.select import select_runs
+    from labmates.workflows.games.proximity.observations import observations_of_csv, observations_of_runs
 
     named = click.get_current_context().get_parameter_source("store") == ParameterSource.COMMANDLINE
     if data is not None and (study is not None or named):

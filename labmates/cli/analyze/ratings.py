@@ -14,8 +14,8 @@ from labmates.cli.tables import out_option, print_tables, write_files
 from labmates.errors import UsageError
 
 if TYPE_CHECKING:
-    from labmates.analysis.dilemma_records import Use
-    from labmates.analysis.ratings import Rated, Summary
+    from labmates.stats.ratings import Rated, Summary
+    from labmates.workflows.dilemmas.records import Use
 
 
 @click.command("ratings", epilog="Example: labmates analyze ratings --study dilemmas --summary")
@@ -72,7 +72,7 @@ def ratings(
     A model of which more than 20 % of the decisions failed has not played: it is left out, and the others are rated
     among themselves. What its failed choices could have been bounds its mean and its rank.
     """
-    from labmates.analysis.rating_tables import cells_table, summaries_table
+    from labmates.workflows.dilemmas.rating_tables import cells_table, summaries_table
 
     if published is not None:
         if run_ids or study or payoffs:
@@ -97,7 +97,7 @@ def ratings(
 
 def _published(folder: Path, *, as_json: bool, files: tuple[Path, ...]) -> int:
     """Show published ratings beside ours; the exit code is 1 if some folders could not be rated."""
-    from labmates.analysis.published_payoffs import published_tables, read_published
+    from labmates.workflows.dilemmas.published_payoffs import published_tables, read_published
 
     found, unread = read_published(folder)
     tables = published_tables(found, unread)
@@ -124,16 +124,16 @@ def _rated(
 ) -> tuple[list[Rated], list[Summary]]:
     """Return the ratings of each cell, or, for a summary, those over runs."""
     if payoffs is not None:
-        from labmates.analysis.payoff_files import read_cells
-        from labmates.analysis.ratings import rate, summarise
+        from labmates.stats.ratings import rate, summarise
+        from labmates.workflows.dilemmas.payoff_files import read_cells
 
         if run_ids or study:
             raise UsageError("rate a file of payoffs or runs, not both")
         rated = [rate(cell) for cell in read_cells(payoffs)]
         return rated, summarise(rated) if summary else []
-    from labmates.analysis.dilemma_ratings import rate_play, summarise_plays
     from labmates.records.store import Store
-    from labmates.studies.cross_plays import cross_plays
+    from labmates.workflows.dilemmas.cross_plays import cross_plays
+    from labmates.workflows.dilemmas.ratings import rate_play, summarise_plays
 
     with Store(store, must_exist=True) as database:
         plays = cross_plays(database, run_ids, study=study)

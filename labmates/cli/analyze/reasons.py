@@ -42,8 +42,8 @@ def reasons(
     from labmates.models.catalog import Catalog
     from labmates.models.names import parse_model
     from labmates.records.store import Store
-    from labmates.studies.cross_plays import ended_cross_plays
     from labmates.studies.reasons import label_reasons
+    from labmates.workflows.dilemmas.cross_plays import ended_cross_plays
 
     catalog = Catalog(model_options(values))
     model = str(parse_model(catalog.name_of(judge)))

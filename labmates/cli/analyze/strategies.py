@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
-    from labmates.populations.behaviour import Behaviour
-    from labmates.populations.library import Gene
+    from labmates.workflows.populations.engine.behaviour import Behaviour
+    from labmates.workflows.populations.engine.library import Gene
 
 REFERENCES = ("cooperate", "defect", "random-0.5", "cc-1", "cc-2", "cc-3", "cd-1", "cd-2", "cd-3")
 """What strategies are shown beside on the map (paper, figure 1)."""
@@ -81,9 +81,9 @@ def diversity(
     import numpy as np
 
     from labmates.games.repeated import make_repeated
-    from labmates.populations.behaviour import behaviours, situations
-    from labmates.populations.library import load_population
-    from labmates.populations.reference import reference_source
+    from labmates.workflows.populations.engine.behaviour import behaviours, situations
+    from labmates.workflows.populations.engine.library import load_population
+    from labmates.workflows.populations.engine.reference import reference_source
 
     made = make_repeated(game, group_size, rounds, rules)
     situations(made, features)
@@ -124,8 +124,8 @@ def diversity(
 
 def _map(game: str, sets: dict[Gene, list[int]], vectors: NDArray[np.float64]) -> Figure:
     """Return the figure of all strategies, beside the reference strategies, whose vectors are the last."""
-    from labmates.analysis.diversity import principal_components
-    from labmates.analysis.population_figures import diversity_figure
+    from labmates.workflows.populations.diversity import principal_components
+    from labmates.workflows.populations.figures import diversity_figure
 
     own, others = vectors[: -len(REFERENCES)], vectors[-len(REFERENCES) :]
     named = {str(gene): rows for gene, rows in sets.items()}
@@ -136,8 +136,8 @@ def _map(game: str, sets: dict[Gene, list[int]], vectors: NDArray[np.float64]) -
 def _set_as_json(
     gene: Gene, sets: dict[Gene, list[int]], found: Sequence[Behaviour], vectors: NDArray[np.float64]
 ) -> dict[str, Any]:
-    from labmates.analysis.diversity import cohens_d, mean_pairwise_distance, participation_ratio
-    from labmates.populations.attitudes import falls_back_to_cooperation
+    from labmates.workflows.populations.diversity import cohens_d, mean_pairwise_distance, participation_ratio
+    from labmates.workflows.populations.engine.attitudes import falls_back_to_cooperation
 
     own = vectors[sets[gene]]
     kind = falls_back_to_cooperation(gene.attitude)
@@ -205,8 +205,8 @@ def invasion(
 ) -> int:
     """Tell which sets of strategies can invade which: one invader does better than residents among themselves."""
     from labmates.games.repeated import make_repeated
-    from labmates.populations import evolution
-    from labmates.populations.library import load_population
+    from labmates.workflows.populations.engine import evolution
+    from labmates.workflows.populations.engine.library import load_population
 
     made = make_repeated(game, group_size, rounds, rules)
     with make_workers(processes, sandbox) as workers:

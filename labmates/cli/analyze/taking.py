@@ -15,7 +15,7 @@ from labmates.errors import UsageError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from labmates.analysis.bayes.blocks import Evaluated
+    from labmates.stats.bayes.blocks import Evaluated
 
 MOST_DRAWS = 4000
 """Draws of each fit in a file: log likelihoods of all cells are as many times as large."""
@@ -39,7 +39,7 @@ def rows_option(function: F) -> F:
 
     def check(_ctx: click.Context, _param: click.Parameter, path: Path | None) -> Path | None:
         if path is not None:
-            from labmates.analysis.table_files import check_table
+            from labmates.stats.table_files import check_table
 
             if path.suffix.lower() not in _ROWS:
                 raise UsageError(f"--rows-out ends in {' or '.join(_ROWS)}, not '{path.name}'")
@@ -61,7 +61,7 @@ def draws_option(function: F) -> F:
 
     def check(_ctx: click.Context, _param: click.Parameter, path: Path | None) -> Path | None:
         if path is not None:
-            from labmates.analysis.bayes.inference_data import check_netcdf
+            from labmates.stats.bayes.inference_data import check_netcdf
 
             check_netcdf(path)
         return path
@@ -80,7 +80,7 @@ def draws_option(function: F) -> F:
 def write_draws(found: Callable[[], list[Evaluated]], path: Path | None) -> None:
     """Write evaluated fits to the file that `draws_option` took, if any."""
     if path is not None:
-        from labmates.analysis.bayes.inference_data import write_netcdf
+        from labmates.stats.bayes.inference_data import write_netcdf
 
         for written in write_netcdf(found(), path):
             err().print(f"Written to {written}", markup=False)
@@ -89,7 +89,7 @@ def write_draws(found: Callable[[], list[Evaluated]], path: Path | None) -> None
 def write_rows(frame: pd.DataFrame, path: Path | None) -> None:
     """Write rows to the file that `rows_option` took, if any."""
     if path is not None:
-        from labmates.analysis.tables import Table
         from labmates.cli.tables import write_files
+        from labmates.stats.tables import Table
 
         write_files([Table("rows", "Rows as analysed", None, frame)], [path])

@@ -14,8 +14,8 @@ from labmates.cli.tables import out_option, print_tables, write_files
 from labmates.errors import UsageError
 
 if TYPE_CHECKING:
-    from labmates.analysis.teams import SeatGame
     from labmates.records.run import RunRecord
+    from labmates.workflows.science.seat_ratings import SeatGame
 
 _SHOWN = 5
 
@@ -56,12 +56,12 @@ def teams(
     that they end in, deviation rating and rank, with 95 % intervals. Runs of equal condition belong
     together. Every seating must have been played; --plan prints a study for that.
     """
-    from labmates.analysis.intervals import ANY, SHARE
-    from labmates.analysis.teams import rate_teams, teams_table
+    from labmates.records.selection import select_runs
     from labmates.records.store import Store
-    from labmates.studies.seatings import seat_games
-    from labmates.studies.select import select_runs
-    from labmates.workflows.kinds import KINDS
+    from labmates.stats.intervals import ANY, SHARE
+    from labmates.workflows.experiment import EXPERIMENTS
+    from labmates.workflows.science.seat_ratings import rate_teams, teams_table
+    from labmates.workflows.science.seatings import seat_games
 
     if plan:
         return _print_plan(models, task)
@@ -72,7 +72,7 @@ def teams(
     whole = [game for game in games if len(game.models) > 1 and not game.missing()]
     if not whole:
         raise UsageError(_missing(games))
-    domain = KINDS.get("science").domains({}).get(metric, SHARE if judge else ANY)
+    domain = EXPERIMENTS.get("science").domains({}).get(metric, SHARE if judge else ANY)
     table = teams_table([rate_teams(game, domain, resamples=resamples, seed=seed) for game in whole], metric)
     table.notes = (*table.notes, *note)
     if len(whole) < len(games):
@@ -99,8 +99,8 @@ def _metric(asked: str | None, judge: str | None, runs: Sequence[RunRecord]) -> 
 
 def _print_plan(models: Sequence[str], task: str | None) -> int:
     from labmates.models.names import parse_model
-    from labmates.studies.seatings import seating_study
     from labmates.tasks.registry import get_task
+    from labmates.workflows.science.seatings import seating_study
 
     if len(models) < 2 or task is None:
         raise UsageError("--plan needs --task and two models or more: --plan --task ecology --model A --model B")
@@ -111,7 +111,7 @@ def _print_plan(models: Sequence[str], task: str | None) -> int:
 
 
 def _missing(games: Sequence[SeatGame]) -> str:
-    from labmates.studies.seatings import missing_seatings
+    from labmates.workflows.science.seatings import missing_seatings
 
     game = min(games, key=lambda one: len(one.missing()) + (len(one.models) < 2) * 1_000_000)
     if len(game.models) < 2:

@@ -16,8 +16,8 @@ from labmates.cli.tables import out_option, print_grid, print_tables, write_file
 from labmates.errors import UsageError
 
 if TYPE_CHECKING:
-    from labmates.analysis.teamwork import Contrast, Mean, Measure, Pair, Teamwork
     from labmates.records.run import RunRecord
+    from labmates.workflows.science.teamwork import Contrast, Mean, Measure, Pair, Teamwork
 
 SHOWN = {"task": "", "difficulty": "", "model": "", "budget": "budget $", "visibility": "visibility ", "team_size": ""}
 """What a condition is told by in a heading, and what stands before each value."""
@@ -47,16 +47,16 @@ def teamwork(
     accuracy 0; the mean over pairs that can be read stands beside it. For its references to other teams' work a
     report is scored by the artifacts that it names; those of one agent alone are its own.
     """
-    from labmates.analysis.teamwork import judged_runs, teamwork_table
-    from labmates.analysis.teamwork import teamwork as compute
-    from labmates.analysis.teamwork_pooled import pooled_table
+    from labmates.records.selection import select_runs
     from labmates.records.store import Store
-    from labmates.studies.select import select_runs
-    from labmates.workflows.kinds import KINDS
+    from labmates.workflows.experiment import EXPERIMENTS
+    from labmates.workflows.science.teamwork import judged_runs, teamwork_table
+    from labmates.workflows.science.teamwork import teamwork as compute
+    from labmates.workflows.science.teamwork_pooled import pooled_table
 
     with Store(store, must_exist=True) as database:
         runs = _with_twins(select_runs(database, run_ids, study=study, kind=kind, task=task))
-        found = compute(judged_runs(database, runs), KINDS.get(runs[0].kind).domains)
+        found = compute(judged_runs(database, runs), EXPERIMENTS.get(runs[0].kind).domains)
     missing = list(_missing(found, runs, store))
     if found.contrasts:
         write_files([pooled_table(found.pooled), teamwork_table(found)], files)
@@ -76,9 +76,9 @@ def teamwork(
 
 
 def _with_twins(runs: Sequence[RunRecord]) -> list[RunRecord]:
-    from labmates.workflows.kinds import KINDS
+    from labmates.workflows.experiment import EXPERIMENTS
 
-    found = [run for run in runs if "solo" in KINDS.get(run.kind).condition.model_fields]
+    found = [run for run in runs if "solo" in EXPERIMENTS.get(run.kind).condition.model_fields]
     if not found:
         raise UsageError("none of these runs is of a kind that one agent can do alone, as science is")
     return found
@@ -86,7 +86,7 @@ def _with_twins(runs: Sequence[RunRecord]) -> list[RunRecord]:
 
 def _missing(found: Teamwork, runs: Sequence[RunRecord], store: str | None) -> Iterator[str]:
     """Yield what has no partner, and the commands that would make it one."""
-    from labmates.analysis.teamwork import MIXED
+    from labmates.workflows.science.teamwork import MIXED
 
     by_id = {run.id: run for run in runs}
     for one in found.unpaired:
@@ -102,7 +102,7 @@ def _missing(found: Teamwork, runs: Sequence[RunRecord], store: str | None) -> I
 def _commands(run: RunRecord, seeds: Sequence[int], store: str | None) -> Iterator[str]:
     """Yield a command for each stretch of seeds in a row."""
     from labmates.cli.command import command_of
-    from labmates.studies.runs import condition_of
+    from labmates.workflows.experiment import condition_of
 
     twin = condition_of(run).twin()
     assert twin is not None
@@ -112,8 +112,8 @@ def _commands(run: RunRecord, seeds: Sequence[int], store: str | None) -> Iterat
 
 
 def _print(contrast: Contrast) -> None:
-    from labmates.analysis.intervals import notes
-    from labmates.analysis.teamwork import INTENTION, SKILL, WITHOUT_SKILL
+    from labmates.stats.intervals import notes
+    from labmates.workflows.science.teamwork import INTENTION, SKILL, WITHOUT_SKILL
 
     heading = f"\n{_told(contrast.condition)} ({contrast.key}) beside one agent alone ({contrast.solo_key})"
     out().print(clean(heading), style="bold", markup=False)

@@ -17,7 +17,7 @@ from labmates.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from labmates.analysis.tournament_report import Group
+    from labmates.workflows.tournament.report import Group
 
 
 @click.command("tournament", epilog="Example: labmates analyze tournament --study super-additive --plots figures")
@@ -45,11 +45,11 @@ def tournament(
     right answers by question; behaviour; and both hypotheses: more cooperation (H1) and more one-shot cooperation (H2)
     in super-additive tournaments than in either of the others.
     """
-    from labmates.analysis.tournament_report import report
-    from labmates.analysis.tournament_tables import hypotheses_table, rates_table
-    from labmates.analysis.tournaments import tournaments
+    from labmates.records.selection import select_runs
     from labmates.records.store import Store
-    from labmates.studies.select import select_runs
+    from labmates.workflows.tournament.report import report
+    from labmates.workflows.tournament.results import tournaments
+    from labmates.workflows.tournament.tables import hypotheses_table, rates_table
 
     with Store(store, must_exist=True) as database:
         runs = select_runs(database, run_ids, study=study, kind=None if run_ids else "tournament")
@@ -70,7 +70,7 @@ def tournament(
 
 
 def _draw(groups: Sequence[Group], plots: Plots) -> None:
-    from labmates.analysis import tournament_figures as figures
+    from labmates.workflows.tournament import figures
 
     for name, draw in (
         ("cooperation", figures.cooperation_figure),
@@ -83,7 +83,7 @@ def _draw(groups: Sequence[Group], plots: Plots) -> None:
 
 
 def _print_behaviour(groups: Sequence[Group], *, profiles: bool) -> None:
-    from labmates.analysis.tournament_report import STRUCTURES, mean_profile
+    from labmates.workflows.tournament.report import STRUCTURES, mean_profile
 
     out().print("\nBehaviour", style="bold")
     for group in groups:

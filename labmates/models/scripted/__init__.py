@@ -43,7 +43,7 @@ BASELINES: Registry[Callable[[], BaseChatModel]] = Registry(
         "garbage": "labmates.models.scripted.garbage:Garbage",
         "referee": "labmates.models.scripted.referee:Referee",
         "gullible": "labmates.models.scripted.referee:Gullible",
-        "author": "labmates.agents.authors:Author",
+        "author": "labmates.workflows.populations.author:Author",
         "colleague": "labmates.agents.players.colleague:Colleague",
         "cooperate": "labmates.agents.players:Cooperate",
         "defect": "labmates.agents.players:Defect",

@@ -8,13 +8,12 @@ from typing import Any
 
 from markupsafe import Markup
 
+from labmates.pages.links import Links
+from labmates.pages.reader import RunReader
+from labmates.pages.rendering import as_text, render
 from labmates.records.run import RunRecord
-from labmates.viewer.links import Links
 from labmates.viewer.pages.run import sections
 from labmates.viewer.pages.runs import headline
-from labmates.viewer.reader import RunReader
-from labmates.viewer.rendering import render
-from labmates.viewer.telling import as_text
 
 _TOLD_ABOVE = ("record",)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping
@@ -11,15 +12,17 @@ from typing import Any, Final
 from markupsafe import Markup
 
 from labmates.errors import UsageError, unknown_name
+from labmates.pages.links import PER_PAGE, Links
+from labmates.pages.reader import RunReader
+from labmates.pages.rendering import render
+from labmates.pages.section import Section
 from labmates.viewer.burning import burning
-from labmates.viewer.kinds import Section, kind_sections
-from labmates.viewer.links import PER_PAGE, Links
 from labmates.viewer.pages.runs import headline
-from labmates.viewer.reader import RunReader
-from labmates.viewer.rendering import render
 from labmates.viewer.telling import HIDDEN, Item, changes, items, message_texts
 from labmates.viewer.timeline import timeline
+from labmates.workflows.experiment import EXPERIMENTS
 
+_log = logging.getLogger(__name__)
 LIVE_MOST: Final = 200
 """New events that are told at once."""
 _MOST_WARNINGS: Final = 20
@@ -52,11 +55,31 @@ def sections(reader: RunReader, links: Links) -> list[Section]:
         found.append(Section("timeline", "Time line", body))
     if reader.events("score"):
         found.append(Section("scores", "Scores", scores(reader, links)))
-    found += kind_sections(reader, links)
+    found += experiment_sections(reader, links)
     spent = burning(reader)
     if spent.teams:
         found.append(Section("budget", "Budget", render("budget.html", burning=spent)))
     return [*found, Section("record", "Record", render("record.html", run=reader.run, attempts=_attempts(reader)))]
+
+
+def experiment_sections(reader: RunReader, links: Links) -> list[Section]:
+    """The sections of a run's experiment.
+
+    A record that this version can't read (one cut short, or another version's) must not hide the rest of the page: then
+    the reason is shown.
+    """
+    kind = reader.run.kind
+    page = EXPERIMENTS.get(kind).page if kind in EXPERIMENTS else None
+    sections: list[Section] = []
+    if page is None:
+        return sections
+    try:
+        sections.extend(page(reader, links))
+    except Exception as error:
+        _log.warning("the page of the run %s (%s) failed", reader.run.id, kind, exc_info=True)
+        why = Markup("<p class=quiet>{}: {}</p>").format(type(error).__name__, str(error)[:500])
+        sections.append(Section("unread", "What this version can't read of the record", why))
+    return sections
 
 
 def scores(reader: RunReader, links: Links) -> Markup:

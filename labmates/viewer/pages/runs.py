@@ -9,12 +9,12 @@ from typing import Any, Final
 from markupsafe import Markup
 
 from labmates.errors import LabmatesError, unknown_name
+from labmates.pages.links import Links
+from labmates.pages.rendering import render
 from labmates.records.listing import SORTS, STATUSES, Chosen, Facets, RunPage, facets, run_page
 from labmates.records.store import Store
 from labmates.records.studies import failure_reasons, invalid_reasons, study_counts, study_record
-from labmates.viewer.links import Links
-from labmates.viewer.rendering import render
-from labmates.workflows.kinds import KINDS
+from labmates.workflows.experiment import EXPERIMENTS
 
 _STUDIES_SHOWN: Final = 6
 _REASONS: Final = 5
@@ -122,10 +122,10 @@ def studies_page(store: Store, links: Links) -> Markup:
 def headline(kind: str) -> tuple[str, ...]:
     """Return the metrics that lists of runs of a kind show; none for a kind that this installation lacks."""
     try:
-        found = KINDS.get(kind)
+        found = EXPERIMENTS.get(kind)
     except LabmatesError:
         return ()
-    return (found.headline or found.metrics[:3])[:5]
+    return found.headline[:5]
 
 
 def _record(store: Store, name: str) -> Any:

@@ -10,7 +10,7 @@ from pydantic import Field, FiniteFloat, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from labmates.errors import UsageError
-from labmates.workflows.kinds import Condition
+from labmates.workflows.experiment import Condition
 
 if TYPE_CHECKING:
     from labmates.games.repeated import RepeatedGame
@@ -41,7 +41,7 @@ class PopulationCondition(Condition, ABC):
         except UsageError as error:
             raise fault(self, "group_size" if "n_players" in str(error) else "rules", str(error)) from error
         if self.digest is None:
-            from labmates.populations.library import library_digest
+            from labmates.workflows.populations.engine.library import library_digest
 
             try:
                 object.__setattr__(self, "digest", library_digest(Path(self.strategies), self.game))

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 
-from labmates.analysis.validity import MOST_FAILED
 from labmates.errors import UsageError
-from labmates.populations.crew import Strategies
-from labmates.populations.evolution import PlayBatches
-from labmates.populations.workers import Batch, Errors, Result
 from labmates.records.events import WarningEvent
+from labmates.stats.validity import MOST_FAILED
 from labmates.workflows.brake import StoppedError
 from labmates.workflows.populations.condition import PopulationCondition
+from labmates.workflows.populations.engine.crew import Strategies
+from labmates.workflows.populations.engine.evolution import PlayBatches
+from labmates.workflows.populations.engine.workers import Batch, Errors, Result
 from labmates.workflows.services import Services
 
 _MOST_WARNINGS = 50
@@ -28,10 +28,10 @@ async def open_strategies(
     UsageError
         If they are not there, or not what they were.
     """
-    if services.crew is None or condition.digest is None:
+    if services.shared is None or condition.digest is None:
         raise UsageError("this session has no workers for strategies")
     wanted = condition.strategies, condition.game, models, attitudes
-    found = await asyncio.to_thread(services.crew.open, wanted, condition.digest)
+    found: Strategies = await asyncio.to_thread(services.shared.open, wanted, condition.digest)
     told = [f"{name} is left out: {problems[0]}" for name, problems in found.population.refused.items()]
     warn(services, "refused", told)
     return found

@@ -21,7 +21,7 @@ from labmates.budgets.money import format_dollars
 from labmates.budgets.prices import PriceList
 from labmates.budgets.visibility import Visibility
 from labmates.models.catalog import ModelRef
-from labmates.workflows.kinds import Condition
+from labmates.workflows.experiment import Condition
 
 TEAM_FIELDS = ("model_for", "team_size", "theory_of_mind", "deliberation_rounds", "max_requests", "output_excerpt")
 """Parameters that say how agents work together; a condition of one agent alone has none of them."""
@@ -164,6 +164,11 @@ class ScienceCondition(Condition):
     def models(self) -> list[str]:
         """Return the models that take part, each once, in the order of the teams."""
         return list(dict.fromkeys(self.model_of(team.name) for team in self.teams))
+
+    @property
+    def title(self) -> str:
+        """The words that name it in traces."""
+        return f"{self.task} {self.model}"
 
     def check(self) -> None:
         """Check that the task and the models are known."""

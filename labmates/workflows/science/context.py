@@ -17,6 +17,7 @@ from labmates.workflows.calls import Caller, Speaker
 from labmates.workflows.science.condition import ScienceCondition
 from labmates.workflows.science.reserve import likely_cost, set_aside
 from labmates.workflows.science.state import LabState
+from labmates.workflows.services import Services
 from labmates.workflows.workshop import Bench
 
 
@@ -33,6 +34,7 @@ class LabContext:
     caller: Caller
     recorder: Recorder
     bench: Bench
+    services: Services
 
     @cached_property
     def tools(self) -> tuple[dict[str, Any], ...]:

@@ -8,6 +8,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from labmates.agents.roles import EVERY_TEAM, TEAMS
+from labmates.workflows.science.condition import ScienceCondition
 from labmates.workflows.science.context import LabContext
 from labmates.workflows.science.state import LabState
 from labmates.workflows.science.team import team_graph
@@ -18,8 +19,17 @@ def next_team(state: LabState) -> str:
     return state["agenda"][0]["team"] if state["agenda"] else END
 
 
+LabGraph = CompiledStateGraph[LabState, LabContext, LabState, LabState]
+
+
+def graph(condition: ScienceCondition) -> LabGraph:
+    """The graph of a run; it is the same for all conditions."""
+    del condition
+    return lab_graph()
+
+
 @cache
-def lab_graph() -> CompiledStateGraph[LabState, LabContext, LabState, LabState]:
+def lab_graph() -> LabGraph:
     """The graph of a whole run; compiled once, since that takes longer than a step."""
     graph = StateGraph(LabState, context_schema=LabContext)
     for team in EVERY_TEAM.values():

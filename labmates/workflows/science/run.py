@@ -12,12 +12,10 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
 
-from langchain_core.runnables import RunnableConfig
 from pydantic import BaseModel
 
 from labmates.agents.roles import REPORT, TEAMS
 from labmates.budgets.ledger import Ledger
-from labmates.budgets.money import format_dollars
 from labmates.judges.base import Report, Trace
 from labmates.judges.panel import DEFAULT_PANEL
 from labmates.records.bodies import Bodies
@@ -39,14 +37,13 @@ from labmates.tasks.salt import data_seed
 from labmates.tasks.schema import findings_fields_text
 from labmates.workflows.brake import Steps
 from labmates.workflows.calls import CONTEXT_TOKENS, Caller
+from labmates.workflows.experiment import Outcome
 from labmates.workflows.judging import Judging, hearings, judges_meters, mean_events, verdict_events
-from labmates.workflows.kinds import Outcome
 from labmates.workflows.science.condition import ScienceCondition
 from labmates.workflows.science.context import LabContext, warm_up
 from labmates.workflows.science.findings import findings_form
-from labmates.workflows.science.lab import lab_graph
 from labmates.workflows.science.scores import judged_metrics
-from labmates.workflows.science.state import first_state
+from labmates.workflows.science.state import LabState
 from labmates.workflows.science.validity import invalid_work
 from labmates.workflows.services import Services
 
@@ -57,17 +54,10 @@ _TRUTHS_KEPT = 256
 _making_truth = Lock()
 
 
-async def execute(condition: ScienceCondition, services: Services) -> Outcome:
-    """Execute one run of the lab and score it.
-
-    Raises
-    ------
-    EndpointError, SandboxError
-        If a model or a sandbox could not be had; what was done so far is recorded and can be gone on with.
-    """
-    async with opened(condition, services) as ctx:
-        state = await lab_graph().ainvoke(first_state(condition.teams), _config(condition, services), context=ctx)
-        return await scored(ctx, services.ledger, state["exhausted"], judging=services.judging, seed=services.seed)
+async def outcome(state: LabState, ctx: LabContext) -> Outcome:
+    """The outcome of a run of the lab, with the judges' scores."""
+    services = ctx.services
+    return await scored(ctx, services.ledger, state["exhausted"], judging=services.judging, seed=services.seed)
 
 
 @asynccontextmanager
@@ -98,7 +88,9 @@ async def opened(condition: ScienceCondition, services: Services) -> AsyncIterat
     )
     try:
         findings, form = findings_fields_text(task), findings_form(task)
-        yield LabContext(condition, task, findings, form, await generating, ledger, caller, services.recorder, bench)
+        yield LabContext(
+            condition, task, findings, form, await generating, ledger, caller, services.recorder, bench, services
+        )
     finally:
         await asyncio.shield(bench.close())
 
@@ -213,24 +205,6 @@ def newest_artifacts(recorder: Recorder) -> dict[str, str]:
 
 def _newest(trail: Iterable[Trace]) -> dict[str, str]:
     return {trace.name: trace.text for trace in trail if trace.kind == "artifact"}
-
-
-def _config(condition: ScienceCondition, services: Services) -> RunnableConfig:
-    """Return the graph's configuration: the name and the tags of its trace."""
-    return {
-        "run_name": f"science {condition.task} {condition.model} {services.run_id}",
-        "tags": ["labmates", "science", condition.task, condition.visibility, *(["solo"] if condition.solo else [])],
-        "metadata": {
-            "run": services.run_id,
-            "condition": services.key,
-            "task": condition.task,
-            "model": condition.model,
-            "team_size": 1 if condition.solo else condition.team_size,
-            "visibility": condition.visibility,
-            "budget": format_dollars(condition.budget),
-            "seed": services.seed,
-        },
-    }
 
 
 def _metrics(recorder: Recorder) -> Mapping[str, float]:

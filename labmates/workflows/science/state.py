@@ -11,6 +11,7 @@ from typing import Annotated, Literal, TypedDict
 
 from labmates.agents.desk import RequestKind
 from labmates.agents.roles import Team
+from labmates.workflows.science.condition import ScienceCondition
 
 
 class Asked(TypedDict):
@@ -185,8 +186,14 @@ class WorkOrder(TypedDict):
     lab: LabState
 
 
+def start(condition: ScienceCondition, seed: int) -> LabState:
+    """The state in which a run of the lab starts: one phase for each team, in order."""
+    del seed
+    return first_state(condition.teams)
+
+
 def first_state(teams: Sequence[Team]) -> LabState:
-    """Return the state in which a run of the lab starts: one phase for each team, in order."""
+    """The state in which a lab of these teams starts."""
     return LabState(
         agenda=[new_phase(team.name, 0) for team in teams],
         spent={},

@@ -101,6 +101,11 @@ class TournamentCondition(DecisionCondition):
         return self
 
     @property
+    def title(self) -> str:
+        """The words that name it in traces."""
+        return f"{self.structure} {self.model}"
+
+    @property
     def payoffs(self) -> Payoffs:
         """The payoffs of a round."""
         return Payoffs(self.temptation, self.reward, self.punishment, self.sucker)

@@ -12,6 +12,7 @@ from labmates.records.events import DecisionEvent
 from labmates.seeds import derive
 from labmates.workflows.calls import Speaker
 from labmates.workflows.playing import Table
+from labmates.workflows.services import Services
 from labmates.workflows.tournament.briefs import Briefing, View
 from labmates.workflows.tournament.condition import TournamentCondition
 from labmates.workflows.tournament.state import MatchData, match_of
@@ -24,6 +25,11 @@ class TournamentContext:
     condition: TournamentCondition
     table: Table
     seed: int
+
+    @classmethod
+    def of(cls, condition: TournamentCondition, services: Services) -> TournamentContext:
+        """The context of a run with these services."""
+        return cls(condition, Table(condition, services), services.seed)
 
     @cached_property
     def schedule(self) -> list[list[tuple[int, Pairing]]]:

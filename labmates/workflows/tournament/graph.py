@@ -11,6 +11,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Send
 
 from labmates.games.iterated.schedule import Pairing
+from labmates.workflows.tournament.condition import TournamentCondition
 from labmates.workflows.tournament.context import TournamentContext
 from labmates.workflows.tournament.match import match_graph, record_match
 from labmates.workflows.tournament.state import MatchData, MatchState, TournamentState
@@ -43,8 +44,11 @@ def next_round(state: TournamentState, runtime: Runtime[TournamentContext]) -> s
     return "pairing" if state["turn"] < len(runtime.context.schedule) else END
 
 
+TournamentGraph = CompiledStateGraph[TournamentState, TournamentContext, TournamentState, TournamentState]
+
+
 @cache
-def tournament_graph() -> CompiledStateGraph[TournamentState, TournamentContext, TournamentState, TournamentState]:
+def tournament_graph() -> TournamentGraph:
     """The graph of a whole tournament; compiled once, since that takes longer than a step."""
     graph = StateGraph(TournamentState, context_schema=TournamentContext)
     graph.add_node("pairing", pairing)
@@ -62,9 +66,16 @@ async def round_end(state: TournamentState) -> Update:
     return {"turn": state["turn"]}
 
 
-def first_state() -> TournamentState:
-    """Return the state in which a tournament starts."""
+def first_state(condition: TournamentCondition, seed: int) -> TournamentState:
+    """The state in which a tournament starts."""
+    del condition, seed
     return TournamentState(turn=0, matches=[], plans={}, played={}, planned={})
+
+
+def graph(condition: TournamentCondition) -> TournamentGraph:
+    """The graph of a tournament; it is the same for all conditions."""
+    del condition
+    return tournament_graph()
 
 
 def _spent(ctx: TournamentContext, state: TournamentState, pair: Pairing) -> list[str]:

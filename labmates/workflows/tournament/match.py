@@ -10,15 +10,15 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Send
 
-from labmates.agents.tournament import FirstMove, LaterMove, answers_form
 from labmates.games.iterated.match import LABELS, Action, End, Move
 from labmates.games.iterated.questions import questions
-from labmates.judges.comprehension import marked
 from labmates.records.events import DecisionEvent, PayoffEvent
 from labmates.seeds import derive
 from labmates.workflows.playing import together
 from labmates.workflows.tournament.briefs import View
+from labmates.workflows.tournament.comprehension import marked
 from labmates.workflows.tournament.context import TournamentContext, seen_by
+from labmates.workflows.tournament.forms import FirstMove, LaterMove, answers_form
 from labmates.workflows.tournament.planning import planning_graph
 from labmates.workflows.tournament.state import MatchData, MatchState, Outcome, PlanState
 

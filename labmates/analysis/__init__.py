@@ -1,1 +1,0 @@
-"""What the numbers mean: statistics over the runs of a store."""

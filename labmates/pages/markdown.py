@@ -1,0 +1,109 @@
+"""Markdown that a model wrote, as HTML in which nothing runs and which loads nothing.
+
+Two fences, one behind the other: the parser takes no HTML and makes no pictures, and what comes out of it is cleaned
+by an allow-list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import nh3
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererProtocol
+from markdown_it.rules_block import StateBlock
+from markdown_it.rules_block.table import table
+from markdown_it.token import Token
+from markdown_it.utils import EnvType, OptionsDict
+from markupsafe import Markup, escape
+
+from labmates.pages.rendering import plain
+
+_TAGS = (
+    "a blockquote br code dd del dl dt em h1 h2 h3 h4 h5 h6 hr li ol p pre strong sub sup table tbody td th thead tr ul"
+)
+MOST_CHARS = 60_000
+"""A longer text is shown as it is: nobody reads it, and one that is made for it takes 50 µs a character to parse."""
+DEEPEST = 40
+"""The parser leaves out what is nested deeper, so such a text is shown as it is, too."""
+_NO_TABLE = "no table before this line"
+_WASTE = 2
+"""Cells that a table may have for each one that is written: short rows of a wide table are filled up."""
+
+
+def markdown(text: str) -> Markup:
+    """Return Markdown as safe HTML."""
+    if len(text) > MOST_CHARS:
+        return _as_it_is(text)
+    parser, env = _parser(), dict[str, Any]()
+    tokens = parser.parse(text, env)
+    if any(token.level >= DEEPEST - 1 for token in tokens):
+        return _as_it_is(text)
+    cleaned = nh3.clean(
+        parser.renderer.render(tokens, parser.options, env),
+        tags=set(_TAGS.split()),
+        attributes={"a": {"href", "title"}, "ol": {"start"}},
+        url_schemes={"http", "https"},
+        link_rel="noopener noreferrer nofollow",
+        strip_comments=True,
+    )
+    # Once more after the parser, which reads characters by their numbers too (``&#8238;``).
+    return Markup(plain(cleaned))  # noqa: S704 - cleaned just now
+
+
+def _as_it_is(text: str) -> Markup:
+    return Markup("<pre>{}</pre>").format(plain(text))
+
+
+@cache
+def _parser() -> MarkdownIt:
+    options = {"html": False, "linkify": False, "maxNesting": DEEPEST}
+    parser = MarkdownIt("commonmark", options).enable(["table", "strikethrough"])
+    parser.block.ruler.at("table", _dense_table, {"alt": ["paragraph", "reference"]})
+    parser.validateLink = _is_web  # type: ignore[method-assign]
+    parser.add_render_rule("image", _no_image)
+    for level in ("heading_open", "heading_close"):
+        parser.add_render_rule(level, _lower_heading)
+    return parser
+
+
+def _dense_table(state: StateBlock, first: int, end: int, silent: bool) -> bool:
+    """Take lines for a table unless nearly all of its cells would be empty: a few bytes would make thousands."""
+    if first < state.env.get(_NO_TABLE, 0) or not table(state, first, end, True):
+        return False
+    columns = _bars(state, first + 1) + 1
+    rows = written = 0
+    while first + rows < end and not state.isEmpty(first + rows):
+        written += _bars(state, first + rows) + 1
+        rows += 1
+    if columns * rows > _WASTE * written + columns:
+        state.env[_NO_TABLE] = first + rows  # else each further line of these would be tried, and all after it read
+        return False
+    return silent or table(state, first, end, False)
+
+
+def _bars(state: StateBlock, line: int) -> int:
+    return state.src.count("|", state.bMarks[line], state.eMarks[line])
+
+
+def _is_web(url: str) -> bool:
+    return url.lower().startswith(("http://", "https://"))
+
+
+def _no_image(
+    _self: RendererProtocol, tokens: Sequence[Token], index: int, _options: OptionsDict, _env: EnvType
+) -> str:
+    """Name a picture in the place of loading it."""
+    token: Any = tokens[index]
+    return str(Markup("<em>[picture, not loaded: {}]</em>").format(escape(token.content or token.attrs.get("src", ""))))
+
+
+def _lower_heading(
+    _self: RendererProtocol, tokens: Sequence[Token], index: int, _options: OptionsDict, _env: EnvType
+) -> str:
+    """Put headings below those of the page."""
+    token = tokens[index]
+    level = min(6, int(token.tag[1]) + 3)
+    return f"</h{level}>\n" if token.nesting < 0 else f"<h{level}>"

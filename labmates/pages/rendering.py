@@ -1,0 +1,181 @@
+"""Templates, and how times, money and numbers are written in them. Everything is escaped unless it says otherwise."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import ChoiceLoader, Environment, FunctionLoader, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from labmates._version import __version__
+from labmates.budgets.money import parse_dollars, show_dollars
+
+_INVISIBLE = {
+    code: "\N{REPLACEMENT CHARACTER}"
+    for span in (
+        (0x00, 0x09),
+        (0x0B, 0x20),
+        (0x7F, 0xA0),
+        (0xAD, 0xAE),
+        (0x061C, 0x061D),
+        (0x115F, 0x1161),
+        (0x180E, 0x180F),
+        (0x200B, 0x200C),
+        (0x200E, 0x2010),
+        (0x2028, 0x202F),
+        (0x2060, 0x2070),
+        (0x3164, 0x3165),
+        (0xD800, 0xE000),
+        (0xFEFF, 0xFF00),
+        (0xFFA0, 0xFFA1),
+        (0xFFF9, 0xFFFC),
+        (0xE0000, 0xE0080),
+    )
+    for code in range(*span)
+}
+"""Characters that can't be seen or that turn the direction of text, and halves of pairs: what is read must be what is
+there. Joiners stay, which scripts and signs are made with."""
+
+
+def render(template: str, **values: Any) -> Markup:
+    """A template filled with values."""
+    return Markup(environment().get_template(template).render(**values))  # noqa: S704 - templates escape
+
+
+@cache
+def environment() -> Environment:
+    """Return the templates' environment."""
+    made = Environment(
+        loader=ChoiceLoader([PackageLoader("labmates.pages"), FunctionLoader(_of_package)]),
+        autoescape=True,
+        finalize=_seen,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {
+        "brief": brief,
+        "compact": compact,
+        "count": count,
+        "cut": cut,
+        "dollars": dollars,
+        "duration": duration,
+        "number": number,
+        "moment": moment,
+        "iso": iso,
+        "pretty": pretty,
+        "spaced": spaced,
+    }
+    made.globals |= {"version": __version__}
+    return made
+
+
+def templates_of(package: str | None) -> Callable[..., Markup]:
+    """A function like `render` for the templates in the folder ``templates`` of a package, and the shared ones."""
+    return lambda template, **values: render(f"{package}:{template}", **values)
+
+
+def _of_package(name: str) -> str | None:
+    """The text of a template that is named ``package:name``, or of the shared one; None if there is neither."""
+    package, colon, file = name.partition(":")
+    for home in (package, "labmates.pages") if colon else ():
+        found = files(home).joinpath("templates", file)
+        if found.is_file():
+            return found.read_text("utf-8")
+    return None
+
+
+def _seen(value: object) -> object:
+    """Return what a template writes: every text of others as `plain` has it, so that none is forgotten."""
+    return plain(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
+
+
+def plain(text: object) -> str:
+    """Return text without characters that can't be seen or that reorder others."""
+    return str(text).replace("\r\n", "\n").translate(_INVISIBLE)
+
+
+def count(value: float) -> str:
+    """Return a whole number with separators."""
+    return f"{value:,.0f}"
+
+
+def number(value: object) -> str:
+    """Return a number without needless digits; a text for what is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return "–" if value is None else plain(value)
+    if isinstance(value, int) or (value == int(value) and abs(value) < 1e15):
+        return f"{int(value):,}"
+    return f"{value:.3f}" if abs(value) >= 0.001 else f"{value:.2g}"
+
+
+def brief(value: object) -> str:
+    """Return a number with as few digits as it takes; a text for what is none."""
+    return f"{value:g}" if isinstance(value, float) else number(value)
+
+
+def cut(text: str, most: int) -> str:
+    """Return a text's beginning, with a sign where it is not all."""
+    return text if len(text) <= most else f"{text[:most]} …"
+
+
+def compact(value: object) -> str:
+    """Return JSON data on one line."""
+    return plain(json.dumps(value, ensure_ascii=False, default=repr))
+
+
+def dollars(value: int | str) -> str:
+    """Return micro-dollars, or dollars as a decimal text, for people."""
+    return show_dollars(value if isinstance(value, int) else parse_dollars(value))
+
+
+def duration(seconds: float) -> str:
+    """Return a time span for people."""
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    if seconds < 7200:
+        return f"{seconds / 60:.1f} min"
+    return f"{seconds / 3600:.1f} h"
+
+
+def moment(at: float) -> str:
+    """Return a Unix time as date and time, UTC."""
+    return time.strftime("%Y-%m-%d %H:%M", _utc(at)) if at else "–"
+
+
+def iso(at: float) -> str:
+    """Return a Unix time in the form that machines read."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", _utc(at))
+
+
+def pretty(value: object) -> str:
+    """Return JSON data as indented text."""
+    return plain(json.dumps(value, indent=2, ensure_ascii=False, default=repr))
+
+
+def spaced(name: str) -> str:
+    """Return a name for people: without underscores."""
+    return name.replace("_", " ")
+
+
+def _utc(at: float) -> time.struct_time:
+    try:
+        return time.gmtime(at)
+    except (OverflowError, OSError, ValueError):
+        return time.gmtime(0)
+
+
+def as_text(value: object) -> str:
+    """Return a body, or a part of one, as text."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return plain(value)
+    if isinstance(value, bytes):
+        return f"({len(value):,} bytes)"
+    return plain(json.dumps(value, ensure_ascii=False, indent=1, default=repr))

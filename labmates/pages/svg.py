@@ -1,0 +1,166 @@
+"""Drawings as SVG, made on the server: every text is escaped, and colours come from the style sheet by class."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from markupsafe import Markup, escape
+
+from labmates.pages.rendering import plain
+
+COLOURS: Final = 7
+"""How many colours the style sheet has: classes ``c0`` and so on."""
+
+
+def tag(name: str, *inside: object, **attributes: object) -> Markup:
+    """Return an element; an underscore at the end of an attribute's name is left out, others become hyphens."""
+    said = [
+        f' {key.rstrip("_").replace("_", "-")}="{escape(plain(_short(value)))}"' for key, value in attributes.items()
+    ]
+    body = Markup("").join(escape(one if hasattr(one, "__html__") else plain(one)) for one in inside)
+    return Markup(f"<{name}{''.join(said)}>") + body + Markup(f"</{name}>")  # noqa: S704 - escaped just now
+
+
+def drawing(width: float, height: float, title: str, *inside: object, class_: str = "", role: str = "img") -> Markup:
+    """Return a drawing that is as wide as its place allows.
+
+    Parameters
+    ----------
+    title
+        What it shows, for who can't see it.
+    role
+        ``group`` for a drawing with links in it.
+    """
+    box = f"0 0 {_short(width)} {_short(height)}"
+    return tag(
+        "svg",
+        tag("title", title),
+        *inside,
+        viewBox=box,
+        role=role,
+        aria_label=title,
+        class_=f"drawing {class_}".strip(),
+    )
+
+
+def ticks(low: float, high: float, about: int = 5, *, whole: bool = False) -> list[float]:
+    """Return round numbers from `low` to `high`, about so many; with `whole`, whole numbers alone."""
+    span = high - low
+    if span <= 0:
+        return [low]
+    raw = span / about
+    power = 10.0 ** int(f"{raw:e}".partition("e")[2])
+    step = next((one * power for one in (1, 2, 2.5, 5, 10) if one * power >= raw), 10 * power)
+    step = max(1.0, float(int(step))) if whole else step
+    first = int(low / step) * step
+    found = [first + step * place for place in range(int(span / step) + 3)]
+    return [round(one, 12) for one in found if low - 1e-9 * span <= one <= high + 1e-9 * span]
+
+
+class Plot:
+    """The frame of a plot: where values lie, and its axes.
+
+    Parameters
+    ----------
+    x, y
+        The ranges of values.
+    """
+
+    def __init__(
+        self,
+        x: tuple[float, float],
+        y: tuple[float, float],
+        *,
+        width: float = 720,
+        height: float = 240,
+        left: float = 56,
+        bottom: float = 34,
+        right: float = 26,
+        top: float = 10,
+    ) -> None:
+        self.width, self.height = width, height
+        self._x, self._y = (one if one[1] > one[0] else (one[0], one[0] + 1) for one in (x, y))
+        self._left, self._right, self._top, self._bottom = left, width - right, top, height - bottom
+
+    def x(self, value: float) -> float:
+        """Return where a value lies across."""
+        low, high = self._x
+        return self._left + (value - low) / (high - low) * (self._right - self._left)
+
+    def y(self, value: float) -> float:
+        """Return where a value lies up."""
+        low, high = self._y
+        return self._bottom - (value - low) / (high - low) * (self._bottom - self._top)
+
+    def axes(
+        self, x_label: str, y_label: str, *, x_format: str = "{:g}", y_format: str = "{:g}", counts: bool = False
+    ) -> Markup:
+        """Return axes with grid lines and labels; with `counts`, what lies across is whole numbers."""
+        left, right = _short(self._left), _short(self._right)
+        up = [(value, self.y(value)) for value in ticks(*self._y, about=4)]
+        across = [(value, self.x(value)) for value in ticks(*self._x, about=6, whole=counts)]
+        low = self._bottom + 15
+        parts = [
+            *(tag("path", d=f"M{left} {_short(at)}H{right}", class_="grid") for _, at in up),
+            *(tag("text", y_format.format(one), x=self._left - 6, y=at + 4, class_="tick end") for one, at in up),
+            *(tag("text", x_format.format(one), x=at, y=low, class_="tick middle") for one, at in across),
+            tag("text", x_label, x=self._right, y=self.height - 3, class_="tick end"),
+        ]
+        if y_label:
+            parts.append(tag("text", y_label, x=2, y=self._top + 1, class_="tick"))
+        return Markup("").join(parts)
+
+    def line(self, points: Sequence[tuple[float, float]], place: int) -> Markup:
+        """Return a line in the colour and with the dashes of a place in the legend."""
+        d = "".join(f"{'L' if at else 'M'}{_short(self.x(x))} {_short(self.y(y))}" for at, (x, y) in enumerate(points))
+        return tag("path", d=d or "M0 0", class_=f"line c{place % COLOURS} d{place // COLOURS % 3}")
+
+    def area(self, lower: Sequence[tuple[float, float]], upper: Sequence[tuple[float, float]], place: int) -> Markup:
+        """Return what lies between two lines, with a name to show."""
+        there = [f"{_short(self.x(x))} {_short(self.y(y))}" for x, y in upper]
+        back = [f"{_short(self.x(x))} {_short(self.y(y))}" for x, y in reversed(lower)]
+        return tag("path", d="M" + "L".join([*there, *back]) + "Z", class_=f"area c{place % COLOURS}")
+
+    def drawn(self, title: str, *inside: object) -> Markup:
+        """Return the whole drawing."""
+        return drawing(self.width, self.height, title, *inside)
+
+
+def line_plot(
+    series: Mapping[str, Sequence[tuple[float, float]]],
+    title: str,
+    *,
+    x_label: str,
+    y_range: tuple[float, float] | None = None,
+) -> Markup:
+    """Return lines over a common axis of counts, such as rounds."""
+    points = [point for line in series.values() for point in line] or [(0.0, 0.0)]
+    xs, ys = [x for x, _ in points], [y for _, y in points]
+    low, high = y_range or (min(ys), max(ys))
+    plot = Plot((min(xs), max(xs)), (low, high))
+    lines = [plot.line(line, place) for place, line in enumerate(series.values())]
+    return plot.drawn(title, plot.axes(x_label, "", counts=True), *lines)
+
+
+def stacked_plot(shares: Mapping[str, Sequence[float]], steps: Sequence[float], title: str, *, x_label: str) -> Markup:
+    """Return shares that add up to one, one upon the other, over `steps`."""
+    plot = Plot((min(steps), max(steps)), (0, 1))
+    base = [0.0] * len(steps)
+    areas = []
+    for place, values in enumerate(shares.values()):
+        top = [below + value for below, value in zip(base, values, strict=True)]
+        areas.append(plot.area(list(zip(steps, base, strict=True)), list(zip(steps, top, strict=True)), place))
+        base = top
+    return plot.drawn(title, *areas, plot.axes(x_label, "", y_format="{:.0%}", counts=True))
+
+
+def thinned(values: Sequence[object], most: int = 240) -> list[int]:
+    """Return the places of at most so many values, the first and the last among them."""
+    if len(values) <= most:
+        return list(range(len(values)))
+    return sorted({round(at * (len(values) - 1) / (most - 1)) for at in range(most)})
+
+
+def _short(value: object) -> str:
+    return f"{value:.1f}".removesuffix(".0") if isinstance(value, float) else str(value)

@@ -1,0 +1,228 @@
+"""Metrics of runs by condition, of any kind of experiment: means with intervals, as a table and as a figure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from labmates.records.run import ENDED, RunRecord
+from labmates.records.view import flatten
+from labmates.stats.figures import COLOURS, GREY, MARKERS, new_figure
+from labmates.stats.intervals import ANY, Domain, Domains, Estimate, means, notes, unknown
+from labmates.stats.tables import MISSING, Column, Table
+from labmates.workflows.games.cooperation import AXES
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+MOST_ROWS = 48
+"""More rows than a figure can show."""
+_OF_MODELS = ("model", "model_for", "prices")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The runs of one condition that have ended.
+
+    Attributes
+    ----------
+    models
+        As one text.
+    varies
+        The parameters in which conditions differ, beside models.
+    means
+        By metric; a metric that no run has is left out.
+    invalid
+        How many of the runs may not be used; they count in the means.
+    """
+
+    models: str
+    varies: Mapping[str, str]
+    runs: int
+    means: Mapping[str, Estimate]
+    invalid: int = 0
+
+    @property
+    def label(self) -> str:
+        """What tells its condition from others, beside models."""
+        told = {name.split(".")[-1]: value for name, value in self.varies.items() if value != MISSING}
+        return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in told.items())
+
+
+def varying(runs: Iterable[RunRecord]) -> list[str]:
+    """Return the parameters in which the conditions of runs differ, but for models and prices; parts joined by dots.
+
+    One that follows from another (a game's rules from its name) is left out.
+    """
+    conditions = [_flat(condition) for condition in {run.key: run.condition for run in runs}.values()]
+    names = list(dict.fromkeys(name for condition in conditions for name in condition))
+    values = {name: [json.dumps(one.get(name), sort_keys=True) for one in conditions] for name in names}
+    kept: list[str] = []
+    for name in names:
+        follows = any(len(set(zip(values[one], values[name], strict=True))) == len(set(values[one])) for one in kept)
+        if name.split(".")[0] not in _OF_MODELS and len(set(values[name])) > 1 and not follows:
+            kept.append(name)
+    return kept
+
+
+def _flat(condition: Mapping[str, Any]) -> dict[str, Any]:
+    row: dict[str, Any] = {}
+    for name, value in condition.items():
+        # What is described in a file goes by its name.
+        flatten(name, value["name"] if isinstance(value, Mapping) and "name" in value else value, row)
+    return row
+
+
+def models_of(run: RunRecord) -> str:
+    """Return the models of a run as one text; those of single teams or seats with their places."""
+    places = run.condition.get("model_for")
+    if not isinstance(places, dict) or not places:
+        return ", ".join(run.models) or str(run.condition.get("model") or "strategies")
+    special = ", ".join(f"{place}: {model}" for place, model in places.items())
+    return f"{run.condition.get('model')} ({special})"
+
+
+def cells(runs: Sequence[RunRecord], metrics: Sequence[str], domains: Domains = unknown) -> list[Cell]:
+    """Return the means of metrics by condition, over the runs that have ended.
+
+    Parameters
+    ----------
+    domains
+        By condition and metric, the values that it can take; any for those that are not named.
+    """
+    names = varying(runs)
+    groups: dict[str, list[RunRecord]] = {}
+    for run in runs:
+        if run.status in ENDED:
+            groups.setdefault(run.key, []).append(run)
+    found = [
+        Cell(
+            models_of(group[0]),
+            {name: told(_flat(group[0].condition).get(name)) for name in names},
+            len(group),
+            estimates,
+            _invalid(group),
+        )
+        for group, estimates in zip(groups.values(), _means(list(groups.values()), metrics, domains), strict=True)
+    ]
+    # Runs end in any order: what is alike stands together, in the order in which it came first.
+    order = {name: list(dict.fromkeys(cell.varies[name] for cell in found)) for name in names}
+    return sorted(found, key=lambda cell: [order[name].index(cell.varies[name]) for name in names])
+
+
+def by_model(runs: Sequence[RunRecord], metrics: Sequence[str], domains: Domains = unknown) -> list[Cell]:
+    """Return the means of metrics by model, over all conditions; see `cells`."""
+    groups: dict[str, list[RunRecord]] = {}
+    for run in runs:
+        if run.status in ENDED:
+            groups.setdefault(models_of(run), []).append(run)
+    found = _means(list(groups.values()), metrics, domains)
+    return [
+        Cell(models, {}, len(group), each, _invalid(group))
+        for (models, group), each in zip(groups.items(), found, strict=True)
+    ]
+
+
+def _invalid(runs: Iterable[RunRecord]) -> int:
+    return sum(run.invalid is not None for run in runs)
+
+
+def told(value: Any) -> str:
+    """Return the value of a parameter in a few words."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if value is None:
+        return MISSING
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else f"{text[:57]}…"
+
+
+def results_table(name: str, title: str, found: Sequence[Cell], metrics: Sequence[str]) -> Table:
+    """Return means with intervals, a row for each cell."""
+    shown = [metric for metric in metrics if any(metric in cell.means for cell in found)]
+    rows = []
+    for cell in found:
+        row: dict[str, Any] = {"models": cell.models, **cell.varies, "runs": cell.runs, "invalid": cell.invalid}
+        for metric in shown:
+            row |= cell.means[metric].row(metric) if metric in cell.means else {metric: None, f"{metric}_n": 0}
+        rows.append(row)
+    fewer = sum(mean.n < cell.runs for cell in found for mean in cell.means.values())
+    remarks = ["Means over runs that have ended.", *notes(mean for cell in found for mean in cell.means.values())]
+    if fewer:
+        remarks.append(f"{fewer} of the means are of fewer runs than their row: the others have no such number.")
+    varies = list(found[0].varies) if found else []
+    columns = [
+        Column("models"),
+        *(Column(name, name.split(".")[-1].replace("_", " ")) for name in varies),
+        Column("runs"),
+        *([Column("invalid")] if any(cell.invalid for cell in found) else []),
+    ]
+    if any(cell.invalid for cell in found):
+        remarks.append("Invalid runs have ended but may not be used; they count in these means all the same.")
+    return Table(
+        name, title, [*columns, *(Column(metric, form=".3f", shows="both") for metric in shown)], rows, remarks
+    )
+
+
+def results_figure(found: Sequence[Cell], metric: str) -> Figure | None:
+    """Draw the means of a metric; None if there are fewer than two, or more than can be told apart."""
+    with_it = [cell for cell in found if metric in cell.means]
+    labels = list(dict.fromkeys(cell.label for cell in with_it))
+    models = list(dict.fromkeys(cell.models for cell in found))
+    apart = len(labels) > 1 and len(models) <= len(COLOURS)
+    rows = labels if apart else list(dict.fromkeys(_row(cell) for cell in with_it))
+    if len(with_it) < 2 or len(rows) > MOST_ROWS:
+        return None
+    figure, [axes] = new_figure(7.2, 1.3 + len(rows) * (0.32 + 0.1 * (len(models) - 1) * apart))
+    for place, model in enumerate(models):
+        mine = [cell for cell in with_it if cell.models == model]
+        if not mine:
+            continue
+        offset = 0.5 * (place / (len(models) - 1) - 0.5) if apart and len(models) > 1 else 0.0
+        x = [cell.means[metric].value for cell in mine]
+        y = [rows.index(cell.label if apart else _row(cell)) + offset for cell in mine]
+        means = [cell.means[metric] for cell in mine]
+        low = [0.0 if mean.low is None else mean.value - mean.low for mean in means]
+        high = [0.0 if mean.high is None else mean.high - mean.value for mean in means]
+        colour, marker = (COLOURS[place], MARKERS[place]) if apart else (COLOURS[0], MARKERS[0])
+        bars: Any = {"xerr": [low, high], "capsize": 2, "linewidth": 1, "markersize": 5}
+        axes.errorbar(x, y, fmt=marker, color=colour, label=_short(model), **bars)
+    axes.set_yticks(range(len(rows)), [_short(row) for row in rows])
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.grid(axis="y", color=GREY, alpha=0.25, linewidth=0.6)
+    axes.set_xlabel(AXES.get(metric, metric.replace("_", " ")))
+    if apart and len(models) > 1:
+        axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=8, frameon=False)
+    return figure
+
+
+def _row(cell: Cell) -> str:
+    return f"{cell.models}, {cell.label}" if cell.label else cell.models
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 56 else f"{text[:55]}…"
+
+
+def _means(
+    groups: Sequence[Sequence[RunRecord]], metrics: Sequence[str], domains: Domains
+) -> list[dict[str, Estimate]]:
+    """Return the means of metrics in each group of runs."""
+    found: list[dict[str, Estimate]] = [{} for _ in groups]
+    for metric in metrics:
+        values = [[run.metrics[metric] for run in group if metric in run.metrics] for group in groups]
+        places = [place for place, some in enumerate(values) if some]
+        estimates = means(
+            [values[place] for place in places], [_domain(groups[place], metric, domains) for place in places]
+        )
+        for place, estimate in zip(places, estimates, strict=True):
+            found[place][metric] = estimate
+    return found
+
+
+def _domain(runs: Sequence[RunRecord], metric: str, domains: Domains) -> Domain:
+    """Return the values that a metric can take in some of these runs."""
+    each = [domains(condition).get(metric, ANY) for condition in {run.key: run.condition for run in runs}.values()]
+    return Domain(min(one.low for one in each), max(one.high for one in each))

@@ -1,0 +1,1 @@
+"""General statistics: intervals, resampling, hierarchical models, ratings, tables and figures; no experiment."""

@@ -1,0 +1,157 @@
+"""What a fitted linear mixed model says of each model's outcomes: densities, effects and replications.
+
+Given a draw of the coefficients and standard deviations, the outcomes of a model under test are jointly normal:
+y = fixed + Z b + ε, with b normal around 0. So their density is known in closed form, and b is drawn exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from labmates.stats.arrays import Array
+from labmates.stats.bayes.posterior import Posterior
+
+
+@dataclass(frozen=True)
+class Block:
+    """The n outcomes of one model, for s draws from a posterior, with k random effects.
+
+    Attributes
+    ----------
+    outcome
+        Shape (n,).
+    fixed
+        What coefficients make of them, shape (s, n).
+    terms
+        Z, shape (n, k).
+    variance
+        Of the random effects, shape (s, k).
+    noise
+        Variance of ε, shape (s, n).
+    """
+
+    outcome: Array
+    fixed: Array
+    terms: Array
+    variance: Array
+    noise: Array
+
+    def _factor(self) -> tuple[Array, Array]:
+        """Return L, the Cholesky factor of 1 + D½Z'R⁻¹ZD½, and L⁻¹D½Z'R⁻¹(y − fixed)."""
+        root = np.sqrt(self.variance)
+        scaled = self.terms[None] * root[:, None, :]
+        weighted = scaled / self.noise[:, :, None]
+        inner = np.eye(self.terms.shape[1]) + scaled.transpose(0, 2, 1) @ weighted
+        factor = np.linalg.cholesky(inner)
+        against = (weighted * (self.outcome - self.fixed)[:, :, None]).sum(axis=1)
+        return factor, np.linalg.solve(factor, against[..., None])[..., 0]
+
+    def log_density(self) -> Array:
+        """Return the log density of all outcomes together, random effects integrated out, shape (s,)."""
+        factor, white = self._factor()
+        left = self.outcome - self.fixed
+        size = np.log(self.noise).sum(axis=1) + 2 * np.log(np.diagonal(factor, axis1=1, axis2=2)).sum(axis=1)
+        square = (left**2 / self.noise).sum(axis=1) - (white**2).sum(axis=1)
+        return np.asarray(-0.5 * (len(self.outcome) * np.log(2 * np.pi) + size + square))
+
+    def expected(self, rng: np.random.Generator) -> Array:
+        """Draw what is expected of each outcome given the data: fixed + Z b, shape (s, n)."""
+        factor, white = self._factor()
+        drawn = np.linalg.solve(factor.transpose(0, 2, 1), (white + rng.standard_normal(white.shape))[..., None])
+        return np.asarray(self.fixed + (drawn[..., 0] * np.sqrt(self.variance)) @ self.terms.T)
+
+    def predicted(self, rng: np.random.Generator) -> Array:
+        """Draw outcomes of another model with the same predictors: random effects are drawn anew, shape (s, n)."""
+        effects = np.sqrt(self.variance) * rng.standard_normal(self.variance.shape)
+        error = np.sqrt(self.noise) * rng.standard_normal(self.noise.shape)
+        return np.asarray(self.fixed + effects @ self.terms.T + error)
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """Parameters of one kind, such as all coefficients of games; s draws of k parameters.
+
+    Attributes
+    ----------
+    dimension, labels
+        What tells them apart; both empty for a single number.
+    draws, prior
+        From the posterior and from the prior, shape (s, k).
+    log_prior
+        Log density of the prior at the draws from the posterior, shape (s,); None for effects of families and what
+        follows from other parameters.
+    """
+
+    dimension: str
+    labels: tuple[str, ...]
+    draws: Array
+    prior: Array
+    log_prior: Array | None
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """A fit with all that checks and exports need; s draws, n outcomes, m models.
+
+    Attributes
+    ----------
+    name
+        Of the fit: an outcome and a form, or a specification.
+    outcome
+        What is explained.
+    posterior
+        All draws, of which the first s are evaluated.
+    cells, model_of
+        What tells outcomes apart, and the place of each one's model.
+    observed, count
+        Outcomes, and the simulations or runs that each is the mean of.
+    expected
+        Draws of what is expected of each, shape (s, n).
+    spread
+        Standard deviation of each outcome around that, shape (s, n).
+    replicated
+        Draws of new data for the same models, shape (s, n).
+    log_likelihood
+        Of each outcome given its model's effects, shape (s, n).
+    by_model
+        Of all outcomes of a model, with its effects integrated out, shape (s, m).
+    noise
+        Standard deviation of a single simulation or observation, shape (s,).
+    """
+
+    name: str
+    outcome: str
+    posterior: Posterior
+    parameters: Mapping[str, Parameter]
+    models: tuple[str, ...]
+    cells: tuple[str, ...]
+    model_of: Array
+    observed: Array
+    count: Array
+    expected: Array
+    spread: Array
+    replicated: Array
+    log_likelihood: Array
+    by_model: Array
+    noise: Array
+
+    @property
+    def log_prior(self) -> Array:
+        """Log density of all priors, shape (s,)."""
+        found = [one.log_prior for one in self.parameters.values() if one.log_prior is not None]
+        return np.asarray(np.sum(found, axis=0))
+
+
+def normal(draws: Array, mean: float, sd: float, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Return draws from a normal prior like those given, and its log density at these."""
+    log_prior = -0.5 * (((draws - mean) / sd) ** 2).sum(axis=1) - draws.shape[1] * np.log(sd * np.sqrt(2 * np.pi))
+    return rng.normal(mean, sd, draws.shape), np.asarray(log_prior)
+
+
+def half_normal(draws: Array, scale: float, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Return draws from a half-normal prior like those given, and its log density at these."""
+    drawn, log_prior = normal(draws, 0.0, scale, rng)
+    return np.abs(drawn), log_prior + draws.shape[1] * np.log(2)

@@ -1,0 +1,206 @@
+"""Does a fitted model fit, which form predicts models that it has not seen, and how much do its priors matter?
+
+Sources: posterior predictive checks, Gelman, Meng and Stern (Statistica Sinica 1996); leave-one-group-out comparison,
+Vehtari, Gelman and Gabry (Statistics and Computing 2017); power-scaling of the prior, Kallioinen, Paananen, Bürkner and
+Vehtari (Statistics and Computing 2024).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from labmates.stats.arrays import Array
+from labmates.stats.bayes.blocks import Block, Evaluated
+from labmates.stats.bayes.smoothing import GOOD_K, smooth
+from labmates.stats.intervals import holm, quantile
+from labmates.stats.tables import Column, Table
+
+SENSITIVE: Final = 0.1
+"""A mean that moves by more posterior standard deviations when the prior counts twice depends on the prior."""
+POWERS: Final = (0.8, 1.25)
+_STATISTICS: Final[Mapping[str, Callable[[Array], Array]]] = {
+    "standard deviation": lambda values: values.std(axis=1),
+    "skewness": lambda values: _skewness(values),
+    "smallest": lambda values: values.min(axis=1),
+    "largest": lambda values: values.max(axis=1),
+}
+
+
+def _skewness(values: Array) -> Array:
+    away = values - values.mean(axis=1, keepdims=True)
+    return np.asarray((away**3).mean(axis=1) / np.maximum((away**2).mean(axis=1), 1e-300) ** 1.5)
+
+
+def p_values(one: Evaluated) -> Array:
+    """Return the two-sided posterior predictive p of each outcome, shape (n,)."""
+    from scipy.stats import norm
+
+    above = norm.sf((one.observed - one.expected) / one.spread).mean(axis=0)
+    return np.asarray(2 * np.minimum(above, 1 - above))
+
+
+def cells_table(one: Evaluated) -> Table:
+    """Return observed and predicted outcomes, those that fit worst first."""
+    p = p_values(one)
+    low, high = np.quantile(one.replicated, [0.025, 0.975], axis=0)
+    adjusted = holm(p.tolist())
+    rows = [
+        {
+            "cell": one.cells[at],
+            "count": int(one.count[at]),
+            "observed": one.observed[at],
+            "predicted": one.replicated[:, at].mean(),
+            "predicted_low": low[at],
+            "predicted_high": high[at],
+            "p": p[at],
+            "p_holm": adjusted[at],
+        }
+        for at in np.argsort(p, kind="stable")
+    ]
+    columns = [Column("cell"), Column("count"), Column("observed"), Column("predicted", shows="both")]
+    columns += [Column("p", form=".4f"), Column("p_holm", "p (Holm)", ".4f")]
+    return Table(f"check-{one.name}-cells", f"{one.name}: observed and predicted {one.outcome}", columns, rows)
+
+
+def statistics_table(one: Evaluated) -> Table:
+    """Return how the outcomes as a whole differ from those that the model predicts."""
+    from scipy.stats import norm
+
+    def row(name: str, observed: float, drawn: Array, p: float | None) -> dict[str, object]:
+        low, high = np.quantile(drawn, [0.025, 0.975])
+        predicted = {"predicted": drawn.mean(), "predicted_low": low, "predicted_high": high}
+        return {"statistic": name, "observed": observed, **predicted, "p": p}
+
+    rows = []
+    for name, statistic in _STATISTICS.items():
+        seen, drawn = float(statistic(one.observed[None])[0]), statistic(one.replicated)
+        above = float((drawn >= seen).mean())
+        tail = min(1.0, max(2 * min(above, 1 - above), 1 / len(drawn)))
+        rows.append(row(f"{name} of outcomes", seen, drawn, tail))
+    share = float((p_values(one) < 0.05).mean())
+    rows.append({"statistic": "share of outcomes with p < .05", "observed": share, "predicted": 0.05})
+    if one.observed.min() >= 0 and one.observed.max() <= 1:
+        weight, noise = one.count / one.count.sum(), one.noise[:, None]
+        outside = norm.sf((1 - one.expected) / noise) + norm.cdf(-one.expected / noise)
+        rows.append(row("share of single results below 0 or above 1", 0.0, outside @ weight, None))
+    columns = [Column("statistic"), Column("observed"), Column("predicted", shows="both"), Column("p", form=".4f")]
+    note = (
+        "Predicted: of new data of the same models, in brackets for 95 % of them. Scores end at 0 and 1; predictions "
+        "need not."
+    )
+    return Table(f"check-{one.name}-statistics", f"{one.name}: the data as a whole", columns, rows, [note])
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """What a form predicts for models that it was not fitted on.
+
+    Attributes
+    ----------
+    density
+        Log predictive density of each model's outcomes, shape (models,).
+    missed
+        Mean outcome of each model less the predicted one, shape (models,).
+    held
+        Whether its 95 % interval holds the mean outcome, shape (models,).
+    """
+
+    form: str
+    models: tuple[str, ...]
+    density: Array
+    missed: Array
+    held: Array
+
+
+def left_out(form: str, models: Sequence[str], blocks: Iterator[Block], *, seed: int = 0) -> LeftOut:
+    """Return how well a form predicts each model, given what fits without it say."""
+    rng = np.random.default_rng([seed, 5])
+    rows = []
+    for one in blocks:
+        logs = one.log_density()
+        drawn = one.predicted(rng).mean(axis=1)
+        low, high = np.quantile(drawn, [0.025, 0.975])
+        seen = float(one.outcome.mean())
+        rows.append((logs.max() + np.log(np.exp(logs - logs.max()).mean()), seen - drawn.mean(), low <= seen <= high))
+    density, missed, held = (np.array(column, dtype=float) for column in zip(*rows, strict=True))
+    return LeftOut(form, tuple(models), density, missed, held)
+
+
+def comparison_table(name: str, found: Sequence[LeftOut]) -> Table:
+    """Return forms by how well they predict models that were left out, the best first."""
+    ordered = sorted(found, key=lambda one: -one.density.sum())
+    best, rows = ordered[0], []
+    for one in ordered:
+        away = one.density - best.density
+        m = len(away)
+        error = float(away.std(ddof=1) * np.sqrt(m)) if one is not best else 0.0
+        rows.append(
+            {
+                "form": one.form,
+                "elpd": float(one.density.sum()),
+                "difference": float(away.sum()),
+                "difference_low": None if one is best else float(away.sum()) - quantile(m - 1) * error,
+                "difference_high": None if one is best else float(away.sum()) + quantile(m - 1) * error,
+                "error": float(np.sqrt((one.missed**2).mean())),
+                "held": float(one.held.mean()),
+                "models": m,
+                "worst": one.models[int(one.density.argmin())],
+            }
+        )
+    columns = [Column("form"), Column("elpd", "log predictive density", ".1f")]
+    columns += [Column("difference", "less than the best", ".1f", "both"), Column("error", "error of the mean")]
+    columns += [Column("held", "held in 95 %", ".2f"), Column("models"), Column("worst", "worst predicted")]
+    notes = [
+        "Each model is left out in turn, all else is fitted anew, and its outcomes are predicted. In brackets the 95 % "
+        "interval over models, t; where it holds 0, the forms can't be told apart.",
+        "Error: root mean square of models' mean outcomes less predicted ones; held: share of these in their 95 % "
+        "interval.",
+    ]
+    return Table(f"check-{name}-left-out", f"{name}: models left out in turn", columns, rows, notes)
+
+
+def sensitivity_table(one: Evaluated) -> Table:
+    """Return by how many posterior standard deviations each mean moves where the prior counts twice."""
+    log_prior = one.log_prior
+    moved, worst = {}, 0.0
+    draws = one.posterior.draws[: len(log_prior)]
+    sd = np.maximum(draws.std(axis=0), 1e-300)
+    for power in POWERS:
+        weights, k_hat = smooth((power - 1) * log_prior)
+        worst = max(worst, k_hat)
+        moved[power] = weights @ draws
+    shift = (moved[POWERS[1]] - moved[POWERS[0]]) / np.log2(POWERS[1] / POWERS[0]) / sd
+    rows = [
+        {"parameter": one.posterior.names[at], "mean": draws[:, at].mean(), "sd": sd[at], "shift": shift[at]}
+        for at in np.argsort(-np.abs(shift), kind="stable")
+    ]
+    marked = [{**row, "mark": abs(row["shift"]) > SENSITIVE} for row in rows]
+    columns = [Column("parameter"), Column("mean"), Column("sd"), Column("shift", form="+.3f", marked="mark")]
+    notes = [
+        "Shift: posterior standard deviations by which the mean moves where all priors count twice (power-scaling "
+        f"between {POWERS[0]:g} and {POWERS[1]:g}). † more than {SENSITIVE:g}: the prior matters; more models make it "
+        "matter less."
+    ]
+    if worst > GOOD_K:
+        notes.append(f"k-hat of the weights is {worst:.2f}, above {GOOD_K}: these shifts are themselves badly known.")
+    return Table(f"check-{one.name}-priors", f"{one.name}: how much priors matter", columns, marked, notes)
+
+
+def verdict(one: Evaluated) -> str:
+    """Return what the check says of a fit, in plain words."""
+    p = p_values(one)
+    bad = [at for at, value in enumerate(holm(p.tolist())) if value is not None and value < 0.05]
+    share = float((p < 0.05).mean())
+    rows = {row["parameter"]: row["shift"] for row in sensitivity_table(one).rows if row["mark"]}
+    fits = (
+        f"{len(bad)} of {len(p)} outcomes are not as the model predicts them, even after Holm's adjustment, first of "
+        f"all {one.cells[min(bad, key=lambda at: p[at])]}."
+        if bad
+        else f"No single outcome contradicts the model ({share:.0%} of {len(p)} have p < .05, 5 % are expected)."
+    )
+    priors = f" Priors matter for {', '.join(list(rows)[:5])}." if rows else " No mean depends on the priors."
+    return f"{one.name}: {fits}{priors}"

@@ -1,0 +1,211 @@
+"""What a fitted model says: draws of its parameters, their summaries, and how far the draws can be trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from labmates.stats.arrays import Array
+from labmates.stats.bayes.importance import LEAST_EFFECTIVE, Sample
+from labmates.stats.bayes.smoothing import GOOD_K
+from labmates.stats.intervals import holm
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+GOOD_R_HAT = 1.01
+IMPORTANCE, NUTS = "importance sampling", "NUTS"
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One parameter of a posterior.
+
+    Attributes
+    ----------
+    low, high
+        Ends of the central 95 % interval.
+    positive
+        Probability that it is above 0, the paper's probability of direction.
+    """
+
+    name: str
+    mean: float
+    sd: float
+    low: float
+    high: float
+    positive: float
+
+    @property
+    def credible(self) -> bool:
+        """Whether the 95 % interval leaves 0 out."""
+        return self.low > 0 or self.high < 0
+
+
+@dataclass(frozen=True)
+class Diagnostics:
+    """How far draws can be trusted.
+
+    Attributes
+    ----------
+    method
+        ``importance sampling`` or ``NUTS``.
+    effective
+        Effective number of draws; of NUTS, that of the parameter with the fewest.
+    k_hat
+        Of importance sampling; above 0.7 the draws can't be trusted.
+    r_hat
+        Of NUTS, that of the parameter with the largest; above 1.01 the chains do not agree.
+    divergences
+        Of NUTS.
+    warnings
+        What is wrong and what to do about it; empty if nothing is.
+    """
+
+    method: str
+    draws: int
+    effective: float
+    k_hat: float | None = None
+    r_hat: float | None = None
+    divergences: int | None = None
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """Draws from a posterior, all of the same weight.
+
+    Attributes
+    ----------
+    names
+        Of the parameters.
+    draws
+        Shape ``(draws, parameters)``.
+    """
+
+    names: tuple[str, ...]
+    draws: Array
+    diagnostics: Diagnostics
+
+    def __getitem__(self, name: str) -> Array:
+        """Return the draws of one parameter, shape ``(draws,)``."""
+        return np.asarray(self.draws[:, self.names.index(name)])
+
+    @cached_property
+    def summaries(self) -> dict[str, Summary]:
+        """Summaries of all parameters, by name."""
+        low, high = np.quantile(self.draws, [0.025, 0.975], axis=0)
+        means, spreads, positive = self.draws.mean(axis=0), self.draws.std(axis=0), (self.draws > 0).mean(axis=0)
+        return {
+            name: Summary(name, *map(float, (means[at], spreads[at], low[at], high[at], positive[at])))
+            for at, name in enumerate(self.names)
+        }
+
+    def frame(self) -> pd.DataFrame:
+        """Return one row per parameter: ``name``, ``mean``, ``sd``, ``low``, ``high``, ``positive``, ``credible``."""
+        import pandas as pd
+
+        return pd.DataFrame([{**asdict(one), "credible": one.credible} for one in self.summaries.values()])
+
+    def json(self, p_holm: Mapping[str, float] | None = None) -> dict[str, Any]:
+        """Return summaries and diagnostics as JSON data, with adjusted p of the parameters that have them."""
+        known = p_holm or {}
+        parameters = [
+            {**asdict(one), "credible": one.credible, "p_holm": known.get(name)} for name, one in self.summaries.items()
+        ]
+        return {"parameters": parameters, "diagnostics": asdict(self.diagnostics)}
+
+
+def adjusted(effects: Sequence[tuple[Posterior, str]]) -> list[float]:
+    """Return p of effects that stand in one table, adjusted for their number by Holm's method.
+
+    The p of an effect is twice the probability of its less likely sign, and at least one of the draws; it is below .05
+    where the 95 % interval leaves 0 out.
+    """
+    p_values = []
+    for posterior, name in effects:
+        positive = posterior.summaries[name].positive
+        p_values.append(max(2 * min(positive, 1 - positive), 1 / len(posterior.draws)))
+    return [1.0 if p is None else p for p in holm(p_values)]
+
+
+def from_sample(names: Sequence[str], draws: Array, sample: Sample) -> Posterior:
+    """Return the posterior of draws that come out of importance sampling.
+
+    Parameters
+    ----------
+    draws
+        Shape ``(draws, parameters)``: points of the sample, and what was drawn given each of them.
+    """
+    warnings = []
+    if sample.k_hat > GOOD_K:
+        warnings.append(
+            f"k-hat is {sample.k_hat:.2f}, above {GOOD_K}: a few draws carry most of the weight, even after the "
+            f"proposal was adapted, widened and drawn from more often ({sample.attempts} attempts), so means and "
+            "intervals can't be trusted. Compare them with --check-nuts (extra 'analysis'). Often the cause "
+            "is too little data for the model: more models or games, or the simpler specification, help."
+        )
+    elif sample.effective < LEAST_EFFECTIVE:
+        warnings.append(_few(sample.effective, "ask for more draws"))
+    return Posterior(
+        tuple(names),
+        draws,
+        Diagnostics(IMPORTANCE, len(draws), sample.effective, k_hat=sample.k_hat, warnings=tuple(warnings)),
+    )
+
+
+def from_chains(names: Sequence[str], chains: Array, *, divergences: int) -> Posterior:
+    """Return the posterior of chains of NUTS.
+
+    Parameters
+    ----------
+    chains
+        Shape ``(chains, draws, parameters)``.
+    """
+    from numpyro.diagnostics import effective_sample_size, split_gelman_rubin
+
+    r_hat = float(np.max(split_gelman_rubin(chains)))
+    effective = float(np.min(effective_sample_size(chains)))
+    warnings = []
+    if not r_hat <= GOOD_R_HAT:
+        warnings.append(
+            f"R-hat is {r_hat:.3f}, above {GOOD_R_HAT}: the chains of NUTS do not agree with each other yet. Run them "
+            "longer (--nuts-draws), and do not use this cross-check as evidence until they do."
+        )
+    if divergences:
+        warnings.append(
+            f"{divergences} transitions of NUTS diverged: there may be a region that it could not enter. Trust the "
+            "importance sampler if its k-hat is good."
+        )
+    if effective < LEAST_EFFECTIVE:
+        warnings.append(_few(effective, "run the chains longer (--nuts-draws)"))
+    draws = chains.reshape(-1, chains.shape[-1])
+    found = Diagnostics(NUTS, len(draws), effective, r_hat=r_hat, divergences=divergences, warnings=tuple(warnings))
+    return Posterior(tuple(names), draws, found)
+
+
+def _few(effective: float, advice: str) -> str:
+    return (
+        f"only {effective:.0f} effective draws, fewer than {LEAST_EFFECTIVE}: the ends of 95 % intervals are "
+        f"uncertain; {advice}."
+    )
+
+
+def difference(ours: Posterior, theirs: Posterior) -> dict[str, float]:
+    """Return by how many posterior standard deviations the means of two fits differ, for each parameter of both."""
+    return {
+        name: abs(ours.summaries[name].mean - theirs.summaries[name].mean) / ours.summaries[name].sd
+        for name in ours.names
+        if name in theirs.names
+    }
+
+
+def furthest(ours: Posterior, theirs: Posterior) -> tuple[float, str]:
+    """Return by how many posterior standard deviations means differ at most, and for which parameter."""
+    found = difference(ours, theirs)
+    name = max(found, key=found.__getitem__)
+    return found[name], name

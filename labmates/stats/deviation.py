@@ -1,0 +1,250 @@
+"""Deviation ratings: how little anybody could gain by always choosing a model, in the strictest equilibrium.
+
+Source: Marris et al. 2025, "Deviation ratings: a general, clone-invariant rating method". Over symmetric joint
+distributions of the metagame's profiles, the gain of a model is what a player gains who always deviates to it, averaged
+over seats. The largest gain is made as small as possible; a model whose gain has that value at every optimum has it as
+its rating; with these fixed, the largest gain of the rest is made as small as possible, and so on. The result is
+unique: it depends neither on the order of models nor on the solver, and copies of a model change nothing.
+
+A symmetric distribution is one over multisets of models, so there is one variable for each multiset and one row for
+each model. A row with a positive dual price is tight at every optimum (complementary slackness), and some free row
+always has one; so each linear program fixes one rating at least, without any further test. Variables are added as they
+are needed (column generation), since few of many thousands are used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import combinations_with_replacement
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from labmates.errors import LabmatesError, UsageError
+from labmates.stats.metagame import Array, as_metagame
+
+TIE = 1e-6
+"""Ratings that differ by no more than this share of the payoffs' range are the same."""
+
+_FEASIBLE = 1e-10  # the strictest tolerance that the solver takes
+_ENTERS = 1e-10
+_EXCESS_COST, _MOST_EXCESS_COST = 1e4, 1e9
+"""What it costs when fixed gains exceed their values: without that way out, rounding can leave a program without any
+solution. It costs more where a program makes use of it."""
+_NO_EXCESS = 1e-10
+_PRICE = 1e-3
+"""A dual price that counts as positive. A rating is then off by 1e-7 of the range of payoffs at most, and a row with a
+smaller price is decided by a later program."""
+
+
+class SolverError(LabmatesError):
+    """The linear solver gave no optimum."""
+
+
+def deviation_ratings(payoffs: ArrayLike) -> Array:
+    """Return the deviation rating of each model; higher is better.
+
+    Parameters
+    ----------
+    payoffs
+        A metagame, shape ``(models,) * players``.
+
+    Returns
+    -------
+    ratings
+        In the unit of the payoffs, shape ``(models,)``. None is above 0.
+
+    Raises
+    ------
+    UsageError
+        If `payoffs` is no metagame.
+    SolverError
+        If a linear program could not be solved.
+    """
+    array = as_metagame(payoffs)
+    return _scaled([array], lambda scaled: deviation_gains(scaled[0]))
+
+
+def joint_deviation_ratings(payoffs: Sequence[ArrayLike]) -> Array:
+    """Return the deviation rating of each choice of each player, where players are not alike.
+
+    Parameters
+    ----------
+    payoffs
+        For each player what it gets at each profile of choices, all of the same shape, an axis for each player.
+
+    Returns
+    -------
+    ratings
+        In the unit of the payoffs, shape ``(players, choices)``, if all players have as many choices.
+
+    Raises
+    ------
+    UsageError
+        If the arrays do not fit.
+    SolverError
+        If a linear program could not be solved.
+    """
+    arrays = [np.asarray(array, dtype=float) for array in payoffs]
+    shape = arrays[0].shape
+    if any(array.shape != shape for array in arrays) or len(shape) != len(arrays) or len(set(shape)) != 1:
+        raise UsageError(f"each of {len(arrays)} players needs payoffs with an axis per player, all as long")
+    if not all(np.isfinite(array).all() for array in arrays):
+        raise UsageError("a payoff is no finite number")
+
+    def gains(scaled: Sequence[Array]) -> Array:
+        rows = []
+        for player, array in enumerate(scaled):
+            to_any = np.moveaxis(array, player, 0)[:, None]
+            gained = np.moveaxis(to_any - np.moveaxis(array, player, 0), 1, player + 1)
+            rows.append(gained.reshape(shape[player], -1))
+        return np.concatenate(rows)
+
+    return _scaled(arrays, gains).reshape(len(arrays), -1)
+
+
+def _scaled(arrays: Sequence[Array], gains: Callable[[Sequence[Array]], Array]) -> Array:
+    """Return the ratings out of the gains of payoffs that were brought into [0, 1], in the payoffs' unit."""
+    low, high = float(min(map(np.min, arrays))), float(max(map(np.max, arrays)))
+    if high == low:
+        return np.zeros(len(gains(arrays)))
+    ratings = np.asarray(_lexicographic(gains([(array - low) / (high - low) for array in arrays])) * (high - low))
+    return np.where(np.abs(ratings) < 1e-9 * (high - low), 0.0, ratings)
+
+
+def ranks(ratings: ArrayLike, *, unit: float = 1.0) -> Array:
+    """Return the rank of each rating, 1 for the highest; ratings no further apart than a `TIE` share the average rank.
+
+    Parameters
+    ----------
+    unit
+        The range of the payoffs: ranks don't depend on what payoffs are counted in.
+    """
+    values = np.asarray(ratings, dtype=float)
+    order = np.argsort(-values, kind="stable")
+    found = np.empty(len(values))
+    start = 0
+    while start < len(order):
+        end = start
+        while end < len(order) and values[order[start]] - values[order[end]] <= TIE * unit:
+            end += 1
+        found[order[start:end]] = (start + 1 + end) / 2
+        start = end
+    return found
+
+
+def deviation_gains(payoffs: Array) -> Array:
+    """Return what deviating to each model gains at each multiset of models, averaged over seats.
+
+    Returns
+    -------
+    gains
+        Shape ``(models, multisets)``, multisets in lexicographic order.
+    """
+    players = payoffs.ndim
+    multisets = np.array(list(combinations_with_replacement(range(len(payoffs)), players)), dtype=np.intp)
+    gains = np.zeros((len(payoffs), len(multisets)))
+    for seat in range(players):
+        others = tuple(multisets[:, other] for other in range(players) if other != seat)
+        to_any: Array = payoffs[(slice(None), *others)]  # type: ignore[arg-type]
+        gains += to_any - to_any[multisets[:, seat], np.arange(len(multisets))]
+    return gains / players
+
+
+def _lexicographic(gains: Array) -> Array:
+    """Return the gains of models at the distribution whose sorted gains are lexicographically least."""
+    ratings = np.full(len(gains), np.nan)
+    program = _Program(gains)
+    while np.isnan(ratings).any():
+        value, prices = program.solve()
+        free = np.isnan(ratings)
+        tight = free & (prices >= min(_PRICE, prices[free].max()))
+        ratings[tight] = value
+        program.fix(np.flatnonzero(tight), value)
+    return ratings
+
+
+class _Program:
+    """Least t for a distribution of multisets: no free model's gain is above t, no fixed one's above what it was."""
+
+    def __init__(self, gains: Array) -> None:
+        import highspy
+
+        self._gains = gains
+        self._models = len(gains)
+        self._is_in = np.zeros(gains.shape[1], dtype=bool)
+        # To begin with, the profiles at which the largest gain is least: more of them only slow the solver down.
+        best = np.argsort(gains.max(axis=0), kind="stable")[: 2 * self._models]
+        highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
+        highs.silent()
+        for option in ("primal_feasibility_tolerance", "dual_feasibility_tolerance"):
+            highs.setOptionValue(option, _FEASIBLE)
+        highs.setOptionValue("solver", "simplex")
+        highs.setOptionValue("presolve", "off")
+        highs.setOptionValue("simplex_scale_strategy", 0)  # gains are scaled already
+        highs.setOptionValue("threads", 1)
+        infinite = highspy.kHighsInf
+        none = np.empty(0, dtype=np.int32)
+        for _ in range(self._models):
+            highs.addRow(-infinite, 0.0, 0, none, np.empty(0))
+        highs.addRow(1.0, 1.0, 0, none, np.empty(0))
+        rows = np.arange(self._models, dtype=np.int32)
+        highs.addCol(1.0, -infinite, infinite, self._models, rows, np.full(self._models, -1.0))
+        highs.addCol(_EXCESS_COST, 0.0, infinite, 0, none, np.empty(0))
+        self._excess_cost = _EXCESS_COST
+        self._highs = highs
+        self._infinite = infinite
+        self._add(best)
+
+    def solve(self) -> tuple[float, Array]:
+        """Return the least possible t, and the dual price of each model's row (the free ones' add up to 1)."""
+        while True:
+            self._run()
+            solution = self._highs.getSolution()
+            if solution.col_value[1] > _NO_EXCESS and self._excess_cost < _MOST_EXCESS_COST:
+                self._excess_cost *= 10
+                self._highs.changeColCost(1, self._excess_cost)
+                continue
+            duals = np.asarray(solution.row_dual)
+            prices = -duals[: self._models]
+            reduced = prices @ self._gains - duals[self._models]
+            reduced[self._is_in] = 0.0
+            if reduced.min() >= -_ENTERS:
+                return float(solution.col_value[0]), prices
+            most = min(max(2 * self._models, 64), int((reduced < -_ENTERS).sum()))
+            self._add(np.argpartition(reduced, most - 1)[:most])
+
+    def _run(self) -> None:
+        """Find an optimum; from the beginning if the solver gets lost on the way from the one before."""
+        from highspy import HighsModelStatus
+
+        self._highs.run()
+        if self._highs.getModelStatus() != HighsModelStatus.kOptimal:
+            self._highs.clearSolver()
+            self._highs.run()
+        if (status := self._highs.getModelStatus()) != HighsModelStatus.kOptimal:
+            said = self._highs.modelStatusToString(status)
+            raise SolverError(f"a deviation rating could not be computed: {said}")
+
+    def fix(self, models: NDArray[np.intp], value: float) -> None:
+        """Keep the gains of these models at or below a value from now on."""
+        for model in models.tolist():
+            self._highs.changeCoeff(model, 0, 0.0)
+            self._highs.changeRowBounds(model, -self._infinite, value)
+            self._highs.changeCoeff(model, 1, -1.0)
+
+    def _add(self, multisets: NDArray[np.intp] | Sequence[int]) -> None:
+        self._is_in[multisets] = True
+        number, height = len(multisets), self._models + 1
+        values = np.vstack([self._gains[:, multisets], np.ones(number)])
+        self._highs.addCols(
+            number,
+            np.zeros(number),
+            np.zeros(number),
+            np.full(number, self._infinite),
+            number * height,
+            np.arange(number, dtype=np.int32) * height,
+            np.tile(np.arange(height, dtype=np.int32), number),
+            np.ascontiguousarray(values.T).ravel(),
+        )

@@ -1,0 +1,539 @@
+"""Confidence intervals: one engine for every table, figure and report.
+
+An interval is Student's t on the scale of the outcome: the plain one for outcomes without bounds, the log for those
+with one bound, the logit for those with two. So no interval leaves the values that the outcome can take. It is extended
+on the side to which the sample is skewed, by Hall's transformation (Hall 1992, J. R. Stat. Soc. B 54, 221). Where many
+cells of one design have few values each, their variances are pooled as far as they are alike (Smyth 2004, Stat. Appl.
+Genet. Mol. Biol. 3, 3). Equal values give no interval, since they don't show how much others would differ.
+
+Measured coverage: ``python -m benchmarks.coverage --experiment intervals``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+from labmates.stats.tables import ADJUSTED, CREDIBLE
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+LEVEL: Final = 0.95
+RESAMPLES: Final = 20_000
+FEW: Final = 10
+"""Cells with fewer values than this borrow from the variances of others."""
+LEAST_CELLS: Final = 10
+"""Fewer cells than this say too little of how alike variances are (coverage at 4 cells of 3 values: .90 to .93)."""
+LEAST_CLUSTERS: Final = 3
+ONE: Final = "one value"
+EQUAL: Final = "equal values"
+
+_EQUAL = 1e-12
+_UNSEEN_SKEW = {2: 1.4, 3: 1.1}
+"""How much wider intervals of so few values without bounds are: they hardly show skewness (coverage .91 without)."""
+
+
+@dataclass(frozen=True)
+class Domain:
+    """The values that an outcome can take.
+
+    Attributes
+    ----------
+    low, high
+        The ends; infinite where there is none.
+    unit
+        For an outcome without ends, a size in which outcomes of different cells can be compared.
+    """
+
+    low: float = -math.inf
+    high: float = math.inf
+    unit: float = 1.0
+
+    def difference(self) -> Domain:
+        """Return the values that the difference of two such outcomes can take."""
+        return Domain(self.low - self.high, self.high - self.low)
+
+    def holding(self, low: float, high: float) -> Domain:
+        """Return this domain, extended to values that lie outside."""
+        return replace(self, low=min(self.low, low), high=max(self.high, high))
+
+
+ANY: Final = Domain()
+SHARE: Final = Domain(0.0, 1.0)
+COUNT: Final = Domain(0.0)
+CORRELATION: Final = Domain(-1.0, 1.0)
+AT_MOST_ONE: Final = Domain(high=1.0)
+"""Skill: 1 for the truth, 0 for a guess, without a lower end."""
+Domains = Callable[[Mapping[str, Any]], Mapping[str, Domain]]
+"""Returns the domains of metrics, by name, in runs of a condition."""
+
+
+def unknown(condition: Mapping[str, Any]) -> Mapping[str, Domain]:
+    """Return no domains."""
+    del condition
+    return {}
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """An estimate with its 95 % interval.
+
+    Attributes
+    ----------
+    error
+        Standard error; None for one value.
+    low, high
+        None where there is no interval; `reason` then says why.
+    n
+        How many independent units it rests on.
+    df
+        Degrees of freedom of t.
+    method
+        The kind of interval.
+    """
+
+    value: float
+    error: float | None
+    low: float | None
+    high: float | None
+    n: int
+    df: float | None = None
+    method: str = ""
+    reason: str = ""
+
+    @property
+    def p(self) -> float | None:
+        """The two-sided p of t against 0; None where there is no interval."""
+        if self.low is None or self.df is None or not self.error:
+            return None
+        return 2 * (1 - probability(abs(self.value) / self.error, self.df))
+
+    def ends(self) -> tuple[float, float]:
+        """Return the ends of the interval for a figure: the value twice where there is none."""
+        return (self.value if self.low is None else self.low, self.value if self.high is None else self.high)
+
+    def row(self, key: str) -> dict[str, Any]:
+        """Return the values of a table's row, under names that begin with `key`."""
+        names = ("error", "low", "high", "n", "df", "method", "reason")
+        return {key: self.value, **{f"{key}_{name}": getattr(self, name) for name in names}}
+
+
+def mean(values: Sequence[float], domain: Domain = ANY) -> Estimate:
+    """Return the mean of independent values with its interval.
+
+    Raises
+    ------
+    ValueError
+        If there are no values.
+    """
+    return estimate(Sample.of(values, domain))
+
+
+def means(cells: Sequence[Sequence[float]], domains: Domain | Sequence[Domain] = ANY) -> list[Estimate]:
+    """Return the means of cells of one design, with variances pooled where values are few.
+
+    Parameters
+    ----------
+    cells
+        Independent values of each cell, for instance the runs of each condition.
+    domains
+        Of all cells, or of each.
+    """
+    each = [domains] * len(cells) if isinstance(domains, Domain) else domains
+    return [estimate(cell) for cell in pooled([Sample.of(*one) for one in zip(cells, each, strict=True)])]
+
+
+def average(cells: Sequence[Sample]) -> Estimate:
+    """Return the mean of the means of independent cells; the degrees of freedom are Satterthwaite's.
+
+    Parameters
+    ----------
+    cells
+        Out of `pooled`.
+    """
+    k = len(cells)
+    value = math.fsum(cell.mean for cell in cells) / k
+    n = min(cell.n for cell in cells)
+    if n < 2:
+        return Estimate(value, None, None, None, n, reason=ONE)
+    parts = [(cell.variance / cell.n / k**2, cell.df) for cell in cells if cell.variance > 0]
+    if not parts:
+        return Estimate(value, 0.0, None, None, n, reason=EQUAL)
+    variance = math.fsum(part for part, _ in parts)
+    df = variance**2 / math.fsum(part**2 / own for part, own in parts)
+    domain = Domain(math.fsum(one.domain.low for one in cells) / k, math.fsum(one.domain.high for one in cells) / k)
+    pooled_over = max(cell.pooled for cell in cells)
+    return interval(value, math.sqrt(variance), df, domain, n=n, pooled_over=pooled_over)
+
+
+def interval(
+    value: float, error: float, df: float, domain: Domain = ANY, *, n: int, method: str = "t", pooled_over: int = 0
+) -> Estimate:
+    """Return the t interval of an estimate with a known standard error, for instance of a bootstrap or a jackknife.
+
+    Parameters
+    ----------
+    n
+        Independent units behind it.
+    method
+        What to call it.
+    """
+    scale = _Scale.of(domain, value)
+    if not error > 0 or scale is None:
+        return Estimate(value, error, None, None, n, df, reason=EQUAL)
+    half = quantile(df) * error * scale.slope
+    low, high = scale.back(scale.place - half), scale.back(scale.place + half)
+    return Estimate(value, error, low, high, n, df, _named(method, scale, pooled_over))
+
+
+def clipped(value: float, error: float, df: float, domain: Domain, *, n: int, method: str) -> Estimate:
+    """Return the t interval of an estimate that often lies at an end of its domain, cut off there; see `interval`.
+
+    Nothing is lost by cutting, since the truth lies in the domain.
+    """
+    if not error > _EQUAL:
+        return Estimate(value, error, None, None, n, df, reason=EQUAL)
+    half = quantile(df) * error
+    low, high = max(domain.low, value - half), min(domain.high, value + half)
+    return Estimate(value, error, min(low, value), max(high, value), n, df, method)
+
+
+def clusters(value: float, left_out: Sequence[float], domain: Domain = ANY) -> Estimate:
+    """Return the interval of a coefficient over clusters, by the jackknife, with t of one df less than clusters.
+
+    Parameters
+    ----------
+    left_out
+        The coefficient without each cluster in turn; NaN where it is not defined.
+    domain
+        The coefficient's. On the scale of a domain from -1 to 1 a correlation is Fisher's z.
+
+    Notes
+    -----
+    Squares are about the coefficient of all clusters and not about the mean of the others, so that its bias counts too.
+    """
+    m = len(left_out)
+    if m < LEAST_CLUSTERS:
+        return Estimate(value, None, None, None, m, reason=f"needs {LEAST_CLUSTERS} models")
+    scale, others = _Scale.of(domain, value), [_Scale.of(domain, one) for one in left_out]
+    places = [other.place for other in others if other is not None and math.isfinite(other.place)]
+    if scale is None:
+        return Estimate(value, 0.0, None, None, m, reason="at the end of its range")
+    if len(places) < m:
+        return Estimate(value, None, None, None, m, reason="undefined without some model")
+    error = math.sqrt((m - 1) / m * math.fsum((place - scale.place) ** 2 for place in places))
+    if error <= _EQUAL:
+        return Estimate(value, 0.0, None, None, m, reason="equal without any model")
+    half = quantile(m - 1) * error
+    low, high = scale.back(scale.place - half), scale.back(scale.place + half)
+    return Estimate(value, error / scale.slope, low, high, m, m - 1, _named("jackknife over models, t", scale))
+
+
+@dataclass(frozen=True)
+class Advantage:
+    """By how much one mean exceeds the largest of others, with its 95 % interval and a one-sided p.
+
+    Attributes
+    ----------
+    p
+        Against the hypothesis that there is no advantage; None where all values of each group are equal.
+    """
+
+    difference: Estimate
+    p: float | None
+
+
+def advantage(
+    first: Sequence[float], others: Sequence[Sequence[float]], domain: Domain = ANY, *, seed: int = 0
+) -> Advantage:
+    """Return by how much the mean of `first` exceeds the largest mean of `others`.
+
+    Each group is resampled by itself. Degrees of freedom are those of `first` and the group with the largest mean.
+
+    Parameters
+    ----------
+    first
+        Independent values, for instance the means of tournaments.
+    others
+        The groups that it is compared with.
+    domain
+        Of the difference.
+
+    Raises
+    ------
+    ValueError
+        If a group has fewer than two values.
+    """
+    n = min(len(first), *map(len, others))
+    if n < 2:
+        raise ValueError("each group needs two values or more")
+    import numpy as np
+
+    rng = np.random.default_rng(seed)
+    resampled = _resampled(first, rng) - np.max([_resampled(other, rng) for other in others], axis=0)
+    largest = max(others, key=lambda other: float(np.mean(other)))
+    difference, error = float(np.mean(first) - np.mean(largest)), float(resampled.std())
+    df = len(first) + len(largest) - 2
+    if error <= _EQUAL:
+        return Advantage(Estimate(difference, 0.0, None, None, n, df, reason=EQUAL), None)
+    found = interval(difference, error, df, domain, n=n, method="bootstrap, t")
+    return Advantage(found, 1 - probability(difference / error, df))
+
+
+def holm(p_values: Sequence[float | None]) -> list[float | None]:
+    """Return p values adjusted for several tests (Holm 1979): the chance of any false finding stays at its level.
+
+    None stays None, and counts as no test.
+    """
+    tested = sorted((p, place) for place, p in enumerate(p_values) if p is not None)
+    adjusted: list[float | None] = [None] * len(p_values)
+    highest = 0.0
+    for rank, (p, place) in enumerate(tested):
+        highest = max(highest, min(1.0, (len(tested) - rank) * p))
+        adjusted[place] = highest
+    return adjusted
+
+
+SIGNIFICANT: Final = 0.05
+
+
+def mark(leaves_out_zero: bool, p_holm: float | None) -> str:
+    """Return the mark of an effect: a dagger where its interval leaves 0 out, a double one where Holm's p is small."""
+    if not leaves_out_zero:
+        return ""
+    return ADJUSTED if p_holm is not None and p_holm < SIGNIFICANT else CREDIBLE
+
+
+def against_zero(found: Estimate, domain: Domain) -> float | None:
+    """Return the two-sided p of t against 0 on the scale of an interval; None where there is none, or 0 is no value.
+
+    It is below .05 just where the interval leaves 0 out, which `Estimate.p` is not on a bent scale.
+    """
+    if found.low is None or found.high is None or found.df is None:
+        return None
+    scales = [_Scale.of(domain, value) for value in (found.low, found.value, 0.0, found.high)]
+    places = [scale.place for scale in scales if scale is not None]
+    if len(places) < len(scales) or not places[3] > places[0]:
+        return None
+    error = (places[3] - places[0]) / (2 * quantile(found.df))
+    return 2 * (1 - probability(abs(places[1] - places[2]) / error, found.df))
+
+
+@lru_cache(maxsize=4096)
+def quantile(df: float, level: float = LEVEL) -> float:
+    """Return the t that a variable with so many degrees of freedom stays below in size with probability `level`."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(df, (1 + level) / 2))
+
+
+def probability(t: float, df: float) -> float:
+    """Return the probability that a t variable lies below `t`."""
+    from scipy.special import stdtr
+
+    return float(stdtr(df, t))
+
+
+def notes(estimates: Iterable[Estimate | None]) -> list[str]:
+    """Return the sentences under a table that say what its intervals are, and where there are none and why."""
+    kinds: dict[str, list[Estimate]] = {}
+    without: dict[str, int] = {}
+    for one in estimates:
+        if one is not None and one.low is not None:
+            kinds.setdefault(one.method, []).append(one)
+        elif one is not None and one.reason:
+            without[one.reason] = without.get(one.reason, 0) + 1
+    found = []
+    if kinds:
+        told = "; ".join(
+            f"{method} (n {_span([one.n for one in some])}, df {_span([one.df for one in some if one.df is not None])})"
+            for method, some in kinds.items()
+        )
+        found.append(f"In brackets: 95 % intervals: {told}.")
+    if without:
+        found.append(f"No interval: {', '.join(f'{reason} ({number})' for reason, number in without.items())}.")
+    return found
+
+
+def _span(values: Sequence[float]) -> str:
+    low, high = (f"{value:.1f}".removesuffix(".0") for value in (min(values), max(values)))
+    return low if low == high else f"{low} to {high}"
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """The scale on which an interval is symmetric, at one place.
+
+    Attributes
+    ----------
+    place, slope, bend
+        The value on the scale, its derivative there, and the second derivative over the first.
+    spread
+        How the variance of a value depends on its mean, up to a factor: that of a binomial or a Poisson variable.
+    """
+
+    name: str
+    place: float
+    slope: float
+    bend: float
+    spread: float
+    back: Callable[[float], float]
+
+    @classmethod
+    def of(cls, domain: Domain, value: float) -> _Scale | None:
+        """Return the scale of a domain at a value; None at an end of the domain."""
+        over, under = value - domain.low, domain.high - value
+        if math.isinf(over) and math.isinf(under):
+            return cls("", value, 1.0, 0.0, domain.unit**2, lambda place: place)
+        # So near to an end, rounding is all that is left.
+        if not min(over, under) > _EQUAL * max(1.0, abs(value)):
+            return None
+        if math.isinf(under):
+            return cls("log", math.log(over), 1 / over, -1 / over, over, lambda place: domain.low + _exp(place))
+        if math.isinf(over):
+            return cls("log", -math.log(under), 1 / under, 1 / under, under, lambda place: domain.high - _exp(-place))
+        width = domain.high - domain.low
+
+        def back(place: float) -> float:
+            share = 1 / (1 + _exp(-place)) if place >= 0 else _exp(place) / (1 + _exp(place))
+            return domain.low + width * share
+
+        return cls("logit", math.log(over / under), width / (over * under), 1 / under - 1 / over, over * under, back)
+
+
+def _exp(place: float) -> float:
+    return math.exp(min(place, 700.0))
+
+
+def _named(method: str, scale: _Scale, pooled_over: int = 0) -> str:
+    where = f" on the {scale.name} scale" if scale.name else ""
+    return f"{method}{where}{f', variances pooled over {pooled_over} cells' if pooled_over else ''}"
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Independent values of one outcome, as far as an interval needs them.
+
+    Attributes
+    ----------
+    skewness
+        Adjusted for few values; 0 for fewer than three.
+    pooled
+        How many cells its variance was pooled over; 0 if it is its own.
+    """
+
+    n: int
+    mean: float
+    variance: float
+    skewness: float
+    df: float
+    domain: Domain
+    pooled: int = 0
+
+    @classmethod
+    def of(cls, values: Sequence[float], domain: Domain) -> Sample:
+        """Return the sample of some values; the domain is extended where they lie outside."""
+        n = len(values)
+        if not n:
+            raise ValueError("a mean needs a value or more")
+        low, high = float(min(values)), float(max(values))
+        mean = math.fsum(values) / n
+        domain = domain.holding(low, high)
+        # Differences whose squares are no numbers any more are none.
+        squares = math.fsum((value - mean) ** 2 for value in values)
+        if n < 2 or high - low <= _EQUAL * max(abs(low), abs(high)) or squares == 0:
+            return cls(n, mean, 0.0, 0.0, n - 1, domain)
+        skewness, spread = 0.0, math.sqrt(squares / n)
+        if n > 2 and spread > 0:
+            cubes = math.fsum(((value - mean) / spread) ** 3 for value in values)
+            skewness = cubes / n * math.sqrt(n * (n - 1)) / (n - 2)
+        return cls(n, mean, squares / (n - 1), skewness, n - 1, domain)
+
+
+def estimate(cell: Sample) -> Estimate:
+    """Return the mean of a sample with its interval."""
+    n = cell.n
+    if n < 2:
+        return Estimate(cell.mean, None, None, None, n, reason=ONE)
+    scale = _Scale.of(cell.domain, cell.mean)
+    if cell.variance == 0 or scale is None:
+        return Estimate(cell.mean, 0.0, None, None, n, n - 1, reason=EQUAL)
+    error = math.sqrt(cell.variance / n)
+    t = quantile(cell.df)
+    if not scale.name:
+        t *= _UNSEEN_SKEW.get(n, 1.0)
+    # The studentised mean is not t where values are skewed or the scale bends; Hall's cubic makes up for that. It comes
+    # from the error of the cell's own variance, of which pooling leaves so much:
+    own = (n - 1) / cell.df
+    bend = (cell.skewness / 3 + math.sqrt(cell.variance) * scale.bend / 2) / math.sqrt(n) * own if n > 2 else 0.0
+    shift = cell.skewness / (6 * math.sqrt(n)) * own
+    unbent = [(math.cbrt(1 + 3 * bend * (end - shift)) - 1) / bend if bend else end - shift for end in (-t, t)]
+    low, high = min(-t, unbent[0]), max(t, unbent[1])
+    step = error * scale.slope
+    ends = scale.back(scale.place - high * step), scale.back(scale.place - low * step)
+    return Estimate(cell.mean, error, *ends, n, cell.df, _named("t", scale, cell.pooled))
+
+
+def pooled(cells: Sequence[Sample]) -> list[Sample]:
+    """Return cells whose variances are drawn towards each other as far as they are alike, where values are few.
+
+    Variances are compared relative to what means let expect (`_Scale.spread`). How alike true ones are follows from how
+    much more measured ones differ than chance has it; that gives the degrees of freedom of what they have in common.
+    Cells of equal values say nothing of that and are left alone.
+    """
+    scales = [_Scale.of(cell.domain, cell.mean) for cell in cells]
+    some = [
+        (place, cell.variance / scale.spread, cell.df)
+        for place, (cell, scale) in enumerate(zip(cells, scales, strict=True))
+        if scale is not None and cell.variance > 0
+    ]
+    if len(some) < LEAST_CELLS or all(cells[place].n >= FEW for place, *_ in some):
+        return list(cells)
+    import numpy as np
+
+    dispersions, freedoms = (np.array([one[at] for one in some]) for at in (1, 2))
+    prior, prior_df = _common(dispersions, freedoms)
+    drawn = list(cells)
+    for place, dispersion, df in some:
+        scale = scales[place]
+        if cells[place].n >= FEW or scale is None:
+            continue
+        shared = prior if math.isinf(prior_df) else (prior_df * prior + df * dispersion) / (prior_df + df)
+        drawn[place] = replace(
+            cells[place],
+            variance=float(shared * scale.spread),
+            df=float(min(prior_df + df, freedoms.sum())),
+            pooled=len(some),
+        )
+    return drawn
+
+
+def _common(dispersions: NDArray[np.float64], freedoms: NDArray[np.float64]) -> tuple[float, float]:
+    """Return the dispersion that cells have in common and its degrees of freedom, by moments of logarithms."""
+    import numpy as np
+    from scipy.special import digamma, polygamma
+
+    logs = np.log(dispersions) - digamma(freedoms / 2) + np.log(freedoms / 2)
+    surplus = float(logs.var(ddof=1) - polygamma(1, freedoms / 2).mean())
+    low, high = 1e-3, 1e6
+    if surplus <= float(polygamma(1, high / 2)):
+        return float((dispersions * freedoms).sum() / freedoms.sum()), math.inf
+    for _ in range(80):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if polygamma(1, middle / 2) > surplus else (low, middle)
+    return float(np.exp(logs.mean() + digamma(high / 2) - np.log(high / 2))), high
+
+
+def _resampled(values: Sequence[float], rng: np.random.Generator) -> NDArray[np.float64]:
+    """Return resampled means, widened so that their variance is unbiased."""
+    import numpy as np
+
+    array = np.asarray(values, dtype=float)
+    centre, n = array.mean(), len(array)
+    picked = rng.integers(n, size=(RESAMPLES, n))
+    return np.asarray(centre + math.sqrt(n / (n - 1)) * (array[picked].mean(axis=1) - centre))

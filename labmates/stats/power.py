@@ -1,0 +1,41 @@
+"""What a comparison of two means can find, before any run is paid for."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Final
+
+from labmates.stats.intervals import LEVEL, quantile
+
+POWER: Final = 0.8
+
+
+def detectable_difference(spread: float, n: int) -> float:
+    """Return the minimum detectable difference (80 % power) between two means of `n` values each.
+
+    Of the t test for two independent samples of equal standard deviation `spread`, two-sided at the 5 % level, by the
+    noncentral t distribution (Cohen 1988, section 2.5).
+
+    Raises
+    ------
+    ValueError
+        If `n` is below 2.
+    """
+    if n < 2:
+        raise ValueError("two means can be compared from two values each on")
+    return _noncentrality(2 * n - 2) * spread * math.sqrt(2 / n)
+
+
+@lru_cache
+def _noncentrality(df: int) -> float:
+    """Return the noncentrality at which the two-sided t test has its power."""
+    from scipy.special import nctdtr
+
+    critical = quantile(df, LEVEL)
+    low, high = 0.0, 100.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        power = 1 - nctdtr(df, middle, critical) + nctdtr(df, middle, -critical)
+        low, high = (middle, high) if power < POWER else (low, middle)
+    return high

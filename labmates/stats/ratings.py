@@ -1,0 +1,367 @@
+"""Ratings of models in social dilemmas: mean, fitness and deviation rating of each cell, and their means over runs.
+
+A cell is one game under one mechanism in one run. Where co-players are drawn anew in every round (reputation) there is
+no metagame, and a cell has means alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from labmates.stats.deviation import deviation_ratings, ranks
+from labmates.stats.intervals import ANY, Domain, Estimate, Sample, average, estimate, pooled
+from labmates.stats.metagame import Array, mean_payoffs
+from labmates.stats.replicator import replicator_dynamics
+from labmates.stats.validity import MOST_FAILED, Tally
+
+ALL_GAMES = "all"
+
+
+@dataclass(frozen=True)
+class Scale:
+    """What makes payoffs of different games comparable: each player's payoff when all defect and when all cooperate."""
+
+    defect: float
+    cooperate: float
+
+    def normalise(self, payoffs: Array) -> Array:
+        """Return payoffs as shares of the way from defection (0) to cooperation (1)."""
+        return np.asarray((payoffs - self.defect) / (self.cooperate - self.defect))
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What was played in one run of one game under one mechanism.
+
+    Attributes
+    ----------
+    payoffs
+        The metagame; or, where there is none, the mean payoff of each model, shape ``(models,)``.
+    scale
+        None for a game that has no cooperative play.
+    failures
+        How many decisions of each model failed; None where nobody knows, as in files of payoffs.
+    left_out
+        Models that played and are not rated, with their decisions.
+    domain
+        What the payoff of a player can be.
+    """
+
+    run: str
+    mechanism: str
+    game: str
+    models: tuple[str, ...]
+    payoffs: Array
+    scale: Scale | None = None
+    failures: Mapping[str, Tally] | None = None
+    left_out: Mapping[str, Tally] = field(default_factory=dict)
+    domain: Domain = ANY
+
+    def failed_rate(self, model: str) -> float | None:
+        """Return the share of a model's decisions that failed; None where nobody knows."""
+        if self.failures is None:
+            return None
+        return {**self.failures, **self.left_out}[model].rate
+
+    def valid(self, model: str) -> bool | None:
+        """Return whether a model's play may be used; None where nobody knows."""
+        rate = self.failed_rate(model)
+        return None if rate is None else rate <= MOST_FAILED
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The worst and the best mean and rank of a model over what its failed choices could have been.
+
+    Ranks are None without a metagame. See `labmates.workflows.dilemmas.ratings`.
+    """
+
+    worst_mean: float
+    best_mean: float
+    worst_rank: float | None
+    best_rank: float | None
+
+
+@dataclass(frozen=True)
+class Rated:
+    """The ratings of a cell, each of shape ``(models,)`` in the order of its models; None without a metagame.
+
+    Attributes
+    ----------
+    mean
+        Payoff over all seatings.
+    fitness
+        Payoff against the population after replicator dynamics, which is `population`.
+    deviation, rank
+        Deviation rating, and the rank that it gives (1 is best).
+    average_fitness
+        What that population gets on average.
+    converged
+        Whether that population has come to rest; see `labmates.stats.replicator.Dynamics`.
+    bounds
+        Of each model that has failed decisions, also of those that are left out; None where they can't be told.
+    """
+
+    cell: Cell
+    mean: Array
+    fitness: Array | None = None
+    population: Array | None = None
+    deviation: Array | None = None
+    rank: Array | None = None
+    average_fitness: float | None = None
+    converged: bool | None = None
+    bounds: Mapping[str, Bounds | None] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the ratings as JSON data.
+
+        ``normalised`` has mean and fitness with 0 all defect, 1 all cooperate. ``failed`` has shares of decisions, null
+        where nobody knows, ``valid`` whether they are below the limit, ``left_out`` the models that are not rated.
+        """
+        cell, arrays = self.cell, ("mean", "fitness", "population", "deviation", "rank")
+        values: dict[str, Any] = {name: _listed(getattr(self, name)) for name in arrays}
+        normalised = None
+        if cell.scale is not None:
+            both = {"mean": self.mean, "fitness": self.fitness}
+            normalised = {
+                name: None if values is None else _listed(cell.scale.normalise(values)) for name, values in both.items()
+            }
+        return {
+            "run": cell.run,
+            "mechanism": cell.mechanism,
+            "game": cell.game,
+            "models": list(cell.models),
+            "failed": [cell.failed_rate(model) for model in cell.models],
+            "valid": [cell.valid(model) for model in cell.models],
+            **values,
+            "bounds": [self._bounds(model) for model in cell.models],
+            "left_out": [
+                {"model": model, "failed": tally.rate, "decisions": tally.asked, "bounds": self._bounds(model)}
+                for model, tally in cell.left_out.items()
+            ],
+            "average_mean": float(self.mean.mean()) if len(self.mean) else None,
+            "average_fitness": self.average_fitness,
+            "converged": self.converged,
+            "normalised": normalised,
+        }
+
+    def ends(self, model: str, rating: str) -> tuple[float, float] | None:
+        """Return the least and the greatest value that a rating of a model could have had; None where nobody knows."""
+        if model not in self.bounds:
+            values: Array | None = getattr(self, rating)
+            if values is None or model not in self.cell.models:
+                return None
+            value = float(values[self.cell.models.index(model)])
+            return value, value
+        found = self.bounds[model]
+        match rating, found:
+            case "mean", Bounds():
+                return found.worst_mean, found.best_mean
+            case "rank", Bounds(worst_rank=float(worst), best_rank=float(best)):
+                return best, worst
+        return None
+
+    def _bounds(self, model: str) -> dict[str, float | None] | None:
+        found = self.bounds.get(model)
+        return None if found is None else asdict(found)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A rating of every model over the runs of one game under one mechanism, or over all games together.
+
+    Attributes
+    ----------
+    game
+        `ALL_GAMES` for the mean over games; values are then normalised.
+    rating
+        ``mean``, ``fitness`` or ``rank``; also ``deviation`` for a single game.
+    normalised
+        Whether values are normalised.
+    average
+        Of all models; for fitness, of the final population.
+    failed
+        Share of decisions that failed, of each of the models, all runs together; None where nobody knows.
+    left_out
+        The same of the models that are not rated.
+    bounds
+        For mean and rank of one game, the mean over runs of the least and the greatest value (`Bounds`) of each model
+        with failed decisions for which they can be told.
+    unconverged
+        Of fitness, in how many cells the population has not come to rest.
+    """
+
+    mechanism: str
+    game: str
+    models: tuple[str, ...]
+    rating: str
+    normalised: bool
+    runs: int
+    each: tuple[Estimate, ...]
+    average: Estimate
+    failed: tuple[float | None, ...]
+    left_out: Mapping[str, float]
+    bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    unconverged: int = 0
+
+
+def rate(cell: Cell) -> Rated:
+    """Return the ratings of a cell."""
+    if cell.payoffs.ndim == 1:
+        return Rated(cell, cell.payoffs)
+    dynamics = replicator_dynamics(cell.payoffs)
+    deviation = deviation_ratings(cell.payoffs)
+    return Rated(
+        cell,
+        mean_payoffs(cell.payoffs),
+        dynamics.fitness,
+        dynamics.population,
+        deviation,
+        ranks(deviation, unit=float(np.ptp(cell.payoffs))),
+        dynamics.average,
+        dynamics.converged,
+    )
+
+
+RATINGS = ("mean", "fitness", "deviation", "rank")
+Groups = Mapping[tuple[str, str], Sequence[Rated]]
+"""Cells by mechanism and game."""
+
+
+def summarise(rated: Iterable[Rated], *, together: Iterable[Rated] | None = None) -> list[Summary]:
+    """Return every rating over the runs of each game under each mechanism, and over all games of each mechanism.
+
+    Over all games, mean and fitness are normalised before games are averaged. Where runs are few, intervals rest on the
+    variances in all games and mechanisms that the same models played (see `labmates.stats.intervals.pooled`).
+
+    Parameters
+    ----------
+    together
+        What is averaged over games, if other than `rated`: with the same models in all of them.
+    """
+    cells = list(rated)
+    whole = cells if together is None else list(together)
+    found: list[tuple[str, Summary]] = []
+    for models, groups in _by_models(cells).items():
+        for rating in RATINGS:
+            samples = _samples(groups, rating)
+            for (mechanism, game), columns in samples.items():
+                bounds = dict(_bounds(groups[mechanism, game], rating))
+                what = (mechanism, game, models, rating, False)
+                found.append((game, _summary(what, groups[mechanism, game], list(map(estimate, columns)), bounds)))
+    for models, groups in _by_models(whole).items():
+        comparable = {key: some for key, some in groups.items() if some[0].cell.scale is not None}
+        for rating in ("mean", "fitness", "rank"):
+            samples = _samples(comparable, rating, normalise=rating != "rank")
+            for mechanism in dict.fromkeys(mechanism for mechanism, _ in comparable):
+                games = [key for key in comparable if key[0] == mechanism]
+                if any(key not in samples for key in games):
+                    continue
+                each = [average(column) for column in zip(*(samples[key] for key in games), strict=True)]
+                what = (mechanism, ALL_GAMES, models, rating, rating != "rank")
+                found.append((ALL_GAMES, _summary(what, [one for key in games for one in comparable[key]], each)))
+    order = list(dict.fromkeys((one.cell.mechanism, one.cell.game) for one in cells))
+    order += [(mechanism, ALL_GAMES) for mechanism in dict.fromkeys(mechanism for mechanism, _ in order)]
+    mechanisms = list(dict.fromkeys(mechanism for mechanism, _ in order))
+    found.sort(key=lambda one: (mechanisms.index(one[1].mechanism), order.index((one[1].mechanism, one[0]))))
+    return [summary for _, summary in found]
+
+
+def _by_models(rated: Iterable[Rated]) -> dict[tuple[str, ...], dict[tuple[str, str], list[Rated]]]:
+    groups: dict[tuple[str, ...], dict[tuple[str, str], list[Rated]]] = {}
+    for one in rated:
+        cell = one.cell
+        groups.setdefault(cell.models, {}).setdefault((cell.mechanism, cell.game), []).append(one)
+    return groups
+
+
+def _samples(groups: Groups, rating: str, *, normalise: bool = False) -> dict[tuple[str, str], list[Sample]]:
+    """Return the runs of a rating in each group, column by column; the last column is the average."""
+    keys, columns = [], []
+    for key, some in groups.items():
+        values = _values(some, rating, normalise=normalise)
+        if values is not None:
+            domain = _domain([one.cell for one in some], rating, normalise=normalise)
+            keys.append(key)
+            columns.append([Sample.of(column.tolist(), domain) for column in values.T])
+    # A model's runs are independent of each other; models of one run are not, so each column is pooled by itself.
+    shared = zip(*(pooled(column) for column in zip(*columns, strict=True)), strict=True) if columns else ()
+    return dict(zip(keys, map(list, shared), strict=True))
+
+
+def _domain(runs: Sequence[Cell], rating: str, *, normalise: bool) -> Domain:
+    """Return the range of a rating in cells of one game under one mechanism."""
+    cell, payoffs = runs[0], runs[0].domain
+    if rating == "rank":
+        return Domain(1.0, float(max(2, len(cell.models))))
+    if rating == "deviation":
+        # Nobody gains more than the range of payoffs; where that is unknown, the largest that was seen stands for it.
+        width = payoffs.high - payoffs.low
+        return Domain(-(width if math.isfinite(width) else max(float(np.ptp(one.payoffs)) for one in runs)), 0.0)
+    if normalise and cell.scale is not None:
+        low, high = cell.scale.normalise(np.array([payoffs.low, payoffs.high]))
+        return Domain(float(min(low, high)), float(max(low, high)))
+    return payoffs
+
+
+def _bounds(rated: Sequence[Rated], rating: str) -> Iterator[tuple[str, tuple[float, float]]]:
+    """Yield the bounds of each model with failed decisions, where they can be told in every run."""
+    for model in dict.fromkeys(name for one in rated for name in one.bounds):
+        ends = [one.ends(model, rating) for one in rated]
+        known = [both for both in ends if both is not None]
+        if len(known) == len(ends):
+            low, high = np.mean(known, axis=0)
+            yield model, (float(low), float(high))
+
+
+def _failed(cells: Sequence[Cell], model: str) -> float | None:
+    """Return the share of a model's decisions that failed in several cells; None where nobody knows."""
+    if any(cell.failures is None for cell in cells):
+        return None
+    known = [{**(cell.failures or {}), **cell.left_out}[model] for cell in cells]
+    return sum(known, Tally(0, 0)).rate
+
+
+def _values(rated: Sequence[Rated], name: str, *, normalise: bool = False) -> Array | None:
+    """Return a rating of each run, shape ``(runs, models + 1)``; the last column is the average."""
+    rows = []
+    for one in rated:
+        values: Array | None = getattr(one, name)
+        if values is None:
+            return None
+        if not len(values):
+            return None  # All models are left out.
+        average = one.average_fitness if name == "fitness" else values.mean()
+        row = np.array([*values, average], dtype=float)
+        rows.append(one.cell.scale.normalise(row) if normalise and one.cell.scale is not None else row)
+    return np.array(rows)
+
+
+def _summary(
+    what: tuple[str, str, tuple[str, ...], str, bool],
+    rated: Sequence[Rated],
+    estimates: Sequence[Estimate],
+    bounds: Mapping[str, tuple[float, float]] | None = None,
+) -> Summary:
+    *each, average = estimates
+    cells = [one.cell for one in rated]
+    left_out = dict.fromkeys(model for cell in cells for model in cell.left_out)
+    return Summary(
+        *what,
+        average.n,
+        tuple(each),
+        average,
+        tuple(_failed(cells, model) for model in what[2]),
+        {model: _failed(cells, model) or 0.0 for model in left_out},
+        bounds or {},
+        sum(one.converged is False for one in rated) if what[3] == "fitness" else 0,
+    )
+
+
+def _listed(values: Array | None) -> list[float] | None:
+    return None if values is None else [float(value) for value in values]

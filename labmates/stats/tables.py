@@ -1,0 +1,179 @@
+"""Tables: rows for programs, and columns that say how people see them.
+
+One table is shown on a screen, and written to files (`labmates.stats.table_files`). Programs get every value of
+every row, unrounded; people get the columns, rounded, with intervals beside values.
+
+>>> table = Table(
+...     "accuracy",
+...     "Accuracy by model",
+...     [Column("model"), Column("accuracy", form=".2f", shows="both")],
+...     [{"model": "openai:a_b", "accuracy": 0.5, "accuracy_low": 0.4, "accuracy_high": 0.6}],
+... )
+>>> list(table.cells())
+[['openai:a_b', '0.50 [0.40, 0.60]']]
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from labmates.plain import clean
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Row = Mapping[str, Any]
+
+MISSING: Final = "–"
+"""How a value looks that there is not."""
+CREDIBLE, ADJUSTED = "†", "‡"
+"""What stands after a marked value: by default; and where it is still so after an adjustment for several tests."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """How people see a value of the rows.
+
+    Attributes
+    ----------
+    key
+        Its name in the rows. Its interval has the names ``key_low`` and ``key_high`` there; where there is none,
+        ``key_reason`` may say why.
+    heading
+        By default the key, with spaces.
+    form
+        Format of numbers, as in ``format(value, form)``; None for whole numbers with thousands marked, and three digits
+        after the point of others.
+    shows
+        The value, its interval in brackets, or both.
+    group
+        A heading over this column and its neighbours of the same group.
+    once
+        Do not repeat the value of the row above; where it changes, a part of the table begins.
+    marked
+        The name of a truth value in the rows: where it holds, a dagger stands after the number. A text there is the
+        mark itself.
+    """
+
+    key: str
+    heading: str = ""
+    form: str | None = None
+    shows: Literal["value", "interval", "both"] = "value"
+    group: str = ""
+    once: bool = False
+    marked: str = ""
+
+    @property
+    def title(self) -> str:
+        """The heading."""
+        return self.heading or ("95 % CI" if self.shows == "interval" else self.key.replace("_", " "))
+
+    def cell(self, row: Row) -> str:
+        """Return what stands in a row of this column."""
+        low, high = row.get(f"{self.key}_low"), row.get(f"{self.key}_high")
+        interval = f"[{why}]" if (why := row.get(f"{self.key}_reason")) else ""
+        if low is not None and high is not None:
+            interval = f"[{self._shown(low)}, {self._shown(high)}]"
+        if self.shows == "interval":
+            return interval or MISSING
+        mark = row.get(self.marked) if self.marked else ""
+        value = self._shown(row.get(self.key)) + (mark if isinstance(mark, str) else CREDIBLE if mark else "")
+        return f"{value} {interval}" if interval and self.shows == "both" else value
+
+    def _shown(self, value: Any) -> str:
+        if value is None:
+            return MISSING
+        if isinstance(value, bool):
+            return "yes" if value else "no"
+        if isinstance(value, int | float):
+            form = self.form if self.form is not None else "," if isinstance(value, int) else ".3f"
+            return format(value, form)
+        return clean(str(value))
+
+
+class Table:
+    """Rows, and how people see them.
+
+    Parameters
+    ----------
+    name
+        A short name: part of file names, label in LaTeX.
+    title
+        What the table is of, in a few words.
+    columns
+        What people see; by default every key of the first row.
+    rows
+        One mapping per row, or a data frame. NaN and infinities become None, NumPy's scalars Python's.
+    notes
+        Sentences under the table.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        title: str,
+        columns: Sequence[Column] | None,
+        rows: Iterable[Row] | pd.DataFrame,
+        notes: Sequence[str] = (),
+    ) -> None:
+        records: Any = rows if not hasattr(rows, "to_dict") else rows.to_dict("records")
+        self.name = name
+        self.title = title
+        self.rows: tuple[dict[str, Any], ...] = tuple(
+            {str(key): _plain(value) for key, value in row.items()} for row in records
+        )
+        self.columns: tuple[Column, ...] = () if columns is None else tuple(columns)
+        if columns is None:
+            self.columns = tuple(map(Column, self.keys()))
+        self.notes = tuple(notes)
+
+    def keys(self) -> list[str]:
+        """Return the names of all values of the rows, in the order in which they come first; else of the columns."""
+        named = dict.fromkeys(key for row in self.rows for key in row)
+        return list(named or dict.fromkeys(column.key for column in self.columns))
+
+    def frame(self) -> pd.DataFrame:
+        """Return the rows as a data frame with all their values."""
+        import pandas as pd
+
+        return pd.DataFrame(list(self.rows), columns=self.keys())
+
+    def cells(self) -> Iterator[list[str]]:
+        """Yield what people see of each row, column by column."""
+        last: list[str] = []
+        for row in self.rows:
+            cells = [column.cell(row) for column in self.columns]
+            same = [cells[: place + 1] == last[: place + 1] for place in range(len(cells))]
+            last = cells
+            yield [
+                "" if column.once and repeated else cell
+                for column, cell, repeated in zip(self.columns, cells, same, strict=True)
+            ]
+
+    def is_number(self, column: Column) -> bool:
+        """Tell whether a column is of numbers, which stand at the right."""
+        values = [row.get(column.key) for row in self.rows]
+        kinds = {type(value) for value in values if value is not None}
+        return bool(kinds) and kinds <= {int, float}
+
+    def sides(self) -> list[bool]:
+        """Tell of each column whether it is of numbers."""
+        return [self.is_number(column) for column in self.columns]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return all values as JSON data."""
+        return {"name": self.name, "title": self.title, "rows": list(self.rows), "notes": list(self.notes)}
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as Python's own types have it; what is no finite number is missing."""
+    if hasattr(value, "item") and not isinstance(value, str | bytes):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    return None if value != value else str(value)

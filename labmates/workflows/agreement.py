@@ -1,0 +1,345 @@
+"""How well judges agree on the same runs: by metric and task, judge by judge and all together.
+
+Reported are Pearson's r of all runs and r within models, kappa with quadratic weights, Lin's concordance,
+Krippendorff's alpha (ordinal, which copes with missing scores) and the mean difference, each with a 95 % interval for
+new models: runs of one model are no independent witnesses, so models are left out one by one (jackknife). Kappa is of
+five levels: those of a rubric, into which other scores are binned by rounding (level = 1 + 4 x score).
+
+A coefficient that is not defined (too few common runs, scores that do not vary) is stated as such, with the reason; so
+are scores that a judge could not give, and judges of which several versions have scored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labmates.records.events import ScoreEvent
+from labmates.stats import intervals
+from labmates.stats.coefficients import (
+    Floats,
+    concordance,
+    krippendorff_alpha,
+    mean_difference,
+    pearson,
+    within_pearson,
+)
+from labmates.stats.intervals import ANY, CORRELATION, LEAST_CLUSTERS, SHARE, Domain, Estimate
+from labmates.stats.tables import Column, Table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from labmates.records.run import RunRecord
+    from labmates.records.store import Store
+
+Names = NDArray[np.str_]
+Places = NDArray[np.intp]
+
+LEAST_PAIRS: Final = 3
+"""With fewer common runs no coefficient is given."""
+ALL_TASKS: Final = "all"
+MEAN_JUDGE: Final = "rubric"
+"""The mean over model judges is no judge of its own."""
+
+MARKS: Final = "† the 95 % interval leaves 0 out; ‡ also after Holm's adjustment for all coefficients shown, p < .05."
+CONSTANT = "a judge gives all of these runs the same score"
+NO_VARIATION = "all scores are the same"
+NOT_WITHIN = "no model has runs that both judges score differently"
+
+
+@dataclass(frozen=True)
+class Coefficient:
+    """A coefficient with its 95 % interval for new models.
+
+    Attributes
+    ----------
+    value
+        None if it is not defined, and `reason` says why; also why there is no interval.
+    n, df, method
+        As in `labmates.stats.intervals.Estimate`; units are models.
+    p, p_holm
+        Two-sided, against 0 for new models; and adjusted for all coefficients of the same analysis.
+    """
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    n: int = 0
+    df: float | None = None
+    method: str = ""
+    reason: str = ""
+    p: float | None = None
+    p_holm: float | None = None
+
+
+@dataclass(frozen=True)
+class Pair:
+    """How two judges agree on one metric.
+
+    Attributes
+    ----------
+    runs, models
+        How many runs both have scored, and how many models (or sets of models) these are of.
+    within
+        Pearson's r about the means of models: what is left when it is no merit to know the good models.
+    mean_difference
+        Of the second judge's scores and the first one's.
+    """
+
+    first: str
+    second: str
+    runs: int
+    models: int
+    pearson: Coefficient
+    within: Coefficient
+    kappa: Coefficient
+    concordance: Coefficient
+    alpha: Coefficient
+    mean_difference: Coefficient
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How the judges agree on one metric for the runs of one task, or of all.
+
+    Attributes
+    ----------
+    runs
+        How many runs two judges or more have scored.
+    alpha
+        Over all judges together.
+    unscored
+        How many of the runs each judge was asked about and could not score; these count nowhere.
+    versions
+        The versions of each judge whose scores count.
+    """
+
+    metric: str
+    task: str
+    judges: tuple[str, ...]
+    runs: int
+    alpha: Coefficient
+    pairs: tuple[Pair, ...]
+    unscored: Mapping[str, int] = field(default_factory=dict)
+    versions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def ratings_frame(store: Store, runs: Sequence[RunRecord]) -> pd.DataFrame:
+    """Return the newest score of every judge for every run and metric, one row each.
+
+    Columns: ``run``, ``task``, ``models`` (the run's, as one text), ``judge``, ``version``, ``metric``, ``value`` (NaN
+    where the judge could never score). The mean over model judges is left out.
+    """
+    import pandas as pd
+
+    columns = ["run", "task", "models", "judge", "version", "metric", "value"]
+    by_id = {run.id: run for run in runs}
+    rows: dict[tuple[str, str, str], tuple[Any, ...]] = {}
+    for run_id, score in store.events_of(list(by_id), ScoreEvent):
+        key = (run_id, score.judge, score.metric)
+        if score.judge == MEAN_JUDGE or (score.intended is None and key in rows):
+            continue
+        run = by_id[run_id]
+        what = (run_id, str(run.condition.get("task", "")), " ".join(run.models))
+        rows[key] = (*what, score.judge, score.version, score.metric, score.intended)
+    return pd.DataFrame(list(rows.values()), columns=columns).astype({"value": float})
+
+
+def agreement(ratings: pd.DataFrame) -> list[Agreement]:
+    """Return the agreement on every metric that two judges or more scored: for all tasks together, then for each.
+
+    Parameters
+    ----------
+    ratings
+        As `ratings_frame` returns it, each judge at most once per run and metric.
+    """
+    found = []
+    for metric, of_metric in ratings.groupby("metric", sort=True):
+        if of_metric.loc[of_metric["value"].notna(), "judge"].nunique() < 2:
+            continue
+        tasks = [(str(task), group) for task, group in of_metric.groupby("task", sort=True)]
+        groups = [(ALL_TASKS, of_metric), *tasks] if len(tasks) > 1 else tasks
+        found += [_agreement(str(metric), task, group) for task, group in groups]
+    return _adjusted(found)
+
+
+def _adjusted(found: Sequence[Agreement]) -> list[Agreement]:
+    """Return agreements with p values adjusted for all coefficients; alpha of two judges is that of the pair."""
+    each = [coefficient for one in found for coefficient in _coefficients(one)]
+    adjusted = iter(intervals.holm([coefficient.p for coefficient in each]))
+    done = []
+    for one in found:
+        pairs = tuple(
+            replace(pair, **{name: replace(getattr(pair, name), p_holm=next(adjusted)) for name in _COLUMNS})
+            for pair in one.pairs
+        )
+        alpha = replace(one.alpha, p_holm=next(adjusted)) if len(one.judges) > 2 else one.alpha
+        done.append(replace(one, pairs=pairs, alpha=pairs[0].alpha if len(one.judges) == 2 else alpha))
+    return done
+
+
+def _coefficients(one: Agreement) -> list[Coefficient]:
+    """Return the coefficients of the rows of a table."""
+    found = [getattr(pair, name) for pair in one.pairs for name in _COLUMNS]
+    return [*found, one.alpha] if len(one.judges) > 2 else found
+
+
+_COLUMNS: Final = {
+    "pearson": "Pearson r",
+    "within": "r within models",
+    "kappa": "kappa",
+    "concordance": "concordance",
+    "alpha": "alpha",
+    "mean_difference": "mean difference",
+}
+
+
+def agreement_table(found: Sequence[Agreement]) -> Table:
+    """Return agreements as one table: a row for each pair of judges, and one for all where there are three or more."""
+    rows: list[dict[str, Any]] = []
+    notes: dict[str, None] = {}
+    for one in found:
+        what = {"metric": one.metric, "task": one.task}
+        for pair in one.pairs:
+            judges = {"judges": f"{pair.first} and {pair.second}", "first": pair.first, "second": pair.second}
+            estimates = {name: getattr(pair, name) for name in _COLUMNS}
+            counts = {"runs": pair.runs, "models": pair.models}
+            rows.append({**what, **judges, **counts, **_flat(estimates)})
+            for estimate in estimates.values():
+                if estimate.value is None:
+                    notes[f"{one.metric}, {one.task}, {pair.first} and {pair.second}: {estimate.reason}."] = None
+        if len(one.judges) > 2:
+            rows.append(
+                {
+                    **what,
+                    "judges": f"all {len(one.judges)}",
+                    "first": None,
+                    "second": None,
+                    "runs": one.runs,
+                    **_flat({"alpha": one.alpha}),
+                }
+            )
+            if one.alpha.value is None:
+                notes[f"{one.metric}, {one.task}, all judges: {one.alpha.reason}."] = None
+        for judge, number in one.unscored.items():
+            notes[f"{one.metric}, {one.task}: {judge} could not score {number} runs, which are left out."] = None
+        for judge, versions in one.versions.items():
+            if len(versions) > 1:
+                several = f"{judge} has scored in versions {', '.join(versions)}, which may differ"
+                notes[f"{one.metric}, {one.task}: {several}."] = None
+    given = [coefficient for one in found for coefficient in _coefficients(one)]
+    remarks = [*notes, "For new models. Alpha is ordinal, kappa quadratic on five levels; – is not defined.", MARKS]
+    remarks += intervals.notes(
+        Estimate(one.value, None, one.low, one.high, one.n, one.df, one.method, one.reason)
+        for one in given
+        if one.value is not None
+    )
+    shown = [Column(key, heading, ".2f", "both", marked=f"{key}_mark") for key, heading in _COLUMNS.items()]
+    columns = [
+        Column("metric", once=True),
+        Column("task", once=True),
+        Column("judges"),
+        Column("runs"),
+        *shown,
+    ]
+    return Table("agreement", "Agreement of judges", columns, rows, remarks)
+
+
+def _flat(coefficients: Mapping[str, Coefficient]) -> dict[str, Any]:
+    names = ("low", "high", "n", "df", "method", "reason", "p", "p_holm")
+    flat: dict[str, Any] = {}
+    for key, one in coefficients.items():
+        # What is not defined has its reason below the table.
+        flat |= {key: one.value, **{f"{key}_{name}": getattr(one, name) for name in names}}
+        flat[f"{key}_mark"] = intervals.mark(one.p is not None and one.p < intervals.SIGNIFICANT, one.p_holm)
+        flat[f"{key}_reason"] = one.reason if one.value is not None else ""
+    return flat
+
+
+def levels(values: Floats) -> Floats:
+    """Return the five levels of scores in [0, 1]."""
+    return 1 + np.rint(4 * values)
+
+
+def coefficients_over_models(a: Floats, b: Floats, models: Names) -> dict[str, Coefficient]:
+    """Return the coefficients of agreement of two judges, by name.
+
+    Parameters
+    ----------
+    a, b
+        Their scores of the same runs, shape ``(runs,)``.
+    models
+        The models of each run.
+    """
+    _, groups = np.unique(models, return_inverse=True)
+    of_difference = SHARE.difference() if len(a) and min(a.min(), b.min()) >= 0 else ANY
+    return {
+        "pearson": _over_models(lambda w: pearson(a, b, w), groups, CONSTANT),
+        "within": _over_models(lambda w: within_pearson(a, b, groups, w), groups, NOT_WITHIN),
+        "kappa": _over_models(lambda w: concordance(levels(a), levels(b), w), groups, NO_VARIATION),
+        "concordance": _over_models(lambda w: concordance(a, b, w), groups, NO_VARIATION),
+        "alpha": _over_models(lambda w: krippendorff_alpha(np.stack([a, b]), w), groups, NO_VARIATION),
+        "mean_difference": _over_models(lambda w: mean_difference(a, b, w), groups, "", of_difference),
+    }
+
+
+def _agreement(metric: str, task: str, ratings: pd.DataFrame) -> Agreement:
+    scored = ratings[ratings["value"].notna()]
+    table = scored.pivot_table(index=["run", "models"], columns="judge", values="value", sort=True)
+    scores = table.to_numpy(dtype=float).T
+    models = np.array(table.index.get_level_values("models"), dtype=str)
+    judges = [str(name) for name in table.columns]
+    rated_twice = np.flatnonzero((~np.isnan(scores)).sum(axis=0) > 1)
+    kept, groups = scores[:, rated_twice], np.unique(models[rated_twice], return_inverse=True)[1]
+    return Agreement(
+        metric,
+        task,
+        tuple(judges),
+        len(rated_twice),
+        _over_models(lambda weights: krippendorff_alpha(kept, weights), groups, NO_VARIATION),
+        tuple(_pairs(judges, scores, models)),
+        {str(judge): int(number) for judge, number in _unscored(ratings).items()},
+        {str(judge): tuple(sorted(set(some["version"]))) for judge, some in scored.groupby("judge")},
+    )
+
+
+def _unscored(ratings: pd.DataFrame) -> pd.Series[int]:
+    return ratings.loc[ratings["value"].isna(), "judge"].value_counts(sort=False)
+
+
+def _pairs(judges: Sequence[str], scores: Floats, models: Names) -> Iterator[Pair]:
+    for i, j in combinations(range(len(judges)), 2):
+        both = np.flatnonzero(~np.isnan(scores[[i, j]]).any(axis=0))
+        found = coefficients_over_models(scores[i, both], scores[j, both], models[both])
+        yield Pair(judges[i], judges[j], len(both), len(set(models[both])), **found)
+
+
+def _over_models(
+    coefficient: Callable[[Floats], Floats], groups: Places, undefined: str, domain: Domain = CORRELATION
+) -> Coefficient:
+    """Return a coefficient with its interval over models; `undefined` is why it may not be defined.
+
+    Parameters
+    ----------
+    coefficient
+        Takes weights of runs, shape (any, runs), and returns the coefficient for each row of them.
+    groups
+        The place of each run's model among the models, shape (runs,).
+    """
+    if len(groups) < LEAST_PAIRS:
+        return Coefficient(None, reason=f"{len(groups)} common runs; {LEAST_PAIRS} are needed")
+    value = float(coefficient(np.ones((1, len(groups))))[0])
+    if np.isnan(value):
+        return Coefficient(None, reason=undefined)
+    models = int(groups.max()) + 1
+    others = (groups != np.arange(models)[:, None]).astype(float)
+    left_out = coefficient(others) if models >= LEAST_CLUSTERS else np.full(models, np.nan)
+    found = intervals.clusters(value, left_out.tolist(), domain)
+    p = intervals.against_zero(found, domain)
+    return Coefficient(value, found.low, found.high, found.n, found.df, found.method, found.reason, p)

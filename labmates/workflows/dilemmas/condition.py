@@ -1,0 +1,226 @@
+"""The condition of a cross-play of social dilemmas: the one place where its parameters are declared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations_with_replacement, product
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+
+from labmates.errors import UsageError
+from labmates.games.payoff_table import PayoffTable
+from labmates.models.catalog import ModelRef
+from labmates.workflows.playing import DecisionCondition, Reasoning
+
+if TYPE_CHECKING:
+    from labmates.games.normal_form import NormalForm
+    from labmates.mechanisms.base import Mechanism
+
+MOST_MATCHES = 1_000_000
+
+
+class Entrant(BaseModel):
+    """A model with its settings; what is left out is as the condition says."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    model: ModelRef
+    name: str = ""
+    temperature: float | None = Field(None, ge=0, le=2)
+    max_output_tokens: int | None = Field(None, ge=64, le=131072)
+    reasoning: Reasoning | None = None
+
+    @property
+    def shown(self) -> str:
+        """What it is called: its name, or the model with its settings."""
+        settings = self.model_dump(exclude={"model", "name"}, exclude_none=True)
+        said = "&".join(f"{name}={value}" for name, value in settings.items())
+        return self.name or (f"{self.model}{'&' if '?' in self.model else '?'}{said}" if said else self.model)
+
+
+def _entrant(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    model, mark, settings = value.strip().partition("?")
+    pairs = [pair.partition("=") for pair in settings.split("&")] if mark else []
+    if any(not equals for _, equals, _ in pairs):
+        raise ValueError("settings are MODEL?NAME=VALUE&NAME=VALUE, for instance openai:gpt-5.4?temperature=0")
+    own = {name: setting for name, _, setting in pairs if name in Entrant.model_fields}
+    rest = "&".join(f"{name}={setting}" for name, _, setting in pairs if name not in own)
+    return {**own, "model": f"{model}?{rest}" if rest else model}
+
+
+def _entrants(value: Any) -> Any:
+    parts = [value] if isinstance(value, str) else value
+    if not isinstance(parts, Sequence):
+        return value
+    return [one for part in parts for one in (part.split(",") if isinstance(part, str) else [part])]
+
+
+def _table(value: Any) -> Any:
+    """Return the payoff table of a file; the name of one of ours stays a name."""
+    if isinstance(value, str) and value.endswith((".yaml", ".yml")):
+        from labmates.games.payoff_table import load_table
+
+        return load_table(Path(value))
+    return value
+
+
+class DilemmaCondition(DecisionCondition):
+    """One social dilemma under one mechanism, played by every combination of models (CoopEval, section 5)."""
+
+    kind: ClassVar[str] = "dilemma"
+    material: ClassVar[frozenset[str]] = frozenset({"game", "mechanism", "terms", "entrants", "seating"})
+
+    game: Annotated[str | PayoffTable, BeforeValidator(_table)] = Field(
+        description="The game: one of ours by name (see: labmates dilemmas), or a YAML file with a payoff table."
+    )
+    entrants: Annotated[tuple[Annotated[Entrant, BeforeValidator(_entrant)], ...], BeforeValidator(_entrants)] = Field(
+        min_length=1,
+        description="The models, MODEL,MODEL or repeated; the same may stand there twice, also with other settings: "
+        "MODEL?temperature=0&reasoning=none (name, reasoning, and all settings of models).",
+        json_schema_extra={"flags": ["--models"]},
+    )
+    mechanism: str = Field(
+        "none",
+        description="The mechanism (see: labmates mechanisms), or several around each other, the outermost first: "
+        "contract+repetition. Parameters may stand in brackets: reputation(order=3).",
+    )
+    terms: dict[str, int | float | str] = Field(
+        default_factory=dict,
+        description="Another value of one of the mechanism's parameters, NAME=VALUE (see: labmates mechanisms show); "
+        "can be repeated.",
+    )
+    seating: Literal["all", "multisets"] = Field(
+        "all", description="Every seating of the models, or, in a symmetric game, each combination once."
+    )
+    reasoning: Reasoning = Field(
+        "cot",
+        description="What players are asked for before they decide: nothing, to think step by step (cot), or to think "
+        "about what the others believe and will do (tom).",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _terms_out_of_brackets(cls, data: Any) -> Any:
+        """Take ``reputation(order=3)`` apart, so that equal conditions have equal keys."""
+        if not (isinstance(data, dict) and isinstance(data.get("mechanism"), str)):
+            return data
+        from labmates.mechanisms.registry import split_terms
+
+        name, given = split_terms(data["mechanism"])
+        terms = data.get("terms", {})
+        return {**data, "mechanism": name, "terms": {**terms, **given}} if given and isinstance(terms, dict) else data
+
+    @field_validator("game")
+    @classmethod
+    def _known_game(cls, value: str | PayoffTable) -> str | PayoffTable:
+        if isinstance(value, str):
+            from labmates.games.dilemmas import get_dilemma
+
+            get_dilemma(value)
+        return value
+
+    @field_validator("mechanism")
+    @classmethod
+    def _known_mechanism(cls, value: str) -> str:
+        from labmates.mechanisms.registry import make_mechanisms
+
+        make_mechanisms(value)
+        return value
+
+    @field_validator("terms")
+    @classmethod
+    def _all_terms(cls, value: dict[str, int | float | str], info: ValidationInfo) -> dict[str, int | float | str]:
+        """Write down every parameter, so that the record tells them all and equal conditions have equal keys."""
+        if "mechanism" not in info.data:
+            return value  # which is told by itself
+        from labmates.mechanisms.registry import make_mechanisms
+
+        found: dict[str, int | float | str] = {}
+        for mechanism in make_mechanisms(info.data["mechanism"], value):
+            found |= mechanism.model_dump(mode="json")
+        return found
+
+    @property
+    def table(self) -> PayoffTable:
+        """The payoff table of the game."""
+        if isinstance(self.game, PayoffTable):
+            return self.game
+        from labmates.games.dilemmas import get_dilemma
+
+        return get_dilemma(self.game)
+
+    def make_game(self) -> NormalForm:
+        """Return the game."""
+        return self.table.game()
+
+    def mechanisms(self) -> tuple[Mechanism, ...]:
+        """Return the mechanisms, the outermost first."""
+        from labmates.mechanisms.registry import make_mechanisms
+
+        return make_mechanisms(self.mechanism, self.terms)
+
+    def names(self) -> list[str]:
+        """Return what entrants are called, each in its own way."""
+        shown = [entrant.shown for entrant in self.entrants]
+        return [
+            name if shown.count(name) == 1 else f"{name} #{shown[: place + 1].count(name)}"
+            for place, name in enumerate(shown)
+        ]
+
+    def seatings(self) -> list[tuple[int, ...]]:
+        """Return who sits where in each match, as places among the entrants."""
+        places, players = range(len(self.entrants)), self.table.players
+        if self.seating == "multisets":
+            return list(combinations_with_replacement(places, players))
+        return list(product(places, repeat=players))
+
+    def models(self) -> list[str]:
+        """Return the models that take part, each once, in order."""
+        return list(dict.fromkeys(entrant.model for entrant in self.entrants))
+
+    @property
+    def title(self) -> str:
+        """The words that name it in traces."""
+        return f"{self.table.name} {self.mechanism}"
+
+    def check(self) -> None:
+        """Check that models are known and that mechanism and seating fit the game."""
+        from labmates.mechanisms.registry import check_fits
+        from labmates.models.names import parse_model
+
+        for model in self.models():
+            parse_model(model)
+        self.check_structured(one.reasoning or self.reasoning for one in self.entrants)
+        game = self.make_game()
+        check_fits(self.mechanisms(), game)
+        self._check_library(game)
+        if self.seating == "multisets" and not game.is_symmetric:
+            raise UsageError(
+                "in 'multisets' each combination is played once, which takes a symmetric game; use seating 'all'"
+            )
+        if len(self.entrants) ** game.players > MOST_MATCHES:
+            raise UsageError(f"{len(self.entrants)} models in games of {game.players} make too many matches")
+
+    def _check_library(self, game: NormalForm) -> None:
+        """Check that strategies of the library axelrod have a prisoner's dilemma to play, without designs around it."""
+        from labmates.agents.players.base import LIBRARY
+        from labmates.agents.players.library import check_player
+        from labmates.games.iterated.match import Payoffs
+        from labmates.games.normal_form import prisoners_payoffs
+        from labmates.mechanisms.negotiation import Negotiation
+
+        names = [model.removeprefix("scripted:") for model in self.models()]
+        for name in names:
+            if not name.startswith(LIBRARY):
+                continue
+            payoffs = prisoners_payoffs(game)
+            if payoffs is None or any(isinstance(one, Negotiation) for one in self.mechanisms()):
+                raise UsageError(
+                    f"'scripted:{name}' plays prisoner's dilemmas under none, repetition or reputation, not "
+                    f"'{self.table.name}' under '{self.mechanism}'"
+                )
+            check_player(name, Payoffs(*payoffs))

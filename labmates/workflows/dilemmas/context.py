@@ -1,0 +1,224 @@
+"""What the nodes of a dilemma's graph work with: the matches, who plays in them, and how players are asked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any
+
+from labmates.games.normal_form import NormalForm
+from labmates.mechanisms.base import Answer, Mechanism, Negotiated, Play, Played, Question, Result, Seats
+from labmates.mechanisms.play import around
+from labmates.records.events import DecisionEvent, Event, PayoffEvent
+from labmates.records.recorder import Recorder
+from labmates.seeds import derive
+from labmates.workflows.calls import Speaker
+from labmates.workflows.dilemmas.briefs import Briefing
+from labmates.workflows.dilemmas.condition import DilemmaCondition
+from labmates.workflows.dilemmas.forms import form_of
+from labmates.workflows.dilemmas.records import AGREEMENT
+from labmates.workflows.playing import Table
+from labmates.workflows.services import Services
+
+EVERYBODY = "all"
+"""The name of the one match in which everybody plays, where the mechanism seats them."""
+_Key = tuple[int, int, str, str]
+"""Entrant, seat, and what is asked for."""
+
+
+@dataclass
+class Match:
+    """A match that goes on.
+
+    Attributes
+    ----------
+    entrants
+        By agent, which entrant plays it.
+    questions
+        What is open; empty when the match has ended.
+    told
+        How much of the log has been recorded.
+    """
+
+    name: str
+    entrants: tuple[int, ...]
+    play: Play
+    log: list[Played | Negotiated]
+    questions: list[Question] = field(default_factory=list)
+    answers: list[Answer] = field(default_factory=list)
+    result: Result | None = None
+    told: int = 0
+
+    def advance(self) -> None:
+        """Hand the answers over and learn what is open next."""
+        try:
+            self.questions = self.play.send(self.answers) if self.answers else next(self.play)
+        except StopIteration as end:
+            self.questions, self.result = [], end.value
+
+
+@dataclass
+class DilemmaContext:
+    """The context of one run.
+
+    Attributes
+    ----------
+    error
+        What has stopped the run, once something has.
+    """
+
+    condition: DilemmaCondition
+    services: Services
+    error: Exception | None = None
+    _shared: dict[_Key, asyncio.Future[Answer]] = field(default_factory=dict)
+
+    @property
+    def recorder(self) -> Recorder:
+        """Where events go."""
+        return self.services.recorder
+
+    @cached_property
+    def game(self) -> NormalForm:
+        """The game."""
+        return self.condition.make_game()
+
+    @cached_property
+    def mechanisms(self) -> tuple[Mechanism, ...]:
+        """The mechanisms around it."""
+        return self.condition.mechanisms()
+
+    @cached_property
+    def names(self) -> list[str]:
+        """What entrants are called."""
+        return self.condition.names()
+
+    @cached_property
+    def matches(self) -> dict[str, Match]:
+        """All matches by name, each with its first questions open."""
+        return {match.name: match for match in self._make_matches(self.services.seed)}
+
+    @cached_property
+    def _briefing(self) -> Briefing:
+        return Briefing(self.game, self.mechanisms)
+
+    @cached_property
+    def _tables(self) -> list[Table]:
+        places = range(len(self.condition.entrants))
+        return [Table(_with(self.condition, place), self.services) for place in places]
+
+    def shared_questions(self) -> Iterator[tuple[Match, Question]]:
+        """Return the open questions that are asked once for all matches, each once."""
+        seen = set()
+        for match in self.matches.values():
+            for question in match.questions:
+                key = self._key(match, question)
+                if question.shared and key not in seen:
+                    seen.add(key)
+                    yield match, question
+
+    async def ask(self, match: Match, question: Question) -> Answer:
+        """Ask a player, unless it is or was asked the same for another match; its fallback if no answer can be used.
+
+        Raises
+        ------
+        EndpointError
+            If the model can't be reached or gives no usable answer.
+        StoppedError
+            If the run is to stop.
+        """
+        if not question.shared:
+            return await self._ask(match, question)
+        key = self._key(match, question)
+        if key not in self._shared:
+            self._shared[key] = asyncio.ensure_future(self._ask(match, question))
+        return await self._shared[key]
+
+    async def _ask(self, match: Match, question: Question) -> Answer:
+        entrant = match.entrants[question.agent]
+        if question.shared:
+            step, team = f"once/{question.shared}/{question.stage}/{entrant + 1}/{question.seat + 1}", ""
+        else:
+            step, team = f"{match.name}/{question.step}/{question.agent + 1}", match.name
+        speaker = Speaker(team, self.names[entrant], self.condition.entrants[entrant].model)
+        reasoning = self.condition.entrants[entrant].reasoning or self.condition.reasoning
+        found = await self._tables[entrant].decide(
+            step,
+            speaker,
+            self._briefing.ask(question, reasoning),
+            form_of(question.sheet),
+            name=f"{speaker.agent}, {step}",
+        )
+        answer = dict(question.sheet.fallback) if found is None else found.values
+        self.recorder.once(
+            DecisionEvent(
+                step=step,
+                team=team,
+                agent=speaker.agent,
+                stage=question.stage,
+                round=question.round,
+                match=team,
+                decision=answer,
+                failed=found is None,
+            )
+        )
+        return answer
+
+    def record(self, match: Match) -> None:
+        """Record what has happened in a match since the last time."""
+        new, match.told = match.log[match.told :], len(match.log)
+        self.recorder.once(*(self._event(match, one) for one in new))
+
+    def _event(self, match: Match, one: Played | Negotiated) -> Event:
+        entrants = [match.entrants[agent] for agent in one.agents]
+        where: dict[str, Any] = {"step": f"{match.name}/{one.step}", "team": match.name, "match": match.name}
+        if isinstance(one, Negotiated):
+            data = asdict(one)
+            said = {name: _plain(data[name]) for name in ("proposals", "stable", "votes", "winners", "tied", "signed")}
+            decision = {"entrants": entrants, **said}
+            return DecisionEvent(**where, round=one.round, stage=AGREEMENT, decision=decision)
+        return PayoffEvent(
+            **where,
+            round=one.round,
+            payoffs={str(seat + 1): payoff for seat, payoff in enumerate(one.payoffs)},
+            details={
+                "entrants": entrants,
+                "agents": list(one.agents),
+                "actions": list(one.actions),
+                "mixes": [list(mix) for mix in one.mixes],
+                "expected": list(one.expected),
+                "weight": one.weight,
+            },
+        )
+
+    def _key(self, match: Match, question: Question) -> _Key:
+        return match.entrants[question.agent], question.seat, question.shared, question.stage
+
+    def _make_matches(self, seed: int) -> Iterator[Match]:
+        players = self.game.players
+        if self.mechanisms[0].seats_itself:
+            entrants = tuple(place for place in range(len(self.names)) for _ in range(players))
+            roles = tuple(seat for _ in self.names for seat in range(players))
+            yield self._match(EVERYBODY, entrants, roles, seed)
+            return
+        for seating in self.condition.seatings():
+            name = "-".join(str(place + 1) for place in seating)
+            yield self._match(name, seating, tuple(range(players)), seed)
+
+    def _match(self, name: str, entrants: Sequence[int], roles: tuple[int, ...], seed: int) -> Match:
+        log: list[Played | Negotiated] = []
+        seats = Seats(tuple(range(len(roles))), roles, derive(seed, "match", name), log=log)
+        match = Match(name, tuple(entrants), around(self.mechanisms)(self.game, seats), log)
+        match.advance()
+        return match
+
+
+def _with(condition: DilemmaCondition, place: int) -> DilemmaCondition:
+    """Return the condition with the settings of one entrant."""
+    own = condition.entrants[place].model_dump(include={"temperature", "max_output_tokens"}, exclude_none=True)
+    return condition.model_copy(update=own)
+
+
+def _plain(value: Any) -> Any:
+    return [_plain(one) for one in value] if isinstance(value, tuple) else value

@@ -1,0 +1,61 @@
+"""The social dilemma as an experiment. This module is light: what executes a run is imported when one starts."""
+
+from __future__ import annotations
+
+from labmates.registry import lazy
+from labmates.stats.intervals import SHARE
+from labmates.workflows.dilemmas.condition import DilemmaCondition
+from labmates.workflows.experiment import Estimate, Experiment, Metric
+
+METRICS = (
+    Metric("normalised", "expected payoff: 0 if all defect, 1 if all cooperate", better="higher", headline=True),
+    Metric("normalised_sampled", "the same of sampled actions", better="higher"),
+    Metric("payoff", "expected payoff of a player", better="higher", headline=True),
+    Metric("payoff_sampled", "payoff of sampled actions", better="higher"),
+    Metric("fitness", "payoff under replicator dynamics, averaged over time", better="higher", headline=True),
+    Metric("cooperation_rate", "probability of the cooperative action", SHARE, "higher", headline=True),
+    Metric("failed_decision_rate", "share of decisions without a usable reply", SHARE, "lower", headline=True),
+    Metric("delegation_rate", "probability of delegating to the mediator", SHARE),
+    Metric("signature_rate", "share of contracts signed", SHARE),
+    Metric("adoption_rate", "share of contracts signed by all", SHARE),
+    Metric("tie_rate", "share of votes that end in a tie", SHARE),
+    Metric("approval_rate", "share of proposals that a voter approves", SHARE),
+    Metric("stable_proposal_rate", "share of proposals under which cooperation is an equilibrium", SHARE, "higher"),
+    Metric("dominant_proposal_rate", "share of proposals under which cooperation is dominant", SHARE, "higher"),
+)
+"""Payoffs of all models, shares of decisions, and metrics of mediation and contracts alone."""
+
+
+def estimate(condition: DilemmaCondition) -> Estimate:
+    """Return what a run is expected to take: exactly its calls if no reply has to be asked for again.
+
+    Where all tied winners of a vote are played (``ties: all``), one winner is reckoned with: how many tie is not known
+    before. Tokens are what our prompts take, and a reply with its reasons.
+    """
+    from labmates.mechanisms.play import calls_of
+
+    game, mechanisms = condition.make_game(), condition.mechanisms()
+    each = calls_of(mechanisms, game)
+    entrants = len(condition.entrants)
+    matches = entrants if mechanisms[0].seats_itself else len(condition.seatings())
+    calls = matches * each.per_match + entrants * game.players * each.shared
+    told = _INPUT + _INPUT_PER_PROFILE * game.payoffs[..., 0].size
+    output = _OUTPUT if condition.reasoning == "none" else _REASONED
+    rounds = each.per_match / game.players
+    return Estimate(calls, calls * told, calls * output, _SECONDS * rounds, exact=True)
+
+
+_INPUT, _INPUT_PER_PROFILE, _OUTPUT, _REASONED, _SECONDS = 450, 20, 20, 400, 8
+
+DILEMMA = Experiment(
+    "dilemma",
+    DilemmaCondition,
+    lazy("labmates.workflows.dilemmas.graph:graph"),
+    lazy("labmates.workflows.dilemmas.outcome:outcome"),
+    METRICS,
+    start=lazy("labmates.workflows.dilemmas.graph:first_state"),
+    context=lazy("labmates.workflows.dilemmas.context:DilemmaContext"),
+    example="labmates run dilemma --game prisoners --mechanism contract --models scripted:equilibrium,scripted:defect",
+    estimate=estimate,
+    page=lazy("labmates.workflows.dilemmas.page:sections"),
+)

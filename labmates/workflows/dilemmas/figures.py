@@ -1,0 +1,250 @@
+"""Figures of social dilemmas: payoffs of the metagame, populations, actions, answers, adoption, designs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from labmates.stats.figures import COLOURS, GREY, LEGEND_ROW, MARKERS, look, new_figure
+from labmates.stats.metagame import Array
+from labmates.stats.ratings import Cell
+from labmates.stats.replicator import replicator_dynamics
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_MOST_PANELS = 12
+_SIDE, _SMALL_SIDE = 0.45, 0.16
+"""Inches of a cell of a heat map, with a number in it and without."""
+_LETTER = 0.062
+"""Inches of a letter in the names at the axes."""
+_MOST_NUMBERS = 12
+"""Cells of heat maps with more models than this have no numbers."""
+
+
+def payoffs_figure(cells: Sequence[Cell]) -> Figure:
+    """Draw what each model gets against each other one, the mean over runs: a heat map, or one for each third player.
+
+    Colours go from all defect to all cooperate where the game has both. Of more than three players, the mean over what
+    all further ones choose is drawn.
+    """
+    cell, tensor = _mean(cells)
+    models, players = cell.models, tensor.ndim
+    low, high = (cell.scale.defect, cell.scale.cooperate) if cell.scale else (tensor.min(), tensor.max())
+    low, high = (low, high) if high > low else (low - 0.5, low + 0.5)
+    while tensor.ndim > 3:
+        tensor = tensor.mean(axis=-1)
+    panels = [tensor] if tensor.ndim == 2 else [tensor[:, :, third] for third in range(len(tensor))][:_MOST_PANELS]
+    title = f"{cell.game}, {cell.mechanism}: payoffs{_left_out(cell)}"
+    if players > 3:
+        title += ", mean over further co-players"
+    if players > 2 and len(panels) < len(models):
+        title += f", first {len(panels)} of {len(models)} third players"
+    columns = min(3, len(panels))
+    rows = -(-len(panels) // columns)
+    side = (_SIDE if len(models) <= _MOST_NUMBERS else _SMALL_SIDE) * len(models)
+    names = _LETTER * max(map(len, models))
+    width = max(columns * (max(side, _LETTER * 30) + 0.4) + names + 1.2, 1.7 * _LETTER * len(title))
+    height = rows * (max(side, 1.0) + 0.4) + 0.8 * names + 0.8
+    figure, axes = new_figure(width, max(height, 3.0), rows=rows, columns=columns)
+    for place, (ax, panel) in enumerate(zip(axes, panels, strict=False)):
+        image = ax.imshow(panel, cmap="RdYlBu", vmin=low, vmax=high)
+        _numbers(ax, panel)
+        # Names stand at the edges of the whole figure.
+        is_lowest = place + columns >= len(panels)
+        _ticks(ax, models if place % columns == 0 else (), models if is_lowest else ())
+        ax.set_xlabel("co-player" if is_lowest else "")
+        if players > 2:
+            ax.set_title(f"third player: {models[place]}", fontsize=8)
+    for ax in axes[len(panels) :]:
+        ax.set_axis_off()
+    figure.colorbar(image, ax=axes, label="payoff of the model in the row", extend="both")
+    figure.suptitle(title, x=0.01, ha="left", fontweight="bold")
+    return figure
+
+
+def population_figure(cells: Sequence[Cell], *, steps: int = 1000) -> Figure:
+    """Draw the shares of models under replicator dynamics and what each earns on the way, for the mean metagame."""
+    cell, tensor = _mean(cells)
+    dynamics = replicator_dynamics(tensor, steps=steps)
+    fitness = np.array([_against(tensor, population) for population in dynamics.path])
+    figure, axes = new_figure(6.4, max(5.2, 0.8 + LEGEND_ROW * len(cell.models)), rows=2)
+    for ax, values, label in zip(axes, (dynamics.path, fitness), ("share of the population", "fitness"), strict=True):
+        for model in range(len(cell.models)):
+            colour, marker = look(model)
+            every = max(1, steps // 8)
+            ax.plot(values[:, model], color=colour, marker=marker, markevery=every, label=cell.models[model])
+        ax.set_ylabel(label)
+    axes[1].set_xlabel("step")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right center", fontsize=8, frameon=False)
+    figure.suptitle(f"{cell.game}, {cell.mechanism}: evolution{_left_out(cell)}", x=0.01, ha="left", fontweight="bold")
+    return figure
+
+
+def actions_figure(frame: pd.DataFrame) -> Figure:
+    """Draw how likely each model takes each action, a bar for each model and mechanism, a panel for each game.
+
+    Parameters
+    ----------
+    frame
+        As `labmates.workflows.dilemmas.frames.actions_frame` returns it.
+    """
+    games = {str(game): of_game for game, of_game in frame.groupby("game", sort=False)}
+    bars = {
+        game: list(dict.fromkeys(zip(of_game["mechanism"], of_game["model"], strict=True)))
+        for game, of_game in games.items()
+    }
+    heights = [2 + len(own) for own in bars.values()]
+    figure, axes = new_figure(7.4, 0.6 + 0.22 * sum(heights), rows=len(games), height_ratios=heights)
+    for ax, (game, of_game) in zip(axes, games.items(), strict=True):
+        shares = {
+            (row["mechanism"], row["model"], row["action"]): float(row["share"]) for row in of_game.to_dict("records")
+        }
+        left = np.zeros(len(bars[game]))
+        for place, action in enumerate(dict.fromkeys(of_game["action"])):
+            widths = np.array([shares.get((*bar, action), 0.0) for bar in bars[game]])
+            ax.barh(range(len(widths)), widths, left=left, color=COLOURS[place % len(COLOURS)], label=action)
+            left += widths
+        ax.set_yticks(range(len(left)), [f"{mechanism}: {model}" for mechanism, model in bars[game]], fontsize=7)
+        ax.invert_yaxis()
+        ax.set_xlim(0, 1)
+        ax.set_title(game, loc="left")
+        ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=8, frameon=False)
+    axes[-1].set_xlabel("mean probability of the action")
+    return figure
+
+
+def responses_figure(frame: pd.DataFrame) -> Figure:
+    """Draw how likely each action is after what co-players did last, a panel for each mechanism and game.
+
+    Parameters
+    ----------
+    frame
+        As `labmates.workflows.dilemmas.frames.responses_frame` returns it.
+    """
+    panels = list(dict.fromkeys(zip(frame["mechanism"], frame["game"], strict=True)))
+    tables = [
+        frame[(frame["mechanism"] == mechanism) & (frame["game"] == game)].pivot_table(
+            index=["model", "before"], columns="action", values="share", sort=False
+        )
+        for mechanism, game in panels
+    ]
+    heights = [2 + len(table) for table in tables]
+    figure, axes = new_figure(6.4, 0.6 + 0.25 * sum(heights), rows=len(panels), height_ratios=heights)
+    for ax, (mechanism, game), table in zip(axes, panels, tables, strict=True):
+        values = table.to_numpy(dtype=float)
+        ax.imshow(values, cmap="viridis", vmin=0, vmax=1, aspect="auto")
+        _numbers(ax, values, always=True)
+        labels = [f"{model} after {before}" if before != "-" else f"{model} at first" for model, before in table.index]
+        ax.set_yticks(range(len(labels)), labels, fontsize=7)
+        ax.set_xticks(range(len(table.columns)), [str(column) for column in table.columns])
+        ax.set_title(f"{game}, {mechanism}", loc="left")
+    return figure
+
+
+def shares_figure(frame: pd.DataFrame, columns: Mapping[str, str], title: str) -> Figure:
+    """Draw shares as dots, a row for each mechanism, game and model (as far as the table has them).
+
+    Parameters
+    ----------
+    frame
+        A table of votes and adoption, or of designs; see `labmates.workflows.dilemmas.frames`.
+    columns
+        The shares that are drawn, with what they are called.
+    """
+    who = [name for name in ("mechanism", "game", "model") if name in frame]
+    figure, [ax] = new_figure(7.2, 1.2 + 0.34 * len(frame))
+    drawn = [(column, said) for column, said in columns.items() if column in frame and frame[column].notna().any()]
+    for place, (column, said) in enumerate(drawn):
+        values = frame[column].to_numpy(dtype=float)
+        marker = MARKERS[place % len(MARKERS)]
+        # Above each other, so that equal shares do not cover each other.
+        offset = 0.0 if len(drawn) == 1 else 0.5 * (place / (len(drawn) - 1) - 0.5)
+        at = np.arange(len(values)) + offset
+        ax.plot(values, at, marker, color=COLOURS[place % len(COLOURS)], label=said, markersize=5)
+    for row in range(len(frame)):
+        ax.axhline(row, color=GREY, linewidth=0.3, zorder=0)
+    ax.set_yticks(range(len(frame)), [" ".join(map(str, row)) for row in frame[who].to_numpy()], fontsize=7)
+    ax.set_ylim(len(frame) - 0.5, -0.5)
+    ax.set_xlim(-0.03, 1.03)
+    ax.set_xlabel("share")
+    ax.set_title(title, loc="left", fontweight="bold")
+    ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=8, frameon=False)
+    return figure
+
+
+def reasons_figure(frame: pd.DataFrame) -> Figure:
+    """Draw how often choices are explained by each kind of reasons, by mechanism and model, a panel for each judge.
+
+    Games count by the number of their labelled choices.
+
+    Parameters
+    ----------
+    frame
+        As `labmates.workflows.dilemmas.frames.reasons_frame` returns it.
+    """
+    counted = frame.assign(given=frame["share"] * frame["labelled"])
+    judges = list(dict.fromkeys(frame["judge"]))
+    tables = []
+    for judge in judges:
+        sums = counted[counted["judge"] == judge].pivot_table(
+            index="label", columns=["mechanism", "model"], values=["given", "labelled"], aggfunc="sum"
+        )
+        tables.append(sums["given"] / sums["labelled"])
+    heights = [1.4 + 0.28 * len(table) for table in tables]
+    width = 3.0 + 0.5 * max(table.shape[1] for table in tables)
+    figure, axes = new_figure(width, sum(heights) + 0.2, rows=len(tables), height_ratios=heights)
+    for ax, judge, table in zip(axes, judges, tables, strict=True):
+        values = table.to_numpy(dtype=float)
+        ax.imshow(values, cmap="viridis", vmin=0, vmax=1, aspect="auto")
+        _numbers(ax, values, always=True)
+        _ticks(ax, map(str, table.index), (": ".join(column) for column in table.columns.to_list()))
+        ax.set_title(f"Reasons: share of choices that {judge} labelled", loc="left", fontweight="bold")
+    return figure
+
+
+ADOPTION = {
+    "approves": "approves of proposals",
+    "approved": "its proposals are approved of",
+    "wins": "its proposal is played",
+    "signs": "signs the winner",
+    "delegates": "delegates",
+}
+DESIGNS = {"nash": "cooperation is an equilibrium", "dominant": "cooperation is weakly dominant"}
+
+
+def _mean(cells: Sequence[Cell]) -> tuple[Cell, Array]:
+    return cells[0], np.mean([cell.payoffs for cell in cells], axis=0)
+
+
+def _left_out(cell: Cell) -> str:
+    """Return which models are not drawn since too many of their decisions failed."""
+    return f" (left out, failed: {', '.join(cell.left_out)})" if cell.left_out else ""
+
+
+def _against(tensor: Array, population: Array) -> Array:
+    values = tensor
+    for _ in range(tensor.ndim - 1):
+        values = values @ population
+    return values
+
+
+def _numbers(ax: Axes, panel: Array, *, always: bool = False) -> None:
+    if max(panel.shape) > _MOST_NUMBERS and not always:
+        return
+    for row, column in product(range(panel.shape[0]), range(panel.shape[1])):
+        if np.isfinite(panel[row, column]):
+            style: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 7}
+            halo = {"boxstyle": "round,pad=0.1", "facecolor": "white", "edgecolor": "none", "alpha": 0.6}
+            ax.text(column, row, f"{panel[row, column]:.2f}", bbox=halo, **style)
+
+
+def _ticks(ax: Axes, rows: Iterable[str], columns: Iterable[str]) -> None:
+    down, across = list(rows), list(columns)
+    ax.set_yticks(range(len(down)), down, fontsize=7)
+    ax.set_xticks(range(len(across)), across, fontsize=7, rotation=45, ha="right")

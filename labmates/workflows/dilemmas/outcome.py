@@ -1,0 +1,91 @@
+"""The outcome of a cross-play of a social dilemma: its metrics and whether it counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import compress
+from statistics import fmean
+
+import numpy as np
+
+from labmates.mechanisms.mediation import DELEGATE
+from labmates.stats.metagame import Array, mean_payoffs
+from labmates.stats.replicator import replicator_dynamics
+from labmates.stats.validity import invalid_play, total
+from labmates.workflows.dilemmas.context import DilemmaContext
+from labmates.workflows.dilemmas.graph import CrossPlay as CrossPlays
+from labmates.workflows.dilemmas.records import CrossPlay, read_cross_play
+from labmates.workflows.experiment import Outcome
+
+
+def outcome(state: CrossPlays, ctx: DilemmaContext) -> Outcome:
+    """The outcome of a cross-play that has ended, from its record."""
+    del state
+    condition = ctx.condition
+    play = read_cross_play(
+        ctx.services.run_id, condition.model_dump(mode="json"), condition.names(), ctx.recorder.events
+    )
+    return Outcome("completed", _metrics(play), invalid_play(play.failures))
+
+
+def _metrics(play: CrossPlay) -> Mapping[str, float]:
+    expected, sampled = play.cell("expected"), play.cell("sampled")
+    means = {"payoff": _mean(expected.payoffs), "payoff_sampled": _mean(sampled.payoffs)}
+    found = {name: float(values.mean()) for name, values in means.items()}
+    if (scale := play.scale) is not None:
+        found["normalised"] = float(scale.normalise(means["payoff"]).mean())
+        found["normalised_sampled"] = float(scale.normalise(means["payoff_sampled"]).mean())
+    if play.has_metagame:
+        average = replicator_dynamics(expected.payoffs).average
+        found["fitness"] = average if scale is None else float(scale.normalise(np.array(average)))
+    found["failed_decision_rate"] = total(play.failures).rate
+    return found | _of_choices(play) | _of_agreements(play)
+
+
+def _mean(payoffs: Array) -> Array:
+    return payoffs if payoffs.ndim == 1 else mean_payoffs(payoffs)
+
+
+def _of_choices(play: CrossPlay) -> dict[str, float]:
+    """Return how likely the cooperative action is taken, also by a mediator, and how likely players delegate.
+
+    Over choices that were made: in the place of failed ones nothing counts, nor of failed votes and signatures below.
+    """
+    cooperative: list[float] = []
+    delegated: list[float] = []
+    for one in play.rounds:
+        made = [not failed for failed in one.failed]
+        cooperative += compress(play.cooperation(one), made)
+        for labels, mix in compress(zip(one.labels, one.mixes, strict=True), made):
+            shares = dict(zip(labels, mix, strict=True))
+            delegated += [shares[DELEGATE] / 100] if DELEGATE in shares else []
+    found = {"cooperation_rate": cooperative, "delegation_rate": delegated}
+    return {name: fmean(values) for name, values in found.items() if values}
+
+
+def _of_agreements(play: CrossPlay) -> dict[str, float]:
+    """Return what became of proposals, of mechanisms that have any."""
+    signed = [
+        signature
+        for one in play.agreements
+        for each in one.signed
+        for seat, signature in enumerate(each)
+        if seat not in play.failed_at(one.place, "sign")
+    ]
+    stable = [both for one in play.agreements for both in one.stable if both is not None]
+    approved = [
+        len(vote) / offered
+        for one in play.agreements
+        if (offered := sum(design is not None for design in one.proposals))
+        for seat, vote in enumerate(one.votes)
+        if seat not in play.failed_at(one.place, "vote")
+    ]
+    found: dict[str, Sequence[float]] = {
+        "approval_rate": approved,
+        "tie_rate": [one.tied > 1 for one in play.agreements if one.tied],
+        "signature_rate": signed,
+        "adoption_rate": [all(each) for one in play.agreements for each in one.signed],
+        "stable_proposal_rate": [nash for nash, _ in stable],
+        "dominant_proposal_rate": [dominant for _, dominant in stable],
+    }
+    return {name: fmean(values) for name, values in found.items() if values}

@@ -1,0 +1,137 @@
+"""Files of recorded payoffs: what was played elsewhere, to be rated here.
+
+A file is one JSON object: ``models`` (names; a cell may have its own), ``cells`` (``run``, ``mechanism``, ``game``,
+``discount``, ``models`` and ``matchups``), and, if payoffs are to be normalised, ``conventions.normalisation``: for
+each game the payoffs when all defect and when all cooperate. ``conventions.range`` has the least and the greatest
+payoff of each game, which intervals then don't leave. A matchup has ``seats``, the place of each seat's model in
+``models``, and ``rounds``, the payoffs of all seats in each round; ``discount`` is the probability of another round,
+and needed where there are several. Whatever else stands in the file is left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, model_validator
+
+from labmates.errors import UsageError, explain
+from labmates.games.discount import discount_weights
+from labmates.stats.intervals import Domain
+from labmates.stats.metagame import metagame
+from labmates.stats.ratings import Cell, Scale
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
+
+
+class _Matchup(_Part):
+    seats: list[int] = Field(min_length=2)
+    rounds: list[list[FiniteFloat]] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _payoffs_of_all(self) -> _Matchup:
+        if any(len(payoffs) != len(self.seats) for payoffs in self.rounds):
+            raise ValueError(f"each round needs a payoff of each of the {len(self.seats)} seats")
+        return self
+
+
+class _Cell(_Part):
+    run: str = ""
+    mechanism: str
+    game: str
+    models: list[str] | None = Field(None, min_length=1)
+    discount: float | None = Field(None, ge=0, le=1)
+    matchups: list[_Matchup] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _rounds_have_weights(self) -> _Cell:
+        if self.discount is None and any(len(match.rounds) > 1 for match in self.matchups):
+            raise ValueError("matches of several rounds need a discount, the probability of another round")
+        return self
+
+
+class _Conventions(_Part):
+    normalisation: dict[str, tuple[FiniteFloat, FiniteFloat]] = {}
+    range: dict[str, tuple[FiniteFloat, FiniteFloat]] = {}
+
+    @model_validator(mode="after")
+    def _ranges_have_a_width(self) -> _Conventions:
+        for game, (low, high) in self.range.items():
+            if low >= high:
+                raise ValueError(f"the range of {game} begins at {low:g} and ends at {high:g}")
+        return self
+
+    def domain(self, game: str) -> Domain:
+        """Return the range of a player's payoffs in a game."""
+        if game in self.range:
+            return Domain(*self.range[game])
+        defect, cooperate = self.normalisation.get(game, (0.0, 1.0))
+        return Domain(unit=abs(cooperate - defect) or 1.0)
+
+
+class _File(_Part):
+    models: list[str] | None = Field(None, min_length=1)
+    cells: list[_Cell] = Field(min_length=1)
+    conventions: _Conventions = _Conventions()
+
+    @model_validator(mode="after")
+    def _models_of_all(self) -> _File:
+        for place, cell in enumerate(self.cells):
+            models = cell.models or self.models
+            if models is None:
+                raise ValueError(f"cells[{place}] names no models, nor does the file: add 'models' to one of them")
+            if len(set(models)) < len(models):
+                raise ValueError(f"cells[{place}] names a model twice: {', '.join(models)}")
+        return self
+
+
+def read_cells(path: Path) -> list[Cell]:
+    """Return the cells of a file of recorded payoffs.
+
+    Raises
+    ------
+    UsageError
+        If there is no such file, it is not of this format, or some models have never met.
+    """
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"the payoffs can't be read: {path}: {error.strerror}") from error
+    try:
+        file = _File.model_validate_json(text)
+    except ValidationError as error:
+        raise UsageError(f"{path} is no file of payoffs:\n{explain(error)}") from error
+    return [_cell(cell, tuple(cell.models or file.models or ()), file.conventions, path) for cell in file.cells]
+
+
+def cell_of(data: Mapping[str, Any], path: Path) -> Cell:
+    """Return a cell from data of the form that it has in a file of payoffs; `path` is where they are from.
+
+    Raises
+    ------
+    UsageError
+        If they are not of this form, or some models have never met.
+    """
+    try:
+        cell = _Cell.model_validate(data)
+    except ValidationError as error:
+        raise UsageError(explain(error)) from error
+    return _cell(cell, tuple(cell.models or ()), _Conventions(), path)
+
+
+def _cell(cell: _Cell, models: tuple[str, ...], conventions: _Conventions, path: Path) -> Cell:
+    def played(match: _Matchup) -> tuple[list[int], list[float]]:
+        rounds = np.array(match.rounds)
+        return match.seats, (discount_weights(cell.discount or 0.0, len(rounds)) @ rounds).tolist()
+
+    try:
+        payoffs = metagame(len(models), map(played, cell.matchups))
+    except UsageError as error:
+        raise UsageError(f"{path}, run '{cell.run}', {cell.mechanism}, {cell.game}: {error}") from error
+    defect, cooperate = conventions.normalisation.get(cell.game, (0.0, 0.0))
+    scale = Scale(defect, cooperate) if cooperate != defect else None
+    return Cell(cell.run, cell.mechanism, cell.game, models, payoffs, scale, domain=conventions.domain(cell.game))

@@ -1,0 +1,128 @@
+"""Ratings of models that have played, without those of which too many decisions failed, and what these might have been.
+
+A failed choice is replaced by the rules with a mix of all actions, so that co-players can play on. A model above
+`MOST_FAILED` is left out and the others are rated among themselves. For every model with failed choices there are
+bounds: each failed choice is replaced by the action that is worst, or best, for the model in that round, everything
+else as it was recorded. For the mean payoff that is exact, given how co-players went on; the rank is that of these two
+plays. Where a proposal, a vote or a signature failed, nobody can say what would have been agreed on, so there are none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from labmates.stats.ratings import Bounds, Rated, Summary, rate, summarise
+from labmates.stats.validity import Tally, invalid
+from labmates.workflows.dilemmas.records import CrossPlay, Round, Use
+
+CHOICE = "choose"
+"""The stage at which an action is chosen."""
+
+
+def rate_play(play: CrossPlay, use: Use = "expected", *, leave_out: Collection[str] | None = None) -> Rated:
+    """Return the ratings of a cross-play.
+
+    Parameters
+    ----------
+    leave_out
+        Models that are not rated; by default those above `MOST_FAILED`.
+
+    Raises
+    ------
+    UsageError
+        If not every seating was played.
+    """
+    out = invalid(play.failures) if leave_out is None else leave_out
+    bounds = {model: bounds_of(play, model, use, out) for model, tally in play.failures.items() if tally.failed}
+    return replace(rate(play.without(out).cell(use)), bounds=bounds)
+
+
+def summarise_plays(plays: Sequence[CrossPlay], use: Use = "expected", *, keep_failed: bool = False) -> list[Summary]:
+    """Return every rating over runs, as `summarise` does, without the models that have failed.
+
+    A model is left out of a game under a mechanism if more than `MOST_FAILED` of its decisions failed there, all runs
+    together; and out of the mean over games if it is left out of one of them, so that all games have the same models.
+    """
+    groups: dict[tuple[str, tuple[str, ...]], dict[str, list[CrossPlay]]] = {}
+    for play in plays:
+        groups.setdefault((play.mechanism, play.models), {}).setdefault(play.game, []).append(play)
+    each: list[Rated] = []
+    over_games: list[Rated] = []
+    for games in groups.values():
+        out = {game: () if keep_failed else invalid(pooled(some)) for game, some in games.items()}
+        rated = [rate_play(play, use, leave_out=out[game]) for game, some in games.items() for play in some]
+        all_out = dict.fromkeys(model for models in out.values() for model in models)
+        together = rated
+        if any(set(models) != set(all_out) for models in out.values()):
+            together = [rate(play.without(all_out).cell(use)) for some in games.values() for play in some]
+        each += rated
+        over_games += together
+    return summarise(each, together=over_games)
+
+
+def pooled(plays: Sequence[CrossPlay]) -> dict[str, Tally]:
+    """Count the decisions of each model over several cross-plays."""
+    found: dict[str, Tally] = {}
+    for play in plays:
+        for model, tally in play.failures.items():
+            found[model] = found.get(model, Tally(0, 0)) + tally
+    return found
+
+
+def bounds_of(play: CrossPlay, model: str, use: Use, leave_out: Collection[str] = ()) -> Bounds | None:
+    """Return the worst and the best rating of a model over what its failed choices could have been.
+
+    Parameters
+    ----------
+    leave_out
+        Models among which it is not rated, apart from itself.
+
+    Returns
+    -------
+    Bounds or None
+        None if decisions other than choices failed, or the record does not tell which game was played in a round.
+    """
+    place = play.models.index(model)
+    if any(one.failed and one.stage != CHOICE for one in play.decided if one.entrant == place):
+        return None
+    means, ranks = [], []
+    for sign in (-1, 1):
+        rounds = []
+        for one in play.rounds:
+            imputed = _imputed(play, one, place, use, sign)
+            if imputed is None:
+                return None
+            rounds.append(imputed)
+        others = [name for name in leave_out if name != model]
+        cell = replace(play, rounds=tuple(rounds)).without(others).cell(use)
+        found = rate(cell)
+        at = cell.models.index(model)
+        means.append(float(found.mean[at]))
+        ranks.append(None if found.rank is None else float(found.rank[at]))
+    return Bounds(means[0], means[1], ranks[0], ranks[1])
+
+
+def _imputed(play: CrossPlay, one: Round, entrant: int, use: Use, sign: int) -> Round | None:
+    """Return a round whose failed choices of an entrant are the worst (-1) or the best (1) for it; None if unknown."""
+    failed = [seat for seat, who in enumerate(one.entrants) if who == entrant and one.failed[seat]]
+    if not failed:
+        return one
+    game = play.form(one)
+    if game.labels != one.labels:
+        return None
+    mixes = [np.array(mix) / 100 for mix in one.mixes]
+    if not np.allclose(game.expected([list(mix) for mix in mixes]), one.expected, rtol=1e-9, atol=1e-9):
+        return None  # Some mechanism has changed what the game is worth.
+    if use == "sampled":
+        mixes = [np.eye(len(own))[own.index(action)] for own, action in zip(one.labels, one.actions, strict=True)]
+    outcomes = game.table
+    for seat in reversed(range(len(mixes))):
+        if seat not in failed:
+            outcomes = np.tensordot(mixes[seat], outcomes, axes=(0, seat))
+    own = sum(outcomes[..., seat] for seat, who in enumerate(one.entrants) if who == entrant)
+    best = np.unravel_index(int(np.argmax(sign * np.asarray(own))), np.shape(own))
+    payoffs = tuple(map(float, outcomes[best]))
+    return replace(one, expected=payoffs, payoffs=payoffs)

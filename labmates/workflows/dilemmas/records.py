@@ -1,0 +1,446 @@
+"""What the record of a cross-play of a social dilemma says: matches, decisions and agreements, read from its events."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Final, Literal
+
+import numpy as np
+
+from labmates.games.dilemmas import get_dilemma
+from labmates.games.normal_form import NormalForm
+from labmates.games.payoff_table import PayoffTable
+from labmates.mechanisms.contract import Contract
+from labmates.mechanisms.mediation import DELEGATE, Mediation
+from labmates.naming import labels_apart
+from labmates.records.events import DecisionEvent, Event, LabelEvent, PayoffEvent
+from labmates.stats.intervals import Domain
+from labmates.stats.metagame import Array, metagame
+from labmates.stats.ratings import Cell, Scale
+from labmates.stats.validity import Tally, tallies
+
+Use = Literal["expected", "sampled"]
+"""Payoffs that were to be expected of the distributions that players handed in, or of the actions that were drawn."""
+
+AGREEMENT = "agreement"
+"""The stage of the event that tells what came of proposals and votes."""
+
+
+_SHOWN: Final = frozenset({"game", "mechanism", "terms", "entrants", "prices"})
+_ONLY_CHOOSING: Final = frozenset({"none", "repetition", "reputation", "mediation"})
+"""Mechanisms under which payoffs are those of the game's table."""
+_SHOWN_TERMS: Final = frozenset({"order"})
+"""Parts of a condition that tables show anyway, or that change nothing of what is played."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """One time that the game was played.
+
+    Attributes
+    ----------
+    step
+        Its name in the run.
+    match, number
+        In which match, and in which round of it (0 where there are none).
+    entrants, agents
+        By seat: the place of the model among the run's, and who in the match it was.
+    labels
+        By seat, what the actions were called.
+    mixes
+        By seat, the distribution in percent.
+    actions
+        By seat, what was drawn.
+    payoffs, expected
+        By seat.
+    weight
+        What the round counts in its match.
+    failed
+        By seat, whether no distribution could be had: the fallback stands in `mixes`.
+    """
+
+    step: str
+    match: str
+    number: int
+    entrants: tuple[int, ...]
+    agents: tuple[int, ...]
+    labels: tuple[tuple[str, ...], ...]
+    mixes: tuple[tuple[int, ...], ...]
+    actions: tuple[str, ...]
+    payoffs: tuple[float, ...]
+    expected: tuple[float, ...]
+    weight: float
+    failed: tuple[bool, ...]
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """What came of proposals and votes; everything by seat, seats from 0.
+
+    Attributes
+    ----------
+    match
+        In which match.
+    place
+        What the steps of all that was played under it begin with.
+    """
+
+    match: str
+    place: str
+    entrants: tuple[int, ...]
+    proposals: tuple[Mapping[str, Any] | None, ...]
+    stable: tuple[tuple[bool, bool] | None, ...]
+    votes: tuple[tuple[int, ...], ...]
+    winners: tuple[int, ...]
+    tied: int
+    signed: tuple[tuple[bool, ...], ...]
+
+    def design(self, step: str) -> tuple[Mapping[str, Any], int] | None:
+        """Return the design under which a step was played, and its number among those that were; None without one."""
+        designs: dict[int, Mapping[str, Any]] = {}
+        for seat in self.winners:
+            proposal = self.proposals[seat]
+            if proposal is not None and proposal not in designs.values():
+                designs[seat] = proposal
+        if not designs:
+            return None
+        # Where several were played, the next part of the name tells whose it is.
+        seat = next(iter(designs)) if len(designs) == 1 else int(step.removeprefix(self.place).partition("/")[0])
+        return designs[seat], list(designs).index(seat)
+
+
+@dataclass(frozen=True)
+class Decided:
+    """One decision that was asked for; `seat` from 0, `match` empty where it was asked once for all matches."""
+
+    step: str
+    match: str
+    entrant: int
+    seat: int
+    stage: str
+    failed: bool
+
+
+@dataclass(frozen=True)
+class CrossPlay:
+    """The record of one run.
+
+    Attributes
+    ----------
+    models
+        What the run's models are called.
+    has_metagame
+        Whether there are matches of fixed co-players.
+    decided
+        All decisions that were asked for.
+    labels
+        For each choice whose reasons a judge has labelled: the model, the judge and the labels.
+    left_out
+        Models that were left out, with their decisions; see `without`.
+    """
+
+    run: str
+    mechanism: str
+    game: str
+    models: tuple[str, ...]
+    table: PayoffTable
+    has_metagame: bool
+    rounds: tuple[Round, ...]
+    agreements: tuple[Agreement, ...]
+    decided: tuple[Decided, ...]
+    labels: tuple[tuple[int, str, tuple[str, ...]], ...] = ()
+    left_out: Mapping[str, Tally] = field(default_factory=dict)
+
+    @cached_property
+    def failures(self) -> Mapping[str, Tally]:
+        """How many decisions of each model failed."""
+        return tallies((self.models[one.entrant], one.failed) for one in self.decided)
+
+    @property
+    def scale(self) -> Scale | None:
+        """What payoffs are normalised by: each player's when all defect and when all cooperate, roles averaged."""
+        return scale_of(self.table.game())
+
+    def cell(self, use: Use = "expected") -> Cell:
+        """Return what is to be rated.
+
+        Raises
+        ------
+        UsageError
+            If not every seating was played.
+        """
+        totals = self.totals(use)
+        if not self.models:
+            tensor: Array = np.zeros(0)
+        elif self.has_metagame:
+            matches: dict[str, tuple[list[int], list[float]]] = {}
+            for (match, _), (entrant, payoff) in totals.items():
+                seats, payoffs = matches.setdefault(match, ([], []))
+                seats.append(entrant)
+                payoffs.append(payoff)
+            tensor = metagame(len(self.models), matches.values())
+        else:
+            means = [
+                np.mean([payoff for entrant, payoff in totals.values() if entrant == place] or [np.nan])
+                for place in range(len(self.models))
+            ]
+            tensor = np.array(means)
+        what = (self.run, self.mechanism, self.game, self.models, tensor, self.scale)
+        return Cell(*what, failures=self.failures, left_out=self.left_out, domain=self._domain())
+
+    def _domain(self) -> Domain:
+        """Return the range of a player's payoffs; unbounded where a mechanism lets players pay each other."""
+        payoffs = self.table.game().table
+        low, high = float(payoffs.min()), float(payoffs.max())
+        choosing = all(part.partition("(")[0].strip() in _ONLY_CHOOSING for part in self.mechanism.split("+"))
+        return Domain(low, high) if choosing and low < high else Domain(unit=high - low or 1.0)
+
+    def without(self, models: Collection[str]) -> CrossPlay:
+        """Return the same cross-play among the other models alone: what was played with these models does not count."""
+        if not models:
+            return self
+        places = {place: at for at, place in enumerate(p for p, m in enumerate(self.models) if m not in models)}
+        return replace(
+            self,
+            models=tuple(self.models[place] for place in places),
+            rounds=tuple(
+                replace(one, entrants=tuple(places[entrant] for entrant in one.entrants))
+                for one in self.rounds
+                if places.keys() >= set(one.entrants)
+            ),
+            agreements=tuple(
+                replace(one, entrants=tuple(places[entrant] for entrant in one.entrants))
+                for one in self.agreements
+                if places.keys() >= set(one.entrants)
+            ),
+            decided=tuple(replace(one, entrant=places[one.entrant]) for one in self.decided if one.entrant in places),
+            labels=tuple((places[who], judge, said) for who, judge, said in self.labels if who in places),
+            left_out={**self.left_out, **{m: tally for m, tally in self.failures.items() if m in models}},
+        )
+
+    def failed_at(self, place: str, stage: str) -> frozenset[int]:
+        """Return the seats whose decisions of a stage failed, of those whose steps begin with a place."""
+        return self._failed.get((place, stage), frozenset())
+
+    @cached_property
+    def _failed(self) -> Mapping[tuple[str, str], frozenset[int]]:
+        found: dict[tuple[str, str], set[int]] = {}
+        for one in self.decided:
+            if one.failed:
+                for place in places(one.step):
+                    found.setdefault((place, one.stage), set()).add(one.seat)
+        return {key: frozenset(seats) for key, seats in found.items()}
+
+    @cached_property
+    def _mediators(self) -> dict[str, Agreement]:
+        """The agreements on mediators, by what the steps of all that was played under them begin with."""
+        numbers = {str(number) for number in range(1, self.table.players + 1)}
+        return {
+            one.place: one
+            for one in self.agreements
+            if any(design is not None and set(design) == numbers for design in one.proposals)
+        }
+
+    def mediator(self, one: Round) -> Mapping[str, str] | None:
+        """Return the mediator under whom a round was played, the action for each number of delegators; None without."""
+        for place in places(one.step):
+            if place in self._mediators:
+                found = self._mediators[place].design(one.step)
+                return None if found is None else found[0]
+        return None
+
+    def form(self, one: Round) -> NormalForm:
+        """Return the game that a round was: with the mediators and contracts that held in it."""
+        game = self.table.game()
+        agreements = {agreement.place: agreement for agreement in self.agreements}
+        for place in places(one.step):
+            if place in agreements and (found := agreements[place].design(one.step)) is not None:
+                design, number = found
+                if place in self._mediators:
+                    game = Mediation().apply(game, design)
+                elif all(agreements[place].signed[number]):
+                    game = Contract().apply(game, design)
+        return game
+
+    def cooperation(self, one: Round) -> list[float]:
+        """Return by seat how likely its cooperative action is taken, by itself or for it by the mediator.
+
+        Empty for a game that has no cooperative play.
+        """
+        game = self.table.game()
+        if game.cooperate is None:
+            return []
+        design = self.mediator(one)
+        shares = [dict(zip(labels, mix, strict=True)) for labels, mix in zip(one.labels, one.mixes, strict=True)]
+        delegated = [own.get(DELEGATE, 0) / 100 for own in shares]
+        found = []
+        for seat, own in enumerate(shares):
+            good = game.cooperate[seat]
+            likely = own[game.labels[seat][good]] / 100
+            if design is not None:
+                others = _numbers([*delegated[:seat], *delegated[seat + 1 :]])
+                acted = (game.labels[0].index(design[str(number)]) for number in range(1, game.players + 1))
+                likely += delegated[seat] * sum(p for p, action in zip(others, acted, strict=True) if action == good)
+            found.append(likely)
+        return found
+
+    def totals(self, use: Use) -> dict[tuple[str, int], tuple[int, float]]:
+        """Return the entrant and the payoff of each agent of each match, in the order of agents.
+
+        The weights of a match add up to 1; where rounds with other models were left out, those that are left do.
+        """
+        found: dict[tuple[str, int], tuple[int, float]] = {}
+        weights: dict[tuple[str, int], float] = {}
+        for one in self.rounds:
+            values = one.expected if use == "expected" else one.payoffs
+            for entrant, agent, value in zip(one.entrants, one.agents, values, strict=True):
+                _, before = found.get((one.match, agent), (entrant, 0.0))
+                found[one.match, agent] = (entrant, before + one.weight * value)
+                weights[one.match, agent] = weights.get((one.match, agent), 0.0) + one.weight
+        if self.left_out and not self.has_metagame:
+            found = {who: (entrant, payoff / weights[who]) for who, (entrant, payoff) in found.items()}
+        return dict(sorted(found.items()))
+
+
+def _numbers(likely: Sequence[float]) -> Array:
+    """Return how likely 0, 1 and so on of some events come about, each of which is as likely as it says."""
+    found: Array = np.ones(1)
+    for one in likely:
+        found = np.convolve(found, [1 - one, one])
+    return found
+
+
+def places(step: str) -> Iterator[str]:
+    """Yield all that a step's name begins with, part by part."""
+    return (step[: end + 1] for end, letter in enumerate(step) if letter == "/")
+
+
+def scale_of(game: NormalForm) -> Scale | None:
+    """Return what payoffs of a game are normalised by; None if it has no cooperative play that is better."""
+    if game.cooperate is None or game.defect is None:
+        return None
+    defect, cooperate = (float(game.table[profile].mean()) for profile in (game.defect, game.cooperate))
+    return Scale(defect, cooperate) if cooperate != defect else None
+
+
+def read_cross_play(
+    run: str, condition: Mapping[str, Any], models: Sequence[str], events: Sequence[Event]
+) -> CrossPlay:
+    """Return what the events of a run say.
+
+    Parameters
+    ----------
+    condition
+        The run's condition as JSON data.
+    models
+        What its models are called.
+    """
+    game = condition["game"]
+    table = get_dilemma(game) if isinstance(game, str) else PayoffTable.model_validate(game)
+    decided = [event for event in events if isinstance(event, DecisionEvent)]
+    failed = {event.step for event in decided if event.failed}
+    rounds = tuple(_round(table.game(), event, failed) for event in events if isinstance(event, PayoffEvent))
+    groups = {place: one.agents for one in rounds for place in places(one.step)}
+    return CrossPlay(
+        run=run,
+        mechanism=shown_mechanism(condition),
+        game=table.name,
+        models=tuple(models),
+        table=table,
+        has_metagame="pairing" not in condition.get("terms", {}),
+        rounds=rounds,
+        agreements=tuple(_agreement(event) for event in decided if event.stage == AGREEMENT),
+        decided=tuple(
+            Decided(event.step, event.match, models.index(event.agent), _seat(event, groups), event.stage, event.failed)
+            for event in decided
+            if event.stage != AGREEMENT
+        ),
+        labels=tuple(
+            (models.index(event.agent), event.judge, tuple(event.labels))
+            for event in events
+            if isinstance(event, LabelEvent) and event.labels is not None
+        ),
+    )
+
+
+def _seat(event: DecisionEvent, groups: Mapping[str, tuple[int, ...]]) -> int:
+    """Return the seat of whoever decided: the last part of a step names an agent of a group, or a seat at once."""
+    place, _, number = event.step.rpartition("/")
+    agents = groups.get(place[: place.rfind("/") + 1], ())
+    who = int(number) - 1
+    return agents.index(who) if who in agents else who
+
+
+def shown_mechanism(condition: Mapping[str, Any]) -> str:
+    """Return a mechanism's name as tables show it: reputation with its order, as − (1) or + (3)."""
+    name = str(condition.get("mechanism", "none"))
+    order = condition.get("terms", {}).get("order")
+    return name.replace("reputation", f"reputation{'+' if order == 3 else '-'}") if order else name
+
+
+def told_apart(conditions: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return under which mechanism each of several runs was played, told apart from others that differ in a parameter.
+
+    Terms that differ among runs under the same mechanism stand in brackets (``repetition(rounds=5)``), other parameters
+    behind it (``none, reasoning=cot``); games and models, by which runs are told apart anyway, are left out.
+    """
+    names = [shown_mechanism(condition) for condition in conditions]
+    labels = list(names)
+    for name in dict.fromkeys(names):
+        places = [place for place, other in enumerate(names) if other == name]
+        terms = _varying([_without(conditions[place].get("terms", {}), _SHOWN_TERMS) for place in places])
+        others = _varying([_without(conditions[place], _SHOWN) for place in places])
+        for place, term, other in zip(places, labels_apart(terms), labels_apart(others), strict=True):
+            labels[place] += f"({term})" if term else ""
+            labels[place] += f", {other}" if other else ""
+    return labels
+
+
+def _varying(parts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Keep the settings of which two values are given; one that is not given has its default."""
+    names = {name for part in parts for name in part}
+    same = frozenset(name for name in names if len({repr(part[name]) for part in parts if name in part}) < 2)
+    return [_without(part, same) for part in parts]
+
+
+def _without(part: Mapping[str, Any], names: frozenset[str]) -> dict[str, Any]:
+    return {name: value for name, value in part.items() if name not in names}
+
+
+def _round(game: NormalForm, event: PayoffEvent, failed: Collection[str]) -> Round:
+    details = event.details
+    mixes = tuple(map(tuple, details["mixes"]))
+    # Under a mediator there is one more action than the game has.
+    choose = f"{event.step.removesuffix('play')}choose"
+    labels = tuple((*own, DELEGATE)[: len(mix)] for own, mix in zip(game.labels, mixes, strict=True))
+    return Round(
+        step=event.step,
+        match=event.match,
+        number=event.round,
+        entrants=tuple(details["entrants"]),
+        agents=tuple(details["agents"]),
+        labels=labels,
+        mixes=mixes,
+        actions=tuple(details["actions"]),
+        payoffs=tuple(event.payoffs.values()),
+        expected=tuple(details["expected"]),
+        weight=details["weight"],
+        failed=tuple(f"{choose}/{agent + 1}" in failed for agent in details["agents"]),
+    )
+
+
+def _agreement(event: DecisionEvent) -> Agreement:
+    said = event.decision
+    return Agreement(
+        match=event.match,
+        place=event.step.removesuffix("outcome"),
+        entrants=tuple(said["entrants"]),
+        proposals=tuple(said["proposals"]),
+        stable=tuple(None if one is None else (bool(one[0]), bool(one[1])) for one in said["stable"]),
+        votes=tuple(map(tuple, said["votes"])),
+        winners=tuple(said["winners"]),
+        tied=said["tied"],
+        signed=tuple(map(tuple, said["signed"])),
+    )

@@ -1,0 +1,407 @@
+"""The experiment protocol: a condition, a LangGraph graph, metrics, analyses and a page.
+
+Everything else follows from it: the options of ``labmates run``, the grid of a study, resume, replay, fork, plan,
+exports, the columns of the viewer and the parts of a report.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from labmates.budgets.ledger import InsufficientFundsError
+from labmates.budgets.money import show_dollars
+from labmates.errors import UsageError, explain
+from labmates.records.run import STOPPED, RunRecord
+from labmates.registry import Registry, lazy
+from labmates.stats.intervals import ANY, Domain
+
+if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
+    from langgraph.graph.state import CompiledStateGraph
+
+    from labmates.budgets.prices import PriceList
+    from labmates.judges.base import Report
+    from labmates.models.catalog import Catalog
+    from labmates.pages.links import Links
+    from labmates.pages.reader import RunReader
+    from labmates.pages.section import Section
+    from labmates.records.bodies import Bodies
+    from labmates.records.events import Event, ScoreEvent
+    from labmates.workflows.services import Services
+
+
+class Condition(BaseModel, ABC):
+    """Every parameter of one cell of an experiment. Two equal conditions have the same key."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
+
+    kind: ClassVar[str]
+    material: ClassVar[frozenset[str]] = frozenset()
+    """Fields on which depends what the agents work on; what was done of it can't be gone on with by other values."""
+
+    @property
+    def key(self) -> str:
+        """A stable name of this condition: a hash of its canonical JSON, 16 hexadecimal digits."""
+        data = {"kind": self.kind, **self.model_dump(mode="json")}
+        text = json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @property
+    def title(self) -> str:
+        """A few words that name the condition in traces."""
+        return ""
+
+    @property
+    def pool(self) -> int | None:
+        """The credits of one run, in micro-dollars, or None if the kind has no budget."""
+        return None
+
+    def twin(self) -> Condition | None:
+        """Return the condition of one agent alone on equal terms, and of that one the teams'; None if there is none."""
+        return None
+
+    @abstractmethod
+    def models(self) -> list[str]:
+        """Return the models that take part, each once, in order."""
+
+    @abstractmethod
+    def check(self) -> None:
+        """Check what a type can't say (for instance that the task is known).
+
+        Raises
+        ------
+        UsageError
+            If something is wrong.
+        """
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How one run ended.
+
+    Attributes
+    ----------
+    status
+        ``exhausted`` if the budget or the bound ran out before the end.
+    metrics
+        Numbers by name; a metric that could not be had is left out.
+    invalid
+        Why the run may not be used though it has ended (a model whose decisions failed has not played, a paper of a
+        few characters is no paper); None for a valid run.
+    """
+
+    status: Literal["completed", "exhausted"]
+    metrics: Mapping[str, float]
+    invalid: str | None = None
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What one run is expected to take.
+
+    Attributes
+    ----------
+    calls
+        Model calls.
+    input_tokens, output_tokens
+        Of all calls together.
+    seconds
+        From its beginning to its end.
+    exact
+        Whether a run makes just so many calls if no reply has to be asked for again.
+    """
+
+    calls: float
+    input_tokens: float
+    output_tokens: float
+    seconds: float
+    exact: bool = False
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A number that runs of an experiment end with.
+
+    Attributes
+    ----------
+    text
+        Its meaning in a phrase, with the unit.
+    domain
+        The values it can take, which its intervals keep to; a function where they depend on the condition.
+    better
+        The direction that is better; None for a description.
+    spread
+        Standard deviation among runs of one condition, to plan studies with before any was measured; None if unknown.
+    headline
+        Whether tables of runs show it.
+    """
+
+    name: str
+    text: str = ""
+    domain: Domain | Callable[[Mapping[str, Any]], Domain] = ANY
+    better: Literal["higher", "lower"] | None = None
+    spread: float | None = None
+    headline: bool = False
+
+    def domain_in(self, condition: Mapping[str, Any]) -> Domain:
+        """The values it can take in runs of a condition, given as plain data."""
+        return self.domain if isinstance(self.domain, Domain) else self.domain(condition)
+
+
+class SessionSettings(Protocol):
+    """The settings of a session that resources shared by its runs depend on."""
+
+    @property
+    def processes(self) -> int | None:
+        """Worker processes; None for one per processor."""
+
+    @property
+    def sandbox(self) -> str:
+        """Where code runs."""
+
+
+C = TypeVar("C", bound=Condition)
+
+
+_table = lazy("labmates.workflows.playing:Table")
+
+
+def no_state(condition: Condition, seed: int) -> dict[str, Any]:
+    """The first state of a graph that starts from nothing."""
+    del condition, seed
+    return {}
+
+
+@dataclass(frozen=True)
+class Experiment(Generic[C]):
+    """An experiment: everything that the command line, studies, the viewer and reports need to know of it.
+
+    Other packages add theirs through the entry-point group ``labmates.experiments``. Functions that import much are
+    given as ``lazy("module:function")``, so that listing experiments stays fast.
+
+    Attributes
+    ----------
+    condition
+        The model of its conditions, the only place where its parameters are declared.
+    graph
+        Returns the LangGraph graph of a condition.
+    start
+        Returns the graph's first state from a condition and the run's seed.
+    context
+        Returns the graph's runtime context, or opens it as an asynchronous context manager, from a condition and the
+        services of the run. By default a `labmates.workflows.playing.Table`, which asks players.
+    outcome
+        Returns how a run ended from its last state and its context.
+    metrics
+        The numbers that a run ends with, the most important first.
+    example
+        A command that runs it, for ``--help`` and the docs.
+    analyses
+        Names of analyses (`labmates.workflows.analysis`) that a report and the viewer show of its runs.
+    page
+        Yields the sections of a run's page in the viewer; without it the page is made from the events alone.
+    estimate
+        What a run of a condition is expected to take, before any was measured.
+    needs_sandbox
+        Whether its agents run code.
+    shared
+        Opens what all its runs of a session share; they find it as `Services.shared`.
+    salted
+        Whether its runs have data sets that depend on the private salt (`labmates.tasks.salt`).
+    report
+        Makes the report that judges read, from a condition, a seed, events and bodies; None if nothing is judged.
+    judged
+        The metrics that follow from judges' scores; they are computed anew when a run is judged again.
+    """
+
+    name: str
+    condition: type[C]
+    graph: Callable[[Any], CompiledStateGraph[Any, Any]]
+    outcome: Callable[[Any, Any], Outcome | Awaitable[Outcome]]
+    metrics: tuple[Metric, ...]
+    start: Callable[[Any, int], Any] = no_state
+    context: Callable[[Any, Services], Any] = _table
+    example: str = ""
+    analyses: tuple[str, ...] = ()
+    page: Callable[[RunReader, Links], Iterable[Section]] | None = None
+    estimate: Callable[[Any], Estimate] | None = None
+    needs_sandbox: bool = False
+    shared: Callable[[SessionSettings], AbstractContextManager[Any]] | None = None
+    salted: bool = False
+    report: Callable[[Any, int, Sequence[Event], Bodies], Report] | None = None
+    judged: Callable[[Sequence[ScoreEvent]], Mapping[str, float]] | None = None
+
+    @classmethod
+    def plain(
+        cls,
+        name: str,
+        condition: type[C],
+        play: Callable[[Any, Services], Awaitable[Outcome]],
+        metrics: tuple[Metric, ...],
+        **more: Any,
+    ) -> Experiment[C]:
+        """An experiment whose flow is one function: a graph of a single step.
+
+        Parameters
+        ----------
+        play
+            Executes a run from its condition and services.
+        more
+            Further attributes.
+        """
+        graph, outcome, context = (lazy(f"labmates.workflows.one_step:{part}") for part in ("graph", "outcome", "Step"))
+        return cls(name, condition, graph, outcome, metrics, context=partial(context, play), **more)
+
+    async def execute(
+        self, condition: C, services: Services, graph: CompiledStateGraph[Any, Any] | None = None
+    ) -> Outcome:
+        """Execute a run; one whose bound can't pay its next call ends there, and keeps what it has.
+
+        Parameters
+        ----------
+        graph
+            By default that of the condition.
+
+        Raises
+        ------
+        EndpointError
+            If a model can't be reached; the run can be resumed.
+        """
+        state = self.start(condition, services.seed)
+        try:
+            async with _entered(self.context(condition, services)) as context:
+                config = self._config(condition, services)
+                state = await (graph or self.graph(condition)).ainvoke(state, config, context=context)
+                outcome = self.outcome(state, context)
+                return await outcome if isinstance(outcome, Awaitable) else outcome
+        except InsufficientFundsError:
+            bound = show_dollars(services.ledger.total)
+            why = (
+                f"{STOPPED} of {bound} before its end: {show_dollars(services.ledger.remaining)} can't pay another call"
+            )
+            return Outcome("exhausted", {}, why)
+
+    def _config(self, condition: C, services: Services) -> RunnableConfig:
+        """The name, tags and metadata of a run's trace."""
+        values = condition.model_dump(mode="json")
+        simple = {name: value for name, value in values.items() if isinstance(value, str | int | float | bool)}
+        return {
+            "run_name": " ".join((self.name, *condition.title.split(), services.run_id)),
+            "tags": ["labmates", self.name, *condition.title.split()],
+            "metadata": {**simple, "run": services.run_id, "condition": services.key, "seed": services.seed},
+        }
+
+    @property
+    def headline(self) -> tuple[str, ...]:
+        """The metrics that tables of runs show."""
+        chosen = tuple(metric.name for metric in self.metrics if metric.headline)
+        return chosen or tuple(metric.name for metric in self.metrics[:3])
+
+    def domains(self, condition: Mapping[str, Any]) -> Mapping[str, Domain]:
+        """The values that metrics can take in runs of a condition, given as plain data."""
+        return {metric.name: metric.domain_in(condition) for metric in self.metrics}
+
+    @property
+    def spread(self) -> Mapping[str, float]:
+        """Expected standard deviations of metrics among runs of one condition, where they are known."""
+        return {metric.name: metric.spread for metric in self.metrics if metric.spread is not None}
+
+
+@asynccontextmanager
+async def _entered(context: Any) -> AsyncIterator[Any]:
+    if isinstance(context, AbstractAsyncContextManager):
+        async with context as opened:
+            yield opened
+    else:
+        yield context
+
+
+EXPERIMENTS: Registry[Experiment[Condition]] = Registry(
+    "kind",
+    "labmates.experiments",
+    {
+        "science": "labmates.workflows.science.experiment:SCIENCE",
+        "game": "labmates.workflows.games.experiment:GAME",
+        "dilemma": "labmates.workflows.dilemmas.experiment:DILEMMA",
+        "tournament": "labmates.workflows.tournament.experiment:TOURNAMENT",
+        "selfplay": "labmates.workflows.populations.selfplay.experiment:SELFPLAY",
+        "evolution": "labmates.workflows.populations.evolution.experiment:EVOLUTION",
+        "strategies": "labmates.workflows.populations.strategies.experiment:STRATEGIES",
+    },
+)
+"""All experiments by name."""
+
+
+def condition_of(run: RunRecord) -> Condition:
+    """The condition of a stored run.
+
+    Raises
+    ------
+    UsageError
+        If this labmates does not know such a condition.
+    """
+    try:
+        return EXPERIMENTS.get(run.kind).condition.model_validate(run.condition)
+    except ValidationError as error:
+        raise UsageError(
+            f"the condition of the run '{run.id}' is not of this version of labmates: {explain(error)}"
+        ) from error
+
+
+def make_condition(
+    kind: str, values: Mapping[str, Any], names: Callable[[str], str] = str, *, catalog: Catalog | None = None
+) -> Condition:
+    """Return the condition of a kind of experiment.
+
+    Parameters
+    ----------
+    names
+        How fields are called in an error.
+    catalog
+        Resolves the models, and collects how they are reached.
+
+    Raises
+    ------
+    UsageError
+        If the kind is unknown, or a value is missing, unknown or out of bounds.
+    """
+    try:
+        condition = EXPERIMENTS.get(kind).condition.model_validate(dict(values), context=catalog)
+    except ValidationError as error:
+        raise UsageError(explain(error, names)) from error
+    return with_bill(condition, catalog)
+
+
+ConditionT = TypeVar("ConditionT", bound=Condition)
+
+
+def with_bill(condition: ConditionT, catalog: Catalog | None) -> ConditionT:
+    """Return a condition whose pool charges the bill with what the providers charge in its price list.
+
+    Raises
+    ------
+    UsageError
+        If the price of one of its models is unknown.
+    """
+    prices: PriceList | None = getattr(condition, "prices", None)
+    if catalog is None or prices is None or prices.credits != "bill":
+        return condition
+    from labmates.models.pricing import known_price
+
+    models = {model: known_price(model, catalog.options()) for model in condition.models()}
+    if missing := [model for model, price in models.items() if price is None]:
+        raise UsageError(
+            f"prices: the pool is to charge the bill, and the price of {missing[0]} is unknown; give it, for instance "
+            "MODEL?price.input=0.1&price.output=0.4"
+        )
+    filled = prices.model_copy(update={"models": {**models, **prices.models}})
+    return condition.model_copy(update={"prices": filled})

@@ -1,0 +1,184 @@
+"""What players of a behavioural game are told: the rules, what has happened, and what they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+
+from labmates.agents.prompts import render
+from labmates.games.base import Array, Game, in_figures
+from labmates.workflows.asking import form_text
+from labmates.workflows.games.condition import GameCondition
+
+Said = tuple[str, str]
+"""Who said what."""
+
+
+@dataclass
+class Round:
+    """What has happened in a round.
+
+    Attributes
+    ----------
+    said
+        In deliberation, by group.
+    decisions
+        ``(groups, group_size, quantities)``.
+    usable
+        Whether each was the player's own, ``(groups, group_size)``, or the fallback.
+    tokens
+        Spent on sanctions, ``(groups, group_size, group_size)``; None without that stage.
+    spent
+        Whether each player's tokens were its own decision, ``(groups, group_size)``, or the fallback.
+    payoffs
+        ``(groups, group_size)``; None before the round is settled.
+    """
+
+    said: dict[str, list[Said]] = field(default_factory=dict)
+    decisions: Array | None = None
+    usable: Array | None = None
+    tokens: Array | None = None
+    spent: Array | None = None
+    payoffs: Array | None = None
+
+
+class Briefing:
+    """Writes the prompts of one run."""
+
+    def __init__(self, condition: GameCondition, game: Game) -> None:
+        self._condition = condition
+        self._game = game
+        self._names = [player for _, player in condition.seats()]
+        self._seats = {player: divmod(number, game.group_size) for number, player in enumerate(self._names)}
+        self._reasoning = render(f"game_reasoning_{condition.reasoning}")
+        # What is the same for all players is put together once: there are many calls, and each takes its time.
+        figures = game.figures()
+        self._shared = {
+            "players": game.players,
+            "rules": game.rules(condition.framing),
+            "figures": "\n".join(f"- {name.replace('_', ' ')}: {value}" for name, value in figures.items()),
+            "groups": "is 1 group" if game.groups == 1 else f"are {game.groups} groups",
+            **{name: figures[name] for name in ("group_size", "rounds")},
+        }
+        self._facts: dict[tuple[int, int], list[str]] = {}
+        self._system: dict[str, SystemMessage] = {}
+        self._past: dict[tuple[str, int], str] = {}
+
+    def seat(self, player: str) -> tuple[int, int]:
+        """Return the group and the place in it of a player, as numbers."""
+        return self._seats[player]
+
+    def members(self, player: str) -> list[str]:
+        """Return the names of all members of a player's group, in order."""
+        group = self._seats[player][0]
+        return self._names[group * self._game.group_size : (group + 1) * self._game.group_size]
+
+    def decide(self, player: str, rounds: Sequence[Round]) -> list[BaseMessage]:
+        """Ask for the decision of the last of `rounds`."""
+        quantities = self._game.quantities
+        keys = (f'- "{one.name}": {one.low} to {one.high}, {one.about}' for one in quantities)
+        total = [] if self._game.total is None else [f"Together they add up to {self._game.total}."]
+        said = rounds[-1].said.get(player[0], [])
+        order = render(
+            "game_decide",
+            round=len(rounds),
+            rounds=self._game.rounds,
+            history=self._history(player, rounds),
+            said=f"\n## What your group has said\n{_lines(said)}\n" if said else "",
+            reasoning=self._reasoning,
+            keys="\n".join([*keys, *total]),
+            form=form_text(one.name for one in quantities),
+        )
+        return [self._rules(player), HumanMessage(order)]
+
+    def sanction(self, player: str, rounds: Sequence[Round]) -> list[BaseMessage]:
+        """Ask for the sanctions of the last of `rounds`."""
+        others = [name for name in self.members(player) if name != player]
+        order = render(
+            "game_sanction",
+            round=len(rounds),
+            rounds=self._game.rounds,
+            history=self._history(player, rounds),
+            now="\n".join(self._decisions(player, rounds, payoffs=True)),
+            limit=self._game.sanction_limit,
+            reasoning=self._reasoning,
+            keys="\n".join(f'- "{name}"' for name in others),
+            form=form_text(others),
+        )
+        return [self._rules(player), HumanMessage(order)]
+
+    def deliberate(self, player: str, rounds: Sequence[Round]) -> list[BaseMessage]:
+        """Ask for a few sentences to the group."""
+        order = render(
+            "game_deliberate",
+            round=len(rounds),
+            rounds=self._game.rounds,
+            history=self._history(player, rounds),
+            said=_lines(rounds[-1].said.get(player[0], [])) or "Nobody has spoken yet.",
+        )
+        return [self._rules(player), HumanMessage(order)]
+
+    def _rules(self, player: str) -> SystemMessage:
+        if player not in self._system:
+            name = f"game_system_{self._condition.framing}"
+            text = render(name, player=player, group=player[0], **self._shared)
+            self._system[player] = SystemMessage(text)
+        return self._system[player]
+
+    def _history(self, player: str, rounds: Sequence[Round]) -> str:
+        """Return what a player knows of the rounds before the last."""
+        past = "\n".join(self._round(player, rounds[: number + 1]) for number in range(len(rounds) - 1))
+        return f"\n## What has happened so far\n{past}" if past else "This is the first round."
+
+    def _round(self, player: str, rounds: Sequence[Round]) -> str:
+        key = (player, len(rounds))
+        if key not in self._past:
+            self._past[key] = "\n".join([f"Round {len(rounds)}", *self._decisions(player, rounds)])
+        return self._past[key]
+
+    def _decisions(self, player: str, rounds: Sequence[Round], *, payoffs: bool = False) -> list[str]:
+        """Return what a player gets to know of the last of `rounds`, one fact a line."""
+        group, seat = self._seats[player]
+        last = rounds[-1]
+        assert last.payoffs is not None
+        assert last.decisions is not None
+        lines = []
+        for place, member in enumerate(self.members(player)):
+            what = ", ".join(
+                f"{quantity.name} {number}"
+                for quantity, number in zip(self._game.quantities, last.decisions[group, place], strict=True)
+            )
+            gets = f", payoff {in_figures(last.payoffs[group, place])}" if payoffs else ""
+            lines.append(f"- {member}{' (you)' if place == seat else ''}: {what}{gets}")
+        facts = list(self._told_all(group, rounds))
+        if last.tokens is not None:
+            lines += self._sanctions(player, last.tokens[group])
+        if not payoffs:
+            so_far = sum(float(one.payoffs[group, seat]) for one in rounds if one.payoffs is not None)
+            facts.append(self._game.payoff_fact(float(last.payoffs[group, seat]), so_far))
+        return [*lines, *(f"- {fact}" for fact in facts)]
+
+    def _told_all(self, group: int, rounds: Sequence[Round]) -> list[str]:
+        """Return what all members of a group get to know of the last of `rounds`, beyond its decisions."""
+        key = (group, len(rounds))
+        if key not in self._facts:
+            history = np.stack([one.decisions for one in rounds if one.decisions is not None])
+            self._facts[key] = [*self._game.group_facts(history[-1], group), *self._game.public(history)]
+        return self._facts[key]
+
+    def _sanctions(self, player: str, tokens: Array) -> list[str]:
+        members = self.members(player)
+        spent = [
+            f"- {one} spent {tokens[i, j]} on {other}"
+            for i, one in enumerate(members)
+            for j, other in enumerate(members)
+            if tokens[i, j]
+        ]
+        return spent or ["- nobody in your group spent a token"]
+
+
+def _lines(said: Sequence[Said]) -> str:
+    return "\n".join(f"{player}: {text}" for player, text in said)

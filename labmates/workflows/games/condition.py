@@ -1,0 +1,134 @@
+"""The condition of a behavioural game: the one place where its parameters are declared."""
+
+from __future__ import annotations
+
+from string import ascii_uppercase
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from pydantic import Field, ValidationInfo, field_validator
+
+from labmates.models.catalog import ModelRef
+from labmates.workflows.playing import DecisionCondition
+
+if TYPE_CHECKING:
+    from labmates.games.base import Game
+
+Reasoning = Literal["none", "cot", "tom"]
+
+
+class GameCondition(DecisionCondition):
+    """One cell of a behavioural game played by models (cooperative-profiles paper, section 3)."""
+
+    kind: ClassVar[str] = "game"
+    material: ClassVar[frozenset[str]] = frozenset({"game", "group_size", "groups", "rounds", "rules"})
+
+    game: str = Field(description="The game, by name (see: labmates games).")
+    model: ModelRef = Field(description="The model of all players, provider:name (see: labmates models).")
+    model_for: dict[str, ModelRef] = Field(
+        default_factory=dict,
+        description="A different model for one group or player, A=MODEL or A3=MODEL; can be repeated.",
+    )
+    group_size: int = Field(5, ge=2, le=100, description="Players in a group.")
+    groups: int = Field(2, ge=1, le=20, description="Groups, all of the same size.")
+    rounds: int | None = Field(
+        None, ge=1, le=200, description="How often everybody decides; by default 3, in collective-risk 10."
+    )
+    rules: dict[str, int | str] = Field(
+        default_factory=dict,
+        description="Another value of one of the game's constants, NAME=VALUE (see: labmates games show); can be "
+        "repeated.",
+    )
+    framing: Literal["standard", "alternate"] = Field(
+        "standard", description="How the rules are told: as a numbered list, or as prose."
+    )
+    reasoning: Reasoning = Field(
+        "none",
+        description="What players are asked for before they decide: nothing, to think step by step (cot), or to think "
+        "about what the others believe and will do (tom).",
+    )
+    deliberation: bool = Field(
+        False, description="Let the members of each group talk in turn before they decide, one to three sentences each."
+    )
+
+    @field_validator("game")
+    @classmethod
+    def _known_game(cls, value: str) -> str:
+        from labmates.games.registry import make_game
+
+        make_game(value)
+        return value
+
+    @field_validator("model_for")
+    @classmethod
+    def _in_order(cls, value: dict[str, str]) -> dict[str, str]:
+        return dict(sorted(value.items()))
+
+    @field_validator("rounds")
+    @classmethod
+    def _usual_rounds(cls, value: int | None, info: ValidationInfo) -> int | None:
+        if value is not None or "game" not in info.data:
+            return value
+        from labmates.games.registry import make_game
+
+        return make_game(info.data["game"]).rounds
+
+    @field_validator("rules")
+    @classmethod
+    def _all_rules(cls, value: dict[str, int | str], info: ValidationInfo) -> dict[str, int | str]:
+        """Write down every constant, so that the record tells them all and equal conditions have equal keys."""
+        if not info.data.keys() >= SIZES:
+            return value  # one of them is wrong, which is told by itself
+        if sizes := SIZES & value.keys():
+            raise ValueError(f"{', '.join(sorted(sizes))}: given by an option of its own")
+        from labmates.games.registry import make_game
+
+        sized: dict[str, Any] = {name: info.data[name] for name in SIZES - {"game"}}
+        game = make_game(info.data["game"], {**value, **sized})
+        return game.model_dump(mode="json", exclude=set(sized))
+
+    def make_game(self) -> Game:
+        """Return the game with the rules of this condition."""
+        from labmates.games.registry import make_game
+
+        return make_game(
+            self.game, {**self.rules, "group_size": self.group_size, "groups": self.groups, "rounds": self.rounds}
+        )
+
+    def seats(self) -> list[tuple[str, str]]:
+        """Return group and name of every player, in order."""
+        return [(group, f"{group}{seat + 1}") for group in group_names(self.groups) for seat in range(self.group_size)]
+
+    def model_of(self, group: str, player: str) -> str:
+        """Return the model of a player."""
+        return self.model_for.get(player, self.model_for.get(group, self.model))
+
+    def models(self) -> list[str]:
+        """Return the models that take part, each once, in the order of the players."""
+        return list(dict.fromkeys(self.model_of(group, player) for group, player in self.seats()))
+
+    @property
+    def title(self) -> str:
+        """The words that name it in traces."""
+        return f"{self.game} {self.model}"
+
+    def check(self) -> None:
+        """Check that models are known, and that those of single groups and players have somebody to play."""
+        from labmates.errors import unknown_name
+        from labmates.models.names import parse_model
+
+        known = {name for seat in self.seats() for name in seat}
+        for name in self.model_for:
+            if name not in known:
+                raise unknown_name("group or player", name, known)
+        for model in self.models():
+            parse_model(model)
+        self.check_structured([self.reasoning])
+
+
+SIZES = {"game", "group_size", "groups", "rounds"}
+"""Fields that say what the game is, beside its rules."""
+
+
+def group_names(groups: int) -> str:
+    """Return the names of groups, a letter each."""
+    return ascii_uppercase[:groups]

@@ -1,0 +1,65 @@
+"""The behavioural game as an experiment. This module is light: what executes a run is imported when one starts."""
+
+from __future__ import annotations
+
+from labmates.registry import lazy
+from labmates.stats.intervals import COUNT, SHARE
+from labmates.workflows.experiment import Estimate, Experiment, Metric
+from labmates.workflows.games.condition import GameCondition
+
+METRICS = (
+    Metric(
+        "level",
+        "mean of the primary decision, in the game's own unit",
+        lazy("labmates.workflows.games.profiles:level_domain"),
+        headline=True,
+    ),
+    Metric(
+        "cooperation", "1 where play is best for all, 0 at the equilibrium or beyond", SHARE, "higher", headline=True
+    ),
+    Metric("efficiency", "share of the welfare that can be won over the equilibrium", SHARE, "higher", headline=True),
+    Metric("action_gap", "level less the level that is best for all"),
+    Metric("welfare", "welfare of all players", better="higher"),
+    Metric("payoff", "mean payoff of a player", better="higher", headline=True),
+    Metric("failed_decision_rate", "share of decisions without a usable reply", SHARE, "lower", headline=True),
+    Metric("sanctions", "mean tokens a player spends on sanctions", COUNT),
+    Metric("least_effort", "lowest effort of a group", COUNT, "higher"),
+    Metric("overdrawn_rate", "share of rounds in which more was taken than was there", SHARE, "lower"),
+    Metric("target_reached", "share of groups that reached the target", SHARE, "higher"),
+    Metric("success_rate", "share of projects that succeeded", SHARE, "higher"),
+    Metric("kept_share", "share of the endowment kept", SHARE),
+    Metric("global_share", "share given to the global account", SHARE),
+    Metric("pareto_proximity", "the paper's distance from the optimum, 1 less cooperation", SHARE, "lower"),
+)
+"""The primary metric and what follows from it, then metrics of single games; the paper's distance at the end."""
+
+
+def estimate(condition: GameCondition) -> Estimate:
+    """Return what a run is expected to take: exactly its calls if no reply has to be asked for again.
+
+    Tokens of a call are what our prompts take, and a reply of tens of tokens (section 4.3 of the paper), or hundreds
+    where players reason first; the calls of one stage go out together.
+    """
+    game = condition.make_game()
+    stages = 1 + (game.sanction_limit > 0)
+    talks = condition.group_size if condition.deliberation else 0
+    calls = game.players * game.rounds * (stages + condition.deliberation)
+    output = _OUTPUT if condition.reasoning == "none" else _REASONED
+    seen = _INPUT + _INPUT_PER_ROUND * condition.group_size * (game.rounds - 1) / 2
+    return Estimate(calls, calls * seen, calls * output, _SECONDS * game.rounds * (stages + talks), exact=True)
+
+
+_INPUT, _INPUT_PER_ROUND, _OUTPUT, _REASONED, _SECONDS = 450, 12, 20, 400, 2
+
+GAME = Experiment(
+    "game",
+    GameCondition,
+    lazy("labmates.workflows.games.graph:graph"),
+    lazy("labmates.workflows.games.outcome:outcome"),
+    METRICS,
+    start=lazy("labmates.workflows.games.graph:first_state"),
+    context=lazy("labmates.workflows.games.outcome:make_context"),
+    example="labmates run game --game weakest-link --model scripted:random --group-size 5 --replicates 50",
+    estimate=estimate,
+    page=lazy("labmates.workflows.games.page:sections"),
+)

@@ -1,0 +1,114 @@
+"""The outcome of a behavioural game: its metrics and whether it counts."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labmates.games.base import Array
+from labmates.games.references import NoEquilibriumError, references
+from labmates.seeds import derive
+from labmates.stats.validity import invalid_play, total
+from labmates.workflows.experiment import Outcome
+from labmates.workflows.games.condition import GameCondition
+from labmates.workflows.games.context import GameContext
+from labmates.workflows.games.cooperation import cooperation, efficiency, pareto_proximity
+from labmates.workflows.games.graph import GameState
+from labmates.workflows.playing import Table
+from labmates.workflows.services import Services
+
+DRAWS = 200
+"""How often failed decisions are drawn anew for the welfare of the decisions that were made."""
+
+
+def outcome(state: GameState, ctx: GameContext) -> Outcome:
+    """The outcome of a game that has ended."""
+    del state
+    return Outcome("completed", metrics_of(ctx), invalid_play(ctx.failures()))
+
+
+def make_context(condition: GameCondition, services: Services) -> GameContext:
+    """Return what the nodes of one game work with."""
+    draws = random.Random(derive(services.seed, "draw"))
+    return GameContext(condition, condition.make_game(), Table(condition, services), draws, services.seed)
+
+
+def metrics_of(ctx: GameContext) -> Mapping[str, float]:
+    """Return the metrics of a game that has ended.
+
+    The primary metric is taken over usable decisions alone; cooperation and efficiency are of these: see
+    `_made_welfare`.
+    ``welfare``, ``payoff`` and what came of the rounds are of what was played, the fallback included.
+    """
+    game, history, payoffs = ctx.game, ctx.history(), ctx.payoffs()
+    welfare = game.welfare(history, payoffs)
+    found = {
+        "welfare": welfare,
+        "payoff": float(payoffs.sum(axis=0).mean()) * ctx.kept,
+        "failed_decision_rate": total(ctx.failures()).rate,
+        **game.outcome(history),
+    }
+    if game.sanction_limit:
+        found["sanctions"] = float(np.mean([one.tokens.sum() for one in ctx.rounds if one.tokens is not None]))
+        found["sanctions"] /= game.players
+    usable = np.stack([one.usable for one in ctx.rounds if one.usable is not None])
+    if not usable.any():
+        return found
+    level = float(game.levels(history)[usable].mean())
+    found["level"] = level
+    try:
+        plays = references(game)
+    except NoEquilibriumError:
+        return found
+    found["action_gap"] = level - float(plays.optimum.level)
+    if (proximity := pareto_proximity(level, plays)) is not None:
+        found |= {"cooperation": cooperation(proximity), "pareto_proximity": proximity}
+    if (reached := efficiency(_made_welfare(ctx, usable), plays)) is not None:
+        found["efficiency"] = reached
+    return found
+
+
+def _made_welfare(ctx: GameContext, usable: NDArray[np.bool_]) -> float:
+    """Return the expected welfare by the decisions that were made, which are those that cooperation is of, too.
+
+    Each failed decision is taken to be any of those that were made, each as likely: the mean level stays that of the
+    decisions that were made, and the welfare is the mean over `DRAWS` draws. The others go on as they did. Without
+    failures it is the welfare itself.
+    """
+    game, history = ctx.game, ctx.history()
+    spent = [one.spent for one in ctx.rounds if one.spent is not None]
+    sanctions = np.stack([one.tokens for one in ctx.rounds if one.tokens is not None]) if spent else None
+    if usable.all() and all(one.all() for one in spent):
+        return game.welfare(history, ctx.payoffs())
+    rng = np.random.default_rng(derive(ctx.seed, "failed"))
+    found = []
+    for _ in range(DRAWS):
+        drawn = _filled(history, usable, rng)
+        payoffs = [np.asarray(game.payoffs(one), dtype=float) for one in drawn]
+        if sanctions is not None:
+            tokens = _turned(_filled(_turned(sanctions, 1), np.stack(spent), rng), -1)
+            payoffs = [game.sanctioned(one, own) for one, own in zip(payoffs, tokens, strict=True)]
+        found.append(game.welfare(drawn, np.stack(payoffs)))
+    return float(np.mean(found))
+
+
+def _filled(values: Array, made: NDArray[np.bool_], rng: np.random.Generator) -> Array:
+    """Return decisions of shape ``(rounds, groups, group_size, parts)``, the failed ones drawn from the others."""
+    if made.all() or not made.any():
+        return values
+    filled = values.copy()
+    filled[~made] = values[made][rng.integers(int(made.sum()), size=int((~made).sum()))]
+    return filled
+
+
+def _turned(tokens: Array, by: int) -> Array:
+    """Return tokens, shape ``(..., spender, target)``, by how far the target sits from the spender (1), or back (-1).
+
+    So can one player's decision stand for another's: nobody spends on itself.
+    """
+    seats = np.arange(tokens.shape[-1])
+    places = (by * seats[:, None] + seats) % len(seats)
+    return np.take_along_axis(tokens, np.broadcast_to(places, tokens.shape), axis=-1)

@@ -1,0 +1,99 @@
+"""A behavioural game, round by round: what everybody decided and got, and what was said."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any, Final
+
+from labmates.pages.links import Links
+from labmates.pages.reader import RunReader
+from labmates.pages.rendering import as_text, templates_of
+from labmates.pages.section import Section
+from labmates.pages.svg import line_plot
+
+render = templates_of(__package__)
+
+
+_MOST_PLAYERS: Final = 40
+_MOST_ROUNDS: Final = 100
+_MOST_SAID: Final = 300
+
+
+@dataclass(frozen=True)
+class Move:
+    """What a player decided at a stage of a round."""
+
+    number: int
+    stage: str
+    decision: dict[str, Any]
+    failed: bool
+
+    @property
+    def shown(self) -> str:
+        """The decision: its value where it has but one."""
+        if len(self.decision) == 1:
+            return str(next(iter(self.decision.values())))
+        return ", ".join(f"{name} {value}" for name, value in self.decision.items() if value)
+
+
+def sections(reader: RunReader, links: Links) -> Iterator[Section]:
+    """Tell a game."""
+    decisions, payoffs = reader.events("decision"), reader.all("payoff")
+    groups: dict[str, str] = {event.agent: event.team for event in decisions.values()}
+    players = list(groups)[:_MOST_PLAYERS]
+    moves: defaultdict[tuple[int, str], list[Move]] = defaultdict(list)
+    for number, event in decisions.items():
+        moves[event.round, event.agent].append(Move(number, event.stage, event.decision, event.failed))
+    got = {event.round: event.payoffs for event in payoffs}
+    rounds = sorted({number for number, _ in moves})
+    if not rounds:
+        return
+    said = _said(reader)
+    note = "" if len(groups) <= _MOST_PLAYERS else f"{len(groups) - _MOST_PLAYERS} more players stand in the story"
+    if len(rounds) > _MOST_ROUNDS:
+        note = f"{len(rounds) - _MOST_ROUNDS} more rounds stand in the story"
+    body = render(
+        "game.html",
+        rounds=rounds[:_MOST_ROUNDS],
+        players=players,
+        widths=Counter(groups[player] for player in players),
+        moves=moves,
+        got=got,
+        totals=got.get(0, {}),
+        said=said,
+        links=links,
+        run=reader.run,
+    )
+    yield Section("rounds", "Rounds", body, note)
+    if len(rounds) > 1 and (levels := _levels(decisions.values())):
+        drawn = line_plot(levels, "Mean decision of each group by round", x_label="round")
+        yield Section("course", "Course", render("plot.html", drawing=drawn, names=list(levels)))
+
+
+def _said(reader: RunReader) -> dict[int, list[tuple[int, Any, str]]]:
+    """Return what was said before the decisions of each round, with the numbers of the events."""
+    messages = dict(list(reader.events("message").items())[:_MOST_SAID])
+    bodies = reader.values(event.text for event in messages.values())
+    found: dict[int, list[tuple[int, Any, str]]] = {}
+    for number, event in messages.items():
+        place = event.step.partition("/")[0]
+        at = int(place) if place.isdecimal() else 0
+        found.setdefault(at, []).append((number, event, as_text(bodies.get(event.text))))
+    return found
+
+
+def _levels(decisions: Any) -> dict[str, list[tuple[float, float]]]:
+    """Return the mean of what each group decided, by round; the first stage alone, and where it is one number."""
+    values: defaultdict[str, defaultdict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    first = ""
+    for event in decisions:
+        first = first or event.stage
+        if event.stage != first or len(event.decision) != 1:
+            continue
+        [value] = event.decision.values()
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            values[event.team][event.round].append(float(value))
+    return {team: [(at, fmean(one)) for at, one in sorted(rounds.items())] for team, rounds in sorted(values.items())}

@@ -1,0 +1,82 @@
+"""How dispositions go together across games: their correlations, freed of the noise of what was seen."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from labmates.stats.arrays import Array
+
+LKJ = 2.0
+"""Shape of the prior of the correlation matrix (Lewandowski, Kurowicka and Joe, 2009): weakly towards independence."""
+
+
+def correlations(levels: Array, errors: Array) -> Array:
+    """Return the correlation matrix of dispositions, shape (g, g), at its posterior mode given the games alone.
+
+    Parameters
+    ----------
+    levels
+        What was seen, on the scale of standard deviations between models, shape (m, g).
+    errors
+        Standard errors on the same scale, shape (m, g).
+
+    Notes
+    -----
+    ȳ_i ~ N(μ, D R D + SE_i²), R ~ LKJ(2), flat priors on μ and on the logarithms of D. The plain correlations of what
+    was seen would be too small: noise pulls them to 0.
+    """
+    from scipy.optimize import minimize
+
+    g = levels.shape[1]
+    pairs = g * (g - 1) // 2
+    if not pairs:
+        return np.ones((1, 1))
+    steps = np.vstack([np.zeros((1, 2 * g + pairs)), np.eye(2 * g + pairs), -np.eye(2 * g + pairs)]) * 1e-4
+
+    def falling(point: Array) -> tuple[float, Array]:
+        values = -_log_posterior(point + steps, levels, errors)
+        half = (len(values) - 1) // 2
+        return float(values[0]), (values[1 : half + 1] - values[half + 1 :]) / 2e-4
+
+    spread = np.log(np.sqrt(np.maximum(levels.var(axis=0) - (errors**2).mean(axis=0), 0.1)))
+    start = np.concatenate([levels.mean(axis=0), spread, np.zeros(pairs)])
+    bounds = [(None, None)] * g + [(-5.0, 5.0)] * g + [(-4.0, 4.0)] * pairs
+    mode = minimize(falling, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 300}).x
+    factor = correlation_factor(np.tanh(mode[None, 2 * g :]), g)[0]
+    return np.asarray(factor @ factor.T)
+
+
+def correlation_factor(partial: Array, games: int) -> Array:
+    """Return the lower Cholesky factor of correlation matrices, shape (n, g, g).
+
+    Parameters
+    ----------
+    partial
+        Partial correlations, each given those before it in its row of the lower triangle, shape (n, g (g - 1) / 2).
+    """
+    factor = np.zeros((len(partial), games, games))
+    factor[:, 0, 0] = 1
+    at = 0
+    for row in range(1, games):
+        left = np.ones(len(partial))
+        for column in range(row):
+            factor[:, row, column] = partial[:, at] * np.sqrt(left)
+            left = left * (1 - partial[:, at] ** 2)
+            at += 1
+        factor[:, row, row] = np.sqrt(left)
+    return factor
+
+
+def _log_posterior(points: Array, levels: Array, errors: Array) -> Array:
+    g = levels.shape[1]
+    centre, spread, angle = points[:, :g], np.exp(points[:, g : 2 * g]), points[:, 2 * g :]
+    factor = spread[:, :, None] * correlation_factor(np.tanh(angle), g)
+    covariance = (factor @ factor.transpose(0, 2, 1))[:, None] + errors[:, :, None] ** 2 * np.eye(g)
+    lower = np.linalg.cholesky(covariance)
+    away = np.linalg.solve(lower, (levels - centre[:, None, :])[..., None])[..., 0]
+    size = np.log(np.diagonal(lower, axis1=2, axis2=3)).sum(axis=2)
+    before = np.tril_indices(g, -1)[1]
+    # The density of partial correlations in an LKJ matrix, on the scale of their inverse hyperbolic tangents.
+    bent = -2 * np.logaddexp(angle, -angle)
+    prior = bent @ (LKJ + (g - 2 - before) / 2)
+    return np.asarray(prior - (size + 0.5 * (away**2).sum(axis=2)).sum(axis=1))

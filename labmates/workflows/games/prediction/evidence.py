@@ -1,0 +1,209 @@
+"""What stands beside the fits of the prediction of an outcome: tests over models, and a verdict in plain words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from labmates.stats.arrays import Array
+from labmates.stats.bayes.covariates import PREFIX
+from labmates.stats.bayes.evidence import (
+    PERMUTATIONS,
+    PermutationTest,
+    freedman_lane,
+    leave_one_out_r2,
+    leverage,
+    variance_inflation,
+)
+from labmates.stats.bayes.posterior import Posterior
+from labmates.stats.intervals import Estimate
+from labmates.workflows.games.prediction.data import PredictionData, summarise
+from labmates.workflows.games.prediction.density import Form
+from labmates.workflows.games.prediction.dispositions import correlations
+from labmates.workflows.games.prediction.fit import PredictionFit
+from labmates.workflows.games.prediction.signs import sign_tests
+
+RELIABLE = 0.8
+"""A game of which a smaller share of the variance between models is real is said to be measured badly."""
+INFLATED = 5.0
+LEANING = 0.5
+"""A model that is so much of its own fitted value is said to carry the result."""
+LEVEL = 0.05
+TOGETHER = 0.9
+"""At correlations of .95 the form `robust`, whose dispositions are independent a priori, covers too seldom; at .8 it
+holds its level."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What models say without assumptions of how they spread.
+
+    Attributes
+    ----------
+    permutation
+        Of all games together, beyond the controls.
+    r2, r2_low, r2_high
+        How well a model that was left out is predicted with the games; None if models are too few for it or for its
+        95 % interval.
+    r2_without
+        The same without the games.
+    inflation
+        Variance inflation of each game and control.
+    leverage
+        Of each model.
+    reliability
+        Of each game: the share of the variance between models' metrics that is not error of measurement.
+    freedom
+        Models beyond the coefficients per model.
+    signs
+        Sign-flip tests of what varies within models, by column.
+    """
+
+    permutation: PermutationTest
+    r2: float | None
+    r2_low: float | None
+    r2_high: float | None
+    r2_without: float | None
+    inflation: Mapping[str, float]
+    leverage: Mapping[str, float]
+    reliability: Mapping[str, float]
+    freedom: int
+    signs: Mapping[str, PermutationTest]
+
+
+def evidence(data: PredictionData, *, permutations: int = PERMUTATIONS, seed: int = 0) -> Evidence:
+    """Return what the models say of one outcome, on their means adjusted for what differs between observations."""
+    means = adjusted_means(data)
+    whole = np.column_stack([data.levels, data.benchmarks])
+    names = (*data.games, *data.controls)
+    freedom = len(data.models) - 1 - whole.shape[1]
+    reliable = 1 - (data.errors**2).mean(axis=0) / np.maximum(data.levels.var(axis=0, ddof=1), 1e-12)
+    with_games, without = _r2(means, whole), _r2(means, data.benchmarks)
+    return Evidence(
+        permutation=freedman_lane(means, data.levels, data.benchmarks, permutations=permutations, seed=seed),
+        r2=None if with_games is None else with_games.value,
+        r2_low=None if with_games is None else with_games.low,
+        r2_high=None if with_games is None else with_games.high,
+        r2_without=None if without is None else without.value,
+        inflation=dict(zip(names, map(float, variance_inflation(whole)), strict=True)),
+        leverage=dict(zip(data.models, map(float, leverage(whole)), strict=True)),
+        reliability=dict(zip(data.games, map(float, np.clip(reliable, 0, 1)), strict=True)),
+        freedom=freedom,
+        signs=sign_tests(data, permutations=permutations, seed=seed),
+    )
+
+
+def adjusted_means(data: PredictionData) -> Array:
+    """Return each model's mean outcome, freed of what its conditions explain within models, shape (m,)."""
+    summary = summarise(data)
+    across, along = summary.triangle[:, :-1], summary.triangle[:, -1]
+    columns = np.linalg.lstsq(across, along, rcond=None)[0]
+    return np.asarray(summary.outcome_means - (summary.condition_means - data.conditions.mean(axis=0)) @ columns)
+
+
+def _r2(outcome: Array, predictors: Array) -> Estimate | None:
+    try:
+        return leave_one_out_r2(outcome, predictors)
+    except ValueError:
+        return None
+
+
+def credible_games(posterior: Posterior, games: Sequence[str], p_holm: Mapping[str, float]) -> list[str]:
+    """Return the games whose 95 % interval leaves 0 out, with their effects and adjusted p where these are known."""
+    return [
+        f"{game} {one.mean:+.3f} [{one.low:+.3f}, {one.high:+.3f}]"
+        + (f", p (Holm) = {p_holm[game]:.4f}" if game in p_holm else "")
+        for game in games
+        if (one := posterior.summaries[game]).credible
+    ]
+
+
+def verdict(
+    outcome: str,
+    fits: Mapping[Form, PredictionFit],
+    found: Evidence,
+    p_holm: Mapping[Form, Mapping[str, float]] | None = None,
+    p: float | None = None,
+) -> list[str]:
+    """Return what to make of it, in sentences, the most important first.
+
+    Parameters
+    ----------
+    p_holm
+        Of the games by form, adjusted for all games and outcomes.
+    p
+        That of the permutation test, adjusted for all outcomes that are analysed together; by default its own.
+    """
+    data = next(iter(fits.values())).data
+    beyond = f" beyond {', '.join(name.removeprefix(PREFIX) for name in data.controls)}" if data.controls else ""
+    said = [_whether(outcome, beyond, found, found.permutation.p if p is None else p)]
+    trusted: Form | None = next((form for form in ("correlated", "robust") if form in fits), None)
+    if trusted is not None:
+        posterior = fits[trusted].posterior
+        names = credible_games(posterior, data.games, (p_holm or {}).get(trusted, {}))
+        said.append(
+            f"In the form {trusted}, credible: {'; '.join(names)}."
+            if names
+            else f"In the form {trusted}, no game has a credible effect by itself."
+        )
+        if "paper" in fits:
+            alone = [
+                game
+                for game in data.games
+                if fits["paper"].posterior.summaries[game].credible and not posterior.summaries[game].credible
+            ]
+            if alone:
+                said.append(
+                    f"In the paper's form alone, credible: {', '.join(alone)}. It takes a model's runs for independent "
+                    "witnesses; do not rely on these."
+                )
+    elif "paper" in fits:
+        said.append("The paper's form calls chance findings credible once models differ in other ways (--spec robust).")
+    if trusted == "robust":
+        said += _together(data)
+    return [*said, *_cautions(found)]
+
+
+def _together(data: PredictionData) -> list[str]:
+    found = correlations(data.levels, data.errors)
+    pairs = [
+        f"{one} and {other} ({found[row, column]:+.2f})"
+        for row, one in enumerate(data.games)
+        for column, other in enumerate(data.games[:row])
+        if abs(found[row, column]) > TOGETHER
+    ]
+    if not pairs:
+        return []
+    return [
+        f"Dispositions go together: {', '.join(pairs)}. The form robust takes them for independent, and its intervals "
+        "of such games are too narrow; fit the form correlated (--spec correlated)."
+    ]
+
+
+def _whether(outcome: str, beyond: str, found: Evidence, p: float) -> str:
+    test = found.permutation
+    chance = f"(permuting models: F = {test.statistic:.2f}, p = {p:.4f}, {test.units} models)"
+    better = found.r2 is not None and found.r2_without is not None and found.r2 > max(found.r2_without, 0.0)
+    gain = ""
+    if found.r2 is not None and found.r2_without is not None:
+        verb = "better" if found.r2 > found.r2_without else "worse"
+        change = f"R² {found.r2_without:.2f} → {found.r2:.2f}"
+        gain = f" A model that was left out is predicted {verb} with the games ({change})."
+    if p >= LEVEL:
+        return f"These data can't tell whether the games predict {outcome}{beyond} {chance}.{gain}"
+    if better:
+        return f"The games predict {outcome}{beyond} {chance}.{gain}"
+    return f"The games have to do with {outcome}{beyond} {chance}, but do not serve to predict a new model.{gain}"
+
+
+def _cautions(found: Evidence) -> list[str]:
+    said = []
+    if leaning := [f"{model} ({value:.2f})" for model, value in found.leverage.items() if value > LEANING]:
+        said.append(f"Leverage above {LEANING}, so that the result leans on them: {', '.join(leaning)}.")
+    if inflated := [f"{name} ({value:.1f})" for name, value in found.inflation.items() if value > INFLATED]:
+        said.append(f"Hard to tell apart from the other predictors (variance inflation): {', '.join(inflated)}.")
+    if noisy := [f"{game} ({value:.2f})" for game, value in found.reliability.items() if value < RELIABLE]:
+        said.append(f"Measured with much error (reliability), more simulations would help: {', '.join(noisy)}.")
+    return said

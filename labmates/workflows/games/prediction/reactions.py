@@ -1,0 +1,201 @@
+"""What models differ in within their own lab runs: each has its own reaction to tasks, visibility, theory of mind, ….
+
+A factor with levels, such as the task, gives each model a departure from its mean for each level, N(0, σ²); these enter
+by contrasts that sum to 0, so that a model's own level (ω) stays that of an average condition. What has two levels or
+is a number gives it a slope of its own. The rows of a model then have the covariance
+
+    V  =  τ² I + v 11' + Σ_t σ_t² tt'
+
+with v of its level and a term t for each contrast. All that is needed of its inverse follows from moments of the rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from labmates.stats.arrays import Array
+from labmates.workflows.games.prediction.data import PredictionData
+
+
+@dataclass(frozen=True)
+class Reactions:
+    """Random terms of models; t terms, q columns.
+
+    Attributes
+    ----------
+    factors
+        What models react to in their own way, each with one standard deviation.
+    terms
+        Each as a combination of 1 and the columns of the data, shape (t, 1 + q).
+    factor
+        Place of the factor of each term, length t.
+    """
+
+    factors: tuple[str, ...]
+    terms: Array
+    factor: tuple[int, ...]
+
+
+def reactions(data: PredictionData) -> Reactions:
+    """Return the random terms that data can tell from the noise.
+
+    A factor must vary within two models or more, and leave rows over once each model has its own coefficients:
+    otherwise noise and reactions are the same.
+    """
+    factors: list[str] = []
+    terms: list[Array] = []
+    places: list[int] = []
+    ones = np.column_stack([np.ones(len(data.outcome)), data.conditions])
+    for name in dict.fromkeys(data.factors):
+        mine = _terms(data, [at for at, factor in enumerate(data.factors) if factor == name])
+        own = [ones[data.model_of == at] @ np.array([*terms, *mine]).T for at in range(len(data.models))]
+        varying = sum(np.ptp(values[:, len(terms) :], axis=0).max() > 0 for values in own)
+        ranks = sum(np.linalg.matrix_rank(np.column_stack([np.ones(len(values)), values])) for values in own)
+        if varying >= 2 and ranks < len(data.outcome):
+            places += [len(factors)] * len(mine)
+            factors.append(name)
+            terms += mine
+    return Reactions(tuple(factors), np.array(terms).reshape(-1, ones.shape[1]), tuple(places))
+
+
+def _terms(data: PredictionData, columns: list[int]) -> list[Array]:
+    wide = 1 + len(data.columns)
+    values = data.conditions[:, columns]
+    if not np.isin(values, (0, 1)).all():
+        slopes = np.eye(wide)[[1 + at for at in columns]]
+        slopes[:, 0] = -values.mean(axis=0)
+        return list(slopes)
+    if len(columns) == 1:
+        slope = np.eye(wide)[1 + columns[0]]
+        slope[0] = -0.5
+        return [slope]
+    levels = np.zeros((len(columns) + 1, wide))  # the reference first: what no column says
+    levels[0, 0] = 1
+    levels[0, [1 + at for at in columns]] = -1
+    levels[np.arange(1, len(levels)), [1 + at for at in columns]] = 1
+    contrasts = np.linalg.svd(np.ones((1, len(levels))))[2][1:]
+    return list(contrasts @ levels)
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Rows under their covariance; n points, m models, f columns.
+
+    Attributes
+    ----------
+    all_rows
+        Σ F'V⁻¹F over models, shape (n, f, f).
+    level
+        1'V⁻¹1, shape (n, m).
+    with_level
+        1'V⁻¹F, shape (n, m, f).
+    log_size
+        Sum over models of log |V|, shape (n,).
+    """
+
+    all_rows: Array
+    level: Array
+    with_level: Array
+    log_size: Array
+
+
+class Rows:
+    """The rows of all models, F, by the moments that they leave.
+
+    With A = QL, of 1 and the random terms in a model's rows, V is diagonal but for Q'VQ, a small matrix. Nothing is
+    subtracted that might be almost the same, so that next to no noise costs no digits.
+
+    Parameters
+    ----------
+    own
+        1 and the random terms, shape (rows, 1 + t).
+    columns
+        F, shape (rows, f).
+    """
+
+    def __init__(self, own: Array, columns: Array, model_of: Array, models: int) -> None:
+        self.count, self.wide = len(columns), columns.shape[1]
+        k = own.shape[1]
+        roots, self._cross = np.zeros((models, k, k)), np.zeros((models, k, self.wide))
+        left = np.zeros((self.wide, self.wide))
+        for at in range(models):
+            mine = columns[model_of == at]
+            basis, strength, turned = np.linalg.svd(own[model_of == at], full_matrices=False)
+            kept = strength > 1e-10 * strength[0]
+            basis, rank = basis[:, kept], int(kept.sum())
+            roots[at, :rank] = strength[kept, None] * turned[kept]
+            self._cross[at, :rank] = basis.T @ mine
+            rest = mine - basis @ self._cross[at, :rank]
+            left += rest.T @ rest
+        self._of_level = roots[:, :, 0]
+        self._lower = np.tril_indices(self.wide)
+        self._left = left[self._lower]
+        pairs, terms = [], []
+        for a in range(k):
+            for b in range(a + 1):
+                outer = self._cross[:, a, :, None] * self._cross[:, b, None, :]
+                whole = outer if a == b else outer + outer.transpose(0, 2, 1)
+                pairs.append(whole[:, self._lower[0], self._lower[1]])
+                terms.append(roots[:, a] * roots[:, b])
+        self._pairs = np.array(pairs).reshape(-1, len(self._lower[0]))
+        self._terms = np.array(terms)
+
+    def moments(self, noise: Array, level: Array, slopes: Array) -> Moments:
+        """Return moments of rows whose standard deviations are these.
+
+        Parameters
+        ----------
+        noise
+            τ, shape (n,).
+        level
+            Variance of each model's level, shape (n, m).
+        slopes
+            Standard deviation of each random term, shape (n, t).
+        """
+        n, m, k = len(noise), level.shape[1], self._of_level.shape[1]
+        levels, variances = level.T, slopes.T**2
+        swept = np.empty((k, k, m, n))  # Q'VQ; the lower triangle is filled, what is above is not read
+        at = 0
+        for a in range(k):
+            for b in range(a + 1):
+                np.multiply(self._terms[at, :, 0, None], levels, out=swept[a, b])
+                if k > 1:
+                    swept[a, b] += self._terms[at, :, 1:] @ variances
+                at += 1
+            swept[a, a] += noise**2
+        log_size = np.zeros((m, n))
+        for pivot in range(k):
+            _sweep(swept, pivot, noise**2, log_size)
+        inverse = -swept
+        packed = np.array([inverse[a, b] for a in range(k) for b in range(a + 1)]).reshape(-1, n).T @ self._pairs
+        packed += noise[:, None] ** -2 * self._left
+        all_rows = np.empty((n, self.wide, self.wide))
+        all_rows[:, self._lower[0], self._lower[1]] = packed
+        all_rows[:, self._lower[1], self._lower[0]] = packed
+        weights = np.zeros((k, m, n))
+        for a in range(k):
+            for b in range(k):
+                weights[a] += inverse[max(a, b), min(a, b)] * self._of_level[:, b, None]
+        own = np.einsum("kmn,mk->nm", weights, self._of_level)
+        whole = log_size.sum(axis=0) + 2 * (self.count - m * k) * np.log(noise)
+        with_level = weights.transpose(1, 2, 0) @ self._cross
+        return Moments(all_rows, own, with_level.transpose(1, 0, 2), whole)
+
+
+def _sweep(matrix: Array, pivot: int, least: Array, log_size: Array) -> None:
+    """Sweep a pivot of symmetric matrices, element by element: so small matrices are too slow one by one.
+
+    No pivot is less than the noise, but for rounding.
+    """
+    row = np.concatenate([matrix[pivot, : pivot + 1], matrix[pivot + 1 :, pivot]])
+    row[pivot] = np.maximum(row[pivot], least)
+    log_size += np.log(row[pivot])
+    scaled = row / row[pivot]
+    for a in range(len(row)):
+        if a != pivot:
+            matrix[a, : a + 1] -= scaled[a] * row[: a + 1]
+    matrix[pivot, : pivot + 1] = scaled[: pivot + 1]
+    matrix[pivot + 1 :, pivot] = scaled[pivot + 1 :]
+    matrix[pivot, pivot] = -1 / row[pivot]

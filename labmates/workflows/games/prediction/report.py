@@ -1,0 +1,91 @@
+"""From the data of outcomes to all that is said of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from labmates.stats.bayes.importance import DRAWS
+from labmates.stats.bayes.posterior import Posterior, adjusted
+from labmates.workflows.games.prediction.assembly import Assembled
+from labmates.workflows.games.prediction.density import FORMS, Form
+from labmates.workflows.games.prediction.evidence import Evidence, evidence, verdict
+from labmates.workflows.games.prediction.fit import PredictionFit, fit_prediction
+from labmates.workflows.games.prediction.nuts import fit_nuts
+from labmates.workflows.games.prediction.tables import OutcomeResult
+from labmates.workflows.games.prediction.usefulness import Usefulness, usefulness
+
+
+def predict_outcomes(
+    outcomes: Sequence[Assembled],
+    *,
+    forms: Sequence[Form] = FORMS,
+    draws: int = DRAWS,
+    seed: int = 0,
+    check: bool = False,
+    watch: Callable[[str], None] | None = None,
+) -> list[OutcomeResult]:
+    """Fit the model to each outcome (cooperative-profiles paper, section 4.1.2).
+
+    Parameters
+    ----------
+    outcomes
+        Their data; see `labmates.workflows.games.prediction.assembly`.
+    check
+        Fit each once more by NUTS.
+    watch
+        Told what is being done.
+
+    Raises
+    ------
+    MissingExtraError
+        If a check is asked for without the extra `analysis`.
+    """
+    found = {one.outcome: (one.data, evidence(one.data, seed=seed)) for one in outcomes}
+    useful = usefulness(found)
+    told = watch or (lambda _: None)
+    fits = [_fits(one, forms, draws, seed, check, told) for one in outcomes]
+    p_holm = _adjusted([one for one, _ in fits], forms)
+    return [
+        _result(one, mine, checks, p_values, found[one.outcome][1], useful[one.outcome])
+        for one, (mine, checks), p_values in zip(outcomes, fits, p_holm, strict=True)
+    ]
+
+
+def _fits(
+    one: Assembled, forms: Sequence[Form], draws: int, seed: int, check: bool, watch: Callable[[str], None]
+) -> tuple[dict[Form, PredictionFit], dict[Form, Posterior]]:
+    fits: dict[Form, PredictionFit] = {}
+    checks: dict[Form, Posterior] = {}
+    for form in forms:
+        watch(f"{one.outcome}: the form {form}")
+        fits[form] = fit_prediction(one.data, form, draws=draws, seed=seed)
+        if check:
+            watch(f"{one.outcome}: the form {form} by NUTS")
+            checks[form] = fit_nuts(one.data, form, seed=seed)
+    return fits, checks
+
+
+def _adjusted(
+    fits: Sequence[Mapping[Form, PredictionFit]], forms: Sequence[Form]
+) -> list[dict[Form, dict[str, float]]]:
+    """Return Holm's p of each outcome's effects by form: for all games and outcomes; so for other kinds."""
+    found: list[dict[Form, dict[str, float]]] = [{form: {} for form in forms} for _ in fits]
+    for form in forms:
+        for kind in ("games", "controls", "columns"):
+            effects = [(place, name) for place, one in enumerate(fits) for name in getattr(one[form].data, kind)]
+            p_values = adjusted([(fits[place][form].posterior, name) for place, name in effects])
+            for (place, name), p in zip(effects, p_values, strict=True):
+                found[place][form][name] = p
+    return found
+
+
+def _result(
+    one: Assembled,
+    fits: Mapping[Form, PredictionFit],
+    checks: Mapping[Form, Posterior],
+    p_holm: Mapping[Form, Mapping[str, float]],
+    found: Evidence,
+    useful: Usefulness,
+) -> OutcomeResult:
+    said = (useful.sentence, *verdict(one.outcome, fits, found, p_holm, useful.p_holm))
+    return OutcomeResult(one, fits, checks, found, useful, p_holm, said)

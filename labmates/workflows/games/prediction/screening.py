@@ -1,0 +1,186 @@
+"""What a fitted study says of a model that has not been in the lab: predicted outcomes, and how far it lies outside.
+
+A model's dispositions are not known but measured: given its profile and the population of dispositions they are normal,
+and so is the outcome, given the coefficients. The interval covers the error of the profile, the uncertainty of all
+coefficients, and what models differ in otherwise (ω); that of a run also its noise (τ).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+
+from labmates.errors import UsageError
+from labmates.stats.arrays import Array
+from labmates.stats.bayes.evidence import leverage
+from labmates.workflows.games.prediction.assembly import CONTROLS, Assembled, Benchmarked, control_values, unplayed
+from labmates.workflows.games.prediction.data import PredictionData
+from labmates.workflows.games.prediction.fit import BETWEEN, INTERCEPT, NOISE, PredictionFit
+from labmates.workflows.games.prediction.sources import Level
+from labmates.workflows.games.prediction.usefulness import Forecast, bounded
+
+Where = Literal["within", "at the edge", "far outside"]
+FAR_Z: Final = 3.0
+FAR_P: Final = 0.001
+FAR_LEVERAGE: Final = 2.0
+"""A leverage so many times as large as that of any fitted model is far outside."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How far a model lies from those that the study was fitted on.
+
+    Attributes
+    ----------
+    z
+        Of each disposition and control: standard deviations from the mean of the fitted models.
+    distance
+        Mahalanobis distance of its dispositions from that mean; None if models are too few for it.
+    p
+        How likely a model of the same population is at least as far (Hotelling's T²); None likewise.
+    leverage, largest_leverage
+        Of this model, and the largest among the fitted ones.
+    where
+        The verdict.
+    reasons
+        Why it is not within.
+    """
+
+    z: dict[str, float]
+    distance: float | None
+    p: float | None
+    leverage: float
+    largest_leverage: float
+    where: Where
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A model on the scales of a fitted study: levels and errors of games, and controls, in their order."""
+
+    levels: Array
+    errors: Array
+    controls: Array
+
+
+def candidate(model: str, levels: Sequence[Level], known: Benchmarked | None, study: Assembled) -> Candidate:
+    """Put a model's profile on the scales of a study.
+
+    Raises
+    ------
+    UsageError
+        If the profile lacks a game, or the errors or benchmark scores that the study needs are not known.
+    """
+    data = study.data
+    mine = {level.game: level for level in levels}
+    if missing := [game for game in data.games if game not in mine]:
+        raise UsageError(f"the profile of {model} lacks {', '.join(missing)}, which the study was fitted with")
+    if failed := unplayed(mine, data.games):
+        raise UsageError(f"the profile of {model} can't be used: {failed}")
+    if single := [game for game in data.games if mine[game].error is None]:
+        raise UsageError(f"{model} has a single simulation of {', '.join(single)}: its error is not known")
+    values = np.array([mine[game].value for game in data.games])
+    errors = np.array([mine[game].error for game in data.games], dtype=float)
+    controls = np.empty(0)
+    if data.controls:
+        if known is None:
+            raise UsageError(
+                f"size and benchmark scores of {model} are not known, which the study controls for: --roster FILE.csv "
+                "adds them, --no-benchmarks does without"
+            )
+        all_of = dict(zip(CONTROLS, control_values(known), strict=True))
+        controls = np.array([all_of[name] for name in data.controls])
+        if np.isnan(controls).any():
+            lacks = ", ".join(name for name in data.controls if np.isnan(all_of[name]))
+            raise UsageError(f"{model} has no {lacks}: --roster FILE.csv adds it, --no-benchmarks does without")
+        controls = study.control_scale(controls)
+    return Candidate(study.level_scale(values), errors / study.level_scale.spread, controls)
+
+
+def forecast(fit: PredictionFit, new: Candidate, outcome: str, *, seed: int = 0) -> Forecast:
+    """Predict an outcome of a model that the study was not fitted on, with the games; ends are cut off as `bounded`."""
+    expected, run = predictive_draws(fit, new, seed=seed)
+    ends = [float(end) for draws in (expected, run) for end in np.quantile(draws, [0.025, 0.975])]
+    return bounded(Forecast(outcome, float(expected.mean()), *ends), fit.data)
+
+
+def predictive_draws(fit: PredictionFit, new: Candidate, *, seed: int = 0) -> tuple[Array, Array]:
+    """Draw from the posterior predictive distribution: the model's expected score, and that of a single observation.
+
+    Conditions and data sets are those of the study, on average. In the form `paper` there is no ω, and the interval
+    too narrow.
+    """
+    rng = np.random.default_rng([seed, 2])
+    mean, variance = level_draws(fit, new)
+    expected = mean + fit.average + np.sqrt(variance + fit.own_average) * rng.standard_normal(len(mean))
+    around = np.sqrt(fit.posterior[NOISE] ** 2 + fit.own_condition - fit.own_average)
+    return expected, expected + around * rng.standard_normal(len(mean))
+
+
+def level_draws(fit: PredictionFit, new: Candidate) -> tuple[Array, Array]:
+    """Return mean and variance of a model's level given its play, without conditions, shape (draws,) each."""
+    data, posterior = fit.data, fit.posterior
+    effects = np.column_stack([posterior[game] for game in data.games])
+    centre = np.column_stack([posterior[f"mu: {game}"] for game in data.games])
+    spread = np.column_stack([posterior[f"sigma: {game}"] for game in data.games])
+    correlation = np.eye(len(data.games)) if fit.correlation is None else fit.correlation
+    covariance = spread[:, :, None] * correlation * spread[:, None, :]
+    seen = covariance + np.diag(new.errors**2)
+    common = np.einsum("ngh,nh->ng", covariance, effects)
+    slope = np.linalg.solve(seen, common[..., None])[..., 0]
+    left = np.maximum((effects * common).sum(axis=1) - (slope * common).sum(axis=1), 0)
+    mean = posterior[INTERCEPT] + (effects * centre).sum(axis=1) + (slope * (new.levels - centre)).sum(axis=1)
+    for name, value in zip(data.controls, new.controls, strict=True):
+        mean = mean + posterior[name] * value
+    between = posterior[BETWEEN] ** 2 if BETWEEN in posterior.names else 0.0
+    return mean, left + between
+
+
+def standing(data: PredictionData, new: Candidate) -> Standing:
+    """Tell how far a model lies from those of a study."""
+    from scipy import stats
+
+    m, g = data.levels.shape
+    names = (*data.games, *data.controls)
+    fitted = np.column_stack([data.levels, data.benchmarks])
+    values = np.concatenate([new.levels, new.controls])
+    centre, deviation = fitted.mean(axis=0), fitted.std(axis=0, ddof=1)
+    z = (values - centre) / deviation
+    distance = p = None
+    if m > g + 1:
+        away = new.levels - data.levels.mean(axis=0)
+        square = float(away @ np.linalg.pinv(np.cov(data.levels.T).reshape(g, g)) @ away)
+        distance = float(np.sqrt(square))
+        p = float(stats.f.sf(square * m / (m + 1) * (m - g) / (g * (m - 1)), g, m - g))
+    own = leverage(fitted)
+    design = np.column_stack([np.ones(m), fitted])
+    row = np.concatenate([[1.0], values])
+    mine = float(row @ np.linalg.pinv(design.T @ design) @ row)
+    reasons, far = _reasons(names, z, fitted, values)
+    if p is not None and p < FAR_P:
+        far = True
+        reasons.append(f"its dispositions together are {distance:.1f} from the middle (p = {p:.1g})")
+    if mine > FAR_LEVERAGE * own.max():
+        far = True
+    if mine > own.max():
+        reasons.append(f"its leverage is {mine:.2f}, the largest of a fitted model {own.max():.2f}")
+    where: Where = "far outside" if far else "at the edge" if reasons else "within"
+    return Standing(
+        dict(zip(names, map(float, z), strict=True)), distance, p, mine, float(own.max()), where, tuple(reasons)
+    )
+
+
+def _reasons(names: Sequence[str], z: Array, fitted: Array, values: Array) -> tuple[list[str], bool]:
+    """Return what lies beyond the range of the fitted models, and whether any of it far."""
+    reasons, far = [], False
+    low, high = fitted.min(axis=0), fitted.max(axis=0)
+    for at, name in enumerate(names):
+        if low[at] <= values[at] <= high[at]:
+            continue
+        reasons.append(f"{name} is beyond all fitted models (z = {z[at]:+.1f})")
+        far = far or abs(z[at]) > FAR_Z
+    return reasons, far

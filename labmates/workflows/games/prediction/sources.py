@@ -1,0 +1,343 @@
+"""Where the prediction of lab outcomes has its data from: runs of a store, or two CSV files; and what is left out."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from labmates.csv_rows import finite, read_rows
+from labmates.errors import LabmatesError, UsageError
+from labmates.records.exported import exported_runs, is_export
+from labmates.records.run import ENDED, RunRecord
+from labmates.stats.intervals import mean
+
+if TYPE_CHECKING:
+    from labmates.records.store import Store
+
+SKILL: Final = "skill"
+OUTCOMES: Final = ("accuracy", "quality", "completeness")
+"""What the cooperative-profiles paper predicts, from its own scores (section 4.1.2)."""
+COMPARED: Final = (SKILL, "quality", "completeness")
+"""What a screening predicts: accuracy is corrected for guessing."""
+ALL_OUTCOMES: Final = (*OUTCOMES, SKILL, "provenance")
+USUAL: Final[Mapping[str, object]] = {
+    "framing": "standard",
+    "reasoning": "none",
+    "deliberation": False,
+    "group_size": 5,
+    "groups": 2,
+}
+"""The condition of the games of a profile (cooperative-profiles paper, section 3.1)."""
+_SIZES: Final = ("group_size", "groups")
+FILE_JUDGE: Final = "file"
+"""Who gave the scores of a file that does not say it."""
+Scores = Mapping[tuple[str, str], float | None]
+"""By judge and metric; None is unscored."""
+_CONDITION, _SCORES, _METRICS = "condition.", "scores.", "metrics."
+
+
+@dataclass(frozen=True)
+class Level:
+    """How a model plays one game.
+
+    Attributes
+    ----------
+    value
+        Its primary metric, the mean over simulations.
+    error
+        Standard error of that; None for a single simulation.
+    failed
+        Share of decisions that failed.
+    """
+
+    model: str
+    game: str
+    value: float
+    error: float | None
+    simulations: int
+    failed: float = 0.0
+
+
+@dataclass(frozen=True)
+class Observation:
+    """One lab run: its condition, and its scores with the versions of the judges.
+
+    Attributes
+    ----------
+    readable
+        Whether its report states findings that could be read; those of a file count as read.
+    seed
+        What fixes the data set of its task; None where it is not known.
+    """
+
+    model: str
+    condition: Mapping[str, Any]
+    scores: Scores
+    versions: Mapping[str, str]
+    readable: bool = True
+    seed: str | None = None
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """What has no part in an analysis, and why.
+
+    Attributes
+    ----------
+    what
+        The name of a model, or ``runs``.
+    count
+        How many models or runs.
+    """
+
+    what: str
+    count: int
+    reason: str
+
+
+def levels_of_runs(
+    runs: Iterable[RunRecord], variant: Mapping[str, str] | None = None
+) -> tuple[list[Level], list[LeftOut]]:
+    """Return how models play, out of runs of games that each have one model and the usual rules.
+
+    Parameters
+    ----------
+    variant
+        Other values than the usual ones for parts of the condition, as text.
+    """
+    wanted = {**USUAL, **(variant or {})}
+    found: dict[tuple[str, str], list[RunRecord]] = defaultdict(list)
+    left: Counter[str] = Counter()
+    for run in runs:
+        reason = _no_profile(run, wanted)
+        if reason:
+            left[reason] += 1
+        else:
+            found[run.models[0], run.condition["game"]].append(run)
+    levels = []
+    for (model, game), mine in found.items():
+        values = [run.metrics["level"] for run in mine if "level" in run.metrics]
+        failed = sum(run.metrics.get("failed_decision_rate", 0.0) for run in mine) / len(mine)
+        if not values:
+            left[f"no usable decision of {model} in {game}"] += len(mine)
+        else:
+            level = mean(values)
+            levels.append(Level(model, game, level.value, level.error, level.n, failed))
+    return levels, [LeftOut("simulations", count, reason) for reason, count in left.items()]
+
+
+def is_profile_run(run: RunRecord, variant: Mapping[str, str] | None = None) -> bool:
+    """Tell whether a run of a game is one of a profile; see `levels_of_runs`."""
+    return not _no_profile(run, {**USUAL, **(variant or {})})
+
+
+def is_lab_run(run: RunRecord) -> bool:
+    """Tell whether a run is one of a team of one model in the lab that has ended."""
+    return not _no_lab_run(run)
+
+
+def _no_lab_run(run: RunRecord) -> str:
+    if run.kind != "science":
+        return "no run of the science lab"
+    if run.status not in ENDED:
+        return "they have not ended"
+    if run.condition.get("solo"):
+        return "one agent alone, no team"
+    return "teams of several models" if len(run.models) != 1 else ""
+
+
+def _no_profile(run: RunRecord, wanted: Mapping[str, object]) -> str:
+    if run.status not in ENDED:
+        return "they have not ended"
+    if len(run.models) != 1:
+        return "they have players of several models"
+    other = [
+        f"{name}={run.condition.get(name)}"
+        for name, value in wanted.items()
+        if not _same(run.condition.get(name), value)
+    ]
+    if other:
+        return f"another condition than the profile's: {', '.join(other)}"
+    return "other rules than the usual ones" if _other_rules(run.condition) else ""
+
+
+def _same(one: object, other: object) -> bool:
+    return str(one).lower() == str(other).lower()
+
+
+def _other_rules(condition: Mapping[str, Any]) -> bool:
+    from labmates.games.registry import make_game
+
+    try:
+        usual = make_game(condition["game"], {name: condition[name] for name in _SIZES if name in condition})
+    except LabmatesError:  # a game of a package that is not here: nothing is known of it
+        return False
+    rules = {**condition.get("rules", {}), "rounds": condition.get("rounds")}
+    figures = usual.model_dump(mode="json")
+    return any(name in figures and not _same(figures[name], value) for name, value in rules.items())
+
+
+def observations_of_runs(store: Store, runs: Iterable[RunRecord]) -> tuple[list[Observation], list[LeftOut]]:
+    """Return the lab runs of teams of one model that have ended, with their newest scores.
+
+    By intention to treat: a run without a paper, or without findings that can be read, has accuracy 0.
+    """
+
+    def scored() -> Iterator[tuple[RunRecord, Scores, Mapping[str, str], bool]]:
+        for run in runs:
+            events = store.scores(run.id)
+            scores = {(score.judge, score.metric): score.intended for score in events}
+            versions = {score.judge: score.version.partition("+")[0] for score in events}
+            told = [score.readable for score in events if score.readable is not None]
+            yield run, scores, versions, not told or told[-1]
+
+    return _of_teams(scored())
+
+
+def _of_teams(
+    scored: Iterable[tuple[RunRecord, Scores, Mapping[str, str], bool]],
+) -> tuple[list[Observation], list[LeftOut]]:
+    found, left = [], Counter[str]()
+    for run, scores, versions, readable in scored:
+        if reason := _no_lab_run(run):
+            left[reason] += 1
+        else:
+            condition = {name: value for name, value in run.condition.items() if name not in ("model", "model_for")}
+            found.append(Observation(run.models[0], condition, scores, versions, readable, str(run.seed)))
+    return found, [LeftOut("runs", count, reason) for reason, count in left.items()]
+
+
+def read_levels(path: Path, variant: Mapping[str, str] | None = None) -> tuple[list[Level], list[LeftOut]]:
+    """Read how models play: columns ``model``, ``game`` and ``level``, a row per simulation.
+
+    Or a row per model and game: ``model``, ``game``, ``mean``, ``error`` (the standard error), ``simulations``, and
+    optionally ``failed_rate``.
+    What the verbs ``labmates study export`` and ``labmates profile --out`` write will do; runs of an export are
+    chosen as those of a store are.
+
+    Parameters
+    ----------
+    variant
+        See `levels_of_runs`.
+
+    Raises
+    ------
+    UsageError
+        If the file can't be read, or lacks a column or a number.
+    """
+    rows = read_rows(path)
+    if is_export(list(rows[0])):
+        runs = [one.record for one in exported_runs(rows, path)]
+        return levels_of_runs([run for run in runs if run.kind == "game"], variant)
+    return _levels(path, [{_plain(name): text for name, text in row.items()} for row in rows]), []
+
+
+def _levels(path: Path, rows: Sequence[Mapping[str, str]]) -> list[Level]:
+    _has(path, rows[0], ("model", "game"))
+    mean_name, error_name = ("level", "level_error") if "level_error" in rows[0] else ("mean", "error")
+    if mean_name in rows[0]:
+        _check_once(path, rows)
+        return [
+            Level(
+                _model(path, row),
+                row["game"],
+                _number(path, row, mean_name),
+                None if row.get(error_name) == "" else _number(path, row, error_name, least=0),
+                int(_number(path, row, "simulations", least=0)) if row.get("simulations") else 0,
+                _number(path, row, "failed_rate", least=0) if row.get("failed_rate") else 0.0,
+            )
+            for row in rows
+            # A profile tells that no decision of a game could be used by its failures alone.
+            if row[mean_name] or not row.get("failed_rate")
+        ]
+    if "level" not in rows[0]:
+        raise UsageError(f"'{path}' needs a column level (a row per simulation), or mean and error")
+    found: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for row in rows:
+        if row["game"]:
+            found[_model(path, row), row["game"]].append(_number(path, row, "level"))
+    levels = []
+    for (model, game), values in found.items():
+        level = mean(values)
+        levels.append(Level(model, game, level.value, level.error, level.n))
+    return levels
+
+
+def read_observations(path: Path) -> tuple[list[Observation], list[LeftOut]]:
+    """Read lab runs, one a row: ``model``, outcomes (``accuracy``, …), and what is known of the condition.
+
+    A column ``judge`` tells whose scores they are; a run that several judges scored has a row for each, or columns
+    ``scores.JUDGE.METRIC``. ``seed`` tells which data set of its task a run worked on. All other columns are taken for
+    the condition. An empty outcome is unscored.
+    What ``labmates study export`` writes will do; its runs are chosen as those of a store are.
+
+    Raises
+    ------
+    UsageError
+        If the file can't be read, or lacks a column or a number.
+    """
+    rows = read_rows(path)
+    if is_export(list(rows[0])):
+        return _of_teams((one.record, one.scores, {}, True) for one in exported_runs(rows, path))
+    return [_observation(path, {_plain(name): text for name, text in row.items()}) for row in rows], []
+
+
+def _observation(path: Path, row: dict[str, str]) -> Observation:
+    _has(path, row, ("model",))
+    judge = row.pop("judge", "") or FILE_JUDGE
+    scores: dict[tuple[str, str], float | None] = {}
+    condition: dict[str, Any] = {}
+    for name, text in row.items():
+        if name in ALL_OUTCOMES or name.startswith(_SCORES):
+            by, _, metric = name.removeprefix(_SCORES).rpartition(".")
+            scores[by or judge, metric] = _number(path, row, name) if text else None
+        elif name not in ("model", "seed"):
+            condition[name] = text
+    if not scores:
+        raise UsageError(f"'{path}' has no column of an outcome: {', '.join(OUTCOMES)}")
+    model = _model(path, row) if any(value is not None for value in scores.values()) else row["model"]
+    return Observation(model, condition, scores, {}, seed=row.get("seed") or None)
+
+
+def _has(path: Path, row: Mapping[str, str], needed: Sequence[str]) -> None:
+    if missing := [name for name in needed if name not in row]:
+        raise UsageError(f"'{path}' has no column {', '.join(missing)}; it has {', '.join(row)}")
+
+
+def _plain(name: str) -> str:
+    """Return a column's name without what an export puts before it."""
+    return name.strip().removeprefix(_CONDITION).removeprefix(_METRICS)
+
+
+def _number(path: Path, row: Mapping[str, str], name: str, *, least: float = -math.inf) -> float:
+    if name not in row:
+        raise UsageError(f"'{path}' has no column {name}; it has {', '.join(row)}")
+    text = row[name]
+    found = finite(text)
+    if found is None or found < least:
+        more = "" if least == -math.inf else f", {least:g} or more"
+        raise UsageError(f"'{path}': {name} must be a number{more}, not '{text}', in the row {_said(row)}")
+    return found
+
+
+def _model(path: Path, row: Mapping[str, str]) -> str:
+    if not row["model"]:
+        raise UsageError(f"'{path}': there is no model in the row {_said(row)}")
+    return row["model"]
+
+
+def _check_once(path: Path, rows: Iterable[Mapping[str, str]]) -> None:
+    seen = set()
+    for row in rows:
+        if (what := (row["model"], row["game"])) in seen:
+            raise UsageError(f"'{path}' has two rows of the model {what[0]} in the game {what[1]}")
+        seen.add(what)
+
+
+def _said(row: Mapping[str, str]) -> str:
+    return json.dumps(dict(list(row.items())[:4]), ensure_ascii=False)

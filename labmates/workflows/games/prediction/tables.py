@@ -1,0 +1,230 @@
+"""Tables of the prediction of lab outcomes, in the layout of the cooperative-profiles paper's Tables 2 and 7."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from labmates.stats.bayes.covariates import PREFIX
+from labmates.stats.bayes.posterior import Posterior
+from labmates.stats.intervals import mark
+from labmates.stats.tables import Column, Table
+from labmates.workflows.games.prediction.assembly import Assembled
+from labmates.workflows.games.prediction.density import Form
+from labmates.workflows.games.prediction.evidence import Evidence
+from labmates.workflows.games.prediction.fit import BETWEEN, DATA_SET, DEVIATION, INTERCEPT, NOISE, RUN, PredictionFit
+from labmates.workflows.games.prediction.simulation import PUBLISHED, printed
+from labmates.workflows.games.prediction.usefulness import Usefulness
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LABELS: Final[Mapping[str, str]] = {
+    INTERCEPT: "Intercept (α)",
+    "weakest-link": "Weakest-Link",
+    "collective-risk": "Coll. Risk",
+    "o-ring": "O-Ring",
+    "common-pool": "CPR",
+    "common-pool-sanctions": "CPR+Sanction",
+    "public-goods": "Public Goods",
+    "thinking": "Thinking",
+    "theory of mind": "Theory of mind",
+    NOISE: "τ (residual SD)",
+    BETWEEN: "ω (between models)",
+    "sd:budget": "σ (model's reaction to budget)",
+    "sd:task": "σ (model × task)",
+    "sd:difficulty": "σ (model × difficulty)",
+    "sd:visibility": "σ (model × visibility)",
+    "sd:team_size": "σ (model × team size)",
+    "sd:theory of mind": "σ (model's reaction to ToM)",
+    DEVIATION + DATA_SET: "σ (data sets)",
+    DEVIATION + RUN: "σ (runs of a condition)",
+}
+TITLES: Final[Mapping[Form, str]] = {
+    "paper": "Prediction of lab outcomes, the paper's form",
+    "robust": "Prediction of lab outcomes, robust: models differ in level and reactions",
+    "correlated": "Prediction of lab outcomes, robust and with correlated dispositions",
+}
+
+
+HOLM: Final = (
+    "† the 95 % interval leaves 0 out; ‡ also after Holm's adjustment for all outcomes and games (benchmarks and "
+    "conditions likewise among themselves), p < .05."
+)
+
+
+def label(name: str) -> str:
+    """Return what people call a predictor."""
+    return LABELS.get(name, name.removeprefix(PREFIX))
+
+
+@dataclass(frozen=True)
+class OutcomeResult:
+    """All that was found of one outcome; `p_holm` is of effects by form and name."""
+
+    assembled: Assembled
+    fits: Mapping[Form, PredictionFit]
+    checks: Mapping[Form, Posterior]
+    evidence: Evidence
+    useful: Usefulness
+    p_holm: Mapping[Form, Mapping[str, float]]
+    verdict: tuple[str, ...]
+
+    @property
+    def warnings(self) -> list[str]:
+        """What is doubtful about the fits, with the form that it is said of."""
+        ours = [f"{form}: {text}" for form, fit in self.fits.items() for text in fit.warnings]
+        theirs = [f"{form}, NUTS: {text}" for form, fit in self.checks.items() for text in fit.diagnostics.warnings]
+        return ours + theirs
+
+    def json(self) -> dict[str, Any]:
+        """Return it as JSON data."""
+        data, one = self.assembled.data, self.assembled
+        return {
+            "outcome": one.outcome,
+            "better_than_mean": self.useful.answer,
+            "usefulness": asdict(self.useful),
+            "judge": one.judge,
+            "unit": one.unit,
+            "observations": len(data.outcome),
+            "runs": one.runs,
+            "models": list(data.models),
+            "games": list(data.games),
+            "controls": list(data.controls),
+            "columns": list(data.columns),
+            "fits": {
+                form: {
+                    **fit.posterior.json(self.p_holm[form]),
+                    "modes": [asdict(mode) for mode in fit.modes],
+                    "warnings": list(fit.warnings),
+                    "correlation": None if fit.correlation is None else fit.correlation.tolist(),
+                }
+                for form, fit in self.fits.items()
+            },
+            "nuts": {form: posterior.json() for form, posterior in self.checks.items()},
+            "evidence": asdict(self.evidence),
+            "verdict": list(self.verdict),
+            "left_out": [asdict(left) for left in one.left_out],
+            "notes": list(one.notes),
+        }
+
+
+def effects_table(form: Form, results: Sequence[OutcomeResult]) -> Table:
+    """Return all coefficients of one form, a row for each predictor and two columns for each outcome."""
+    columns = [Column("category", "Category", once=True), Column("predictor", "Predictor")]
+    for result in results:
+        outcome = result.assembled.outcome
+        group = outcome.capitalize()
+        columns.append(Column(outcome, "β", form="+.3f", group=group, marked=f"{outcome}_mark"))
+        columns.append(Column(outcome, "95 % CI", form="+.3f", group=group, shows="interval"))
+        if form == "paper" and outcome in PUBLISHED:
+            columns.append(Column(f"{outcome}_printed", "printed", form="+.3f", group=group))
+        if form != "paper":
+            columns.append(Column(f"{outcome}_p", "p", form=".3f", group=group))
+    rows = [
+        {"category": category, "predictor": label(name), **_values(form, name, results)}
+        for category, names in _categories(form, results)
+        for name in names
+    ]
+    notes = [
+        f"{result.assembled.outcome.capitalize()}: {len(result.assembled.data.outcome):,} observations of "
+        f"{len(result.assembled.data.models)} models, scored by {result.assembled.judge}; {_drawn(result, form)}."
+        for result in results
+    ]
+    if form != "paper":
+        notes.insert(0, "p: sign flips of each model's own effect, over models and for these data sets.")
+    said = "Games are latent dispositions; games and controls are on the scale of standard deviations between models."
+    if any(column.heading == "printed" for column in columns):
+        notes.append("Printed: in Table 7 of the cooperative-profiles paper, of other runs and scored by a model.")
+    return Table(f"prediction-{form}", TITLES[form], columns, rows, [said, HOLM, *notes])
+
+
+def _categories(form: Form, results: Sequence[OutcomeResult]) -> Iterable[tuple[str, list[str]]]:
+    data = [result.assembled.data for result in results]
+
+    def all_of(parts: Iterable[tuple[str, ...]]) -> list[str]:
+        return list(dict.fromkeys(name for part in parts for name in part))
+
+    yield "", [INTERCEPT]
+    yield "Game", all_of(one.games for one in data)
+    yield "Benchmark", all_of(one.controls for one in data)
+    yield "Condition", all_of(one.columns for one in data)
+    names = all_of(result.fits[form].posterior.names for result in results)
+    yield "Variance", [name for name in names if _is_deviation(name)]
+
+
+def _is_deviation(name: str) -> bool:
+    return name in (NOISE, BETWEEN) or name.startswith(DEVIATION)
+
+
+def _values(form: Form, name: str, results: Sequence[OutcomeResult]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for result in results:
+        outcome = result.assembled.outcome
+        if form == "paper" and name in (paper := printed(outcome)):
+            found[f"{outcome}_printed"] = paper[name]
+        one, p_holm = result.fits[form].posterior.summaries.get(name), result.p_holm[form]
+        if one is not None:
+            found |= {
+                outcome: one.mean,
+                f"{outcome}_low": one.low,
+                f"{outcome}_high": one.high,
+                f"{outcome}_sd": one.sd,
+                f"{outcome}_positive": one.positive,
+                f"{outcome}_credible": one.credible and name in p_holm,
+                f"{outcome}_p_holm": p_holm.get(name),
+                f"{outcome}_mark": mark(one.credible and name in p_holm, p_holm.get(name)),
+            }
+            if name in result.evidence.signs:
+                found[f"{outcome}_p"] = result.evidence.signs[name].p
+        else:
+            found[outcome] = None
+    return found
+
+
+def _drawn(result: OutcomeResult, form: Form) -> str:
+    one = result.fits[form].posterior.diagnostics
+    return f"k-hat {one.k_hat:.2f}, {one.effective:,.0f} effective draws"
+
+
+def predictors_table(results: Sequence[OutcomeResult]) -> Table:
+    """Return how far each predictor can be told apart, of the first outcome's models."""
+    found = results[0].evidence
+    rows = [
+        {"predictor": label(name), "inflation": value, "reliability": found.reliability.get(name)}
+        for name, value in found.inflation.items()
+    ]
+    columns = [
+        Column("predictor"),
+        Column("inflation", "variance inflation", form=".1f"),
+        Column("reliability", form=".2f"),
+    ]
+    return Table("prediction-predictors", "Predictors", columns, rows)
+
+
+def rows_frame(outcomes: Sequence[Assembled]) -> pd.DataFrame:
+    """Return the observations of all outcomes as they are analysed, a row each.
+
+    Metrics of games, with their errors, and controls are on their own scales; columns are those of the regression.
+    """
+    import pandas as pd
+
+    frames = []
+    for one in outcomes:
+        data, place = one.data, one.data.model_of
+        levels = data.levels * one.level_scale.spread + one.level_scale.centre
+        errors = data.errors * one.level_scale.spread
+        known = data.benchmarks * one.control_scale.spread + one.control_scale.centre
+        found: dict[str, Any] = {
+            "outcome": one.outcome,
+            "judge": one.judge,
+            "unit": one.unit,
+            "model": [data.models[at] for at in place],
+            "value": data.outcome,
+        }
+        found |= {name: data.conditions[:, at] for at, name in enumerate(data.columns)}
+        for at, game in enumerate(data.games):
+            found |= {f"{game}": levels[place, at], f"{game} error": errors[place, at]}
+        frames.append(pd.DataFrame(found | {name: known[place, at] for at, name in enumerate(data.controls)}))
+    return pd.concat(frames, ignore_index=True)

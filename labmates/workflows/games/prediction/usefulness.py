@@ -1,0 +1,192 @@
+"""Whether the games predict an outcome better than the mean of the models does, and what that mean predicts.
+
+The rule, for each outcome (`LEVEL` .05):
+
+- *yes* if permuting models rejects that the games tell nothing beyond the controls (p adjusted by Holm's method for all
+  outcomes that are analysed together), and models that are left out are predicted better with the games than without
+  them and than by the mean of the others;
+- *no* if models that are left out are predicted worse with the games than by the mean of the others, for certain: the
+  95 % interval of R² lies below 0, with `LEAST_FREEDOM` models or more beyond the coefficients;
+- *can't tell* otherwise.
+
+Measured error rates: ``python -m benchmarks.coverage --experiment verdict``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+
+from labmates.stats.intervals import holm, quantile
+from labmates.stats.tables import Column, Table
+from labmates.workflows.games.prediction.assembly import Assembled
+from labmates.workflows.games.prediction.data import PredictionData, summarise
+from labmates.workflows.games.prediction.evidence import LEVEL, Evidence, adjusted_means, evidence
+from labmates.workflows.games.prediction.sources import SKILL
+
+Answer = Literal["yes", "no", "can't tell"]
+LEAST_FREEDOM: Final = 3
+"""With fewer models beyond the coefficients the jackknife of R² says "no" too often."""
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """A predicted outcome of a model that the study was not fitted on.
+
+    Attributes
+    ----------
+    mean, low, high
+        Of the model's expected score over the mix of conditions of the study; the 95 % interval.
+    run_low, run_high
+        The 95 % interval of a single observation under an average condition.
+    """
+
+    outcome: str
+    mean: float
+    low: float
+    high: float
+    run_low: float
+    run_high: float
+
+
+@dataclass(frozen=True)
+class Usefulness:
+    """Whether to predict a new model by its games or by the mean of the models.
+
+    Attributes
+    ----------
+    answer
+        Whether the games predict better than the models' mean.
+    p, p_holm
+        Of the permutation test of all games, and adjusted for all outcomes.
+    r2, r2_low, r2_high
+        Of models left out, predicted with the games (and controls); None where it is not known.
+    r2_without
+        The same without the games: 0 for the models' mean alone, else that of the controls.
+    models_mean
+        What the mean of the models predicts.
+    """
+
+    answer: Answer
+    p: float
+    p_holm: float
+    r2: float | None
+    r2_low: float | None
+    r2_high: float | None
+    r2_without: float | None
+    models_mean: Forecast
+
+    @property
+    def sentence(self) -> str:
+        """The answer with what it rests on."""
+        r2 = "undefined" if self.r2 is None else f"{self.r2:.2f}"
+        if self.r2_low is not None and self.r2_high is not None:
+            r2 += f" [{self.r2_low:.2f}, {self.r2_high:.2f}]"
+        return (
+            f"Better than the models' mean: {self.answer} (R² of models left out {r2} with the games, 0 for the mean; "
+            f"permuting models p = {self.p_holm:.4f}, adjusted for all outcomes)."
+        )
+
+
+def usefulness(found: Mapping[str, tuple[PredictionData, Evidence]]) -> dict[str, Usefulness]:
+    """Return the answer for each of the outcomes that are analysed together."""
+    adjusted = holm([evidence.permutation.p for _, evidence in found.values()])
+    return {
+        outcome: _usefulness(outcome, data, evidence, 1.0 if p is None else p)
+        for (outcome, (data, evidence)), p in zip(found.items(), adjusted, strict=True)
+    }
+
+
+def _usefulness(outcome: str, data: PredictionData, found: Evidence, p: float) -> Usefulness:
+    answer: Answer = "can't tell"
+    if p < LEVEL and found.r2 is not None and found.r2 > max(found.r2_without or 0.0, 0.0):
+        answer = "yes"
+    elif found.r2_high is not None and found.r2_high < 0 and found.freedom >= LEAST_FREEDOM:
+        answer = "no"
+    return Usefulness(
+        answer,
+        found.permutation.p,
+        p,
+        found.r2,
+        found.r2_low,
+        found.r2_high,
+        found.r2_without,
+        models_mean(outcome, data),
+    )
+
+
+def models_mean(outcome: str, data: PredictionData) -> Forecast:
+    """Return what the mean of the models predicts for another one, with Student's t over models.
+
+    Means are adjusted for what differs between observations. Ends are cut off where scores end.
+    """
+    means, summary = adjusted_means(data), summarise(data)
+    across, along = summary.triangle[:, :-1], summary.triangle[:, -1]
+    fitted, _, rank, _ = np.linalg.lstsq(across, along, rcond=None)
+    noise = float(((along - across @ fitted) ** 2).sum()) / max(summary.observations - len(means) - int(rank), 1)
+    m = len(means)
+    # The means of the fitted models hold some noise; where they share data sets, they may differ by less than that.
+    held = noise * float((1 / summary.counts).mean())
+    expected = max(float(means.var(ddof=1)), held) * (1 + 1 / m)
+    single = expected + noise - held
+    t = quantile(m - 1)
+    ends = [float(means.mean()) + side * t * float(np.sqrt(v)) for v in (expected, single) for side in (-1, 1)]
+    return bounded(Forecast(outcome, float(means.mean()), *ends), data)
+
+
+def bounded(found: Forecast, data: PredictionData) -> Forecast:
+    """Return a forecast cut off at 0 and 1 where all scores of the study lie between; skill may be negative."""
+    if found.outcome == SKILL or data.outcome.min() < 0 or data.outcome.max() > 1:
+        return found
+    numbers = (found.mean, found.low, found.high, found.run_low, found.run_high)
+    return Forecast(found.outcome, *(min(1.0, max(0.0, number)) for number in numbers))
+
+
+def answers_table(outcomes: Sequence[Assembled], *, seed: int = 0) -> Table:
+    """Return whether the games predict better than the models' mean, a row for each outcome, without any fit."""
+    tested = {one.outcome: evidence(one.data, seed=seed) for one in outcomes}
+    useful = usefulness({one.outcome: (one.data, tested[one.outcome]) for one in outcomes})
+    rows = [
+        {
+            "outcome": one.outcome,
+            "better": useful[one.outcome].answer,
+            "mean": useful[one.outcome].models_mean.mean,
+            "mean_low": useful[one.outcome].models_mean.low,
+            "mean_high": useful[one.outcome].models_mean.high,
+            "r2": useful[one.outcome].r2,
+            "r2_low": useful[one.outcome].r2_low,
+            "r2_high": useful[one.outcome].r2_high,
+            "r2_mean": 0.0,
+            "r2_without": useful[one.outcome].r2_without,
+            "f": tested[one.outcome].permutation.statistic,
+            "p": useful[one.outcome].p,
+            "p_holm": useful[one.outcome].p_holm,
+            "judge": one.judge,
+            "models": len(one.data.models),
+            "observations": len(one.data.outcome),
+            "freedom": tested[one.outcome].freedom,
+        }
+        for one in outcomes
+    ]
+    columns = [
+        Column("outcome"),
+        Column("better", "better than the mean"),
+        Column("mean", "models' mean", shows="both"),
+        Column("r2", "R² with games", ".2f", "both"),
+        Column("r2_mean", "R² of the mean", ".0f"),
+        Column("r2_without", "R² without games", ".2f"),
+        Column("f", "F", ".2f"),
+        Column("p", "p (permutation)", ".4f"),
+        Column("p_holm", "p (Holm)", ".4f"),
+        *map(Column, ("judge", "models", "observations")),
+        Column("freedom", "degrees of freedom"),
+    ]
+    notes = [
+        "R² of models left out in turn: 0 for the mean of the other models, below 0 is worse. In brackets 95 % "
+        "intervals: of the mean for a new model, t; of R², jackknife over models.",
+        "F of all games given the controls, p by permuting models (Freedman-Lane), Holm-adjusted for all outcomes.",
+    ]
+    return Table("prediction-verdict", "Do the games predict better than the models' mean?", columns, rows, notes)

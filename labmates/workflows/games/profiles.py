@@ -1,0 +1,201 @@
+"""Cooperative profiles: how a model plays the behavioural games, game by game, with intervals."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from labmates.errors import UsageError
+from labmates.games.registry import make_game
+from labmates.naming import labels_apart
+from labmates.records.run import ENDED, RunRecord
+from labmates.stats.intervals import COUNT, SHARE, Domain, Estimate, mean, notes
+from labmates.stats.tables import Column, Table
+from labmates.stats.validity import MOST_FAILED
+
+_OF_MODELS = frozenset({"model", "model_for", "game", "prices"})
+METRICS = ("level", "cooperation", "efficiency")
+
+
+@dataclass(frozen=True)
+class GameProfile:
+    """How a model plays one game.
+
+    Attributes
+    ----------
+    simulations
+        Runs that have ended.
+    level
+        The primary metric; None if no decision could be used. So are the others where they are not defined.
+    cooperation, efficiency, pareto_proximity
+        See `labmates.workflows.games.cooperation`; the last is the paper's distance, 1 less cooperation.
+    failed_rate
+        Share of decisions for which no reply could be used.
+    calls, input_tokens, output_tokens, seconds
+        Of a simulation, on average.
+    cost
+        Of all simulations, in micro-dollars.
+    """
+
+    game: str
+    simulations: int
+    level: Estimate | None
+    cooperation: Estimate | None
+    efficiency: Estimate | None
+    pareto_proximity: Estimate | None
+    failed_rate: float
+    calls: float
+    input_tokens: float
+    output_tokens: float
+    seconds: float
+    cost: int
+
+    @property
+    def excluded(self) -> bool:
+        """Whether so many decisions failed that the model has not played this game: its metrics may not be used."""
+        return self.failed_rate > MOST_FAILED
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A model's cooperative profile (cooperative-profiles paper, section 3.1).
+
+    Attributes
+    ----------
+    setting
+        Under what the games were played, as far as other runs of them were played under something else
+        (``framing=alternate, group_size=3``); empty if there are none.
+    """
+
+    model: str
+    games: tuple[GameProfile, ...]
+    setting: str = ""
+
+    @property
+    def name(self) -> str:
+        """The model, and under what it played where that varies."""
+        return f"{self.model} ({self.setting})" if self.setting else self.model
+
+    @property
+    def failed_rate(self) -> float:
+        """Share of decisions that failed, the mean over games."""
+        return sum(one.failed_rate for one in self.games) / len(self.games)
+
+    @property
+    def excluded(self) -> bool:
+        """Whether no game is left."""
+        return all(one.excluded for one in self.games)
+
+    @property
+    def excluded_games(self) -> tuple[str, ...]:
+        """The games that the model has not played, since too many of its decisions failed there."""
+        return tuple(one.game for one in self.games if one.excluded)
+
+
+def profiles(runs: Iterable[RunRecord], costs: Mapping[str, int]) -> list[Profile]:
+    """Return the profile of each model, out of runs of behavioural games; games in the order in which they come first.
+
+    Runs with several models are left out, as are those that have not ended. Where a game was played under several
+    conditions, a model has a profile for each of them.
+
+    Parameters
+    ----------
+    costs
+        What each run has cost, in micro-dollars, by its id.
+    """
+    used = [run for run in runs if run.status in ENDED and len(run.models) == 1]
+    settings = _settings(used)
+    found: dict[tuple[str, str], dict[str, list[RunRecord]]] = defaultdict(lambda: defaultdict(list))
+    for run in used:
+        found[run.models[0], settings[run.key]][run.condition["game"]].append(run)
+    return [
+        Profile(model, tuple(_of_game(game, mine, costs) for game, mine in games.items()), setting)
+        for (model, setting), games in found.items()
+    ]
+
+
+def _settings(runs: Iterable[RunRecord]) -> dict[str, str]:
+    """Return a label of each condition, by its key: what tells it from others of the same game, beside models."""
+    of_game: dict[str, dict[str, Mapping[str, Any]]] = defaultdict(dict)
+    for run in runs:
+        of_game[run.condition["game"]][run.key] = run.condition
+    return {
+        key: label
+        for conditions in of_game.values()
+        for key, label in zip(conditions, labels_apart(list(conditions.values()), _OF_MODELS), strict=True)
+    }
+
+
+def profiles_table(found: Sequence[Profile]) -> Table:
+    """Return profiles, a row for each model and game."""
+    rows: list[dict[str, Any]] = []
+    for profile in found:
+        for one in profile.games:
+            row: dict[str, Any] = {"model": profile.model, "setting": profile.setting, "game": one.game}
+            row["simulations"] = one.simulations
+            for name in (*METRICS, "pareto_proximity"):
+                mean = None if one.excluded else getattr(one, name)
+                row |= {name: None} if mean is None else mean.row(name)
+            rows.append({**row, "failed_rate": one.failed_rate, "excluded": one.excluded})
+    columns = [
+        Column("model", once=True),
+        *([Column("setting", "played under", once=True)] if any(profile.setting for profile in found) else []),
+        Column("game"),
+        Column("simulations"),
+        *(Column(name, form=".3f", shows="both") for name in METRICS),
+        Column("failed_rate", "failed decisions", ".1%"),
+        Column("excluded"),
+    ]
+    played = [one for profile in found for one in profile.games if not one.excluded]
+    remarks = [
+        "Level: the game's primary metric. Cooperation (by what was done) and efficiency (by what came of it) are 1 at "
+        "the play that is best for all and 0 at the equilibrium.",
+        *notes(getattr(one, name) for one in played for name in METRICS),
+    ]
+    remarks += [text for profile in found for text in told_excluded(profile)]
+    return Table("profiles", "Cooperative profiles", columns, rows, remarks)
+
+
+def told_excluded(profile: Profile) -> list[str]:
+    """Return which games are excluded from a profile, a sentence for each."""
+    return [
+        f"{profile.name} in {one.game} is excluded: {one.failed_rate:.1%} of its decisions failed, more than "
+        f"{MOST_FAILED:.0%}."
+        for one in profile.games
+        if one.excluded
+    ]
+
+
+def level_domain(condition: Mapping[str, Any]) -> Domain:
+    """Return the values that the primary metric of a game under a condition can take; without an end if unknown."""
+    try:
+        game = make_game(condition["game"], condition.get("rules"))
+    except (KeyError, UsageError):
+        return COUNT
+    [primary] = [one for one in game.quantities if one.name == game.primary]
+    return Domain(primary.low, primary.high)
+
+
+def _of_game(game: str, runs: list[RunRecord], costs: Mapping[str, int]) -> GameProfile:
+    n = len(runs)
+
+    def metric(name: str, domain: Domain = SHARE) -> Estimate | None:
+        values = [run.metrics[name] for run in runs if name in run.metrics]
+        return mean(values, domain) if values else None
+
+    return GameProfile(
+        game=game,
+        simulations=n,
+        level=metric("level", level_domain(runs[0].condition)),
+        cooperation=metric("cooperation"),
+        efficiency=metric("efficiency"),
+        pareto_proximity=metric("pareto_proximity"),
+        failed_rate=sum(run.metrics["failed_decision_rate"] for run in runs) / n,
+        calls=sum(run.usage.llm_calls for run in runs) / n,
+        input_tokens=sum(run.usage.input_tokens for run in runs) / n,
+        output_tokens=sum(run.usage.output_tokens for run in runs) / n,
+        seconds=sum(run.seconds for run in runs) / n,
+        cost=sum(costs.get(run.id, 0) for run in runs),
+    )

@@ -1,0 +1,168 @@
+"""What fits of the regression of proximity say of each cell and model, for checks and exports."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from labmates.stats.arrays import Array
+from labmates.stats.bayes.blocks import Block, Evaluated, Parameter, half_normal, normal
+from labmates.workflows.games.proximity.cells import Cells
+from labmates.workflows.games.proximity.fit import DEVIATION, FAMILY_PREFIX, R_SQUARED, Fit
+from labmates.workflows.games.proximity.mixed import CELL, FAMILY, GAME, MODEL, RESIDUAL
+from labmates.workflows.games.proximity.predictors import INTERCEPT
+
+
+def evaluated(fit: Fit, outcome: str, *, draws: int, seed: int = 0) -> Evaluated:
+    """Evaluate the first draws of a fit."""
+    rng = np.random.default_rng([seed, 4])
+    cells, posterior = fit.cells, replace(fit.posterior, draws=fit.posterior.draws[:draws])
+    blocks = [block(fit, cells, at, draws) for at in range(len(cells.models))]
+    shape = (len(posterior.draws), len(cells.count))
+    expected = np.empty(shape)
+    noise = posterior[DEVIATION + RESIDUAL]
+    by_model = np.empty((shape[0], len(cells.models)))
+    own = _deviation(fit, CELL, draws) ** 2
+    variance = (noise**2)[:, None] / cells.count + own[:, None]
+    inside = _within(cells, noise)
+    for at, one in enumerate(blocks):
+        mine = cells.model == at
+        expected[:, mine] = one.expected(rng)
+        by_model[:, at] = one.log_density() + inside[:, mine].sum(axis=1)
+    replicated = expected + np.sqrt(variance) * rng.standard_normal(shape)
+    log_likelihood = -0.5 * (np.log(2 * np.pi * variance) + (cells.mean - expected) ** 2 / variance) + inside
+    return Evaluated(
+        name=fit.specification,
+        outcome=outcome,
+        posterior=fit.posterior,
+        parameters=_parameters(fit, draws, rng),
+        models=cells.models,
+        cells=_labels(cells),
+        model_of=cells.model,
+        observed=cells.mean,
+        count=cells.count,
+        expected=expected,
+        spread=np.sqrt(variance),
+        replicated=replicated,
+        log_likelihood=log_likelihood,
+        by_model=by_model,
+        noise=noise,
+    )
+
+
+def block(fit: Fit, cells: Cells, at: int, draws: int) -> Block:
+    """Return what a fit says of a model, which need not be part of it; of another family its level is drawn anew.
+
+    Parameters
+    ----------
+    cells
+        That the model is part of, with the predictors of the fit.
+    at
+        Its place there.
+    """
+    posterior, model = fit.posterior, fit.model
+    mine = cells.model == at
+    places = [posterior.names.index(name) for name in (INTERCEPT, *model.cells.names)]
+    kept = [cells.names.index(name) for name in model.cells.names]
+    design = np.column_stack([np.ones(int(mine.sum())), cells.predictors[mine][:, kept]])
+    fixed = posterior.draws[:draws, places] @ design.T
+    terms: list[Array] = []
+    variances: list[Array] = []
+    for name in model.components:
+        deviation = _deviation(fit, name, draws)
+        if name == FAMILY:
+            family = FAMILY_PREFIX + cells.families[int(cells.family[mine][0])]
+            if family in posterior.names:
+                fixed = fixed + posterior[family][:draws, None]
+                continue
+        if name == CELL:
+            continue
+        columns = (
+            np.eye(len(cells.games))[cells.block[mine] % len(cells.games)]
+            if name == GAME
+            else np.ones((len(design), 1))
+            if name in (FAMILY, MODEL)
+            else (cells.predictors[mine, cells.names.index(name)] - model.centre(name))[:, None]
+        )
+        terms.append(columns)
+        variances += [deviation**2] * columns.shape[1]
+    noise = (_deviation(fit, RESIDUAL, draws) ** 2)[:, None] / cells.count[mine]
+    noise = noise + (_deviation(fit, CELL, draws) ** 2)[:, None]
+    return Block(
+        cells.mean[mine],
+        fixed,
+        np.column_stack(terms) if terms else np.empty((len(design), 0)),
+        np.column_stack(variances) if variances else np.empty((len(fixed), 0)),
+        noise,
+    )
+
+
+def without(cells: Cells, at: int) -> Cells:
+    """Return cells without those of one model, by its place."""
+    kept = cells.model != at
+    model = cells.model[kept]
+    model = model - (model > at)
+    families, family = np.unique(cells.family[kept], return_inverse=True)
+    return replace(
+        cells,
+        count=cells.count[kept],
+        mean=cells.mean[kept],
+        squares=cells.squares[kept],
+        predictors=cells.predictors[kept],
+        model=model,
+        family=family,
+        block=model * len(cells.games) + cells.block[kept] % len(cells.games),
+        models=tuple(name for place, name in enumerate(cells.models) if place != at),
+        families=tuple(cells.families[place] for place in families),
+    )
+
+
+def _deviation(fit: Fit, name: str, draws: int) -> Array:
+    if name not in fit.model.deviations:
+        return np.zeros(len(fit.posterior.draws[:draws]))
+    return fit.posterior[DEVIATION + name][:draws]
+
+
+def _within(cells: Cells, noise: Array) -> Array:
+    """Return the log density of simulations around the means of their cells, given the means, shape (s, cells)."""
+    freedom = cells.count - 1
+    found = -freedom * (np.log(noise)[:, None] + 0.5 * np.log(2 * np.pi)) - 0.5 * np.log(cells.count)
+    return np.asarray(found - 0.5 * cells.squares / (noise**2)[:, None])
+
+
+def _labels(cells: Cells) -> tuple[str, ...]:
+    told = []
+    for at, model in enumerate(cells.model):
+        game = cells.games[int(cells.block[at] % len(cells.games))]
+        values = [
+            f"{name}={value:g}"
+            for name, value in zip(cells.names, cells.predictors[at], strict=True)
+            if name in ("cot", "tom", "group_size", "standard") and value
+        ]
+        told.append(", ".join([cells.models[model], game, *values]))
+    return tuple(told)
+
+
+def _parameters(fit: Fit, draws: int, rng: np.random.Generator) -> dict[str, Parameter]:
+    posterior, model, priors = fit.posterior, fit.model, fit.model.priors
+
+    def of(names: list[str]) -> Array:
+        return posterior.draws[:draws, [posterior.names.index(name) for name in names]]
+
+    intercept = of([INTERCEPT])
+    beta = of(list(model.cells.names))
+    sigma = of([DEVIATION + name for name in model.deviations])
+    found = {
+        "intercept": Parameter("", (), intercept, *normal(intercept, priors.intercept_mean, priors.intercept_sd, rng)),
+        "beta": Parameter("predictor", model.cells.names, beta, *normal(beta, 0, priors.coefficient_sd, rng)),
+        "sigma": Parameter("component", model.deviations, sigma, *half_normal(sigma, priors.component_sd, rng)),
+    }
+    if FAMILY in model.components:
+        families = of([FAMILY_PREFIX + name for name in model.cells.families])
+        spread = found["sigma"].prior[:, [model.deviations.index(FAMILY)]]
+        drawn = spread * rng.standard_normal(families.shape)
+        found["family"] = Parameter("family_name", model.cells.families, families, drawn, None)
+    r2 = of([R_SQUARED])
+    found["r2"] = Parameter("", (), r2, np.full_like(r2, np.nan), None)
+    return found

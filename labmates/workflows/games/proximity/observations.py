@@ -1,0 +1,211 @@
+"""Simulations of behavioural games as rows: out of runs or a CSV file, with what was left out and why."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from labmates.csv_rows import finite, read_rows
+from labmates.errors import UsageError
+from labmates.naming import short_names
+from labmates.records.exported import exported_runs, is_export
+from labmates.records.run import ENDED, RunRecord
+from labmates.workflows.games.cooperation import cooperation
+from labmates.workflows.games.proximity.predictors import Traits
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+OUTCOMES: Final = {"cooperation": "cooperation", "efficiency": "efficiency", "proximity": "pareto_proximity"}
+"""The columns of what can be explained; the last is the paper's distance, of which cooperation is the opposite."""
+_DISTANCES: Final = {"cooperation": "pareto_proximity", "efficiency": "welfare_proximity"}
+"""What measures may be given as, with 0 for the best; the latter in files of earlier versions."""
+_GIVEN: Final = (*_DISTANCES, *_DISTANCES.values())
+REASONING: Final = ("none", "cot", "tom")
+FRAMING: Final = ("standard", "alternate")
+FAILED: Final = "failed_decision_rate"
+COLUMNS: Final = ("model", "game", "reasoning", "group_size", "framing", "condition")
+UNKNOWN: Final = "its family, size and thinking are not known: name it in a file for --roster"
+_DEFAULTS: Final = {"reasoning": "none", "group_size": "5", "framing": "standard", "condition": "", FAILED: "0"}
+_TRAITS: Final = ("family", "size", "thinking")
+_NOT_THE_SETTING: Final = frozenset({"model", "model_for", "framing", "prices", "game"})
+_TRUTH: Final = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False, "": False}
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Rows that have no part in a fit."""
+
+    what: str
+    rows: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Observations:
+    """Simulations as rows.
+
+    Attributes
+    ----------
+    frame
+        One row per simulation: ``model``, ``family``, ``size`` (billions of parameters), ``thinking``, ``game``,
+        ``reasoning``, ``group_size``, ``framing``, ``condition`` (what else it was played under), ``cooperation``,
+        ``efficiency``, ``pareto_proximity`` (NaN: not defined) and ``failed_decision_rate``.
+    """
+
+    frame: pd.DataFrame
+    left_out: tuple[LeftOut, ...]
+
+
+@dataclass(frozen=True)
+class NamedModel:
+    """A model that a file names."""
+
+    name: str
+    family: str
+    size: float
+    thinking: bool
+
+
+def find(name: str, known: Sequence[Traits]) -> Traits | None:
+    """Return what is known of a model: by its full name, or without provider and organisation.
+
+    Of several with the same name the last one counts, so that a file of the user's stands before the roster; one
+    without a family does not.
+    """
+    by_name: dict[str, Traits] = {one.name.lower(): one for one in known if one.family}
+    return next((by_name[short] for short in short_names(name) if short in by_name), None)
+
+
+def observations_of_runs(runs: Iterable[RunRecord], known: Sequence[Traits]) -> Observations:
+    """Return the simulations of games among runs, and which were left out.
+
+    Parameters
+    ----------
+    known
+        Models whose family, size and thinking are known.
+    """
+    rows: list[dict[str, Any]] = []
+    left: Counter[tuple[str, str]] = Counter()
+    for run in runs:
+        if run.kind != "game":
+            left[f"runs of kind {run.kind}", "no behavioural game"] += 1
+        elif run.status not in ENDED:
+            left[f"runs that are {run.status}", "they have not ended"] += 1
+        elif len(run.models) != 1:
+            left["runs with several models", "a row is of one model"] += 1
+        elif run.condition.get("deliberation"):
+            left["runs in which players talked first", "talking is no predictor of the model"] += 1
+        elif (traits := find(run.models[0], known)) is None:
+            left[run.models[0], UNKNOWN] += 1
+        else:
+            rows.append(_row_of_run(run, traits))
+    return _observations(rows, left)
+
+
+def observations_of_csv(path: Path, known: Sequence[Traits]) -> Observations:
+    """Return the simulations of a CSV file with one row each.
+
+    Columns: ``model``, ``game`` and ``cooperation`` (or the paper's ``pareto_proximity``) or ``efficiency``;
+    ``reasoning``, ``group_size``, ``framing``, ``condition`` and ``failed_decision_rate`` where they vary; ``family``,
+    ``size`` and ``thinking`` for models that are not known. What ``labmates study export`` writes will do; its runs are
+    chosen as those of a store are.
+
+    Raises
+    ------
+    UsageError
+        If the file can't be read, a column is missing, or a value is none that its column can have.
+    """
+    lines = read_rows(path)
+    if is_export(list(lines[0])):
+        return observations_of_runs([one.record for one in exported_runs(lines, path)], known)
+    for names in (("model",), ("game",), _GIVEN):
+        if not set(names) & lines[0].keys():
+            raise UsageError(f"{path}: no column {' or '.join(names)}; it has {', '.join(lines[0])}")
+    for at, line in enumerate(lines, 2):
+        if empty := [name for name in ("model", "game") if not line[name]]:
+            raise UsageError(f"{path}, line {at}: there is no {empty[0]}")
+    own = {
+        line["model"]: _named(line, f"{path}, line {at}")
+        for at, line in enumerate(lines, 2)
+        if all(line.get(name) for name in _TRAITS)
+    }
+    rows: list[dict[str, Any]] = []
+    left: Counter[tuple[str, str]] = Counter()
+    for at, line in enumerate(lines, 2):
+        traits = own.get(line["model"]) or find(line["model"], known)
+        if traits is None:
+            left[line["model"], UNKNOWN] += 1
+        else:
+            rows.append(
+                _row_of_line({**_DEFAULTS, **{k: v for k, v in line.items() if v}}, traits, f"{path}, line {at}")
+            )
+    return _observations(rows, left)
+
+
+def _observations(rows: Sequence[Mapping[str, Any]], left: Counter[tuple[str, str]]) -> Observations:
+    import pandas as pd
+
+    columns = [*COLUMNS, *_TRAITS, FAILED, *OUTCOMES.values()]
+    frame = pd.DataFrame(rows, columns=columns)
+    return Observations(frame, tuple(LeftOut(what, count, reason) for (what, reason), count in left.items()))
+
+
+def _row_of_run(run: RunRecord, traits: Traits) -> dict[str, Any]:
+    setting = {name: value for name, value in run.condition.items() if name not in _NOT_THE_SETTING}
+    text = json.dumps(setting, sort_keys=True, default=str)
+    return {
+        "model": run.models[0],
+        **{name: getattr(traits, name) for name in _TRAITS},
+        "game": run.condition["game"],
+        "reasoning": run.condition["reasoning"],
+        "group_size": run.condition["group_size"],
+        "framing": run.condition["framing"],
+        "condition": hashlib.blake2b(text.encode(), digest_size=6).hexdigest(),
+        FAILED: run.metrics.get(FAILED, 0.0),
+        **_measures({name: run.metrics.get(name, math.nan) for name in _GIVEN}),
+    }
+
+
+def _measures(given: Mapping[str, float]) -> dict[str, float]:
+    """Return cooperation, efficiency and the paper's proximity, each from its opposite where only that is given."""
+    found = {}
+    for name, distance in _DISTANCES.items():
+        found[name] = cooperation(given[distance]) if math.isnan(given[name]) else given[name]
+    proximity = given["pareto_proximity"]
+    return {**found, "pareto_proximity": 1.0 - found["cooperation"] if math.isnan(proximity) else proximity}
+
+
+def _row_of_line(line: Mapping[str, str], traits: Traits, where: str) -> dict[str, Any]:
+    for name, allowed in (("reasoning", REASONING), ("framing", FRAMING)):
+        if line[name] not in allowed:
+            raise UsageError(f"{where}: {name} is one of {', '.join(allowed)}, not '{line[name]}'")
+    return {
+        **{name: line[name] for name in ("model", "game", "reasoning", "framing", "condition")},
+        **{name: getattr(traits, name) for name in _TRAITS},
+        "group_size": _number(line["group_size"], "group_size", where),
+        FAILED: _number(line[FAILED], FAILED, where),
+        **_measures({name: _number(line.get(name, "nan"), name, where, missing=True) for name in _GIVEN}),
+    }
+
+
+def _named(line: Mapping[str, str], where: str) -> NamedModel:
+    size = _number(line["size"], "size", where)
+    if size <= 0:
+        raise UsageError(f"{where}: a size is above 0, in billions of parameters, not '{line['size']}'")
+    if line["thinking"].lower() not in _TRUTH:
+        raise UsageError(f"{where}: thinking is yes or no, not '{line['thinking']}'")
+    return NamedModel(line["model"], line["family"], size, _TRUTH[line["thinking"].lower()])
+
+
+def _number(text: str, name: str, where: str, *, missing: bool = False) -> float:
+    value = math.nan if missing and text.lower() == "nan" else finite(text)
+    if value is None:
+        raise UsageError(f"{where}: {name} is a finite number, not '{text}'")
+    return value

@@ -1,0 +1,289 @@
+"""The regression of cooperation as a whole: fits side by side, what stands beside them, tables and JSON data.
+
+Source: the cooperative-profiles paper (arXiv:2604.20658), section 3.1.3, Tables 1, 5 and 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any, Final
+
+from labmates.stats.bayes.covariates import PREFIX, Covariates
+from labmates.stats.bayes.importance import DRAWS
+from labmates.stats.bayes.posterior import Posterior, adjusted, furthest
+from labmates.stats.intervals import mark
+from labmates.stats.tables import Column, Table
+from labmates.workflows.games.cooperation import AXES
+from labmates.workflows.games.proximity.checks import Checks, checks
+from labmates.workflows.games.proximity.fit import (
+    DEVIATION,
+    FAMILY_PREFIX,
+    R_SQUARED,
+    SPECIFICATIONS,
+    Fit,
+    Specification,
+    fit,
+)
+from labmates.workflows.games.proximity.mixed import CELL, FAMILY, GAME, MODEL, RESIDUAL
+from labmates.workflows.games.proximity.observations import OUTCOMES, Observations
+from labmates.workflows.games.proximity.predictors import (
+    COT,
+    GROUP_SIZE,
+    INTERCEPT,
+    REFERENCE_GAME,
+    SIZE,
+    STANDARD,
+    THINKING,
+    TOM,
+    label,
+)
+from labmates.workflows.games.proximity.prepare import Prepared, Question, prepare
+from labmates.workflows.games.proximity.simulation import PUBLISHED
+from labmates.workflows.games.proximity.verdict import verdict
+
+AGREE: Final = 0.1
+"""Posterior standard deviations by which the means of NUTS may differ."""
+_CATEGORIES: Final = {
+    INTERCEPT: "Model",
+    SIZE: "Model",
+    THINKING: "Model",
+    COT: "Strategy",
+    TOM: "Strategy",
+    GROUP_SIZE: "Condition",
+    STANDARD: "Prompt",
+}
+_DEVIATIONS: Final = {
+    RESIDUAL: "σ (residual)",
+    FAMILY: "σ (family)",
+    MODEL: "σ (model)",
+    COT: "σ (model's reaction to CoT)",
+    TOM: "σ (model's reaction to ToM)",
+    GROUP_SIZE: "σ (model's reaction to group size)",
+    STANDARD: "σ (model's reaction to wording)",
+    GAME: "σ (model × game)",
+    CELL: "σ (cell)",
+}
+
+
+@dataclass(frozen=True)
+class CrossCheck:
+    """A fit once more by NUTS.
+
+    Attributes
+    ----------
+    most
+        By how many posterior standard deviations means differ at most, and of which parameter.
+    """
+
+    specification: Specification
+    posterior: Posterior
+    most: float
+    parameter: str
+
+    @property
+    def sentence(self) -> str:
+        """What it says in plain words."""
+        found = self.posterior.diagnostics
+        start = (
+            f"NUTS ({self.specification}): R-hat {found.r_hat:.3f}, {found.effective:.0f} effective draws; means differ"
+            " by"
+        )
+        if self.most <= AGREE:
+            return f"{start} {self.most:.3f} posterior standard deviations at most."
+        return (
+            f"{start} {self.most:.2f} posterior standard deviations for {self.parameter}, more than {AGREE}: run both "
+            "longer (--draws, --nuts-draws), and trust neither until they agree."
+        )
+
+
+@dataclass(frozen=True)
+class ProximityReport:
+    """All that is said of one question."""
+
+    prepared: Prepared
+    fits: tuple[Fit, ...]
+    checks: Checks
+    verdict: tuple[str, ...]
+    cross_checks: tuple[CrossCheck, ...] = ()
+
+    @cached_property
+    def p_holm(self) -> dict[Specification, dict[str, float]]:
+        """Adjusted p of each specification's effects by name: of all predictors together, and of all families."""
+        families = tuple(FAMILY_PREFIX + name for name in self.prepared.cells.families)
+        found: dict[Specification, dict[str, float]] = {one.specification: {} for one in self.fits}
+        for one in self.fits:
+            for kind in (self.prepared.cells.names, families):
+                names = [name for name in kind if name in one.posterior.names]
+                p_values = adjusted([(one.posterior, name) for name in names])
+                found[one.specification].update(zip(names, p_values, strict=True))
+        return found
+
+    @property
+    def warnings(self) -> list[str]:
+        """What is wrong with the draws, and what to do about it."""
+        told = [(one.specification, one.posterior) for one in self.fits]
+        told += [(one.specification, one.posterior) for one in self.cross_checks]
+        return [f"{name}: {text}" for name, posterior in told for text in posterior.diagnostics.warnings]
+
+
+def proximity_report(
+    observations: Observations,
+    *,
+    outcome: str = "cooperation",
+    question: Question = "strategy",
+    specifications: Sequence[Specification] = SPECIFICATIONS,
+    draws: int = DRAWS,
+    seed: int = 0,
+    nuts_draws: int | None = None,
+    covariates: Covariates | None = None,
+) -> ProximityReport:
+    """Fit the regression of proximity to observations.
+
+    Parameters
+    ----------
+    outcome
+        ``cooperation``, ``efficiency``, or ``proximity``, the paper's distance.
+    question
+        ``strategy`` (Table 1), or ``prompt``: whether the wording matters (Table 5).
+    nuts_draws
+        Fit everything once more by NUTS, with so many draws in each of four chains.
+    covariates
+        The user's own predictors of models; see `labmates.stats.bayes.covariates`.
+
+    Raises
+    ------
+    UsageError
+        If the data do not allow it (see `prepare`), or NumPyro is not installed for `nuts_draws`.
+    """
+    if nuts_draws is not None:
+        from labmates.stats.bayes.nuts import check_numpyro
+
+        check_numpyro()
+    prepared = prepare(observations, outcome=outcome, question=question, covariates=covariates)
+    fits = tuple(fit(prepared.cells, one, draws=draws, seed=seed) for one in specifications)
+    beside = checks(prepared.cells, seed=seed)
+    crossed = tuple(_crossed(one, nuts_draws, seed) for one in fits) if nuts_draws is not None else ()
+    return ProximityReport(prepared, fits, beside, tuple(verdict(fits, beside, outcome)), crossed)
+
+
+def _crossed(one: Fit, draws: int, seed: int) -> CrossCheck:
+    from labmates.workflows.games.proximity.nuts import fit_cells
+
+    found = fit_cells(one, draws=draws, seed=seed)
+    return CrossCheck(one.specification, found, *furthest(one.posterior, found))
+
+
+def proximity_tables(report: ProximityReport) -> list[Table]:
+    """Return the table of coefficients in the layout of the paper's Table 1, and that of families as in its Table 6."""
+    prepared, cells = report.prepared, report.prepared.cells
+    outcome = OUTCOMES[prepared.outcome].replace("_", " ")
+    columns = []
+    for one in report.fits:
+        name = one.specification
+        columns += [
+            Column(name, "β", "+.3f", group=name, marked=f"{name}_mark"),
+            Column(name, "95 % CI", "+.3f", shows="interval", group=name),
+        ]
+    notes = [
+        f"{cells.rows:,} simulations in {len(cells.count):,} cells, {len(cells.models)} models, "
+        f"{len(cells.games)} games; {AXES[OUTCOMES[prepared.outcome]]}.",
+        "† the 95 % interval leaves 0 out; ‡ also after Holm's adjustment for all predictors, p < .05.",
+    ]
+    many = len(columns)
+    if printed := printed_coefficients(prepared):
+        columns.append(Column("printed", "β", "+.3f", group="printed in Table 6"))
+        notes.append("Printed: of the cooperative-profiles paper, whose data were other runs.")
+    first = [Column("category", once=True), Column("predictor")]
+    rows = [{**row, "printed": printed.get(row["parameter"])} if printed else row for row in _rows(report)]
+    found = [
+        Table("coefficients", f"Regression of {outcome}", [*first, *columns], rows, notes),
+    ]
+    if len(cells.families) > 1:
+        rows = [_row(report, "Family", FAMILY_PREFIX + name, name) for name in cells.families]
+        found.append(Table("families", "Family intercepts", [Column("predictor", "family"), *columns[:many]], rows))
+    return found
+
+
+def printed_coefficients(prepared: Prepared) -> Mapping[str, float]:
+    """Return the coefficients that the paper printed, where ours are of the same outcome, question and reference."""
+    same = (prepared.outcome, prepared.question, prepared.reference) == ("proximity", "strategy", REFERENCE_GAME)
+    return PUBLISHED if same else {}
+
+
+def _rows(report: ProximityReport) -> Iterator[dict[str, Any]]:
+    names = (INTERCEPT, *report.prepared.cells.names)
+    for name in names:
+        game = f"Game (ref: {report.prepared.reference})"
+        category = "Covariate" if name.startswith(PREFIX) else _CATEGORIES.get(name, game)
+        yield _row(report, category, name, label(name))
+    for name, text in _DEVIATIONS.items():
+        if any(DEVIATION + name in one.posterior.names for one in report.fits):
+            yield _row(report, "Variance", DEVIATION + name, text)
+    yield _row(report, "Fit", R_SQUARED, "R²")
+
+
+def _row(report: ProximityReport, category: str, name: str, text: str) -> dict[str, Any]:
+    row: dict[str, Any] = {"category": category, "predictor": text, "parameter": name}
+    for one in report.fits:
+        found = one.posterior.summaries.get(name)
+        effect = name not in (R_SQUARED,) and not name.startswith(DEVIATION)
+        spec, p_holm = one.specification, report.p_holm[one.specification]
+        row |= {
+            spec: None if found is None else found.mean,
+            f"{spec}_sd": None if found is None else found.sd,
+            f"{spec}_low": None if found is None else found.low,
+            f"{spec}_high": None if found is None else found.high,
+            f"{spec}_positive": None if found is None or not effect else found.positive,
+            f"{spec}_credible": None if found is None or not effect else found.credible,
+            f"{spec}_p_holm": p_holm.get(name),
+            f"{spec}_mark": mark(found is not None and found.credible and name in p_holm, p_holm.get(name)),
+        }
+    return row
+
+
+def proximity_json(report: ProximityReport) -> dict[str, Any]:
+    """Return a report as JSON data: everything that the text says, unrounded."""
+    cells, beside = report.prepared.cells, report.checks
+    return {
+        "question": report.prepared.question,
+        "outcome": OUTCOMES[report.prepared.outcome],
+        "reference_game": report.prepared.reference,
+        "rows": cells.rows,
+        "cells": len(cells.count),
+        "models": list(cells.models),
+        "families": list(cells.families),
+        "games": list(cells.games),
+        "left_out": [asdict(one) for one in report.prepared.left_out],
+        "notes": list(report.prepared.notes),
+        "fits": [
+            {
+                "specification": one.specification,
+                **one.posterior.json(report.p_holm[one.specification]),
+                "notes": list(one.notes),
+            }
+            for one in report.fits
+        ],
+        "checks": {
+            "tests": {name: {**asdict(one), "p_holm": beside.p_holm[name]} for name, one in beside.tests.items()},
+            "leave_one_out_r2": beside.left_out_r2,
+            "variance_inflation": {name: _finite(value) for name, value in beside.inflation.items()},
+            "leverage": beside.leverage,
+        },
+        "nuts": [
+            {
+                "specification": one.specification,
+                "largest_difference": one.most,
+                "parameter": one.parameter,
+                **one.posterior.json(),
+            }
+            for one in report.cross_checks
+        ],
+        "warnings": report.warnings,
+        "verdict": list(report.verdict),
+    }
+
+
+def _finite(value: float) -> float | None:
+    return value if abs(value) < float("inf") else None

@@ -1,0 +1,121 @@
+"""What a regression of proximity says in plain words, and where the data can't tell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from labmates.stats.bayes.covariates import PREFIX
+from labmates.stats.bayes.posterior import Summary
+from labmates.workflows.games.proximity.checks import Checks
+from labmates.workflows.games.proximity.fit import Fit
+from labmates.workflows.games.proximity.predictors import (
+    COT,
+    GROUP_SIZE,
+    SIZE,
+    STANDARD,
+    THINKING,
+    TOM,
+    about_models,
+    label,
+)
+
+MATTERS: Final = 0.05
+"""An effect below this share of the way from the optimum to the equilibrium hardly matters to anybody."""
+FEW_MODELS: Final = 15
+_INFLATED, _LEVER = 5.0, 0.5
+_WHAT: Final = {
+    SIZE: "Ten times the parameters",
+    THINKING: "A thinking variant",
+    COT: "Asking for a chain of thought",
+    TOM: "Asking for theory of mind",
+    GROUP_SIZE: "One more player in a group",
+    STANDARD: "The standard wording",
+}
+
+
+def verdict(fits: Sequence[Fit], beside: Checks, outcome: str = "cooperation") -> list[str]:
+    """Return sentences: one for each predictor, then what limits them.
+
+    Parameters
+    ----------
+    fits
+        Of the same cells; what is said rests on the robust one where it is among them.
+    outcome
+        What they explain; the paper's ``proximity`` is a distance, of which less is better.
+    """
+    by_name = {one.specification: one for one in fits}
+    main = by_name.get("robust", fits[0])
+    names = main.cells.names
+    told = [name for name in _WHAT if name in names] + [name for name in names if name.startswith(PREFIX)]
+    found = [_of_predictor(name, main, by_name.get("paper"), beside, outcome) for name in told]
+    if main.specification == "paper":
+        found.append(
+            "These intervals are of the paper's specification, which takes simulations of one model for independent: "
+            "they are far too narrow wherever models differ beyond the predictors. Fit the robust one (--spec robust)."
+        )
+    return [*found, *_limits(main, beside)]
+
+
+def _of_predictor(name: str, main: Fit, paper: Fit | None, beside: Checks, outcome: str) -> str:
+    one = main.posterior.summaries[name]
+    test = beside.tests.get(name)
+    adjusted = beside.p_holm.get(name)
+    p = f"; over {test.units} models p = {test.p:.2g} ({adjusted:.2g} after Holm's adjustment)" if test else ""
+    what = f"{_WHAT.get(name, label(name))}: {one.mean:+.3f} [{one.low:+.3f}, {one.high:+.3f}]{p}."
+    if one.credible:
+        return f"{what} {_direction(one, outcome)}{_doubt(adjusted)}"
+    if max(abs(one.low), abs(one.high)) <= MATTERS:
+        said = f"No effect as large as {MATTERS} either way."
+    else:
+        said = "The data can't tell: effects that matter, of either sign or none at all, fit them."
+        if min(abs(one.low), abs(one.high)) <= MATTERS:
+            way = "up" if one.high > MATTERS else "down"
+            said = f"The data can't tell whether there is none, or one that matters, {way}."
+    if paper is not None and paper is not main and paper.posterior.summaries[name].credible:
+        said += (
+            " The paper's specification calls it credible, since it takes simulations of one model for independent "
+            "evidence."
+        )
+    return f"{what} {said}"
+
+
+def _direction(one: Summary, outcome: str) -> str:
+    better = one.mean < 0 if outcome == "proximity" else one.mean > 0
+    way = "Nearer to the optimum" if better else "Nearer to the equilibrium"
+    size = "" if max(abs(one.low), abs(one.high)) > MATTERS else f", though by less than {MATTERS}"
+    return f"{way}{size}."
+
+
+def _doubt(p: float | None) -> str:
+    if p is None or p <= 0.05:
+        return ""
+    return " The test over models does not bear it out, so do not rest much on it."
+
+
+def _limits(main: Fit, beside: Checks) -> list[str]:
+    cells = main.cells
+    found = []
+    about = about_models(cells.names)
+    if len(cells.models) < FEW_MODELS:
+        found.append(
+            f"{len(cells.models)} models are few: what is said of models (size, thinking, family) rests on them alone, "
+            "however many simulations there are. More models help, more simulations do not."
+        )
+    if beside.left_out_r2 is not None and beside.left_out_r2 <= 0 and about:
+        found.append(
+            f"{', '.join(map(label, about))} do not predict a model that was left out (R² {beside.left_out_r2:.2f}): "
+            "the mean of the others is as good a guess."
+        )
+    inflated = [name for name, value in beside.inflation.items() if value > _INFLATED]
+    if inflated:
+        found.append(
+            f"{', '.join(map(label, inflated))} go together in these models (variance inflation "
+            f"{max(beside.inflation.values()):.1f}): "
+            "their effects can hardly be told apart."
+        )
+    levers = {model: value for model, value in beside.leverage.items() if value > _LEVER}
+    if levers and about:
+        named = ", ".join(f"{model} ({value:.2f})" for model, value in levers.items())
+        found.append(f"Much rests on single models (leverage above {_LEVER}): {named}. See what is left without them.")
+    return found

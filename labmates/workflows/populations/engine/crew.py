@@ -1,0 +1,112 @@
+"""The workers of a session: its runs share them, and what they have loaded."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from labmates.errors import UsageError
+from labmates.workflows.experiment import SessionSettings
+from labmates.workflows.populations.engine.library import Population, library_digest, load_population
+from labmates.workflows.populations.engine.workers import Batch, Result, Workers
+
+_MOST_LIBRARIES = 2
+"""Workers of more libraries than this are kept only as long as somebody uses them."""
+Wanted = tuple[str, str, tuple[str, ...], tuple[str, ...]]
+"""Folder, game, models and attitudes."""
+_Key = tuple[Wanted, str]
+
+
+class Crew:
+    """Workers by what they have loaded: those of all libraries in use, and of some of those that were used last.
+
+    Parameters
+    ----------
+    processes
+        Worker processes; by default one for each processor.
+    unsafe
+        Leave out the confinement.
+    """
+
+    def __init__(self, *, processes: int | None = None, unsafe: bool = False) -> None:
+        self._processes = processes
+        self._unsafe = unsafe
+        self._lock = threading.Lock()
+        self._known: dict[_Key, tuple[Workers, Population]] = {}
+        self._users: dict[_Key, weakref.WeakSet[Strategies]] = {}
+
+    def open(self, wanted: Wanted, digest: str) -> Strategies:
+        """Return the strategies of a library, with the workers that play them.
+
+        Parameters
+        ----------
+        digest
+            What the library's content has to be; see `labmates.workflows.populations.engine.library.library_digest`.
+
+        Raises
+        ------
+        UsageError
+            If there are none, or they are not what they were.
+        """
+        folder, game, models, attitudes = wanted
+        with self._lock:
+            key = wanted, digest
+            if key in self._known:
+                self._known[key] = self._known.pop(key)  # the last in order is what was used last
+            else:
+                if library_digest(Path(folder), game) != digest:
+                    raise UsageError(f"the strategies in {folder} are not those that this run began with")
+                self._make_room()
+                workers = Workers(processes=self._processes, unsafe=self._unsafe)
+                try:
+                    population = load_population(workers, Path(folder), game, models=models, attitudes=attitudes)
+                except BaseException:
+                    workers.close()
+                    raise
+                self._known[key] = workers, population
+                self._users[key] = weakref.WeakSet()
+            strategies = Strategies(*self._known[key])
+            self._users[key].add(strategies)
+            return strategies
+
+    def _make_room(self) -> None:
+        """End workers that nobody uses any more, until there is room for others; runs of one session may use many."""
+        for key in [key for key in self._known if not self._users[key]]:
+            if len(self._known) < _MOST_LIBRARIES:
+                break
+            self._known.pop(key)[0].close()
+            del self._users[key]
+
+    def workers(self) -> Workers:
+        """Return workers that nobody shares; to be closed by whoever asked for them."""
+        return Workers(processes=self._processes, unsafe=self._unsafe)
+
+    def close(self) -> None:
+        """End all workers that are shared."""
+        with self._lock:
+            for workers, _ in self._known.values():
+                workers.close()
+            self._known.clear()
+            self._users.clear()
+
+
+@contextmanager
+def open_crew(settings: SessionSettings) -> Iterator[Crew]:
+    """Open the workers that the runs of a session share; they start when there is something to play."""
+    with closing(Crew(processes=settings.processes, unsafe=settings.sandbox == "unsafe-local")) as crew:
+        yield crew
+
+
+class Strategies:
+    """Strategies and the workers that play them."""
+
+    def __init__(self, workers: Workers, population: Population) -> None:
+        self.population = population
+        self._workers = workers
+
+    def play(self, batches: Sequence[Batch], stop: Callable[[], bool] | None = None) -> list[Result]:
+        """Play batches; see `labmates.workflows.populations.engine.workers.Workers.play`."""
+        return self._workers.play(batches, stop=stop)

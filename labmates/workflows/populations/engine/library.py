@@ -1,0 +1,401 @@
+"""Folders of strategies: our own format and the published one, which differ in what is told beside the code alone.
+
+A library is a folder per game, and in it a Python file per model with the strategies that it wrote, one class each,
+named ``Strategy_<ATTITUDE>_<number>``. In our own format there is a file of JSON lines beside it with the provenance of
+each. Folders are named like games, with hyphens or underscores.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+import re
+import shutil
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from labmates.errors import UsageError
+from labmates.games.repeated import REPEATED
+from labmates.naming import labels_apart
+from labmates.workflows.populations.engine.attitudes import falls_back_to_cooperation
+from labmates.workflows.populations.engine.reference import PREFIX, class_name, reference_source
+from labmates.workflows.populations.engine.workers import Loaded, Workers
+
+_MOST_BYTES = 64 << 20
+_DESCRIPTIONS = "_descriptions"  # how the name of a published file of descriptions ends
+_CLASS = re.compile(r"^class Strategy_([A-Za-z]+)_(\d+)\b", re.MULTILINE)
+_DESCRIBED = re.compile(r"description_(?P<name>[A-Z]+_\d+)$")
+
+
+WRITTEN = ("model", "prompt", "prompts_version", "temperature")
+"""What a strategy's provenance says of the way it was written; those that differ in it are of different sets."""
+
+
+@dataclass(frozen=True)
+class Gene:
+    """Who wrote a strategy, and how it was asked to be.
+
+    Attributes
+    ----------
+    variant
+        What else tells it from strategies of the same model and attitude (``prompt=brief``); empty if nothing does.
+    """
+
+    model: str
+    attitude: str
+    variant: str = ""
+
+    @property
+    def set_name(self) -> str:
+        """The attitude, with the variant in brackets."""
+        return f"{self.attitude}[{self.variant}]" if self.variant else self.attitude
+
+    def __str__(self) -> str:
+        return f"{self.model}/{self.set_name}"
+
+
+@dataclass(frozen=True)
+class StrategyFile:
+    """A file of a library.
+
+    Attributes
+    ----------
+    game
+        The game's name; None if the folder is not named like one.
+    model
+        Who wrote it: the file's name.
+    """
+
+    path: Path
+    game: str | None
+    model: str
+
+    @property
+    def provenance(self) -> Path:
+        """The file that tells where each strategy is from."""
+        return self.path.with_suffix(".jsonl")
+
+    @property
+    def descriptions(self) -> Path:
+        """The file that holds the descriptions of published strategies."""
+        return self.path.with_name(f"{self.path.stem}{_DESCRIPTIONS}.py")
+
+
+def game_of(name: str) -> str | None:
+    """Return the game that a folder is named like, or None; what follows the game's name does not matter."""
+    plain = name.replace("_", "-")
+    games = sorted(REPEATED, key=len, reverse=True)
+    return next((game for game in games if plain == game or plain.startswith(f"{game}-")), None)
+
+
+def strategy_files(path: Path) -> list[StrategyFile]:
+    """Return the files of strategies at a path: a file, a game's folder, or a folder of such.
+
+    Raises
+    ------
+    UsageError
+        If there are none.
+    """
+    if not path.exists():
+        raise UsageError(f"there is no file or folder {path}")
+    paths = [path] if path.is_file() else sorted([*path.glob("*.py"), *path.glob("*/*.py")])
+    found = [
+        StrategyFile(one, game_of(one.resolve().parent.name), one.stem)
+        for one in paths
+        if not one.stem.endswith(_DESCRIPTIONS) and not one.name.startswith("_")
+    ]
+    if not found:
+        raise UsageError(f"{path} holds no strategies: a folder per game (public-goods, …) with a .py file per model")
+    return found
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a file of strategies.
+
+    Raises
+    ------
+    UsageError
+        If it can't be read.
+    """
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise UsageError(f"{path} is larger than {_MOST_BYTES >> 20} MB")
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{path} can't be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is no text in UTF-8") from error
+
+
+def load_players(workers: Workers, players: Sequence[str]) -> list[Loaded]:
+    """Load players named ``FILE.py:CLASS`` or ``reference:NAME``, in this order.
+
+    Raises
+    ------
+    UsageError
+        If one can't be found.
+    """
+    wanted = [_split(player) for player in players]
+    loaded: dict[str, dict[str, Loaded]] = {}
+    references = [name for file, name in wanted if file == PREFIX]
+    if references:
+        found = workers.load("reference strategies", reference_source(references))
+        loaded[PREFIX] = {one.name: one for one in found}
+    chosen = []
+    for file, name in wanted:
+        if file not in loaded:
+            loaded[file] = {one.name: one for one in workers.load(file, read_text(Path(file)))}
+        key = class_name(name) if file == PREFIX else name
+        if key not in loaded[file]:
+            classes = ", ".join(list(loaded[file])[:10]) or "none"
+            raise UsageError(f"{file} has no strategy '{name}'; it has {classes}")
+        chosen.append(loaded[file][key])
+    return chosen
+
+
+def _split(player: str) -> tuple[str, str]:
+    if player.startswith(PREFIX):
+        return PREFIX, player.removeprefix(PREFIX)
+    file, colon, name = player.rpartition(":")
+    if not colon or not file or not name:
+        raise UsageError(f"a player is FILE.py:CLASS or {PREFIX}NAME, not '{player}'")
+    return file, name
+
+
+@dataclass(frozen=True)
+class Population:
+    """Strategies for one game, by who wrote them.
+
+    Attributes
+    ----------
+    genes
+        The numbers of the strategies of each gene, in the order of files and classes. Strategies that were written in
+        different ways (`WRITTEN`) are of different genes.
+    names
+        ``model:class`` of each strategy, by its number.
+    cooperate
+        The strategies that fall back to cooperation.
+    refused
+        What the static checks found wrong with strategies that are left out, by name.
+    """
+
+    genes: Mapping[Gene, tuple[int, ...]]
+    names: Mapping[int, str]
+    cooperate: frozenset[int]
+    refused: Mapping[str, tuple[str, ...]]
+
+
+def load_population(
+    workers: Workers,
+    folder: Path,
+    game: str,
+    *,
+    models: Iterable[str] = (),
+    attitudes: Iterable[str] = (),
+) -> Population:
+    """Load all strategies of a library for a game.
+
+    Parameters
+    ----------
+    models, attitudes
+        If given, those of these alone. An attitude may name one variant: ``collective[prompt=brief]``.
+
+    Raises
+    ------
+    UsageError
+        If there are none, or one of the models or attitudes has none.
+    """
+    models, attitudes = list(models), [one.lower() for one in attitudes]
+    genes: dict[Gene, list[int]] = {}
+    names: dict[int, str] = {}
+    refused: dict[str, tuple[str, ...]] = {}
+    for file in files_for(folder, game, models):
+        loaded = workers.load(file.path.name, read_text(file.path))
+        variants = _variants(file, loaded)
+        for one in loaded:
+            gene = Gene(file.model, one.attitude or "", variants.get(one.name, ""))
+            if not one.attitude or (attitudes and not {one.attitude, gene.set_name} & set(attitudes)):
+                continue
+            if one.problems:
+                refused[f"{file.model}:{one.name}"] = one.problems
+                continue
+            genes.setdefault(gene, []).append(one.index)
+            names[one.index] = f"{file.model}:{one.name}"
+    for attitude in attitudes:
+        if attitude not in {name for gene in genes for name in (gene.attitude, gene.set_name)}:
+            raise UsageError(f"{folder} has no strategies with the attitude '{attitude}' for {game}")
+    if not genes:
+        raise UsageError(f"{folder} holds no strategies named Strategy_ATTITUDE_NUMBER that can be played")
+    cooperate = {n for gene, members in genes.items() if falls_back_to_cooperation(gene.attitude) for n in members}
+    kept = {gene: tuple(members) for gene, members in genes.items()}
+    return Population(kept, names, frozenset(cooperate), refused)
+
+
+def _variants(file: StrategyFile, loaded: Sequence[Loaded]) -> dict[str, str]:
+    """Return what tells strategies of the same attitude apart by the way they were written, by class."""
+    settings = written_as(file)
+    found: dict[str, str] = {}
+    for attitude in dict.fromkeys(one.attitude for one in loaded):
+        own = [one.name for one in loaded if one.attitude == attitude]
+        found |= zip(own, labels_apart([settings.get(name, {}) for name in own]), strict=True)
+    return found
+
+
+def written_as(file: StrategyFile) -> dict[str, dict[str, Any]]:
+    """Return how each strategy of a file was written (`WRITTEN`), by class; of those whose provenance is known.
+
+    Raises
+    ------
+    UsageError
+        If the file of the provenance is there and can't be read.
+    """
+    if not file.provenance.exists():
+        return {}
+    found = {}
+    for number, line in enumerate(read_text(file.provenance).splitlines(), 1):
+        try:
+            data = json.loads(line)
+            found[str(data["class"])] = {name: data[name] for name in WRITTEN if name in data}
+        except (ValueError, TypeError, KeyError) as error:
+            raise UsageError(f"{file.provenance}, line {number}: not the provenance of a strategy") from error
+    return found
+
+
+def files_for(folder: Path, game: str, models: Sequence[str] = ()) -> list[StrategyFile]:
+    """Return the files of a library for one game.
+
+    Raises
+    ------
+    UsageError
+        If there are none, or one of the models has none.
+    """
+    found = strategy_files(folder)
+    fitting = [file for file in found if file.game == game or (file.game is None and len(found) == 1)]
+    if not fitting:
+        raise UsageError(f"{folder} holds no strategies for {game}")
+    known = [file.model for file in fitting]
+    for model in models:
+        if model not in known:
+            raise UsageError(f"{folder} has no strategies of '{model}' for {game}; it has those of {', '.join(known)}")
+    return [file for file in fitting if not models or file.model in models]
+
+
+def written_counts(file: StrategyFile) -> Counter[str]:
+    """Number of strategies that a file holds, by attitude, without running it: checks may leave fewer to play."""
+    return Counter(attitude.lower() for attitude, _ in set(_CLASS.findall(read_text(file.path))))
+
+
+def library_digest(folder: Path, game: str, models: Sequence[str] = ()) -> str:
+    """Return a digest of all that a library holds for a game; the same files give the same.
+
+    Raises
+    ------
+    UsageError
+        If it holds nothing.
+    """
+    digest = hashlib.sha256()
+    for file in files_for(folder, game, models):
+        digest.update(file.model.encode() + b"\0" + hashlib.sha256(read_text(file.path).encode()).digest())
+    return digest.hexdigest()[:32]
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A file that was taken into a library.
+
+    Attributes
+    ----------
+    strategies, refused
+        How many strategies it has, and how many of these static checks refuse.
+    """
+
+    file: StrategyFile
+    strategies: int
+    refused: int
+
+
+def import_strategies(workers: Workers, source: Path, library: Path, game: str | None = None) -> Iterator[Imported]:
+    """Copy files of strategies into a library, unchanged, and write down where each strategy is from.
+
+    Beside published files there may be one of descriptions; they become a part of the strategies' provenance.
+
+    Parameters
+    ----------
+    game
+        The game that they are for, where the folder's name does not tell it.
+
+    Raises
+    ------
+    UsageError
+        If nothing can be imported, or the library has another file of that name already.
+    """
+    files = strategy_files(source)
+    targets = []
+    for file in files:
+        known = game or file.game
+        if known is None:
+            raise UsageError(f"which game is {file.path} for? Give it with --game ({', '.join(REPEATED)})")
+        target = StrategyFile(library / known / file.path.name, known, file.model)
+        if target.path.exists() and target.path.read_bytes() != file.path.read_bytes():
+            raise UsageError(f"{target.path} is there already and differs from {file.path}")
+        targets.append(target)
+    for file, target in zip(files, targets, strict=True):
+        found = workers.load(file.path.name, read_text(file.path))
+        target.path.parent.mkdir(parents=True, exist_ok=True)
+        if file.path.resolve() != target.path.resolve():
+            shutil.copyfile(file.path, target.path)
+            if file.provenance.exists():
+                shutil.copyfile(file.provenance, target.provenance)
+        if not target.provenance.exists():
+            descriptions = _descriptions_of(file)
+            write_provenance(target, (_imported(file, one, descriptions.get(one.name)) for one in found))
+        yield Imported(target, len(found), sum(bool(one.problems) for one in found))
+
+
+def write_provenance(file: StrategyFile, lines: Iterable[Mapping[str, Any]]) -> None:
+    """Write the provenance of a file's strategies, whole or not at all."""
+    new = file.provenance.with_suffix(".new")
+    new.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    new.replace(file.provenance)
+
+
+def _descriptions_of(file: StrategyFile) -> dict[str, str]:
+    """Return the descriptions of published strategies by class, which are read without running anything.
+
+    Raises
+    ------
+    UsageError
+        If there is a file of descriptions that can't be read.
+    """
+    if not file.descriptions.exists():
+        return {}
+    try:
+        tree = ast.parse(read_text(file.descriptions))
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise UsageError(f"{file.descriptions} can't be read as Python: {error}") from error
+    found = {}
+    for statement in tree.body:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=str(text))):
+                if told := _DESCRIBED.match(name):
+                    found[f"Strategy_{told['name']}"] = text
+    return found
+
+
+def _imported(file: StrategyFile, one: Loaded, description: str | None) -> dict[str, Any]:
+    return {
+        "class": one.name,
+        "model": file.model,
+        "attitude": one.attitude,
+        "number": one.number,
+        **({} if description is None else {"description": description}),
+        "form": "paper" if one.paper else "current",
+        "random": one.random,
+        "imported_from": file.path.name,
+        "sha256": hashlib.sha256(file.path.read_bytes()).hexdigest(),
+        "problems": list(one.problems),
+    }

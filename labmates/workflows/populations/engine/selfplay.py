@@ -1,0 +1,109 @@
+"""Self-play: how a group fares that is mixed of strategies of two attitudes, for each mixture (paper, section 5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from labmates.errors import UsageError
+from labmates.games.repeated import RepeatedGame
+from labmates.seeds import derive
+from labmates.workflows.populations.engine.evolution import PlayBatches, merged
+from labmates.workflows.populations.engine.library import Gene, Population
+from labmates.workflows.populations.engine.workers import Batch, Errors, chunks
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """What came of groups with so many selfish players.
+
+    Attributes
+    ----------
+    groups
+        Mean payoff of a player per round, of each group.
+    cooperation
+        Share of decisions for cooperation.
+    errors
+        What strategies did wrong, by their number.
+    """
+
+    selfish: int
+    groups: tuple[float, ...]
+    cooperation: float
+    errors: dict[int, Errors]
+
+
+def mixtures(players: int, step: int | None = None) -> list[int]:
+    """Return the numbers of selfish players that are looked at: 0 to all, by default about 64 of them."""
+    by = step or max(1, players // 64)
+    return sorted({*range(0, players + 1, by), players})
+
+
+def play_mixture(
+    game: RepeatedGame,
+    population: Population,
+    play: PlayBatches,
+    genes: tuple[Gene, Gene],
+    selfish: int,
+    *,
+    samples: int,
+    seed: int,
+) -> Mixture:
+    """Play groups of one mixture, each drawn without replacement.
+
+    Parameters
+    ----------
+    genes
+        Of the collective and of the selfish players.
+
+    Raises
+    ------
+    UsageError
+        If a gene has too few strategies for a group.
+    """
+    chance = np.random.default_rng(derive(seed, "mixture", selfish))
+    counts = game.n_players - selfish, selfish
+    for gene, count in zip(genes, counts, strict=True):
+        if count > len(population.genes[gene]):
+            has = len(population.genes[gene])
+            raise UsageError(f"{gene} has {has} strategies; a group of {game.n_players} needs {count} of them")
+    members = [np.array(population.genes[gene]) for gene in genes]
+    groups = np.array(
+        [
+            np.concatenate(
+                [chance.choice(m, size=count, replace=False) for m, count in zip(members, counts, strict=True)]
+            )
+            for _ in range(samples)
+        ]
+    )
+    batch = Batch(game, groups, derive(seed, "play", selfish), cooperate=population.cooperate)
+    results = play(list(chunks(batch)))
+    actions = np.concatenate([result.actions for result in results])
+    welfare = game.play(actions).mean(axis=(1, 2))
+    return Mixture(selfish, tuple(map(float, welfare)), float(actions.mean()), merged(results))
+
+
+def select_genes(population: Population, attitudes: tuple[str, str]) -> tuple[Gene, Gene]:
+    """Return the two genes of a self-play: those of one model.
+
+    Raises
+    ------
+    UsageError
+        If the model is not one alone, or has no strategies with one of the attitudes, or several sets of them.
+    """
+    known = sorted({gene.model for gene in population.genes})
+    if len(known) != 1:
+        raise UsageError(f"self-play is of one model's strategies; name it, one of: {', '.join(known)}")
+    return _only(population, attitudes[0]), _only(population, attitudes[1])
+
+
+def _only(population: Population, name: str) -> Gene:
+    """Return the gene with an attitude, or with an attitude and a variant."""
+    found = [gene for gene in population.genes if name in (gene.attitude, gene.set_name)]
+    if not found:
+        raise UsageError(f"there are no strategies with the attitude '{name}'")
+    if len(found) > 1:
+        sets = " or ".join(f"'{gene.set_name}'" for gene in found)
+        raise UsageError(f"strategies with the attitude '{name}' were written in different ways: name one set, {sets}")
+    return found[0]

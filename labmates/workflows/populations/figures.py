@@ -1,0 +1,115 @@
+"""Figures of strategies written as code: their map, self-play, and one evolution."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labmates.stats.figures import COLOURS, GREY, LEGEND_ROW, look, new_figure
+from labmates.workflows.populations.diversity import Map, ellipse
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from labmates.workflows.populations.outcomes import Points
+
+_MOST_DRAWN = 6
+_REST = "all others"
+
+
+def diversity_figure(
+    found: Map, sets: Mapping[str, Sequence[int]], references: Mapping[str, NDArray[np.float64]], title: str
+) -> Figure:
+    """Draw strategies on the map of their first two components.
+
+    Parameters
+    ----------
+    sets
+        The rows of each set of strategies, drawn with its centre and the ellipse of one standard deviation.
+    references
+        Vectors of the reference strategies.
+    """
+    figure, [axes] = new_figure(7.0, max(5.0, 0.6 + LEGEND_ROW * len(sets)))
+    for place, (name, rows) in enumerate(sets.items()):
+        colour, marker = look(place)
+        points = found.points[list(rows)]
+        axes.scatter(points[:, 0], points[:, 1], s=8, alpha=0.35, color=colour, marker=marker, linewidths=0)
+        centre = points.mean(axis=0)
+        axes.plot(*centre, marker=marker, color=colour, markeredgecolor="white", markersize=9, linestyle="", label=name)
+        if (outline := ellipse(points)) is not None:
+            axes.plot(outline[1][:, 0], outline[1][:, 1], color=colour, linewidth=1)
+    # Strategies that do the same stand at the same point, and are named together.
+    at: dict[tuple[float, float], list[str]] = {}
+    for name, vector in references.items():
+        x, y = found.project(vector[None])[0]
+        at.setdefault((round(float(x), 2), round(float(y), 2)), []).append(name)
+    for (x, y), names in at.items():
+        axes.plot(x, y, marker="x", color=GREY, linestyle="")
+        axes.annotate(", ".join(names), (x, y), xytext=(4, 4), textcoords="offset points", fontsize=7, color="#444444")
+    axes.margins(x=0.15)
+    axes.set_xlabel(f"first component ({100 * found.explained[0]:.0f} % of the variance)")
+    axes.set_ylabel(f"second component ({100 * found.explained[1]:.0f} %)")
+    axes.set_title(title, loc="left")
+    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8)
+    return figure
+
+
+def selfplay_figure(curves: Mapping[str, Points], bounds: Sequence[tuple[float, float]], title: str) -> Figure:
+    """Draw the welfare of groups by their share of selfish players.
+
+    Parameters
+    ----------
+    curves
+        For each, the welfare by the share of selfish players.
+    bounds
+        Of the welfare, of each curve; those of several rules are drawn in the colour of the first curve with them.
+    """
+    figure, [axes] = new_figure(6.0, max(4.0, 0.6 + LEGEND_ROW * len(curves)))
+    several = len(set(bounds)) > 1
+    for ends in dict.fromkeys(bounds):
+        for bound in ends:
+            colour = look(bounds.index(ends))[0] if several else GREY
+            axes.axhline(bound, color=colour, linewidth=0.8, linestyle=":")
+    for place, (name, points) in enumerate(curves.items()):
+        share, welfare, low, high = np.array([(share, one.value, *one.ends()) for share, one in points]).T
+        colour, marker = look(place)
+        axes.fill_between(share, low, high, color=colour, alpha=0.2, linewidth=0)
+        axes.plot(share, welfare, color=colour, marker=marker, markersize=3, linewidth=1.2, label=name)
+    axes.set_xlabel("share of selfish players")
+    axes.set_ylabel("mean payoff per round")
+    axes.set_title(title, loc="left")
+    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8)
+    return figure
+
+
+def evolution_figure(shares: Sequence[Mapping[str, float]], title: str) -> Figure:
+    """Draw the shares of genes over the generations of one run, stacked.
+
+    Parameters
+    ----------
+    shares
+        Of each generation, by gene.
+    """
+    totals: dict[str, float] = {}
+    for one in shares:
+        for gene, share in one.items():
+            totals[gene] = totals.get(gene, 0.0) + share
+    drawn = sorted(totals, key=lambda gene: -totals[gene])[:_MOST_DRAWN]
+    rows = [[one.get(gene, 0.0) for one in shares] for gene in drawn]
+    figure, [axes] = new_figure(7.0, 4.0)
+    colours = [*COLOURS[: len(drawn)]]
+    if len(totals) > len(drawn):
+        rows.append([max(0.0, 1 - sum(column)) for column in zip(*rows, strict=True)])
+        drawn, colours = [*drawn, _REST], [*colours, "#cccccc"]
+    axes.stackplot(range(len(shares)), rows, labels=drawn, colors=colours, linewidth=0.3, edgecolor="white")
+    axes.set_xlim(0, max(1, len(shares) - 1))
+    axes.set_ylim(0, 1)
+    axes.locator_params(axis="x", integer=True)
+    axes.set_xlabel("generation")
+    axes.set_ylabel("share of the population")
+    axes.set_title(title, loc="left")
+    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8)
+    return figure

@@ -1,0 +1,56 @@
+"""The science lab as an experiment. This module is light: what executes a run is imported when one starts."""
+
+from __future__ import annotations
+
+from labmates.registry import lazy
+from labmates.stats.intervals import AT_MOST_ONE, COUNT, SHARE
+from labmates.workflows.experiment import Estimate, Experiment, Metric
+from labmates.workflows.science.condition import ScienceCondition
+from labmates.workflows.science.scores import READABLE, judged_metrics
+
+METRICS = (
+    Metric("skill", "accuracy above a guess: 1 for the truth, 0 for a guess", AT_MOST_ONE, "higher", headline=True),
+    Metric("accuracy", "findings against the truth; 0 without readable findings", SHARE, "higher", 0.05, True),
+    Metric("quality", "provenance of the report's claims", SHARE, "higher", headline=True),
+    Metric("completeness", "share of what the task asks for", SHARE, "higher", 0.24, True),
+    Metric(READABLE, "1 if the report states findings that can be read", SHARE, "higher", headline=True),
+    Metric("heuristic_quality", "the cooperative-profiles paper's rule on the words of a text", SHARE, "higher", 0.10),
+    Metric("artifacts_missing", "artifacts not written", COUNT, "lower"),
+    Metric("phases", "phases that ended", COUNT),
+    Metric("requests", "requests between teams", COUNT),
+    Metric("tool_errors", "tool calls that failed", COUNT, "lower"),
+    Metric("failed_reply_rate", "failed replies per model call", SHARE, "lower"),
+)
+"""Scores of the report (absent where unscored), then counts. Spreads: cooperative-profiles paper, table 2."""
+
+
+def estimate(condition: ScienceCondition) -> Estimate:
+    """Return what a run is expected to take.
+
+    Tokens are the medians that the cooperative-profiles paper reports for teams of two (section 4.1), which had the
+    pool to spend; the number of calls and the seconds are what such a run takes here, at six seconds a call.
+    """
+    price = condition.prices.of(condition.model)
+    share = 1.0 if condition.solo else condition.team_size / 2
+    share = min(share, condition.pool / max(1, price.cost(_INPUT, _OUTPUT)))
+    return Estimate(_CALLS * share, _INPUT * share, _OUTPUT * share, _SECONDS * share)
+
+
+_INPUT, _OUTPUT, _CALLS, _SECONDS = 101_118, 29_654, 60, 260
+
+SCIENCE = Experiment(
+    "science",
+    ScienceCondition,
+    lazy("labmates.workflows.science.lab:graph"),
+    lazy("labmates.workflows.science.run:outcome"),
+    METRICS,
+    start=lazy("labmates.workflows.science.state:start"),
+    context=lazy("labmates.workflows.science.run:opened"),
+    example="labmates run science --task ecology --model scripted:diligent --budget 0.50 --replicates 2",
+    estimate=estimate,
+    needs_sandbox=True,
+    salted=True,
+    report=lazy("labmates.workflows.science.run:report_of"),
+    judged=judged_metrics,
+    page=lazy("labmates.workflows.science.page:sections"),
+)

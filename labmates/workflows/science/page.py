@@ -1,0 +1,164 @@
+"""The science lab: the report, the truth beside its findings, artifacts, requests and figures."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+from labmates.agents.roles import REPORT
+from labmates.pages.links import Links
+from labmates.pages.markdown import markdown
+from labmates.pages.reader import RunReader
+from labmates.pages.rendering import as_text, plain, templates_of
+from labmates.pages.section import Section
+from labmates.records.telling import artifact_text
+from labmates.tasks.fences import split_blocks
+
+render = templates_of(__package__)
+
+
+_MOST_FIGURES = 24
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One question of the task: what is true, what the report states, and what that is worth.
+
+    Attributes
+    ----------
+    true
+        Each true statement, where it first appeared, and where it was lost.
+    stated
+        As the report states it; empty if it does not.
+    teams
+        What each team stated that did so with the tool, and the credit of that.
+    """
+
+    name: str
+    true: tuple[tuple[str, str, str], ...]
+    stated: str
+    credit: float | None
+    weight: float
+    reason: str
+    teams: tuple[tuple[str, float | None], ...] = ()
+
+
+def sections(reader: RunReader, links: Links) -> Iterator[Section]:
+    """Tell a run of the science lab."""
+    artifacts = reader.events("artifact")
+    newest = {event.name: number for number, event in artifacts.items()}
+    report = ""
+    if REPORT in newest:
+        number = artifacts[newest[REPORT]].content
+        report = artifact_text(reader.values([number]).get(number, ""))
+    if details := _verified(reader):
+        body = render("findings.html", findings=findings(details, report), teams=_worth(details))
+        yield Section("findings", "Findings and truth", body)
+    if claims := provenance(reader):
+        body = render("claims.html", **claims)
+        yield Section("claims", "Where the paper's numbers come from", body)
+    if artifacts:
+        versions: dict[str, list[tuple[int, Any]]] = {}
+        for number, event in artifacts.items():
+            versions.setdefault(event.name, []).append((number, event))
+        body = render("artifacts.html", versions=versions, links=links, run=reader.run)
+        yield Section("artifacts", "Artifacts", body)
+    if requests := reader.events("request"):
+        body = render("requests.html", requests=requests, links=links, run=reader.run)
+        yield Section("requests", "Requests between teams", body)
+    drawn = reader.rows("tool_call", holding="images")
+    figures = [(row.seq, row.agent, image) for row in drawn for image in row.data["images"]]
+    if figures:
+        body = render("figures.html", figures=figures[:_MOST_FIGURES], links=links, run=reader.run)
+        note = f"{len(figures) - _MOST_FIGURES} more stand in the story" if len(figures) > _MOST_FIGURES else ""
+        yield Section("figures", "Figures", body, note)
+    if report:
+        yield Section("report", "Report", Markup('<div class="prose">{}</div>').format(markdown(plain(report))))
+
+
+def _verified(reader: RunReader) -> Mapping[str, Any]:
+    """Return what the judge says who has last compared the findings with the truth; empty if none has."""
+    found = [score for score in reader.all("score") if score.judge == "verified" and "credits" in score.details]
+    return found[-1].details if found else {}
+
+
+def _worth(details: Mapping[str, Any]) -> list[tuple[str, float]]:
+    """Return the teams that stated findings with the tool, and the accuracy of what each stated last."""
+    return [(team, said["accuracy"]) for team, said in details.get("teams", {}).items()]
+
+
+def findings(details: Mapping[str, Any], report: str) -> list[Finding]:
+    """Return the truth beside what the report and the teams state, from the details of a verified score."""
+    stated = details.get("findings") or _stated(report)
+    teams = details.get("teams", {})
+    true: dict[str, list[tuple[str, str, str]]] = {}
+    for one in details.get("handoff", {}).get("findings", ()):
+        true.setdefault(one["finding"], []).append((one["item"], one["first"] or "", one["lost"] or ""))
+    return [
+        Finding(
+            name=one["finding"],
+            true=tuple(true.get(one["finding"], ())),
+            stated=_shown(stated.get(one["finding"])),
+            credit=one["credit"],
+            weight=one["weight"],
+            reason=one["reason"],
+            teams=tuple(_of_teams(one["finding"], teams)),
+        )
+        for one in details["credits"]
+    ]
+
+
+def _of_teams(finding: str, teams: Mapping[str, Any]) -> Iterator[tuple[str, float | None]]:
+    """Yield what each team stated of a finding, and the credit of that; a repeated statement is named by its team."""
+    stated: dict[str, str] = {}
+    for team, said in teams.items():
+        text = _shown(said["findings"].get(finding))
+        first = stated.setdefault(text, team)
+        yield (f"as {first}" if text and first != team else text), said["credits"].get(finding)
+
+
+def provenance(reader: RunReader) -> dict[str, Any] | None:
+    """Return the newest audit of the paper's claims, by status; None if there is none, or no claim."""
+    found = [
+        score
+        for score in reader.all("score")
+        if (score.judge, score.metric) == ("verified", "provenance") and "claims" in score.details
+    ]
+    if not found or not any(found[-1].details["claims"].values()):
+        return None
+    details = found[-1].details
+    statuses = ("contradicted", "not found", "found")
+    groups = [
+        (status, details.get(status.replace(" ", "_"), ()), details["claims"].get(status, 0)) for status in statuses
+    ]
+    return {"reason": found[-1].reason, "groups": groups}
+
+
+def _stated(report: str) -> Mapping[str, Any]:
+    """Return what the newest readable block of findings says."""
+    for block in reversed(split_blocks(report).blocks):
+        if block.is_findings:
+            try:
+                found = json.loads(block.body)
+            except (ValueError, RecursionError):
+                continue
+            if isinstance(found, dict):
+                return found
+    return {}
+
+
+def _shown(value: object) -> str:
+    """Return what is stated of one finding, an entry a line."""
+    if isinstance(value, list):
+        return "\n".join(_entry(one) for one in value) or "none"
+    return _entry(value)
+
+
+def _entry(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(as_text(one) for one in value.values())
+    return as_text(value)

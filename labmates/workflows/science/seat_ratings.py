@@ -1,0 +1,299 @@
+"""The lab as a game between models: each team is a seat, each seat takes a model, and all get the lab's score.
+
+Seats are not alike: who analyses the data does other work than who writes. So the game as it is has a rating of every
+model on every seat, out of an array of shape ``(models,) * seats``. What a model is worth wherever it sits is the
+rating in the symmetrised game, in which models are dealt to seats at random: there, an entry is the mean over all
+seatings of the same models.
+
+Ratings are those of dilemmas (CoopEval, section 5): the mean over all seatings; the fitness after replicator dynamics,
+in which each seat has a population of its own; and the deviation rating (Marris et al. 2025), for which every model on
+every seat is a row of one program. Every seating must have been played: none is filled in.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import permutations, product, repeat
+from typing import Any, Final, Literal
+
+import numpy as np
+
+from labmates.errors import UsageError
+from labmates.naming import settings_apart, shown_settings
+from labmates.stats.deviation import deviation_ratings, joint_deviation_ratings, ranks
+from labmates.stats.intervals import ANY, ONE, SHARE, Domain, Estimate, clipped, notes
+from labmates.stats.metagame import MOST_ENTRIES, Array
+from labmates.stats.replicator import AT_REST, RATE, STEPS
+from labmates.stats.tables import Column, Table
+
+ANY_SEAT: Final = "any seat"
+RATINGS: Final = ("mean", "fitness", "population", "deviation", "rank")
+RESAMPLES: Final = 200
+
+Seating = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class SeatGame:
+    """What was played.
+
+    Attributes
+    ----------
+    condition
+        What all runs have in common.
+    scores
+        By seating (the place of each seat's model among the models) the score of each run, with its seed.
+    unscored
+        Runs that have no such score and count nowhere.
+    """
+
+    condition: Mapping[str, Any]
+    seats: tuple[str, ...]
+    models: tuple[str, ...]
+    scores: Mapping[Seating, Sequence[tuple[int, float]]]
+    unscored: tuple[str, ...] = ()
+
+    def missing(self) -> list[Seating]:
+        """Return the seatings without any score."""
+        every = product(range(len(self.models)), repeat=len(self.seats))
+        return [seating for seating in every if not self.scores.get(seating)]
+
+
+@dataclass(frozen=True)
+class SeatRatings:
+    """Ratings of each model on each seat, and, in the last row, on any; arrays of shape ``(seats + 1, models)``.
+
+    Attributes
+    ----------
+    estimates
+        The same with their intervals, rows of models; without any if some seating was played once only.
+    resampled
+        ``seed``: data sets were drawn anew, each with all its runs; ``run``: runs within each seating.
+    unconverged
+        How many of the populations, of all seats and of any, have not come to rest.
+    """
+
+    game: SeatGame
+    values: Mapping[str, Array]
+    estimates: Mapping[str, Sequence[Sequence[Estimate]]]
+    resampled: Literal["seed", "run"]
+    runs: int
+    unconverged: int = 0
+
+
+def seat_ratings(payoffs: Array) -> dict[str, Array]:
+    """Return the ratings of games in which all players get the same.
+
+    Parameters
+    ----------
+    payoffs
+        What all get in each game, shape ``(games, models, …)`` with an axis of models for each seat.
+
+    Returns
+    -------
+    ratings
+        By name, each of shape ``(games, seats + 1, models)``; the last row is of the symmetrised game. Ranks are within
+        rows.
+    """
+    games, seats = len(payoffs), payoffs.ndim - 1
+    anywhere = symmetrised(payoffs)
+    both = np.concatenate([payoffs, anywhere])
+    populations = np.concatenate([_evolved(payoffs), _evolved(anywhere, alike=True)])
+    uniform = np.full_like(populations, 1 / payoffs.shape[-1])
+
+    def rows(values: Array) -> Array:
+        return np.concatenate([values[:games], values[games:, :1]], axis=1)
+
+    deviation = np.stack(
+        [
+            np.concatenate([joint_deviation_ratings([one] * seats), deviation_ratings(same)[None]])
+            for one, same in zip(payoffs, anywhere, strict=True)
+        ]
+    )
+    return {
+        "mean": rows(_against(both, uniform)),
+        "fitness": rows(_against(both, populations)),
+        "population": rows(populations),
+        "deviation": deviation,
+        "rank": np.array(
+            [
+                [ranks(row, unit=float(np.ptp(game))) for row in one]
+                for one, game in zip(deviation, payoffs, strict=True)
+            ]
+        ),
+    }
+
+
+def symmetrised(payoffs: Array) -> Array:
+    """Return games in which models are dealt to seats at random: the mean over all orders of the seats' axes."""
+    orders = list(permutations(range(1, payoffs.ndim)))
+    return np.asarray(sum(np.transpose(payoffs, (0, *order)) for order in orders) / len(orders))
+
+
+def rate_teams(game: SeatGame, domain: Domain = ANY, *, resamples: int = RESAMPLES, seed: int = 0) -> SeatRatings:
+    """Return the ratings of a game's mean scores, with intervals: t with the standard error of a bootstrap.
+
+    Where every seating was played with the same seeds, seeds are drawn anew, since runs of one seed share their data
+    set; else runs are drawn within each seating.
+
+    Parameters
+    ----------
+    domain
+        What a score can be.
+    resamples
+        Of the bootstrap.
+    seed
+        Of the bootstrap.
+
+    Raises
+    ------
+    UsageError
+        If a seating was not played, there is one model alone, or there are too many.
+    """
+    if len(game.models) < 2:
+        raise UsageError("a rating compares two models or more; there is one alone")
+    if len(game.models) ** len(game.seats) > MOST_ENTRIES:
+        raise UsageError(f"{len(game.models)} models on {len(game.seats)} seats make too large a game")
+    if missing := game.missing():
+        raise UsageError(f"{len(missing)} of {len(game.models) ** len(game.seats)} seatings were not played")
+    drawn, unit, n = _resampled(game, resamples, np.random.default_rng(seed))
+    payoffs = _means(game)
+    values = {name: some[0] for name, some in seat_ratings(payoffs[None]).items()}
+    runs = sum(map(len, game.scores.values()))
+    each: dict[str, list[list[Estimate]]] = {}
+    errors = (
+        {name: some.std(axis=0) * math.sqrt(n / (n - 1)) for name, some in seat_ratings(drawn).items()} if n > 1 else {}
+    )
+    # Of runs within seatings, the mean of a model on a seat has those of all seatings with it there.
+    df = n - 1 if unit == "seed" else sum(len(some) - 1 for some in game.scores.values()) / len(game.models)
+    method = f"bootstrap over {'data sets' if unit == 'seed' else 'runs within seatings'}, t"
+    for name, of_name in values.items():
+        inside = _domains(domain, len(game.models))[name]
+        each[name] = [
+            [
+                clipped(float(value), float(error), df, inside, n=n, method=method)
+                if error is not None
+                else Estimate(float(value), None, None, None, n, reason=ONE)
+                for value, error in zip(row, errors[name][place] if errors else repeat(None, len(row)), strict=True)
+            ]
+            for place, row in enumerate(of_name)
+        ]
+    return SeatRatings(game, values, each, unit, runs, _unconverged(payoffs, values))
+
+
+def _domains(scores: Domain, models: int) -> dict[str, Domain]:
+    """Return the range of each rating."""
+    return {
+        "mean": scores,
+        "fitness": scores,
+        "population": SHARE,
+        "deviation": Domain(scores.low - scores.high, 0.0),
+        "rank": Domain(1.0, float(models)),
+    }
+
+
+def _unconverged(payoffs: Array, values: Mapping[str, Array]) -> int:
+    """Count the populations in which some model gets more than `AT_REST` of the range above the average."""
+    averages = (values["population"] * values["fitness"]).sum(axis=1)
+    gains = values["fitness"].max(axis=1) - averages
+    return int((gains > AT_REST * np.ptp(payoffs)).sum())
+
+
+def teams_table(rated: Sequence[SeatRatings], metric: str) -> Table:
+    """Return ratings as a table: a row for each game, seat and model."""
+    rows: list[dict[str, Any]] = []
+    differing = settings_apart([one.game.condition for one in rated])
+    for one in rated:
+        game = one.game
+        what = {name: value for name, value in game.condition.items() if isinstance(value, str | int | float)}
+        what |= shown_settings(game.condition, differing)
+        for place, seat in enumerate((*game.seats, ANY_SEAT)):
+            for number, model in enumerate(game.models):
+                row: dict[str, Any] = {**what, "seat": seat, "model": model}
+                for name in RATINGS:
+                    row |= one.estimates[name][place][number].row(name)
+                rows.append({**row, "runs": one.runs, "unconverged": one.unconverged})
+    columns = [Column(name, once=True) for name in differing]
+    columns += [Column("seat", once=True), Column("model")]
+    columns += [Column(name, form=".1f" if name == "rank" else ".3f", shows="both") for name in RATINGS]
+    remarks = [
+        f"Payoff: {metric} of the whole lab. Mean over all seatings; fitness and population after replicator dynamics; "
+        "deviation rating (0: nobody could gain by another choice; lower is worse) and its rank on the seat. On any "
+        "seat: in the symmetrised game, in which models are dealt to seats at random.",
+        *notes(mean for one in rated for of in one.estimates.values() for row in of for mean in row),
+    ]
+    for one in rated:
+        if one.unconverged:
+            remarks.append(
+                f"{one.unconverged} populations have not come to rest: more steps would change their fitness."
+            )
+        if one.game.unscored:
+            remarks.append(f"{len(one.game.unscored)} runs without this score count nowhere.")
+    return Table(
+        "teams", f"Ratings of models in science teams by {metric}", columns, rows, list(dict.fromkeys(remarks))
+    )
+
+
+def _means(game: SeatGame) -> Array:
+    payoffs = np.empty((len(game.models),) * len(game.seats))
+    for seating, scores in game.scores.items():
+        payoffs[seating] = np.mean([score for _, score in scores])
+    return payoffs
+
+
+def _resampled(game: SeatGame, resamples: int, rng: np.random.Generator) -> tuple[Array, Literal["seed", "run"], int]:
+    """Return mean payoffs of resamples, what was drawn, and of how many; none of one, for lack of a second play."""
+    by_seating = {
+        seating: {seed: [score for other, score in scores if other == seed] for seed, _ in scores}
+        for seating, scores in game.scores.items()
+    }
+    seeds = sorted(next(iter(by_seating.values())))
+    shared = all(sorted(one) == seeds for one in by_seating.values())
+    unit: Literal["seed", "run"] = "seed" if shared else "run"
+    n = min(len(one) if shared else len(game.scores[seating]) for seating, one in by_seating.items())
+    if n < 2:
+        return np.empty(0), unit, n
+    payoffs = np.empty((resamples, *(len(game.models),) * len(game.seats)))
+    weights = rng.multinomial(len(seeds), np.full(len(seeds), 1 / len(seeds)), resamples) if shared else None
+    for seating, scores in game.scores.items():
+        place: Any = (..., *seating)
+        if weights is not None:
+            means = np.array([np.mean(by_seating[seating][seed]) for seed in seeds])
+            payoffs[place] = weights @ means / len(seeds)
+        else:
+            values = np.array([score for _, score in scores])
+            payoffs[place] = values[rng.integers(len(values), size=(resamples, len(values)))].mean(1)
+    return payoffs, unit, n
+
+
+def _evolved(payoffs: Array, *, alike: bool = False, steps: int = STEPS, rate: float = RATE) -> Array:
+    """Return the populations, one for each seat, in which games end; shape ``(games, seats, models)``.
+
+    Parameters
+    ----------
+    alike
+        Whether seats are alike, and have one population: else what rounding makes of several may drift apart.
+    """
+    models, seats = payoffs.shape[-1], payoffs.ndim - 1
+    logs = np.zeros((len(payoffs), seats, models))
+    populations = np.full_like(logs, 1 / models)
+    for _ in range(steps):
+        fitness = _against(payoffs, populations)
+        logs += rate * (fitness[:, :1] if alike else fitness)
+        populations = np.exp(logs - logs.max(axis=-1, keepdims=True))
+        populations /= populations.sum(axis=-1, keepdims=True)
+    return populations
+
+
+def _against(payoffs: Array, populations: Array) -> Array:
+    """Return what each model gets on each seat against the populations of the others; ``(games, seats, models)``."""
+    seats = payoffs.ndim - 1
+    found = []
+    for seat in range(seats):
+        values = np.moveaxis(payoffs, seat + 1, 1)
+        for other in reversed([one for one in range(seats) if one != seat]):
+            values = np.einsum("g...m,gm->g...", values, populations[:, other])
+        found.append(values)
+    return np.stack(found, axis=1)

@@ -1,0 +1,107 @@
+"""Science runs as plays of the game between models that sit on the teams' seats, and studies that play all of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import Any, cast
+
+import yaml
+
+from labmates.agents.roles import TEAMS
+from labmates.errors import UsageError
+from labmates.records.run import ENDED, RunRecord
+from labmates.records.store import Store
+from labmates.workflows.experiment import condition_of
+from labmates.workflows.science.condition import ScienceCondition
+from labmates.workflows.science.seat_ratings import SeatGame, Seating
+
+SEATS = tuple(TEAMS)
+_OF_SEATS = ("model", "model_for")
+
+
+def seat_games(
+    store: Store,
+    runs: Sequence[RunRecord],
+    *,
+    metric: str = "skill",
+    judge: str | None = None,
+    models: Sequence[str] = (),
+) -> list[SeatGame]:
+    """Return the games that science runs are plays of: one for each condition, whatever models sit on the seats.
+
+    Runs of one agent alone, runs that have not ended, and runs with other models than `models` are no part of a game.
+
+    Parameters
+    ----------
+    metric
+        What all models of a run get.
+    judge
+        Whose newest score it is; by default the run's own metric.
+    models
+        The models that are compared; by default all that occur.
+
+    Raises
+    ------
+    UsageError
+        If none of the runs is one of teams that has ended, or none has the metric.
+    """
+    played = [run for run in runs if run.kind == ScienceCondition.kind and run.status in ENDED]
+    seated = [(run, _seated(run)) for run in played if not run.condition.get("solo")]
+    seated = [(run, who) for run, who in seated if not models or set(who) <= set(models)]
+    if not seated:
+        raise UsageError(f"none of these {len(runs)} runs is a science run of teams (of these models) that has ended")
+    scores = store.score_values([run.id for run, _ in seated]) if judge is not None else {}
+    groups: dict[str, list[tuple[RunRecord, tuple[str, ...], float | None]]] = {}
+    for run, who in seated:
+        score = run.metrics.get(metric) if judge is None else scores[run.id].get((judge, metric))
+        groups.setdefault(json.dumps(_shared(run), sort_keys=True), []).append((run, who, score))
+    if all(score is None for group in groups.values() for _, _, score in group):
+        known = sorted({name for run, _ in seated for name in run.metrics})
+        by = f" by the judge '{judge}'" if judge is not None else ""
+        raise UsageError(f"none of these {len(seated)} runs has the metric '{metric}'{by}; metrics: {', '.join(known)}")
+    return [_game(group, models) for group in groups.values()]
+
+
+def missing_seatings(game: SeatGame) -> list[str]:
+    """Return the seatings that were not played, each as ``data=…, model=…, eval=…, writing=…``."""
+    return [
+        ", ".join(f"{seat}={game.models[place]}" for seat, place in zip(game.seats, seating, strict=True))
+        for seating in game.missing()
+    ]
+
+
+def seating_study(models: Sequence[str], condition: Mapping[str, Any], *, replicates: int = 3) -> str:
+    """Return the file of a study that plays every seating of these models.
+
+    Parameters
+    ----------
+    condition
+        All other parameters, ``task`` at least.
+    """
+    grid = [dict(zip(SEATS, who, strict=True)) for who in product(models, repeat=len(SEATS))]
+    spec = {"name": "teams", "kind": ScienceCondition.kind, "description": "Every seating of the models on the teams."}
+    fixed = {name: value for name, value in condition.items() if name not in _OF_SEATS}
+    head = yaml.safe_dump({**spec, "fixed": {"model": models[0], **fixed}}, sort_keys=False, allow_unicode=True)
+    seatings = "".join(f"    - {json.dumps(one, ensure_ascii=False)}\n" for one in grid)
+    return f"{head}grid:\n  model_for:\n{seatings}replicates: {replicates}\n"
+
+
+def _seated(run: RunRecord) -> tuple[str, ...]:
+    condition = cast(ScienceCondition, condition_of(run))
+    return tuple(condition.model_of(seat) for seat in SEATS)
+
+
+def _shared(run: RunRecord) -> dict[str, Any]:
+    return {name: value for name, value in run.condition.items() if name not in _OF_SEATS}
+
+
+def _game(group: Sequence[tuple[RunRecord, tuple[str, ...], float | None]], models: Sequence[str]) -> SeatGame:
+    names = tuple(dict.fromkeys(models)) or tuple(sorted({model for _, who, _ in group for model in who}))
+    scores: dict[Seating, list[tuple[int, float]]] = {}
+    for run, who, score in group:
+        if score is not None:
+            scores.setdefault(tuple(names.index(model) for model in who), []).append((run.seed, score))
+    unscored = tuple(run.id for run, _, score in group if score is None)
+    return SeatGame(_shared(group[0][0]), SEATS, names, scores, unscored)

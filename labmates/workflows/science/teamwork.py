@@ -1,0 +1,330 @@
+"""What working as teams brings: each run of teams beside its twin, one agent alone on equal terms.
+
+Twins are of the same kind and seed (so they have the same data set) and of equal condition in everything that one agent
+alone has too: task, difficulty, model, budget, visibility, prices, turns, length of replies and so on. How large teams
+are and how they talk belongs to teams only, so one solo run may be the twin of several conditions of teams. Runs of the
+same condition and seed are averaged before they are paired, and a pair counts once. By intention to treat, a run
+without a paper or without findings that can be read has accuracy 0; the mean over pairs in which both sides can be
+read (per protocol) stands beside it. A run that a judge failed at has no part in that score's mean; how many pairs
+are behind a mean stands beside it. Skill, accuracy beyond guessing, comes first.
+
+A difference is always teams minus solo. The interval of a mean difference is over the pairs of a condition. Scores are
+compared where the same version of the same judge gave them, the newest one of each run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from statistics import fmean
+from typing import TYPE_CHECKING, Final, Literal
+
+from labmates.naming import settings_apart, shown_settings
+from labmates.records.events import ScoreEvent
+from labmates.records.run import ENDED
+from labmates.stats import intervals
+from labmates.stats.intervals import ANY, SHARE, Domain, Domains, Estimate, holm, notes, unknown
+from labmates.stats.tables import Column, Table
+from labmates.workflows.science.teamwork_pooled import Pooled, pooled
+
+if TYPE_CHECKING:
+    from labmates.records.run import RunRecord
+    from labmates.records.store import Store
+
+OF_TEAMS_ONLY: Final = ("phases", "requests")
+"""Metrics that say nothing of one agent alone."""
+REPEATED: Final = ("heuristic_quality",)
+"""Metrics that repeat a judge's score under another name."""
+SKILL: Final = "skill"
+MIXED: Final = "its teams are of different models; one agent alone is of one"
+NO_SOLO: Final = "no run of one agent alone"
+NO_TEAMS: Final = "no run of teams"
+INTENTION: Final = (
+    "A report without findings that can be read counts, with accuracy 0 (intention to treat); per protocol is the mean "
+    "over the pairs in which every report can be read."
+)
+WITHOUT_SKILL: Final = (
+    "No pair has skill (accuracy beyond guessing): an earlier version judged these runs, so compare their accuracy. "
+    "labmates judge adds skill where the task is of the version that made the data."
+)
+
+
+@dataclass(frozen=True, order=True)
+class Measure:
+    """What is compared: a judge's score, or, without a judge, a number of the run itself (``credits``, ``tokens``)."""
+
+    judge: str
+    version: str
+    metric: str
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A run that has ended and the scores that it was given, oldest first."""
+
+    run: RunRecord
+    scores: tuple[ScoreEvent, ...]
+
+    @property
+    def readable(self) -> bool:
+        """Whether its report states findings that can be read; so counts a run of which no judge has told."""
+        told = [score.readable for score in self.scores if score.readable is not None]
+        return not told or told[-1]
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One measure of one pair."""
+
+    measure: Measure
+    teams: float
+    solo: float
+    difference: float
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Runs of teams and of one agent alone with the same seed; more than one on a side are averaged.
+
+    `readable` tells whether all their reports state findings that can be read.
+    """
+
+    seed: int
+    team_runs: tuple[str, ...]
+    solo_runs: tuple[str, ...]
+    compared: tuple[Compared, ...]
+    readable: bool
+
+
+@dataclass(frozen=True)
+class Mean:
+    """One measure over the pairs of a condition.
+
+    Attributes
+    ----------
+    pairs
+        How many pairs have it on both sides.
+    difference
+        The mean difference with its interval.
+    per_protocol, readable_pairs
+        The mean difference over the pairs in which all reports can be read (None without any), and their number.
+    """
+
+    measure: Measure
+    pairs: int
+    teams: float
+    solo: float
+    difference: Estimate
+    per_protocol: float | None
+    readable_pairs: int
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """One condition of teams beside one agent alone."""
+
+    kind: str
+    key: str
+    solo_key: str
+    condition: Mapping[str, object]
+    pairs: tuple[Pair, ...]
+    means: tuple[Mean, ...]
+
+
+@dataclass(frozen=True)
+class Unpaired:
+    """Runs of one condition that have no twin, and why; `runs` and `seeds` belong together."""
+
+    side: Literal["teams", "solo"]
+    kind: str
+    key: str
+    condition: Mapping[str, object]
+    seeds: tuple[int, ...]
+    runs: tuple[str, ...]
+    reason: str
+
+
+@dataclass(frozen=True)
+class Teamwork:
+    """All that is paired and all that is not; `unfinished` are runs that have not ended, which count nowhere.
+
+    `pooled` has one answer over all conditions for each measure.
+    """
+
+    pooled: tuple[Pooled, ...]
+    contrasts: tuple[Contrast, ...]
+    unpaired: tuple[Unpaired, ...]
+    unfinished: tuple[str, ...]
+
+
+def judged_runs(store: Store, runs: Sequence[RunRecord]) -> list[Judged]:
+    """Return runs with their scores."""
+    found: dict[str, list[ScoreEvent]] = {run.id: [] for run in runs}
+    for run_id, score in store.events_of(list(found), ScoreEvent):
+        found[run_id].append(score)
+    return [Judged(run, tuple(found[run.id])) for run in runs]
+
+
+def teamwork(judged: Sequence[Judged], domains: Domains = unknown) -> Teamwork:
+    """Pair runs of teams with their twins of one agent alone, and compare them.
+
+    Parameters
+    ----------
+    domains
+        By condition and metric, the values that it can take; of those that are not named, judges' scores are shares.
+    """
+    ended = [one for one in judged if one.run.status in ENDED]
+    solo = [one for one in ended if one.run.condition.get("solo")]
+    twins = _Twins(solo)
+    contrasts: list[Contrast] = []
+    unpaired: list[Unpaired] = []
+    for group in _groups(one for one in ended if not one.run.condition.get("solo")):
+        found = [(runs, twins.of(runs[0].run)) for runs in _by_seed(group)]
+        if pairs := [_pair(runs, alone) for runs, alone in found if alone]:
+            solo_key = next(alone[0].run.key for _, alone in found if alone)
+            contrasts.append(_contrast(group[0].run, solo_key, pairs, domains))
+        if lonely := [one for runs, alone in found if not alone for one in runs]:
+            run = lonely[0].run
+            is_mixed = run.models != [run.condition.get("model")]
+            unpaired.append(_unpaired("teams", lonely, MIXED if is_mixed else NO_SOLO))
+    paired = {run for contrast in contrasts for pair in contrast.pairs for run in pair.solo_runs}
+    left_over = _groups(one for one in solo if one.run.id not in paired)
+    unpaired += [_unpaired("solo", group, NO_TEAMS) for group in left_over]
+    return Teamwork(
+        pooled(contrasts, lambda contrast, measure: _domain(measure, domains(contrast.condition))),
+        tuple(contrasts),
+        tuple(unpaired),
+        tuple(one.run.id for one in judged if one.run.status not in ENDED),
+    )
+
+
+HOLM: Final = "p (Holm): two-sided, adjusted for all differences of this table."
+
+
+def teamwork_table(found: Teamwork) -> Table:
+    """Return the means of all contrasts, a row for each condition of teams and measure."""
+    rows = []
+    usual = ("task", "model", "visibility", "team_size")
+    differing = settings_apart([contrast.condition for contrast in found.contrasts], usual)
+    differences = [mean.difference for contrast in found.contrasts for mean in contrast.means]
+    adjusted = iter(holm([difference.p for difference in differences]))
+    for contrast in found.contrasts:
+        told = {name: contrast.condition.get(name) for name in (*usual, "difficulty")}
+        told |= shown_settings(contrast.condition, differing)
+        for mean in contrast.means:
+            row = {**told, "condition": contrast.key, "judge": mean.measure.judge, "measure": mean.measure.metric}
+            row |= {"pairs": mean.pairs, "teams": mean.teams, "solo": mean.solo}
+            row |= {"per_protocol": mean.per_protocol, "readable_pairs": mean.readable_pairs}
+            rows.append({**row, **mean.difference.row("difference"), "p_holm": next(adjusted)})
+    columns = [Column(name, once=True) for name in (*usual, *differing, "condition")]
+    columns += [Column("judge"), Column("measure"), Column("pairs"), Column("teams"), Column("solo")]
+    columns += [Column("difference", form="+.3f", shows="both"), Column("p_holm", "p (Holm)", ".4f")]
+    columns += [Column("per_protocol", "per protocol", form="+.3f"), Column("readable_pairs", "readable pairs")]
+    remarks = ["Differences are teams minus solo, the mean over pairs.", HOLM, INTENTION, *notes(differences)]
+    if not any(mean.measure.metric == SKILL for contrast in found.contrasts for mean in contrast.means):
+        remarks.append(WITHOUT_SKILL)
+    remarks += [f"{len(one.runs)} runs of {one.side} have no partner: {one.reason}." for one in found.unpaired]
+    return Table("teamwork", "Teams beside one agent alone", columns, rows, remarks)
+
+
+def measures(one: Judged) -> dict[Measure, float]:
+    """Return what can be compared of a run: scores of judges, then metrics that no judge gave, tokens and credits."""
+    run = one.run
+    # What follows a plus sign names a help, not another way to judge.
+    found = {
+        Measure(score.judge, score.version.partition("+")[0], score.metric): score.intended
+        for score in one.scores
+        if score.intended is not None
+    }
+    known = {score.metric for score in one.scores} | {*OF_TEAMS_ONLY, *REPEATED}
+    found |= {Measure("", "", name): value for name, value in run.metrics.items() if name not in known}
+    found[Measure("", "", "tokens")] = run.usage.input_tokens + run.usage.output_tokens
+    if run.budget is not None:
+        found[Measure("", "", "credits")] = float(run.budget["spent"])
+    return found
+
+
+class _Twins:
+    """Runs of one agent alone, found by what they share with a run of teams."""
+
+    def __init__(self, solo: Iterable[Judged]) -> None:
+        self._by_fields: dict[tuple[str, ...], dict[str, list[Judged]]] = {}
+        for one in solo:
+            fields = tuple(sorted(one.run.condition.keys() - {"solo"}))
+            self._by_fields.setdefault(fields, {}).setdefault(_shared(one.run, fields), []).append(one)
+
+    def of(self, run: RunRecord) -> list[Judged]:
+        """Return the twins of a run of teams."""
+        return [one for fields, twins in self._by_fields.items() for one in twins.get(_shared(run, fields), ())]
+
+
+def _shared(run: RunRecord, fields: Sequence[str]) -> str:
+    return json.dumps(
+        [run.kind, run.seed, run.settings.get("salt"), run.models, [run.condition.get(name) for name in fields]],
+        sort_keys=True,
+        default=str,
+    )
+
+
+def _groups(judged: Iterable[Judged]) -> list[list[Judged]]:
+    """Return the runs of each condition together, in the order in which the conditions came."""
+    groups: dict[str, list[Judged]] = {}
+    for one in judged:
+        groups.setdefault(one.run.key, []).append(one)
+    return list(groups.values())
+
+
+def _by_seed(group: Sequence[Judged]) -> list[list[Judged]]:
+    ordered = sorted(group, key=lambda one: one.run.seed)
+    return [list(runs) for _, runs in groupby(ordered, key=lambda one: one.run.seed)]
+
+
+def _pair(teams: Sequence[Judged], solo: Sequence[Judged]) -> Pair:
+    ours, theirs = _average(teams), _average(solo)
+    return Pair(
+        teams[0].run.seed,
+        tuple(one.run.id for one in teams),
+        tuple(one.run.id for one in solo),
+        tuple(Compared(name, ours[name], theirs[name], ours[name] - theirs[name]) for name in ours if name in theirs),
+        all(one.readable for one in (*teams, *solo)),
+    )
+
+
+def _average(judged: Sequence[Judged]) -> dict[Measure, float]:
+    values: dict[Measure, list[float]] = {}
+    for one in judged:
+        for name, value in measures(one).items():
+            values.setdefault(name, []).append(value)
+    return {name: fmean(many) for name, many in values.items()}
+
+
+def _contrast(run: RunRecord, solo_key: str, pairs: Sequence[Pair], domains: Domains) -> Contrast:
+    by_measure: dict[Measure, list[tuple[Compared, bool]]] = {}
+    for pair in pairs:
+        for one in pair.compared:
+            by_measure.setdefault(one.measure, []).append((one, pair.readable))
+    # Skill first, then other scores of judges, the numbers of the runs themselves last.
+    order = sorted(by_measure, key=lambda measure: (measure.metric != SKILL, not measure.judge))
+    means = tuple(_mean(measure, by_measure[measure], domains(run.condition)) for measure in order)
+    return Contrast(run.kind, run.key, solo_key, run.condition, tuple(pairs), means)
+
+
+def _mean(measure: Measure, found: Sequence[tuple[Compared, bool]], domains: Mapping[str, Domain]) -> Mean:
+    compared = [one for one, _ in found]
+    read = [one.difference for one, readable in found if readable]
+    difference = intervals.mean([one.difference for one in compared], _domain(measure, domains).difference())
+    teams, solo = fmean(one.teams for one in compared), fmean(one.solo for one in compared)
+    return Mean(measure, len(compared), teams, solo, difference, fmean(read) if read else None, len(read))
+
+
+def _domain(measure: Measure, domains: Mapping[str, Domain]) -> Domain:
+    return domains.get(measure.metric, SHARE if measure.judge else ANY)
+
+
+def _unpaired(side: Literal["teams", "solo"], judged: Sequence[Judged], reason: str) -> Unpaired:
+    run = judged[0].run
+    ordered = sorted(judged, key=lambda one: one.run.seed)
+    seeds, runs = tuple(one.run.seed for one in ordered), tuple(one.run.id for one in ordered)
+    return Unpaired(side, run.kind, run.key, run.condition, seeds, runs, reason)

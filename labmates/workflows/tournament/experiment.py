@@ -1,0 +1,60 @@
+"""The tournament as an experiment. This module is light: what executes a run is imported when one starts."""
+
+from __future__ import annotations
+
+from labmates.registry import lazy
+from labmates.stats.intervals import COUNT, SHARE
+from labmates.workflows.experiment import Estimate, Experiment, Metric
+from labmates.workflows.tournament.condition import TournamentCondition
+
+METRICS = (
+    Metric("cooperation", "share of moves that cooperate", SHARE, headline=True),
+    Metric("one_shot_cooperation", "share of first moves that cooperate", SHARE, headline=True),
+    Metric("within_team_cooperation", "share of moves that cooperate with one's own team", SHARE),
+    Metric("between_team_cooperation", "share of moves that cooperate with another team", SHARE),
+    Metric("comprehension", "share of right answers to questions on the game", SHARE, "higher", headline=True),
+    Metric("points_per_round", "points of a player per round", headline=True),
+    Metric("rounds", "rounds played", COUNT),
+    Metric("matches", "matches played", COUNT),
+    Metric("matches_not_played", "matches that a player without rounds left could not play", COUNT),
+    Metric("matches_left", "matches that a player left", COUNT),
+    Metric("matches_forfeited", "matches that a player forfeited", COUNT),
+    Metric("failed_decision_rate", "share of decisions without a usable reply", SHARE, "lower", headline=True),
+)
+"""Metrics for which there was no occasion are absent."""
+
+
+def estimate(condition: TournamentCondition) -> Estimate:
+    """Return what a run is expected to take if nobody leaves and no reply has to be asked for again.
+
+    Tokens of a call are what our prompts take and what instruction-tuned models write; a match's calls go out in pairs,
+    one after the other.
+    """
+    players, budget = len(condition.players), condition.budget
+    # The last match of a player may end when it has no rounds left; it is asked about that one, too.
+    matches = min(-(-budget // condition.rounds), max(map(condition.matches_of, condition.players)))
+    loops = (budget - 1) // condition.plan_every * (condition.critique_turns > 0)
+    planning = loops * (1 + 2 * condition.critique_turns)
+    asked = matches * (condition.comprehension == "asked")
+    calls = players * (budget + planning + asked)
+    seen = _INPUT + _INPUT_PER_ROUND * condition.rounds / 2
+    told = _INPUT + _INPUT_PER_ROUND * budget / 2
+    inputs = players * (seen * (budget + asked) + told * planning)
+    outputs = players * (_MOVE_OUTPUT * budget + _PLAN_OUTPUT * planning + _ANSWER_OUTPUT * asked)
+    return Estimate(calls, inputs, outputs, _SECONDS * (budget + planning + asked))
+
+
+_INPUT, _INPUT_PER_ROUND, _MOVE_OUTPUT, _PLAN_OUTPUT, _ANSWER_OUTPUT, _SECONDS = 650, 25, 60, 250, 120, 3
+
+TOURNAMENT = Experiment(
+    "tournament",
+    TournamentCondition,
+    lazy("labmates.workflows.tournament.graph:graph"),
+    lazy("labmates.workflows.tournament.outcome:outcome"),
+    METRICS,
+    start=lazy("labmates.workflows.tournament.graph:first_state"),
+    context=lazy("labmates.workflows.tournament.context:TournamentContext.of"),
+    example="labmates run tournament --structure sa --model scripted:tit-for-tat --model-for B=scripted:defect",
+    estimate=estimate,
+    page=lazy("labmates.workflows.tournament.page:sections"),
+)

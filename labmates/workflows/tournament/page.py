@@ -1,0 +1,109 @@
+"""A tournament: who stands where, every match as a strip of moves, and the payoffs that they play for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from labmates.pages.links import Links
+from labmates.pages.reader import RunReader
+from labmates.pages.rendering import templates_of
+from labmates.pages.section import Section
+from labmates.workflows.tournament.results import Tournament, rate, tournament_of
+
+render = templates_of(__package__)
+
+
+_MOST_MATCHES: Final = 400
+ENDS = {
+    "length": "full length",
+    "leave": "left",
+    "rounds": "no rounds left",
+    "forfeit": "forfeited",
+    "not_played": "not played",
+    "": "goes on",
+}
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How a player did."""
+
+    player: str
+    team: str
+    model: str
+    matches: int
+    rounds: int
+    points: int
+    cooperation: float | None
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A match, as it ended or as far as it has come; moves are pairs of ``C`` and ``D``."""
+
+    name: str
+    players: tuple[str, ...]
+    teams: tuple[str, ...]
+    rounds: tuple[tuple[str, ...], ...]
+    points: tuple[float, ...]
+    end: str
+    by: tuple[str, ...]
+
+
+def sections(reader: RunReader, links: Links) -> Iterator[Section]:
+    """Tell a tournament."""
+    events = reader.all("payoff", "decision")
+    found = tournament_of(reader.run.condition, events, run_id=reader.run.id, seed=reader.run.seed)
+    teams = {player: team for match in found.matches for player, team in zip(match.players, match.teams, strict=True)}
+    if found.matches:
+        standings = _standings(found, teams, reader.run.condition)
+        body = render("standings.html", standings=standings, links=links, run=reader.run)
+        yield Section("standings", "Standings", body)
+    matches = [*_ended(found), *_going_on(reader, found)]
+    if matches:
+        body = render(
+            "matches.html",
+            matches=matches[:_MOST_MATCHES],
+            ends=ENDS,
+            links=links,
+            run=reader.run,
+        )
+        left = len(matches) - _MOST_MATCHES
+        yield Section("matches", "Matches", body, f"{left} more stand in the story" if left > 0 else "")
+    yield Section("payoffs", "Payoffs of a round", render("points.html", payoffs=found.payoffs))
+
+
+def _standings(found: Tournament, teams: Mapping[str, str], condition: Mapping[str, Any]) -> list[Standing]:
+    own: Mapping[str, str] = condition.get("model_for", {})
+    made = []
+    for player, team in teams.items():
+        moves, matches = found.moves(player), found.of(player)
+        points = sum(found.payoffs.total(match.seen_by(player)) for match in matches)
+        model = own.get(player, own.get(team, condition["model"]))
+        made.append(Standing(player, team, model, len(matches), len(moves), points, rate(moves)))
+    return sorted(made, key=lambda one: (-one.points, one.player))
+
+
+def _ended(found: Tournament) -> Iterator[Shown]:
+    for match in found.matches:
+        points = tuple(float(found.payoffs.total(match.seen_by(player))) for player in match.players)
+        name = f"match {match.number}"
+        yield Shown(name, match.players, match.teams, match.rounds, points, match.end, match.by)
+
+
+def _going_on(reader: RunReader, found: Tournament) -> Iterator[Shown]:
+    """Return the matches that have begun and not ended, as far as they have come."""
+    ended = {f"match {match.number}" for match in found.matches}
+    rounds: dict[str, list[Any]] = {}
+    for event in reader.all("payoff"):
+        if event.round and event.match not in ended:
+            rounds.setdefault(event.match, []).append(event)
+    letters = {"action_a": "C", "action_b": "D"}
+    moves = {(e.match, e.round, e.agent): e.decision.get("move", "") for e in reader.all("decision") if e.round}
+    for name, played in rounds.items():
+        players = tuple(played[0].payoffs)
+        shown = tuple(tuple(letters.get(moves.get((name, e.round, p), ""), "?") for p in players) for e in played)
+        points = tuple(sum(e.payoffs.get(p, 0.0) for e in played) for p in players)
+        yield Shown(name, players, ("", ""), shown, points, "", ())

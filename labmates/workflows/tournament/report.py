@@ -1,0 +1,339 @@
+"""What tournaments say together: rates with intervals, curves, comprehension, behaviour, and the two hypotheses.
+
+Two intervals stand beside each other. One is over players and replicates, as in the paper; it takes players of one
+tournament for independent, which they are not. The other is over tournaments, whose units are.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, groupby
+from statistics import fmean
+from typing import Any
+
+from labmates.games.iterated.match import Action, Match
+from labmates.games.iterated.questions import QUESTIONS
+from labmates.naming import labels_apart
+from labmates.stats.intervals import SHARE, Estimate, advantage, mean
+from labmates.stats.validity import Tally
+from labmates.workflows.tournament.results import Tournament, rate
+
+STRUCTURES = {"ri": "repeated interaction", "gc": "group competition", "sa": "super-additive"}
+_BUDGET = "rounds_per_player"
+_FREE = ("structure", _BUDGET, "prices")
+"""Fields in which tournaments that are compared may differ: a player's rounds follow from the structure."""
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A rate, as mean over players and replicates.
+
+    Attributes
+    ----------
+    over_players
+        The mean of all players, with an interval that takes them for independent.
+    over_tournaments
+        The mean of the means of tournaments.
+    """
+
+    over_players: Estimate
+    over_tournaments: Estimate
+
+    @property
+    def value(self) -> float:
+        """The mean over players."""
+        return self.over_players.value
+
+
+@dataclass(frozen=True)
+class Point:
+    """One place of a curve: the mean over players so far, and the interval over players and replicates."""
+
+    at: int
+    value: float
+    players: int
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
+class PlayerProfile:
+    """Behaviour of one player in one tournament."""
+
+    run: str
+    player: str
+    rounds: int
+    traits: Mapping[str, float | None]
+    affinity: Mapping[str, float | None]
+
+
+@dataclass(frozen=True)
+class Group:
+    """The players of one model in tournaments of one structure.
+
+    Attributes
+    ----------
+    among
+        All models that play in these tournaments.
+    settings
+        What else the condition says; also a player's rounds, where they are not the same in one structure.
+    cooperation, one_shot, within, between
+        Rates of all moves, of first moves, of moves in matches within and between teams; None without any.
+    curve
+        Share of a player's moves so far that cooperate, by the number of rounds that it has played (figure 2).
+    one_shot_curve
+        Share of its first moves so far that cooperate, by the number of matches (figure 3).
+    comprehension
+        Share of right answers, all questions together.
+    questions
+        Share of right answers by question.
+    profiles
+        Behaviour of each player.
+    failures
+        How many decisions of the model's players could not be used, of how many.
+    """
+
+    structure: str
+    model: str
+    among: tuple[str, ...]
+    settings: Mapping[str, Any]
+    runs: tuple[str, ...]
+    cooperation: Rate | None
+    one_shot: Rate | None
+    within: Rate | None
+    between: Rate | None
+    curve: tuple[Point, ...]
+    one_shot_curve: tuple[Point, ...]
+    comprehension: Rate | None
+    questions: Mapping[str, Rate]
+    profiles: tuple[PlayerProfile, ...]
+    failures: Tally
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """A rate in super-additive tournaments against the larger of those under repeated interaction and competition.
+
+    Attributes
+    ----------
+    name
+        ``H1`` for cooperation, ``H2`` for one-shot cooperation.
+    settings
+        As in `Group`.
+    rates
+        By structure, means of tournaments.
+    difference
+        Super-additive minus the larger of the others, over tournaments.
+    p
+        One-sided, by the same bootstrap, against the hypothesis that there is no advantage.
+    reason
+        Why there is no test, where there is none.
+    """
+
+    name: str
+    measure: str
+    model: str
+    among: tuple[str, ...]
+    settings: Mapping[str, Any]
+    rates: Mapping[str, float]
+    tournaments: Mapping[str, int]
+    difference: Estimate | None
+    p: float | None
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Report:
+    """All groups, and the hypotheses for each model and setting."""
+
+    groups: tuple[Group, ...]
+    hypotheses: tuple[Hypothesis, ...]
+
+
+def labels_of(groups: Sequence[Group]) -> list[str]:
+    """Return a label of each group, made of the settings in which they differ, and of the models it plays among."""
+    return labels_apart(told_settings(groups), ("model", "model_for"))
+
+
+def told_settings(found: Sequence[Group] | Sequence[Hypothesis]) -> list[dict[str, Any]]:
+    """Return the settings of groups or hypotheses, with the models among which one plays where that varies."""
+    among: dict[str, set[tuple[str, ...]]] = {}
+    for one in found:
+        among.setdefault(one.model, set()).add(one.among)
+    varies = any(len(several) > 1 for several in among.values())
+    return [{**({"among": one.among} if varies else {}), **one.settings} for one in found]
+
+
+def report(tournaments: Sequence[Tournament]) -> Report:
+    """Return what tournaments say, by model, structure and settings."""
+    groups: list[Group] = []
+    hypotheses: list[Hypothesis] = []
+    for same, free in _alike(tournaments):
+        settings = {name: value for name, value in same[0].condition.items() if name not in free}
+        among = tuple(dict.fromkeys(same[0].models.values()))
+        for model in among:
+            by_structure = {
+                name: [one for one in same if one.structure == name]
+                for name in STRUCTURES
+                if any(one.structure == name for one in same)
+            }
+            groups += [_group(name, model, among, settings, some) for name, some in by_structure.items()]
+            hypotheses += [
+                _hypothesis("H1", "cooperation", model, among, settings, by_structure, _cooperation),
+                _hypothesis("H2", "one-shot cooperation", model, among, settings, by_structure, _one_shot),
+            ]
+    return Report(tuple(groups), tuple(hypotheses))
+
+
+def rate_of(values: Sequence[Sequence[float]]) -> Rate | None:
+    """Return a rate out of the values of players, tournament by tournament; None if there are none."""
+    kept = [list(one) for one in values if one]
+    players = [value for one in kept for value in one]
+    if not players:
+        return None
+    return Rate(mean(players, SHARE), mean([fmean(one) for one in kept], SHARE))
+
+
+Measure = Callable[[Tournament, str], float | None]
+
+
+def _cooperation(one: Tournament, player: str) -> float | None:
+    return rate(one.moves(player))
+
+
+def _one_shot(one: Tournament, player: str) -> float | None:
+    return rate(one.first_moves(player))
+
+
+def _of_matches(wanted: Callable[[Match], bool]) -> Measure:
+    def measure(one: Tournament, player: str) -> float | None:
+        return rate([own for match in one.of(player) if wanted(match) for own, _ in match.seen_by(player)])
+
+    return measure
+
+
+def _answered(question: str | None) -> Measure:
+    def measure(one: Tournament, player: str) -> float | None:
+        marks = [
+            bool(row["right"])
+            for name, rows in one.answers
+            if name == player
+            for key, row in rows.items()
+            if question in (None, key) and row["right"] is not None
+        ]
+        return fmean(marks) if marks else None
+
+    return measure
+
+
+def _values(some: Sequence[Tournament], model: str, measure: Measure) -> list[list[float]]:
+    found = ([measure(one, player) for player in _players(one, model)] for one in some)
+    return [[value for value in values if value is not None] for values in found]
+
+
+def _players(one: Tournament, model: str) -> list[str]:
+    return sorted(player for player, name in one.models.items() if name == model)
+
+
+def _group(
+    structure: str, model: str, among: tuple[str, ...], settings: Mapping[str, Any], some: Sequence[Tournament]
+) -> Group:
+    asked = {question: rate_of(_values(some, model, _answered(question))) for question in QUESTIONS}
+    teams = structure != "ri"
+    profiles = ((one, player, one.profile([player])) for one in some for player in _players(one, model))
+    return Group(
+        structure=structure,
+        model=model,
+        among=among,
+        settings=settings,
+        runs=tuple(one.run_id for one in some),
+        cooperation=rate_of(_values(some, model, _cooperation)),
+        one_shot=rate_of(_values(some, model, _one_shot)),
+        within=rate_of(_values(some, model, _of_matches(lambda match: match.within_team))) if teams else None,
+        between=rate_of(_values(some, model, _of_matches(lambda match: not match.within_team))) if teams else None,
+        curve=_curve([one.moves(player) for one in some for player in _players(one, model)]),
+        one_shot_curve=_curve([one.first_moves(player) for one in some for player in _players(one, model)]),
+        comprehension=rate_of(_values(some, model, _answered(None))),
+        questions={question: found for question, found in asked.items() if found is not None},
+        profiles=tuple(
+            PlayerProfile(one.run_id, player, found.rounds, found.traits, found.affinity)
+            for one, player, found in profiles
+        ),
+        failures=sum((one.failures.get(model, Tally(0, 0)) for one in some), Tally(0, 0)),
+    )
+
+
+def _curve(moves: Iterable[Sequence[Action]]) -> tuple[Point, ...]:
+    """Return the mean over players of the share of their moves so far that cooperate, move by move."""
+    shares = [
+        [count / number for number, count in enumerate(accumulate(int(one == "C") for one in own), start=1)]
+        for own in moves
+    ]
+    points = []
+    for at in range(1, max(map(len, shares), default=0) + 1):
+        values = [own[at - 1] for own in shares if len(own) >= at]
+        found = mean(values, SHARE)
+        points.append(Point(at, found.value, found.n, found.low, found.high))
+    return tuple(points)
+
+
+def _hypothesis(
+    name: str,
+    measure: str,
+    model: str,
+    among: tuple[str, ...],
+    settings: Mapping[str, Any],
+    by_structure: Mapping[str, Sequence[Tournament]],
+    of: Measure,
+) -> Hypothesis:
+    means = {
+        structure: [fmean(values) for values in _values(some, model, of) if values]
+        for structure, some in by_structure.items()
+    }
+    means = {structure: values for structure, values in means.items() if values}
+    rates = {structure: fmean(values) for structure, values in means.items()}
+    counts = {structure: len(values) for structure, values in means.items()}
+    if missing := [structure for structure in STRUCTURES if counts.get(structure, 0) < 2]:
+        reason = f"it takes two tournaments or more of each structure; too few of: {', '.join(missing)}"
+        return Hypothesis(name, measure, model, among, settings, rates, counts, None, None, reason)
+    found = advantage(means["sa"], [means["ri"], means["gc"]], SHARE.difference())
+    reason = "all tournaments of each structure are equal" if found.p is None else ""
+    return Hypothesis(name, measure, model, among, settings, rates, counts, found.difference, found.p, reason)
+
+
+def _alike(
+    tournaments: Sequence[Tournament], free: tuple[str, ...] = _FREE
+) -> list[tuple[list[Tournament], tuple[str, ...]]]:
+    """Return tournaments together that differ in nothing but these fields and the seed, with these fields."""
+
+    def key(one: Tournament) -> str:
+        return json.dumps({k: v for k, v in one.condition.items() if k not in free}, sort_keys=True, default=str)
+
+    ordered = sorted(tournaments, key=lambda one: (key(one), one.structure, one.seed))
+    found: list[tuple[list[Tournament], tuple[str, ...]]] = []
+    for same in (list(same) for _, same in groupby(ordered, key=key)):
+        budgets = {(one.structure, one.condition.get(_BUDGET)) for one in same}
+        if _BUDGET in free and len(budgets) > len({structure for structure, _ in budgets}):
+            # Somebody has chosen them: they follow from more than the structure.
+            found += _alike(same, tuple(name for name in free if name != _BUDGET))
+        else:
+            found.append((same, free))
+    return found
+
+
+def mean_profile(group: Group) -> dict[str, float | None]:
+    """Return the mean over players of each trait and affinity, over those for whom there was an occasion."""
+    totals: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
+    names: dict[str, None] = {}
+    for one in group.profiles:
+        likeness = {f"like {name}": value for name, value in one.affinity.items()}
+        for name, value in {**one.traits, **likeness}.items():
+            names[name] = None
+            if value is not None:
+                totals[name] += value  # type: ignore[assignment]
+                counts[name] += 1
+    return {name: totals[name] / counts[name] if counts[name] else None for name in names}

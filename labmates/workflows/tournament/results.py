@@ -1,0 +1,174 @@
+"""What happened in tournaments of the iterated prisoner's dilemma, out of the record: matches, moves, answers, metrics.
+
+A rate is the share of moves that cooperate. Rates of players and of tournaments are made of what was really played:
+where no usable move was given nothing was played, and nothing is counted but the failure.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+from labmates.games.iterated.behaviour import Profile, profile
+from labmates.games.iterated.match import Action, Match, Payoffs
+from labmates.records.run import ENDED
+from labmates.stats.validity import Tally, total
+
+if TYPE_CHECKING:
+    from labmates.records.events import Event
+    from labmates.records.run import RunRecord
+    from labmates.records.store import Store
+
+Marked = Mapping[str, Mapping[str, Any]]
+"""Answers of one player after one match: question to answer, truth, and whether they agree."""
+
+
+@dataclass(frozen=True)
+class Tournament:
+    """One tournament that has ended.
+
+    Attributes
+    ----------
+    condition
+        The condition of its run, as plain data.
+    models
+        The model of each player that was asked anything.
+    matches
+        In the order of the schedule, those not played included.
+    answers
+        Player, and its answers, of each match.
+    failures
+        By model: how often its players were asked for a move, plan and so on, and how often they gave nothing usable.
+    """
+
+    condition: Mapping[str, Any]
+    models: Mapping[str, str]
+    matches: tuple[Match, ...]
+    answers: tuple[tuple[str, Marked], ...]
+    failures: Mapping[str, Tally]
+    run_id: str = ""
+    seed: int = 0
+
+    @property
+    def structure(self) -> str:
+        """How matches and goals are arranged: ``ri``, ``gc`` or ``sa``."""
+        return str(self.condition["structure"])
+
+    @cached_property
+    def payoffs(self) -> Payoffs:
+        """The payoffs of a round."""
+        return Payoffs(*(self.condition[name] for name in ("temptation", "reward", "punishment", "sucker")))
+
+    @cached_property
+    def played(self) -> tuple[Match, ...]:
+        """Matches of at least one round."""
+        return tuple(match for match in self.matches if match.rounds)
+
+    def of(self, player: str) -> list[Match]:
+        """Return the matches of at least one round of a player, in the order in which it played them."""
+        return [match for match in self.played if player in match.players]
+
+    def moves(self, player: str) -> list[Action]:
+        """Return all moves of a player, in order."""
+        return [own for match in self.of(player) for own, _ in match.seen_by(player)]
+
+    def first_moves(self, player: str) -> list[Action]:
+        """Return a player's moves in the first rounds of its matches, in order."""
+        return [match.seen_by(player)[0][0] for match in self.of(player)]
+
+    def profile(self, players: Iterable[str]) -> Profile:
+        """Return the behaviour of players, taken together."""
+        return profile((match.seen_by(player) for player in players for match in self.of(player)), self.payoffs)
+
+    def cooperation(self, matches: Sequence[Match]) -> float | None:
+        """Return the rate of cooperation over matches; None if there was no round."""
+        return rate([action for match in matches for both in match.rounds for action in both])
+
+    def metrics(self) -> dict[str, float]:
+        """Return the metrics of the run by name; what there was no occasion for is left out."""
+        played, ends = self.played, Counter(match.end for match in self.matches)
+        rounds = sum(len(match.rounds) for match in played)
+        points = sum(self.payoffs.total(match.seen_by(player)) for match in played for player in match.players)
+        right = [one["right"] for _, rows in self.answers for one in rows.values() if one["right"] is not None]
+        found: dict[str, float | None] = {
+            "cooperation": self.cooperation(played),
+            "one_shot_cooperation": rate([action for match in played for action in match.rounds[0]]),
+            "within_team_cooperation": self.cooperation([match for match in played if match.within_team]),
+            "between_team_cooperation": self.cooperation([match for match in played if not match.within_team]),
+            "comprehension": fmean(right) if right else None,
+            "points_per_round": points / (2 * rounds) if rounds else None,
+            "rounds": rounds,
+            "matches": len(played),
+            "matches_not_played": ends["not_played"],
+            "matches_left": ends["leave"],
+            "matches_forfeited": ends["forfeit"],
+            "failed_decision_rate": total(self.failures).rate if self.failures else None,
+        }
+        if self.structure == "ri":  # Nobody knows of teams.
+            found["within_team_cooperation"] = found["between_team_cooperation"] = None
+        return {name: value for name, value in found.items() if value is not None}
+
+
+def rate(actions: Sequence[Action]) -> float | None:
+    """Return the share of moves that cooperate; None if there are none."""
+    return actions.count("C") / len(actions) if actions else None
+
+
+def tournament_of(
+    condition: Mapping[str, Any], events: Iterable[Event], *, run_id: str = "", seed: int = 0
+) -> Tournament:
+    """Return a tournament out of its record."""
+    matches, answers = [], []
+    models: dict[str, str] = {}
+    asked, failed = Counter[str](), Counter[str]()
+    for event in events:
+        if event.type == "payoff" and event.round == 0:
+            matches.append(_match(event.details))
+        elif event.type == "decision":
+            failed[event.agent] += event.failed
+            asked[event.agent] += event.stage in ("move", "questions")
+            if event.stage == "questions":
+                answers.append((int(event.match.removeprefix("match ")), event.agent, event.decision))
+        elif event.type == "llm_call":
+            models[event.agent] = event.model
+            asked[event.agent] += _is_first_of_planning(event.step)
+    failures: dict[str, Tally] = {}
+    for player, number in asked.items():
+        model = models.get(player, player)
+        failures[model] = failures.get(model, Tally(0, 0)) + Tally(number, failed[player])
+    ordered = sorted(answers, key=lambda one: one[:2])
+    return Tournament(
+        condition,
+        models,
+        tuple(sorted(matches, key=lambda match: match.number)),
+        tuple((player, rows) for _, player, rows in ordered),
+        failures,
+        run_id,
+        seed,
+    )
+
+
+def tournaments(store: Store, runs: Sequence[RunRecord]) -> list[Tournament]:
+    """Return the tournaments among runs that have ended."""
+    return [
+        tournament_of(run.condition, store.events(run.id), run_id=run.id, seed=run.seed)
+        for run in runs
+        if run.kind == "tournament" and run.status in ENDED
+    ]
+
+
+def _match(details: Mapping[str, Any]) -> Match:
+    first, second = details["players"]
+    one, other = details["teams"]
+    rounds = tuple((own, theirs) for own, theirs in details["rounds"])
+    return Match(details["number"], (first, second), (one, other), rounds, details["end"], tuple(details["by"]))
+
+
+def _is_first_of_planning(step: str) -> bool:
+    """Tell whether a call was the first for a plan, a critique or an improved plan, and no repair turn of one."""
+    parts = step.split("/")
+    return len(parts) == 6 and parts[3] in ("plan", "critique", "improved plan") and parts[5] == "0"

@@ -1,0 +1,57 @@
+"""Results by condition: what differs is told, nothing is mixed that differs, and means have intervals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from labmates.records.run import RunRecord, RunStatus
+from labmates.reports.results import by_model, cells, results_figure, results_table, varying
+
+
+def run(number: int, value: float | None, status: RunStatus = "completed", **condition: Any) -> RunRecord:
+    settings = {"model": "m:a", "prices": {"default": 1}, **condition}
+    metrics = {} if value is None else {"score": value}
+    key = str(sorted((name, str(one)) for name, one in settings.items()))
+    return RunRecord(f"r{number}", "game", key, number, number, settings, [settings["model"]], status, metrics=metrics)
+
+
+def test_conditions_are_told_by_what_differs_and_does_not_follow_from_it() -> None:
+    rules = {"a": {"pool": 1}, "b": {"pool": 2}}
+    runs = [run(0, 1, game=game, rules=rules[game], terms={"order": order}) for game in "ab" for order in (1, 3)]
+    assert varying(runs) == ["game", "terms.order"]
+    assert [cell.label for cell in cells(runs, ["score"])] == [
+        "game a, order 1", "game a, order 3", "game b, order 1", "game b, order 3"
+    ]  # fmt: skip
+    assert varying([run(0, 1, game="a"), run(1, 1, game="a", model="m:b")]) == []
+
+
+def test_means_have_intervals_over_runs_that_have_ended() -> None:
+    runs = [run(n, float(n)) for n in range(3)] + [run(3, None), run(4, 9.0, "failed")]
+    [cell] = cells(runs, ["score"])
+    mean = cell.means["score"]
+    assert (mean.value, mean.n, cell.runs) == (1.0, 3, 4)
+    assert (mean.low, mean.high) == pytest.approx((1 - 2.7326, 1 + 2.7326), abs=1e-3)
+    table = results_table("t", "T", [cell], ["score"])
+    assert table.rows[0]["score_n"] == 3
+    assert any("fewer runs" in note for note in table.notes)
+
+
+def test_runs_with_special_models_stand_apart() -> None:
+    runs = [run(0, 1.0), run(1, 2.0, model_for={"writing": "m:b"})]
+    assert [cell.models for cell in by_model(runs, ["score"])] == ["m:a", "m:a (writing: m:b)"]
+
+
+def test_every_condition_has_its_place_in_the_figure_and_models_their_colours() -> None:
+    runs = [run(n, n / 10, size=n % 4, model=model) for n in range(16) for model in ("m:a", "m:b_$")]
+    figure = results_figure(cells(runs, ["score"]), "score")
+    assert figure is not None
+    [axes] = figure.axes
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["size 0", "size 1", "size 2", "size 3"]
+    legend = axes.get_legend()
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()] == ["m:a", "m:b_$"]
+    assert results_figure(cells(runs[:1], ["score"]), "score") is None
+    many = [run(n, 1.0, size=n) for n in range(60)]
+    assert results_figure(cells(many, ["score"]), "score") is None

@@ -1,0 +1,30 @@
+"""A small roster for simulated studies: families, sizes and thinking vary as in the paper's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from labmates.workflows.games.proximity.mixed import CELL, FAMILY, GAME, MODEL
+from labmates.workflows.games.proximity.predictors import COT, GROUP_SIZE, TOM
+from labmates.workflows.games.proximity.simulation import proximity_design
+
+ROBUST = (FAMILY, MODEL, COT, TOM, GROUP_SIZE, GAME, CELL)
+"""All components of the robust specification, when the question is of strategies."""
+
+
+@dataclass(frozen=True)
+class Known:
+    name: str
+    family: str
+    size: float
+    thinking: bool
+
+
+SIZES = (0.6, 1.0, 3.0, 4.0, 8.0, 14.0, 21.0, 32.0, 70.0)
+SMALL = [Known(f"model-{at}", f"family-{at % 4}", SIZES[at % len(SIZES)], at % 3 == 0) for at in range(12)]
+
+
+def small_design(models: int = 12, rows: int = 4000) -> pd.DataFrame:
+    return proximity_design(SMALL[:models], rows=rows)

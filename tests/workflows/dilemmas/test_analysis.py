@@ -1,0 +1,300 @@
+"""What is read out of stored cross-plays: ratings, tables, figures, labels of reasons."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from labmates.api import arun
+from labmates.errors import UsageError
+from labmates.games.dilemmas import get_dilemma
+from labmates.models.objects import UnusableAnswerError, read_object
+from labmates.models.options import ModelOptions
+from labmates.models.scripted import BASELINES
+from labmates.models.scripted.base import Draft, Heard, ScriptedModel
+from labmates.models.tokens import text_of
+from labmates.records.events import DecisionEvent, Event, JudgeCallEvent, LabelEvent, PayoffEvent
+from labmates.records.store import Store
+from labmates.stats.figures import save_figure, svg_text
+from labmates.stats.ratings import Cell, rate, summarise
+from labmates.studies.reasons import label_reasons
+from labmates.workflows.dilemmas import figures as dilemma_figures
+from labmates.workflows.dilemmas import frames as dilemma_frames
+from labmates.workflows.dilemmas.cross_plays import cross_plays
+from labmates.workflows.dilemmas.reason_judge import CATEGORIES, Labels, has_reasons
+from labmates.workflows.dilemmas.records import CrossPlay, read_cross_play, told_apart
+
+MODELS = "scripted:equilibrium,scripted:defect,scripted:cooperate"
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> str:
+    url = f"sqlite:///{tmp_path_factory.mktemp('store')}/runs.db"
+    for game, mechanism, terms in (
+        ("prisoners", "mediation", {}),
+        ("prisoners", "contract", {}),
+        ("prisoners", "repetition", {"rounds": 4}),
+        ("trust", "reputation", {"rounds": 4, "order": 3}),
+        ("public-goods", "none", {}),
+    ):
+        condition: dict[str, Any] = {"game": game, "mechanism": mechanism, "terms": terms, "entrants": MODELS}
+        [run] = asyncio.run(arun("dilemma", store=url, **condition))
+        assert run.status == "completed", run.error
+    return url
+
+
+@pytest.fixture(scope="module")
+def plays(url: str) -> list[CrossPlay]:
+    return cross_plays(Store(url))
+
+
+@pytest.mark.parametrize(
+    ("conditions", "labels"),
+    [
+        ([{"mechanism": "repetition", "terms": {"rounds": 5}}] * 2, ["repetition"] * 2),
+        (
+            [{"mechanism": "repetition", "terms": {"rounds": n, "memory": 3}} for n in (5, 15)]
+            + [{"mechanism": "none"}],
+            ["repetition(rounds=5)", "repetition(rounds=15)", "none"],
+        ),
+        (
+            [{"mechanism": "none", "game": game, "reasoning": how} for game in "ab" for how in ("none", "cot")],
+            ["none, reasoning=none", "none, reasoning=cot"] * 2,
+        ),
+        (
+            [{"mechanism": "reputation", "terms": {"order": order, "rounds": 5}} for order in (1, 3)],
+            ["reputation-", "reputation+"],
+        ),
+        ([{"mechanism": "none", "seating": "all"}, {"mechanism": "none"}], ["none", "none"]),
+    ],
+)
+def test_runs_under_other_parameters_are_told_apart(conditions: list[dict[str, Any]], labels: list[str]) -> None:
+    assert told_apart(conditions) == labels
+
+
+async def test_runs_under_other_terms_are_not_averaged(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/runs.db"
+    for rounds in (2, 3):
+        condition: dict[str, Any] = {"game": "prisoners", "mechanism": "repetition", "entrants": "scripted:random"}
+        await arun("dilemma", store=url, terms={"rounds": rounds}, **condition)
+    found = cross_plays(Store(url))
+    frame = dilemma_frames.actions_frame(found)
+    assert set(frame["mechanism"]) == {"repetition(rounds=2)", "repetition(rounds=3)"}
+    assert {one.mechanism for one in summarise([rate(play.cell()) for play in found])} == set(frame["mechanism"])
+    [alone] = cross_plays(Store(url), [found[0].run])
+    assert alone.mechanism == "repetition"
+
+
+def row(frame: Any, **wanted: str) -> dict[str, Any]:
+    for name, value in wanted.items():
+        frame = frame[frame[name] == value]
+    [found] = frame.to_dict("records")
+    return dict(found)
+
+
+def test_stored_runs_are_rated(plays: list[CrossPlay]) -> None:
+    cells = {(play.mechanism, play.game): rate(play.cell()) for play in plays}
+    public = cells["none", "public-goods"]
+    # Who cooperates leaves half a unit with every choice.
+    assert public.mean[2] == pytest.approx(public.mean[1] - 0.5)
+    assert public.rank is not None
+    assert public.rank.tolist() == [1.5, 1.5, 3.0]
+    assert cells["reputation+", "trust"].fitness is None
+    assert cells["mediation", "prisoners"].cell.scale is not None
+
+
+def test_actions_and_answers_to_co_players_are_counted(plays: list[CrossPlay]) -> None:
+    frame = dilemma_frames.actions_frame(plays)
+    assert row(frame, mechanism="none", model="scripted:cooperate", action="A0")["share"] == 1
+    assert row(frame, mechanism="none", model="scripted:cooperate", action="A0")["choices"] == 27
+    assert row(frame, mechanism="mediation", model="scripted:defect", action="delegate")["share"] == 0
+    answers = dilemma_frames.responses_frame(plays)
+    who = {"mechanism": "repetition", "model": "scripted:equilibrium"}
+    assert row(answers, **who, before="-", action="A0")["share"] == 1
+    assert row(answers, **who, before="A1", action="A1")["share"] == 1
+    assert row(answers, **who, before="A0", action="A0")["share"] == 1
+    assert set(answers["mechanism"]) == {"repetition", "reputation+"}
+
+
+def test_votes_adoption_and_designs_are_counted(plays: list[CrossPlay]) -> None:
+    adoption = dilemma_frames.adoption_frame(plays)
+    honest = row(adoption, mechanism="contract", model="scripted:equilibrium")
+    assert honest["proposes"] == honest["signs"] == 1
+    assert honest["delegates"] != honest["delegates"]  # there is nothing to delegate to
+    assert row(adoption, mechanism="contract", model="scripted:defect")["approves"] == 0
+    outcomes = dilemma_frames.outcomes_frame(plays)
+    assert row(outcomes, mechanism="contract")["votes"] == 9
+    # Only where none defects do all sign.
+    assert row(outcomes, mechanism="contract")["adopted"] == pytest.approx(4 / 9)
+    designs = dilemma_frames.designs_frame(plays)
+    assert row(designs, mechanism="mediation", model="scripted:equilibrium")["dominant"] == 1
+    assert row(designs, mechanism="contract", model="scripted:defect")["nash"] == 0
+
+
+def test_a_mediator_is_adopted_by_those_alone_who_agreed_on_it_and_delegated() -> None:
+    condition = {"game": "prisoners", "mechanism": "reputation+mediation", "terms": {"pairing": "uniform"}}
+    events: list[Event] = []
+    # Two groups in each of two rounds; in the last nobody has proposed anything.
+    for place, under, actions, tied in (
+        ("all/1/0/mediation/", "", ["delegate", "A0"], 2),
+        ("all/1/2/mediation/", "1/", ["A0", "A1"], 1),
+        ("all/2/0/mediation/", "", ["A1", "A1"], 1),
+        ("all/2/2/mediation/", "", ["A1", "A1"], 0),
+    ):
+        where: dict[str, Any] = {"match": "all", "round": int(place[4])}
+        details: dict[str, Any] = {"entrants": [0, 0], "agents": [0, 1], "actions": actions}
+        details |= {"expected": [1.0, 1.0], "weight": 0.5, "mixes": [[100, 0, 0], [0, 100, 0]]}
+        events.append(PayoffEvent(step=f"{place}{under}play", payoffs={"1": 1.0, "2": 1.0}, details=details, **where))
+        said: dict[str, Any] = {"entrants": [0, 0], "stable": [None, None], "signed": [], "tied": tied}
+        said |= {"votes": [[0, 1], [0, 1] if tied > 1 else [0]], "proposals": [{}, {}], "winners": [0]}
+        said |= {} if tied else {"votes": [[], []], "proposals": [None, None], "winners": []}
+        events.append(DecisionEvent(step=f"{place}outcome", stage="agreement", decision=said, **where))
+    play = read_cross_play("run", condition, ["m"], events)
+    [found] = dilemma_frames.outcomes_frame([play]).to_dict("records")
+    assert found["adopted"] == pytest.approx(1 / 4)
+    assert found["votes"] == 3, "where nothing is proposed there is no vote"
+    assert (found["tied"], found["unanimous"]) == (pytest.approx(1 / 3), 1)
+
+
+def test_figures_are_drawn(plays: list[CrossPlay], tmp_path: Path) -> None:
+    cells = [play.cell() for play in plays if play.has_metagame]
+    figures = {
+        "two": dilemma_figures.payoffs_figure(cells[:1]),
+        "three": dilemma_figures.payoffs_figure([cells[-1]]),
+        "population": dilemma_figures.population_figure([cells[-1]]),
+        "actions": dilemma_figures.actions_figure(dilemma_frames.actions_frame(plays)),
+        "responses": dilemma_figures.responses_figure(dilemma_frames.responses_frame(plays)),
+        "adoption": dilemma_figures.shares_figure(
+            dilemma_frames.adoption_frame(plays), dilemma_figures.ADOPTION, "Votes"
+        ),
+    }
+    assert len(figures["three"].axes) == 4
+    for name, figure in figures.items():
+        save_figure(figure, tmp_path / f"{name}.png")
+        assert (tmp_path / f"{name}.png").stat().st_size > 5000
+
+
+def test_payoffs_of_four_players_are_drawn_as_means_over_the_fourth() -> None:
+    payoffs = np.zeros((3, 3, 3, 3))
+    for model, *others in np.ndindex(payoffs.shape):
+        payoffs[model, *others] = 10 * model + sum(others)
+    names = ("openai:$a$", "openai:$b_{", "openai:c")  # no formulas
+    figure = dilemma_figures.payoffs_figure([Cell("run", "none", "four", names, payoffs)])
+    drawn = [axes.images[0].get_array() for axes in figure.axes if axes.images][:3]
+    assert [np.asarray(panel).shape for panel in drawn] == [(3, 3)] * 3, "and not as pictures of three colours"
+    assert np.asarray(drawn[2])[1, 0] == pytest.approx(10 + 0 + 2 + 1)
+    assert "mean over further co-players" in figure.get_suptitle()
+    svg_text(figure)
+
+
+def test_equal_shares_do_not_cover_each_other() -> None:
+    frame = pd.DataFrame([{"mechanism": "contract", "game": "trust", "model": "m:a", "nash": 1.0, "dominant": 1.0}])
+    [axes] = dilemma_figures.shares_figure(frame, dilemma_figures.DESIGNS, "Designs").axes
+    nash, dominant = (line.get_xydata() for line in axes.lines[:2])
+    assert np.abs(np.asarray(nash) - np.asarray(dominant)).max() > 0.2
+
+
+def test_runs_of_other_kinds_have_no_cross_play(url: str) -> None:
+    with pytest.raises(UsageError, match="no run"):
+        cross_plays(Store(url), ["0123456789"])
+    with pytest.raises(UsageError, match="no run"):
+        cross_plays(Store(url), study="nothing")
+
+
+@contextmanager
+def scripted(name: str, compose: Callable[[Heard], str]) -> Iterator[str]:
+    class Puppet(ScriptedModel):
+        baseline = name
+        description = "Says what a test says."
+
+        def compose(self, heard: Heard) -> Draft:
+            return Draft(compose(heard))
+
+    BASELINES.register(name, Puppet)
+    try:
+        yield f"scripted:{name}"
+    finally:
+        BASELINES._loaded.pop(name)
+
+
+def test_reasons_are_labelled_once_and_counted(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/runs.db"
+    asked: list[str] = []
+
+    def player(heard: Heard) -> str:
+        return 'Whatever the other does, A1 brings me one point more.\n{"A0": 0, "A1": 100}'
+
+    def judge(heard: Heard) -> str:
+        asked.append(text_of(heard.messages[-1].content))
+        if len(asked) == 1:
+            return '{"labels": ["greed"]}'
+        return json.dumps({"labels": ["equilibrium focus", "utility maximisation"]})
+
+    with scripted("talker", player) as talker, scripted("sorter", judge) as sorter:
+        [run] = asyncio.run(arun("dilemma", store=url, game="prisoners", entrants=f"{talker},scripted:defect"))
+        store = Store(url)
+        options = ModelOptions(max_concurrent_calls=1)
+        assert asyncio.run(label_reasons(store, [run], sorter, options)) == 8
+        assert asyncio.run(label_reasons(store, [run], sorter, options)) == 0
+    assert "brings me one point more" in asked[0]
+    assert "your points" in asked[0]
+    assert len(asked) == 5  # four explained choices, one asked again; bare decisions cost nothing
+    events = store.events(run.id)
+    labels = [event for event in events if isinstance(event, LabelEvent)]
+    assert {event.reason for event in labels if event.labels is None} == {"the reply gives no reasons"}
+    assert sum(isinstance(event, JudgeCallEvent) for event in events) == 5
+    frame = dilemma_frames.reasons_frame(cross_plays(store))
+    assert set(frame["label"]) == {"equilibrium focus", "utility maximisation"}
+    assert set(frame["model"]) == {talker}
+    assert set(frame["share"]) == {1.0}
+    assert set(frame["labelled"]) == {4}
+    save_figure(dilemma_figures.reasons_figure(frame), tmp_path / "reasons.png")
+
+
+def test_reasons_are_shares_of_all_labelled_choices_by_judge(tmp_path: Path) -> None:
+    def labelled(game: str, judge: str, *labels: tuple[str, ...]) -> CrossPlay:
+        table = get_dilemma("prisoners")
+        given = tuple((0, judge, some) for some in labels)
+        return CrossPlay("run", "none", game, ("m",), table, False, (), (), (), given)
+
+    plays = [
+        labelled("prisoners", "one", *[("greed",)] * 4, ()),
+        labelled("trust", "one", *[()] * 5),
+        labelled("prisoners", "two", ("norms",)),
+    ]
+    frame = dilemma_frames.reasons_frame(plays)
+    rows = {(row.game, row.judge, row.label): row.share for row in frame.itertuples()}
+    assert rows == {("prisoners", "one", "greed"): 0.8, ("trust", "one", "greed"): 0, ("prisoners", "two", "norms"): 1}
+    figure = dilemma_figures.reasons_figure(frame)
+    assert [ax.get_title(loc="left") for ax in figure.axes] == [
+        "Reasons: share of choices that one labelled",
+        "Reasons: share of choices that two labelled",
+    ]
+    assert [[text.get_text() for text in ax.texts] for ax in figure.axes] == [["0.40"], ["1.00"]]
+    save_figure(figure, tmp_path / "reasons.png")
+
+
+def test_labels_are_known_kinds_of_reasons() -> None:
+    assert len(CATEGORIES) == 15
+    assert read_object('{"labels": ["Reciprocity", "social welfare"]}', Labels).labels == [
+        "social welfare",
+        "reciprocity",
+    ]
+    assert read_object('{"labels": ["exploration-exploitation"]}', Labels).labels == ["exploration–exploitation"]
+    assert read_object('{"labels": ["other"]}', Labels).labels == ["other"]
+    for wrong in ('{"labels": []}', '{"labels": ["other", "reciprocity"]}', '{"labels": ["magic"]}', '{"labels": 3}'):
+        with pytest.raises(UnusableAnswerError):
+            read_object(wrong, Labels)
+
+
+def test_a_bare_decision_gives_no_reasons() -> None:
+    assert not has_reasons('```json\n{"A0": 0, "A1": 100}\n```')
+    assert has_reasons('The other will most likely choose A1 as well. {"A0": 0, "A1": 100}')

@@ -1,0 +1,180 @@
+"""Failure is never play: what ratings of cross-plays make of decisions that failed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from labmates.api import arun
+from labmates.records.store import Store
+from labmates.stats.ratings import ALL_GAMES, rate
+from labmates.workflows.dilemmas import frames as dilemma_frames
+from labmates.workflows.dilemmas.cross_plays import cross_plays
+from labmates.workflows.dilemmas.rating_tables import cells_table, summaries_table
+from labmates.workflows.dilemmas.ratings import bounds_of, pooled, rate_play, summarise_plays
+from labmates.workflows.dilemmas.records import CrossPlay
+
+MECHANISMS = [
+    ("none", {}),
+    ("repetition", {"rounds": 3}),
+    ("reputation", {"rounds": 3, "order": 3}),
+    ("mediation", {"ties": "all"}),
+    ("contract", {"ties": "all"}),
+    ("contract", {"proposals": "once"}),
+    ("mediation+repetition", {"rounds": 2}),
+    ("contract+mediation", {}),
+    ("repetition+contract", {"rounds": 2}),
+]
+
+
+def plays(url: str, *games: str, models: str, mechanism: str = "none", **terms: Any) -> list[CrossPlay]:
+    for game in games:
+        condition: dict[str, Any] = {"game": game, "mechanism": mechanism, "entrants": models, "terms": terms}
+        asyncio.run(arun("dilemma", store=url, **condition))
+    with Store(url) as store:
+        return cross_plays(store)
+
+
+def failing(play: CrossPlay, steps: Collection[str], *, stage: str = "choose") -> CrossPlay:
+    """Return a cross-play in which these rounds' choices of the first model had failed."""
+    places = {step.removesuffix("play") for step in steps}
+    return replace(
+        play,
+        rounds=tuple(
+            replace(one, failed=tuple(who == 0 for who in one.entrants)) if one.step in steps else one
+            for one in play.rounds
+        ),
+        decided=tuple(
+            replace(one, failed=one.entrant == 0 and any(one.step.startswith(f"{place}{stage}/") for place in places))
+            for one in play.decided
+        ),
+    )
+
+
+@pytest.fixture
+def url(tmp_path: Any) -> str:
+    return f"sqlite:///{tmp_path}/runs.db"
+
+
+@pytest.mark.parametrize(("mechanism", "terms"), MECHANISMS)
+@pytest.mark.parametrize("game", ["prisoners", "public-goods"])
+def test_the_game_that_each_round_was_is_known_from_the_record(
+    url: str, game: str, mechanism: str, terms: dict[str, Any]
+) -> None:
+    [play] = plays(url, game, models="scripted:random,scripted:equilibrium", mechanism=mechanism, **terms)
+    for one in play.rounds:
+        form = play.form(one)
+        assert form.labels == one.labels
+        assert form.expected([[share / 100 for share in mix] for mix in one.mixes]) == pytest.approx(one.expected)
+    assert all(0 <= decided.seat < play.table.players for decided in play.decided)
+
+
+def test_bounds_are_those_of_every_way_to_fill_the_failed_choices(url: str) -> None:
+    [play] = plays(url, "prisoners", models="scripted:random,scripted:defect,scripted:cooperate")
+    play = failing(play, [one.step for one in play.rounds])
+    found = bounds_of(play, "scripted:random", "expected")
+    assert found is not None
+    holes = [(at, seat) for at, one in enumerate(play.rounds) for seat, bad in enumerate(one.failed) if bad]
+    means, ranks = [], []
+    for filled in product(range(2), repeat=len(holes)):
+        mixes = [[list(mix) for mix in one.mixes] for one in play.rounds]
+        for (at, seat), action in zip(holes, filled, strict=True):
+            mixes[at][seat] = [100 * (place == action) for place in range(2)]
+        rounds = tuple(
+            replace(one, expected=tuple(map(float, play.form(one).expected((np.array(own) / 100).tolist()))))
+            for one, own in zip(play.rounds, mixes, strict=True)
+        )
+        rated = rate(replace(play, rounds=rounds).cell())
+        assert rated.rank is not None
+        means.append(rated.mean[0])
+        ranks.append(rated.rank[0])
+    assert [found.worst_mean, found.best_mean] == pytest.approx([min(means), max(means)])
+    assert found.best_rank in ranks
+    assert found.worst_rank in ranks
+
+
+@pytest.mark.parametrize(("mechanism", "terms"), MECHANISMS)
+@pytest.mark.parametrize("use", ["expected", "sampled"])
+def test_what_was_recorded_lies_within_the_bounds(url: str, mechanism: str, terms: dict[str, Any], use: Any) -> None:
+    models = "scripted:random,scripted:equilibrium"
+    [play] = plays(url, "prisoners", models=models, mechanism=mechanism, **terms)
+    play = failing(play, [one.step for one in play.rounds[::2]])
+    found = bounds_of(play, "scripted:random", use)
+    assert found is not None
+    mean = rate(play.cell(use)).mean[0]
+    assert found.worst_mean - 1e-9 <= mean <= found.best_mean + 1e-9
+    assert bounds_of(play, "scripted:equilibrium", use) is not None
+
+
+def test_nobody_can_tell_bounds_where_a_vote_failed(url: str) -> None:
+    [play] = plays(url, "prisoners", models="scripted:random,scripted:equilibrium", mechanism="contract")
+    voted = failing(play, ["1-2/contract/play"], stage="vote")
+    assert any(one.failed for one in voted.decided)
+    assert bounds_of(voted, "scripted:random", "expected") is None
+
+
+@pytest.mark.parametrize(("mechanism", "terms"), MECHANISMS)
+def test_a_model_whose_every_reply_fails_is_not_rated_and_the_others_are_as_if_it_had_not_been(
+    url: str, mechanism: str, terms: dict[str, Any]
+) -> None:
+    models = "scripted:garbage,scripted:random,scripted:defect"
+    [play] = plays(url, "prisoners", models=models, mechanism=mechanism, **terms)
+    found = rate_play(play)
+    assert found.cell.models == ("scripted:random", "scripted:defect")
+    assert list(found.cell.left_out) == ["scripted:garbage"]
+    assert found.cell.left_out["scripted:garbage"].rate == 1
+    kept = rate_play(play, leave_out=())
+    assert kept.cell.models == ("scripted:garbage", "scripted:random", "scripted:defect")
+    assert kept.cell.valid("scripted:garbage") is False
+    if play.has_metagame:
+        assert found.cell.payoffs == pytest.approx(kept.cell.payoffs[1:, 1:])
+    else:
+        some = [one for one in play.rounds if 0 not in one.entrants]
+        mine = [(v, one.weight) for one in some for w, v in zip(one.entrants, one.expected, strict=True) if w == 1]
+        if len({who for one in some for who in one.agents}) == 4:
+            assert np.isfinite(found.mean).all()
+        assert min(v for v, _ in mine) <= found.mean[0] <= max(v for v, _ in mine)
+    told = cells_table([found])
+    assert any("scripted:garbage is left out" in note for note in told.notes)
+    last = told.rows[-1]
+    assert (last["model"], last["validity"], last["rank"]) == ("scripted:garbage", "left out", None)
+
+
+def test_a_summary_leaves_a_model_out_of_the_game_in_which_it_failed_and_of_the_mean_over_games(url: str) -> None:
+    models = "scripted:random,scripted:defect"
+    found = plays(url, "prisoners", "trust", models=models)
+    broken = [failing(one, [r.step for r in one.rounds]) if one.game == "trust" else one for one in found]
+    assert pooled(broken[:1])["scripted:random"].failed == 0
+    by_game = {(one.game, one.rating): one for one in summarise_plays(broken)}
+    assert by_game["prisoners", "mean"].models == ("scripted:random", "scripted:defect")
+    assert by_game["trust", "mean"].models == ("scripted:defect",)
+    assert by_game["trust", "mean"].left_out == {"scripted:random": 1.0}
+    assert "scripted:random" in by_game["trust", "mean"].bounds
+    assert by_game[ALL_GAMES, "mean"].models == ("scripted:defect",)
+    kept = {(one.game, one.rating): one for one in summarise_plays(broken, keep_failed=True)}
+    assert kept[ALL_GAMES, "mean"].models == ("scripted:random", "scripted:defect")
+    assert kept["trust", "mean"].failed == (1.0, 0.0)
+    notes = " ".join(summaries_table(list(by_game.values())).notes)
+    assert "left out of trust under none: 100% of its decisions failed" in notes
+    assert "left out of all games under none" in notes
+
+
+def test_failed_decisions_are_told_by_model_stage_and_seat_and_count_nowhere_else(url: str) -> None:
+    models = "scripted:garbage,scripted:equilibrium"
+    found = plays(url, "prisoners", models=models, mechanism="contract")
+    failures = dilemma_frames.failures_frame(found).set_index(["model", "stage", "seat"])
+    for stage in ("propose", "vote", "choose"):
+        for seat in (1, 2):
+            assert failures.loc[("scripted:garbage", stage, seat), "share"] == 1
+            assert failures.loc[("scripted:equilibrium", stage, seat), "share"] == 0
+    actions = dilemma_frames.actions_frame(found)
+    assert set(actions["model"]) == {"scripted:equilibrium"}
+    assert set(actions["failed"]) == {0.0}
+    adoption = dilemma_frames.adoption_frame(found).set_index("model")["approves"]
+    assert list(adoption.isna()) == [name == "scripted:garbage" for name in adoption.index]

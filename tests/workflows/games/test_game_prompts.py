@@ -1,0 +1,119 @@
+"""What players of games, dilemmas and tournaments read is true of what is played, and shows the form of an answer."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from labmates.agents.decisions import numbers_form, read_decision
+from labmates.games.registry import GAMES, make_game
+from labmates.models.objects import UnusableAnswerError
+from labmates.models.tokens import text_of
+from labmates.workflows.dilemmas.briefs import Briefing as DilemmaBriefing
+from labmates.workflows.dilemmas.condition import DilemmaCondition
+from labmates.workflows.games.briefs import Briefing, Round
+from labmates.workflows.games.condition import GameCondition
+from tests.agents.test_decisions import reply
+
+OURS = ("weakest-link", "common-pool", "common-pool-sanctions", "collective-risk", "o-ring", "public-goods")
+
+
+def briefing(game: str, **more: Any) -> Briefing:
+    condition = GameCondition(game=game, model="scripted:random", **more)
+    return Briefing(condition, condition.make_game())
+
+
+def rounds_of(game: str, *decisions: Any, tokens: Any = None, **more: Any) -> list[Round]:
+    """Return rounds with these decisions of each player, and a new one."""
+    made = make_game(game, more)
+    rounds = []
+    for one in decisions:
+        decided = np.array(one).reshape(made.groups, made.group_size, -1)
+        payoffs = made.payoffs(decided)
+        rounds.append(Round(decisions=decided, tokens=tokens, payoffs=payoffs))
+    return [*rounds, Round()]
+
+
+def test_the_rule_on_the_least_effort_is_true() -> None:
+    rule = make_game("weakest-link").rules("standard").splitlines()[3]
+    assert rule.endswith("L rises if and only if all who made the least effort make more.")
+    for before, after in product(product(range(3), repeat=3), repeat=2):
+        if any(new < old for old, new in zip(before, after, strict=True)):
+            continue
+        least_make_more = all(new > old for old, new in zip(before, after, strict=True) if old == min(before))
+        assert (min(after) > min(before)) == least_make_more
+
+
+@pytest.mark.parametrize("game", ["common-pool", "common-pool-sanctions"])
+@pytest.mark.parametrize("framing", ["standard", "alternate"])
+def test_an_overdrawn_pool_is_spoken_of_where_it_can_be(game: str, framing: Any) -> None:
+    said = "If more than 100 units are taken, all keep what they have taken, and there is nothing to share."
+    assert said not in make_game(game, {"group_size": 5}).rules(framing)
+    for size in (8, 10):
+        assert said in make_game(game, {"group_size": size}).rules(framing)
+    all_of_it = np.full((2, 8, 1), 10)
+    assert (make_game(game, {"group_size": 8}).payoffs(all_of_it) == 10).all()
+
+
+def test_savings_are_no_payoff_and_are_added_up() -> None:
+    players = briefing("collective-risk", group_size=2)
+    rounds = rounds_of("collective-risk", [3, 3, 3, 3], [8, 3, 3, 3], group_size=2)
+    system, order = (text_of(message.content) for message in players.decide("A1", rounds))
+    assert "payoff" not in system + order
+    assert "- you saved in this round: 7; your savings so far: 7\n" in order
+    assert "- you saved in this round: 2; your savings so far: 9\n" in order
+
+
+def test_payoffs_are_told_by_round_and_together() -> None:
+    rounds = rounds_of("weakest-link", [3, 3, 3, 4], [5, 3, 3, 4], group_size=2)
+    order = text_of(briefing("weakest-link", group_size=2).decide("A1", rounds)[1].content)
+    assert "- your payoff of this round: 3; of all rounds so far: 3\n" in order
+    assert "- your payoff of this round: 1; of all rounds so far: 4\n" in order
+
+
+@pytest.mark.parametrize("game", OURS)
+@pytest.mark.parametrize("framing", ["standard", "alternate"])
+def test_the_form_of_an_answer_is_shown_and_favours_no_number(game: str, framing: str) -> None:
+    made = GAMES.get(game)(group_size=2)
+    players = briefing(game, framing=framing, group_size=2)
+    asked = [players.decide("A1", [Round()])]
+    if made.sanction_limit:
+        asked.append(players.sanction("A1", rounds_of(game, [3, 3, 3, 3], group_size=2)[:1]))
+    for messages, names in zip(asked, ([one.name for one in made.quantities], ["A2"]), strict=False):
+        order = text_of(messages[1].content)
+        dots = ", ".join(f'"{name}": …' for name in names)
+        assert order.endswith(f"Its form, with your numbers for the dots: {{{dots}}}")
+        # Who repeats the form has decided nothing.
+        with pytest.raises(UnusableAnswerError, match="can't be read"):
+            read_decision(reply(order), numbers_form(dict.fromkeys(names, (0, 10))))
+
+
+def dilemma(mechanism: str) -> str:
+    condition = DilemmaCondition(game="prisoners", mechanism=mechanism, entrants=["scripted:grim"])
+    from labmates.mechanisms.base import Question, Sheet
+
+    question = Question(0, 0, "choose", "s", 1, (), "?", Sheet((), {}))
+    messages = DilemmaBriefing(condition.make_game(), condition.mechanisms()).ask(question, "none")
+    return text_of(messages[0].content)
+
+
+def test_the_aim_in_a_dilemma_is_ones_own_total_and_nothing_more() -> None:
+    aim = dilemma("none").partition("# Your aim\n")[2]
+    assert aim == "Get as many points for yourself in total as you can."
+
+
+def test_rules_around_each_other_say_what_takes_place_how_often() -> None:
+    every_round, once = (
+        "All that follows takes place anew in every round.",
+        "What is agreed on holds for all that follows",
+    )
+    outer = dilemma("repetition+contract")
+    assert outer.index("round after round") < outer.index(every_round) < outer.index("a contract")
+    inner = dilemma("contract+repetition")
+    assert inner.index("a contract") < inner.index(once) < inner.index("round after round")
+    for alone in ("repetition", "contract"):
+        assert every_round not in dilemma(alone)
+        assert once not in dilemma(alone)

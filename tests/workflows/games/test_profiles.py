@@ -1,0 +1,211 @@
+"""Proximity, profiles and convergence: what the numbers are, and what they are not."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from labmates.games.references import references
+from labmates.games.registry import make_game
+from labmates.records.run import RunRecord, Usage
+from labmates.stats.validity import MOST_FAILED
+from labmates.workflows.games.convergence import (
+    bootstrap_errors,
+    closed_form_errors,
+    convergence,
+    reliabilities,
+    variance_between,
+)
+from labmates.workflows.games.cooperation import cooperation, efficiency, pareto_proximity
+from labmates.workflows.games.profile_figures import profile_figure
+from labmates.workflows.games.profiles import profiles, profiles_table
+
+
+def record(model: str, game: str, replicate: int, **metrics: float) -> RunRecord:
+    return RunRecord(
+        id=f"{model}{game}{replicate}",
+        kind="game",
+        key=f"{model} {game}",
+        replicate=replicate,
+        seed=replicate,
+        condition={"game": game, "model": model},
+        models=[model],
+        status="completed",
+        metrics={"failed_decision_rate": 0.0, **metrics},
+        usage=Usage(30, 1000, 50),
+        seconds=2.0,
+    )
+
+
+def test_proximity_of_the_paper_counts_actions_and_ours_what_comes_of_them() -> None:
+    plays = references(make_game("collective-risk"))
+    assert pareto_proximity(1.0, plays) == 0
+    assert pareto_proximity(0.0, plays) == 1
+    assert pareto_proximity(2.1, plays) == 1, "an over-contributor counts as one who gives nothing"
+    assert pareto_proximity(0.5, plays) == 0.5
+    assert (cooperation(0.0), cooperation(1.0)) == (1, 0)
+    assert efficiency(90.0, plays) == 1
+    assert efficiency(50.0, plays) == 0
+    assert efficiency(79.0, plays) == pytest.approx(0.725), "what 2.1 in each round brings"
+    assert efficiency(20.0, plays) == 0
+    assert efficiency(95.0, plays) == 1
+
+
+def test_proximity_is_not_defined_where_the_best_play_is_the_equilibrium() -> None:
+    plays = references(make_game("o-ring", {"group_size": 10}))
+    assert pareto_proximity(3.0, plays) is None
+    assert efficiency(3.0, plays) is None
+
+
+@given(st.floats(-1e3, 1e3), st.sampled_from(["weakest-link", "common-pool", "public-goods", "o-ring"]))
+def test_proximities_lie_between_0_and_1(value: float, game: str) -> None:
+    plays = references(make_game(game))
+    for found in (pareto_proximity(value, plays), efficiency(value, plays)):
+        assert found is not None
+        assert 0 <= found <= 1
+
+
+def test_a_profile_has_means_standard_errors_and_costs_of_each_game() -> None:
+    runs = [record("m:a", "o-ring", i, level=level, pareto_proximity=0.5) for i, level in enumerate((4.0, 6.0, 8.0))]
+    runs += [record("m:a", "weakest-link", 0, failed_decision_rate=0.5)]
+    failed = record("m:a", "o-ring", 7, level=1.0)
+    [profile] = profiles([*runs, RunRecord(**{**vars(failed), "status": "failed"})], {runs[0].id: 100, runs[1].id: 50})
+    ring, link = profile.games
+    assert ring.level is not None
+    assert (ring.level.value, ring.simulations) == (6.0, 3)
+    assert ring.level.error == pytest.approx(2 / math.sqrt(3))
+    assert (ring.calls, ring.input_tokens, ring.output_tokens, ring.seconds, ring.cost) == (30, 1000, 50, 2.0, 150)
+    assert ring.efficiency is None
+    assert link.level is None
+    assert link.failed_rate == 0.5
+    assert profile.failed_rate == 0.25
+    assert profile.excluded_games == ("weakest-link",)
+    assert not profile.excluded, "one game is left"
+
+
+def test_a_game_in_which_almost_all_decisions_failed_is_excluded_and_the_others_stay() -> None:
+    games = ["public-goods", "weakest-link", "common-pool", "common-pool-sanctions", "collective-risk", "o-ring"]
+    runs = [
+        record("m:a", game, i, level=2.0 + i, failed_decision_rate=0.97 if game == "public-goods" else 0.03)
+        for game in games
+        for i in range(3)
+    ]
+    [profile] = profiles(runs, {})
+    assert profile.failed_rate < MOST_FAILED, "over all games few decisions failed"
+    assert profile.excluded_games == ("public-goods",)
+    table = profiles_table([profile])
+    assert [row["game"] for row in table.rows if row["excluded"]] == ["public-goods"]
+    assert [row["game"] for row in table.rows if row["level"] is None] == ["public-goods"]
+    told = "m:a in public-goods is excluded: 97.0% of its decisions failed, more than 20%."
+    assert table.notes[-1] == told
+    figure = profile_figure([profile], [], {game: references(make_game(game)) for game in games})
+    [axes] = figure.axes
+    rows = {round(float(y)) for line in axes.lines for y in np.atleast_1d(line.get_ydata()) if line.get_marker() == "o"}
+    shown = [label.get_text() for label in axes.get_yticklabels()]
+    assert "public-goods" in shown
+    assert shown.index("public-goods") not in rows
+
+
+def test_the_interval_of_a_profile_lies_in_the_games_range_and_is_absent_where_simulations_are_alike() -> None:
+    runs = [record("m:a", "o-ring", i, level=6.0) for i in range(3)]
+    runs += [record("m:a", "weakest-link", i, level=level) for i, level in enumerate((4.0, 6.0, 8.0))]
+    runs += [record("m:a", "public-goods", 0, level=5.0)]
+    ring, link, goods = profiles_table(profiles(runs, {})).rows
+    assert (ring["level_low"], ring["level"], ring["level_reason"]) == (None, 6.0, "equal values")
+    # Efforts are 1 to 10; plain t would give 6 ± 4.97.
+    assert 1 < link["level_low"] < 6 < link["level_high"] < 10
+    assert (link["level_n"], link["level_df"], link["level_method"]) == (3, 2, "t on the logit scale")
+    assert (goods["level"], goods["level_error"], goods["level_low"]) == (5.0, None, None)
+    assert goods["level_reason"] == "one value"
+
+
+def test_a_model_with_a_fifth_of_failed_decisions_is_not_excluded_yet() -> None:
+    [profile] = profiles([record("m:a", "o-ring", 0, failed_decision_rate=0.2, level=1)], {})
+    assert not profile.excluded
+
+
+def test_the_error_of_a_mean_is_that_of_the_formula() -> None:
+    values = np.random.default_rng(1).normal(5, 2, 5000)
+    sizes = (1, 5, 20, 50)
+    found = bootstrap_errors(values, sizes, resamples=4000)
+    assert found == pytest.approx(closed_form_errors(float(values.std(ddof=1)), sizes), rel=0.05)
+    assert closed_form_errors(1.0, [20])[0] == pytest.approx(0.178, abs=5e-4)
+
+
+def test_reliability_is_the_share_of_variance_that_is_between_models() -> None:
+    assert reliabilities(1.0, 2.0, [1, 4, 16]) == pytest.approx([0.2, 0.5, 0.8])
+    assert reliabilities(0.0, 1.0, [10]) == pytest.approx([0.0])
+    assert reliabilities(0.0, 0.0, [10]) == pytest.approx([0.0])
+    rng = np.random.default_rng(2)
+    true = rng.normal(0, 1.5, 2000)
+    measured = true + rng.normal(0, 0.5, 2000)
+    assert variance_between(measured, np.full(2000, 0.5)) == pytest.approx(2.25, rel=0.1)
+    assert variance_between(np.array([1.0, 1.1]), np.array([5.0, 5.0])) == 0
+
+
+def test_convergence_is_told_by_game_over_models_with_several_simulations() -> None:
+    rng = np.random.default_rng(3)
+    runs = [
+        record(f"m:{model}", "o-ring", i, level=float(level))
+        for model in range(6)
+        for i, level in enumerate(rng.normal(model, 1.0, 40))
+    ]
+    runs += [record("m:0", "weakest-link", 0, level=1.0), record("m:0", "public-goods", 0)]
+    [found] = convergence(runs, sizes=(5, 20))
+    assert (found.game, found.models, found.simulations, found.sizes) == ("o-ring", 6, 40, (5, 20))
+    assert found.within == pytest.approx(1.0, rel=0.1)
+    assert found.between == pytest.approx(np.std(range(6), ddof=1), rel=0.15)
+    assert found.bootstrap == pytest.approx(found.closed_form, rel=0.15)
+    assert found.reliability is not None
+    assert 0.9 < found.reliability[0] < found.reliability[1] < 1
+    [alone] = convergence([run for run in runs if run.models == ["m:1"]])
+    assert alone.reliability is None
+    assert alone.between is None
+
+
+def test_models_are_compared_under_equal_conditions() -> None:
+    rng = np.random.default_rng(4)
+    runs = [
+        replace(
+            record(f"m:{model}", "o-ring", i, level=float(level)),
+            key=f"{model} {size}",
+            condition={"game": "o-ring", "model": f"m:{model}", "group_size": size, "prices": {"input": model}},
+        )
+        for size in (3, 8)
+        for model in range(5)
+        for i, level in enumerate(rng.normal(0.1 * model + size, 0.1, 30))
+    ]
+    [found] = convergence(runs)
+    assert found.models == 5
+    # Five models a tenth apart; that sizes differ by five has nothing to do with it.
+    assert found.between == pytest.approx(0.1 * np.std(range(5), ddof=1), rel=0.25)
+    [apart] = convergence([run for run in runs if (run.condition["group_size"] == 3) == (run.models == ["m:0"])][:60])
+    assert (apart.models, apart.between) == (2, None)
+
+
+def test_what_was_played_under_several_conditions_is_told_apart() -> None:
+    runs = [record("m:a", game, i, level=float(i)) for game in ("o-ring", "weakest-link") for i in range(4)]
+    assert "setting" not in [column.key for column in profiles_table(profiles(runs, {})).columns]
+    runs[:2] = [replace(run, key="another", condition={**run.condition, "group_size": 3}) for run in runs[:2]]
+    runs[2:4] = [replace(run, condition={**run.condition, "group_size": 5}) for run in runs[2:4]]
+    found = profiles(runs, {})
+    assert [(one.setting, [(game.game, game.simulations) for game in one.games]) for one in found] == [
+        ("group_size=3", [("o-ring", 2)]),
+        ("group_size=5", [("o-ring", 2)]),
+        ("", [("weakest-link", 4)]),
+    ]
+    rows = profiles_table(found).rows
+    assert [(row["setting"], row["level"]) for row in rows] == [("group_size=3", 0.5), ("group_size=5", 2.5), ("", 1.5)]
+
+
+def test_simulations_in_which_almost_all_decisions_failed_say_nothing_of_convergence() -> None:
+    runs = [record(f"m:{name}", "o-ring", i, level=float(i)) for name in "ab" for i in range(4)]
+    broken = [record("m:c", "o-ring", i, level=9.0 * i, failed_decision_rate=0.9) for i in range(4)]
+    [found] = convergence([*runs, *broken], metrics=["level"])
+    [same] = convergence(runs, metrics=["level"])
+    assert (found.models, found.within) == (same.models, same.within)

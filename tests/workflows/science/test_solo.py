@@ -1,0 +1,315 @@
+"""One agent alone in the place of all teams: equal terms, one conversation, the same engine."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import textwrap
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from labmates.agents.roles import TEAMS
+from labmates.agents.tools import TO_WRITE
+from labmates.api import ajudge, arun
+from labmates.errors import UsageError
+from labmates.models.scripted.base import Draft, Heard, call
+from labmates.models.tokens import text_of
+from labmates.records.events import ArtifactEvent, ChargeEvent, LLMCallEvent, PhaseEvent, ScoreEvent
+from labmates.records.store import Store
+from labmates.studies.runs import stopped_run
+from labmates.studies.session import Session
+from labmates.studies.settings import RunSettings
+from labmates.workflows.science.condition import TEAM_FIELDS, ScienceCondition
+from labmates.workflows.studio import studio_graph
+from tests.support.children import run_child
+from tests.support.puppet import agent_of, dutiful, puppet, step_of, turn_of
+from tests.support.solo import alone
+from tests.support.story import story
+from tests.workflows.science.test_science_lab import Lab, tool_results, work
+
+SETTINGS = RunSettings(sandbox="unsafe-local")
+CONDITION: dict[str, Any] = {"task": "anomaly", "difficulty": "easy", "solo": True, "prices": {"tool_call": "0.0001"}}
+KILLED = """
+    import os
+    from labmates.api import run
+    from tests.support.puppet import puppet
+    from tests.support.solo import alone
+
+    calls = 0
+
+    def play(heard):
+        global calls
+        calls += 1
+        if calls == {dies_at}:
+            os._exit(9)
+        return alone(heard)
+
+    with puppet(play) as model:
+        run("science", store={store!r}, settings={{"sandbox": "unsafe-local"}}, model=model, **{condition!r})
+"""
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    lab = Lab(tmp_path)
+    yield lab
+    lab.store.close()
+
+
+def heard_by(step: str, prompts: list[list[tuple[str, str]]]) -> Any:
+    """Be dutiful, and keep all conversations in which a step is asked for."""
+
+    def play(heard: Heard) -> Draft:
+        if step_of(heard).startswith(step):
+            prompts.append([(message.type, text_of(message.content)) for message in heard.messages])
+        return dutiful(heard)
+
+    return play
+
+
+def section(prompt: str, title: str) -> str:
+    return prompt.split(f"## {title}\n")[1].split("\n## ")[0]
+
+
+async def test_one_agent_plans_works_and_writes_in_one_phase(lab: Lab) -> None:
+    run = await lab.play(dutiful, solo=True)
+    events = lab.events(run)
+    assert run.status == "completed"
+    assert [(e.team, e.status) for e in events if isinstance(e, PhaseEvent)] == [("solo", "started"), ("solo", "ended")]
+    steps = [e.step for e in events if isinstance(e, LLMCallEvent)]
+    assert steps == ["solo/0/researcher/plan/0", "solo/0/researcher/work/0", "solo/0/researcher/write/0"]
+    assert [e.name for e in events if isinstance(e, ArtifactEvent)] == ["final_paper"]
+    assert run.metrics["artifacts_missing"] == 3
+    judged = {(e.judge, e.metric) for e in events if isinstance(e, ScoreEvent)}
+    assert judged >= {("heuristic", "completeness"), ("heuristic", "quality"), ("verified", "accuracy")}
+
+
+async def test_it_gets_the_same_task_data_and_paper_as_teams(lab: Lab) -> None:
+    systems: list[str] = []
+    orders: list[str] = []
+    tables: list[str] = []
+
+    def play(heard: Heard) -> Draft:
+        systems.append(text_of(heard.messages[0].content))
+        if step_of(heard).startswith("write the artifact `final_paper`"):
+            orders.append(text_of(heard.messages[-1].content))
+        if step_of(heard) == "work" and agent_of(heard) in ("data_lead", "researcher") and turn_of(heard) == 0:
+            return Draft("", (call("run_code", code="print(pd.util.hash_pandas_object(df).sum())"),))
+        return dutiful(heard)
+
+    for solo in (False, True):
+        run = await lab.play(play, solo=solo)
+        tables += [text for _, text in tool_results(lab, run, "run_code")]
+    teams, one = systems[0], systems[-1]
+    for title in ("The project", "The data set", "What the final paper has to state"):
+        assert section(teams, title) == section(one, title)
+    assert len(tables) == 2
+    assert tables[0] == tables[1]
+    listed = [order.split("Use Markdown with these sections:")[1].split("##")[0] for order in orders]
+    assert re.findall(r"^- .*|.*`findings`.*", listed[0], re.MULTILINE) == re.findall(
+        r"^- .*|.*`findings`.*", listed[1], re.MULTILINE
+    )
+
+
+async def test_it_holds_the_tools_that_make_sense_alone_and_no_other(lab: Lab) -> None:
+    held: list[tuple[str, ...]] = []
+
+    def reply(heard: Heard) -> Draft | None:
+        held.append(heard.tool_names())
+        return Draft("", (call("send_message", to_team="data", content="hi"),)) if turn_of(heard) == 0 else None
+
+    run = await lab.play(work(reply), solo=True)
+    assert held[0] == ("run_code", "read_artifact", *TO_WRITE, "state_findings", "list_artifacts", "mark_complete")
+    assert run.metrics["tool_errors"] == 1
+    assert "no tool 'send_message'" in tool_results(lab, run, "send_message")[0][1]
+
+
+async def test_it_may_write_every_artifact_and_new_versions_of_them(lab: Lab) -> None:
+    def reply(heard: Heard) -> Draft | None:
+        if turn_of(heard):
+            return None
+        names = ["dataset_description", *(team.artifact for team in TEAMS.values())]
+        return Draft("", tuple(call("write_artifact", name=name, content=f"# {name}") for name in names))
+
+    run = await lab.play(work(reply), solo=True)
+    assert run.metrics["artifacts_missing"] == run.metrics["tool_errors"] == 0
+    written = [(e.name, e.version) for e in lab.events(run) if isinstance(e, ArtifactEvent)]
+    assert written.count(("dataset_description", 2)) == written.count(("final_paper", 2)) == 1
+
+
+async def test_it_has_the_turns_of_the_eight_members_of_teams_of_two(lab: Lab) -> None:
+    run = await lab.play(work(lambda _: Draft("", (call("list_artifacts"),))), solo=True, max_turns=2)
+    steps = [e.step for e in lab.events(run) if isinstance(e, LLMCallEvent)]
+    assert len([step for step in steps if "/work/" in step]) == 2 * 2 * len(TEAMS)
+    assert steps[-1] == "solo/0/researcher/write/0"
+
+
+@pytest.mark.parametrize("last", [Draft("Done, I think."), Draft("")])
+async def test_the_paper_is_written_in_the_conversation_of_the_work(lab: Lab, last: Draft) -> None:
+    prompts: list[list[tuple[str, str]]] = []
+    record = heard_by("write", prompts)
+
+    def play(heard: Heard) -> Draft:
+        if step_of(heard) == "work":
+            return last if turn_of(heard) else Draft("", (call("run_code", code="print('found it')"),))
+        return record(heard)  # type: ignore[no-any-return]
+
+    run = await lab.play(play, solo=True, repair_turns=1)
+    [conversation] = prompts
+    kinds = [kind for kind, _ in conversation]
+    assert any("found it" in text for kind, text in conversation if kind == "tool")
+    assert conversation[-1][1].startswith("# Step: write the artifact `final_paper`")
+    assert ("human", "human") not in set(pairwise(kinds))
+    assert run.status == "completed"
+    assert run.usage.failed_replies == 2
+
+
+@pytest.mark.parametrize("visibility", ["full", "team", "hidden"])
+async def test_it_sees_of_the_budget_what_the_setting_says(lab: Lab, visibility: str) -> None:
+    texts: list[str] = []
+
+    def play(heard: Heard) -> Draft:
+        texts.extend(text_of(message.content) for message in heard.messages)
+        return dutiful(heard)
+
+    await lab.play(play, solo=True, visibility=visibility)
+    everything = "\n".join(texts)
+    assert ("budget" in everything.lower()) == (visibility != "hidden")
+    assert ("$1.0000" in everything) == (visibility == "full")
+    assert ("you have spent" in everything) == (visibility == "team")
+
+
+async def test_a_pool_that_runs_dry_ends_the_run_as_exhausted_and_is_never_overdrawn(lab: Lab) -> None:
+    play = work(lambda _: Draft("", (call("run_code", code="print('x ' * 4000)"),)))
+    for budget, status in (("0.0012", "exhausted"), ("0.03", "completed")):
+        run = await lab.play(play, solo=True, budget=budget)
+        assert sum(e.amount for e in lab.events(run) if isinstance(e, ChargeEvent)) <= round(float(budget) * 1e6)
+        assert run.status == status
+        assert run.metrics["artifacts_missing"] == (4 if status == "exhausted" else 3)
+        assert run.metrics["completeness"] == 0
+
+
+async def test_where_the_pool_can_not_pay_for_the_whole_conversation_the_paper_comes_from_a_shortened_one(
+    lab: Lab,
+) -> None:
+    prompts: list[list[tuple[str, str]]] = []
+    record = heard_by("write", prompts)
+
+    def play(heard: Heard) -> Draft:
+        if step_of(heard) == "work":
+            return Draft("", (call("run_code", code="print(' '.join(map(str, range(3000))))"),))
+        return record(heard)  # type: ignore[no-any-return]
+
+    run = await lab.play(play, solo=True, budget="0.045")
+    assert run.status == "completed"
+    assert any("[shortened]" in text for _, text in prompts[-1])
+    assert prompts[-1][-1][1].startswith("# Step: write")
+
+
+@pytest.mark.parametrize("dies_at", [2, 5, 8])
+async def test_a_killed_run_goes_on_to_the_same_end_and_pays_no_step_twice(tmp_path: Path, dies_at: int) -> None:
+    store = Store(f"sqlite:///{tmp_path}/runs.db")
+    with puppet(alone) as model:
+        [expected] = await arun("science", store=store.url, settings=SETTINGS, model=model, **CONDITION)
+    code = textwrap.dedent(KILLED).format(dies_at=dies_at, store=store.url, condition=CONDITION)
+    assert await asyncio.to_thread(run_child, code) == 9
+    [stopped] = [run for run in store.runs() if run.status == "running"]
+
+    with puppet(alone):
+        [run] = await Session(store, SETTINGS).execute([stopped_run(store, stopped.id)])
+
+    assert run.status == "completed"
+    assert story(store, run.id) == story(store, expected.id)
+    assert (run.budget, run.metrics, run.usage) == (expected.budget, expected.metrics, expected.usage)
+    store.close()
+
+
+async def test_the_diligent_baseline_hands_over_everything_alone_and_repeats_exactly(lab: Lab) -> None:
+    values: dict[str, Any] = {"task": "anomaly", "difficulty": "easy", "model": "scripted:diligent", "solo": True}
+    [run], [other] = [await arun("science", store=lab.url, settings=SETTINGS, seed=2, **values) for _ in range(2)]
+    assert run.metrics["artifacts_missing"] == run.metrics["tool_errors"] == run.usage.failed_replies == 0
+    assert run.metrics["completeness"] == 1
+    assert run.metrics["accuracy"] > 0.5
+    assert story(lab.store, run.id) == story(lab.store, other.id)
+    paper = next(e for e in reversed(lab.events(run)) if isinstance(e, ArtifactEvent))
+    text = lab.bodies(run).text(paper.content)
+    assert not re.search(r"(data|model|eval) team", text)
+    assert "`dataset_description`" in text
+
+
+@pytest.mark.parametrize("baseline", ["hasty", "silent", "wasteful", "talkative", "garbage"])
+async def test_every_baseline_gets_through_alone(lab: Lab, baseline: str) -> None:
+    [run] = await arun(
+        "science", store=lab.url, settings={"sandbox": "unsafe-local"}, task="anomaly", difficulty="easy",
+        model=f"scripted:{baseline}", solo=True, budget="0.05", max_turns=1,
+    )  # fmt: skip
+    assert run.status in ("completed", "exhausted")
+    assert run.budget is not None
+    assert float(run.budget["spent"]) <= 0.05
+
+
+async def test_judges_that_come_later_say_the_same_and_follow_findings_into_the_paper(lab: Lab) -> None:
+    with puppet(alone) as model:
+        [run] = await arun("science", store=lab.url, settings=SETTINGS, model=model, **CONDITION)
+    before = [(s.judge, s.metric, s.value, s.details) for s in lab.store.scores(run.id)]
+    [judged] = await ajudge([run.id], again=True, store=lab.url)
+    assert [(s.judge, s.metric, s.value, s.details) for s in judged.added] == before
+    [handoff] = [
+        details["handoff"] for judge, metric, _, details in before if (judge, metric) == ("verified", "accuracy")
+    ]
+    assert {passage["first"] for passage in handoff["findings"]} <= {None, "solo", "paper"}
+
+
+async def test_the_graph_for_studio_runs_and_draws_one_agent_alone() -> None:
+    condition = {"task": "anomaly", "difficulty": "easy", "model": "scripted:silent", "solo": True}
+    graph = studio_graph("science")
+    result = await graph.ainvoke({"condition": condition, "seed": 3})
+    assert result["status"] == "completed"
+    assert set(result["artifacts"]) == {"final_paper"}
+    assert "researcher" in graph.get_graph(xray=True).draw_mermaid()
+
+
+def condition(**values: Any) -> ScienceCondition:
+    return ScienceCondition(**{"task": "ecology", "model": "scripted:diligent", **values})
+
+
+def test_conditions_of_teams_keep_the_keys_that_they_had() -> None:
+    assert condition().key == condition(solo=False).key == "1bd3dd0e469c25ed"
+    assert "solo" not in condition().model_dump()
+
+
+def test_a_condition_of_one_agent_alone_has_a_key_of_its_own_and_nothing_of_teams() -> None:
+    one = condition(solo=True)
+    assert one.key != condition().key
+    assert not set(TEAM_FIELDS) & set(one.model_dump())
+    assert ScienceCondition.model_validate(one.model_dump(mode="json")).key == one.key
+    assert condition(solo=True, max_requests=0, deliberation_rounds=0, theory_of_mind=False).key == one.key
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("team_size", 2),
+        ("team_size", 3),
+        ("theory_of_mind", True),
+        ("model_for", {"writing": "scripted:silent"}),
+        ("deliberation_rounds", 1),
+        ("max_requests", 2),
+    ],
+)
+async def test_what_only_teams_have_is_refused_with_the_reason(tmp_path: Path, name: str, value: object) -> None:
+    values: dict[str, Any] = {"task": "ecology", "model": "scripted:silent", "solo": True, name: value}
+    with pytest.raises(UsageError, match=f"{name}: one agent alone .* has no teammates"):
+        await arun("science", store=f"sqlite:///{tmp_path}/runs.db", **values)
+
+
+def test_twins_differ_only_in_what_teams_alone_have() -> None:
+    teams = condition(budget="0.5", visibility="hidden", team_size=3, theory_of_mind=True, max_turns=5)
+    one = teams.twin()
+    assert one.solo
+    assert one == condition(budget="0.5", visibility="hidden", max_turns=5, solo=True)
+    assert one.twin() == condition(budget="0.5", visibility="hidden", max_turns=5)

@@ -1,0 +1,245 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+import pytest
+
+from labmates.games.iterated.match import Action, Match, Round
+from labmates.games.iterated.questions import QUESTIONS
+from labmates.games.iterated.schedule import schedule
+from labmates.stats import intervals
+from labmates.stats.figures import save_figure
+from labmates.stats.intervals import holm
+from labmates.stats.validity import Tally
+from labmates.workflows.tournament import figures
+from labmates.workflows.tournament.report import Rate, mean_profile, rate_of, report
+from labmates.workflows.tournament.results import Tournament, rate
+from labmates.workflows.tournament.tables import hypotheses_table, rates_table
+
+TEAMS = {"A": ["P1", "P2", "P3"], "B": ["P4", "P5", "P6"]}
+CONDITION: dict[str, Any] = {
+    "model": "m",
+    "rounds": 10,
+    "temptation": 5,
+    "reward": 3,
+    "punishment": 0,
+    "sucker": -1,
+    "prices": {},
+}
+
+
+def simulated(
+    structure: str,
+    seed: int,
+    level: Callable[[np.random.Generator], float],
+    *,
+    rounds: int = 10,
+    models: dict[str, str] | None = None,
+    **condition: Any,
+) -> Tournament:
+    """Return a tournament whose players cooperate by chance, at a rate that each draws by itself."""
+    rng = np.random.default_rng([seed, len(structure), ord(structure[0])])
+    team_of = {player: team for team, players in TEAMS.items() for player in players}
+    rates = {player: level(rng) for player in team_of}
+
+    def move(player: str) -> Action:
+        return "C" if rng.random() < rates[player] else "D"
+
+    matches = []
+    plan = schedule(TEAMS, within_teams=structure != "gc", seed=seed)
+    for number, (one, other) in enumerate((pair for pairs in plan for pair in pairs), start=1):
+        both: list[Round] = [(move(one), move(other)) for _ in range(rounds)]
+        matches.append(Match(number, (one, other), (team_of[one], team_of[other]), tuple(both), "length"))
+    return Tournament(
+        {**CONDITION, "structure": structure, **condition},
+        models or dict.fromkeys(team_of, "m"),
+        tuple(matches),
+        (),
+        {"m": Tally(100, 0)},
+        f"{structure}{seed}",
+        seed,
+    )
+
+
+def covers(found: intervals.Estimate, truth: float) -> bool:
+    assert found.low is not None
+    assert found.high is not None
+    return found.low <= truth <= found.high
+
+
+def test_both_intervals_cover_the_known_cooperation_of_independent_players_at_their_nominal_rate() -> None:
+    players = tournaments = 0
+    for number in range(120):
+        some = [simulated("sa", 5 * number + k, lambda rng: float(rng.beta(3, 5))) for k in range(5)]
+        found = rate_of([[rate(one.moves(player)) or 0.0 for player in one.models] for one in some])
+        assert found is not None
+        players += covers(found.over_players, 3 / 8)
+        tournaments += covers(found.over_tournaments, 3 / 8)
+    assert 0.89 <= players / 120 <= 1
+    assert 0.89 <= tournaments / 120 <= 1
+
+
+def test_where_the_players_of_a_tournament_are_alike_only_the_interval_over_tournaments_covers() -> None:
+    rng = np.random.default_rng(3)
+    hits = {"rounds": 0, "players": 0, "tournaments": 0}
+    for _ in range(200):
+        levels = rng.normal(0.4, 0.15, size=5).clip(0, 1)
+        values = [list(rng.binomial(80, level, size=6) / 80) for level in levels]
+        found = rate_of(values)
+        assert found is not None
+        moves = [float(number < round(80 * value)) for one in values for value in one for number in range(80)]
+        hits["rounds"] += covers(intervals.mean(moves, intervals.SHARE), 0.4)
+        hits["players"] += covers(found.over_players, 0.4)
+        hits["tournaments"] += covers(found.over_tournaments, 0.4)
+    assert hits["rounds"] / 200 < 0.4
+    assert hits["players"] / 200 < 0.8
+    assert hits["tournaments"] / 200 == pytest.approx(0.95, abs=0.05)
+
+
+def of(rates: dict[str, float], replicates: int = 4, **condition: Any) -> list[Tournament]:
+    def known(value: float) -> Callable[[np.random.Generator], float]:
+        return lambda rng: min(1.0, max(0.0, float(rng.normal(value, 0.05))))
+
+    return [
+        simulated(structure, seed, known(level), **condition)
+        for structure, level in rates.items()
+        for seed in range(replicates)
+    ]
+
+
+def test_hypotheses_hold_where_super_additive_tournaments_are_above_both_others() -> None:
+    first, second = report(of({"ri": 0.2, "gc": 0.3, "sa": 0.6})).hypotheses
+    assert (first.name, second.name) == ("H1", "H2")
+    assert first.difference is not None
+    assert first.difference.value == pytest.approx(0.3, abs=0.06)
+    assert first.p is not None
+    assert first.p < 0.01
+    assert second.p is not None
+    assert second.p < 0.05
+    above_one_only = report(of({"ri": 0.2, "gc": 0.6, "sa": 0.6})).hypotheses[0]
+    assert above_one_only.p is not None
+    assert above_one_only.p > 0.05
+
+
+def test_p_values_of_one_table_are_adjusted_for_each_other() -> None:
+    found = report(of({"ri": 0.2, "gc": 0.3, "sa": 0.6})).hypotheses
+    rows = hypotheses_table(found).rows
+    assert [row["p_holm"] for row in rows] == pytest.approx(holm([one.p or 0.0 for one in found]))
+    assert max(row["p_holm"] - row["p"] for row in rows) > 0
+
+
+def test_without_two_tournaments_of_each_structure_there_is_no_test_and_the_reason_is_told() -> None:
+    first, _ = report(of({"ri": 0.2, "sa": 0.6})).hypotheses
+    assert first.p is None
+    assert first.difference is None
+    assert "too few of: gc" in first.reason
+    assert set(first.rates) == {"ri", "sa"}
+
+
+def test_tournaments_of_other_settings_are_not_thrown_together() -> None:
+    some = [*of({"sa": 0.2}, replicates=2), *of({"sa": 0.8}, replicates=3, reward=4)]
+    groups = report(some).groups
+    assert sorted(len(group.runs) for group in groups) == [2, 3]
+    same = report([*of({"sa": 0.2}, rounds_per_player=40), *of({"gc": 0.2}, rounds_per_player=24)])
+    assert len(same.hypotheses) == 2
+
+
+def test_tournaments_of_one_structure_with_other_budgets_are_told_apart() -> None:
+    some = [*of({"sa": 0.2, "ri": 0.2}, replicates=2, rounds_per_player=20)]
+    some += of({"sa": 0.8, "ri": 0.2}, replicates=3, rounds_per_player=40)
+    found = report(some)
+    runs = {(group.structure, group.settings["rounds_per_player"]): len(group.runs) for group in found.groups}
+    assert runs == {("sa", 20): 2, ("sa", 40): 3, ("ri", 20): 2, ("ri", 40): 3}
+    rows = [*rates_table(found.groups).rows, *hypotheses_table(found.hypotheses).rows]
+    assert {row["rounds_per_player"] for row in rows} == {20, 40}
+
+
+def test_each_model_of_a_mixed_tournament_has_its_own_rates() -> None:
+    models = {**dict.fromkeys(TEAMS["A"], "kind"), **dict.fromkeys(TEAMS["B"], "unkind")}
+    rates = iter([1.0, 1.0, 1.0, 0.0, 0.0, 0.0])
+    found = report([simulated("sa", 1, lambda rng: next(rates), models=models)])
+    assert {group.model: _value(group.cooperation) for group in found.groups} == {"kind": 1, "unkind": 0}
+    assert all(group.among == ("kind", "unkind") for group in found.groups)
+
+
+def _value(found: Rate | None) -> float | None:
+    return None if found is None else found.value
+
+
+def test_a_group_tells_curves_teams_and_behaviour() -> None:
+    [group] = report(of({"sa": 0.5}, replicates=2)).groups
+    assert [point.at for point in group.curve] == list(range(1, 51))
+    assert [point.players for point in group.one_shot_curve] == [12] * 5
+    assert group.cooperation is not None
+    assert group.curve[-1].value == pytest.approx(group.cooperation.value)
+    over = group.cooperation.over_players
+    assert (group.curve[-1].low, group.curve[-1].high) == pytest.approx((over.low, over.high))
+    assert group.within is not None
+    assert group.between is not None
+    assert len(group.profiles) == 12
+    assert mean_profile(group)["like cooperate"] == pytest.approx(group.cooperation.value)
+    [alone] = report(of({"ri": 0.5}, replicates=2)).groups
+    assert alone.within is alone.between is None
+
+
+def test_a_single_tournament_has_means_and_no_interval_over_tournaments() -> None:
+    [group] = report(of({"gc": 0.5}, replicates=1)).groups
+    assert group.cooperation is not None
+    assert group.cooperation.over_players.low is not None
+    assert group.cooperation.over_tournaments.reason == intervals.ONE
+    assert rate_of([[]]) is None
+
+
+def test_answers_count_by_question_and_unreadable_ones_do_not() -> None:
+    from dataclasses import replace
+
+    row = {name: {"answer": 1, "truth": 1, "right": name != "total"} for name in QUESTIONS}
+    nothing = {name: {"answer": None, "truth": 1, "right": None} for name in QUESTIONS}
+    [one] = of({"sa": 0.5}, replicates=1)
+    [group] = report([replace(one, answers=(("P1", row), ("P2", nothing), ("P2", row)))]).groups
+    assert _value(group.comprehension) == pytest.approx(10 / 11)
+    assert {name: found.value for name, found in group.questions.items()} == {n: float(n != "total") for n in QUESTIONS}
+    assert group.questions["total"].over_players.n == 2
+
+
+def test_metrics_of_a_run_are_what_was_played() -> None:
+    match = Match(1, ("P1", "P4"), ("A", "B"), (("C", "C"), ("C", "D")), "leave", ("P4",))
+    off = Match(2, ("P1", "P2"), ("A", "A"), (), "not_played", ("P1",))
+    one = Tournament({**CONDITION, "structure": "sa"}, {"P1": "m", "P4": "m"}, (match, off), (), {"m": Tally(8, 2)})
+    assert one.metrics() == {
+        "cooperation": 0.75,
+        "one_shot_cooperation": 1.0,
+        "between_team_cooperation": 0.75,
+        "points_per_round": (3 + 3 - 1 + 5) / 4,
+        "rounds": 2,
+        "matches": 1,
+        "matches_not_played": 1,
+        "matches_left": 1,
+        "matches_forfeited": 0,
+        "failed_decision_rate": 0.25,
+    }
+
+
+@pytest.mark.parametrize("structures", [("ri", "gc", "sa"), ("ri",), ("sa",)])
+def test_figures_are_drawn_of_whatever_there_is(tmp_path: Path, structures: Sequence[str]) -> None:
+    groups = report(of(dict.fromkeys(structures, 0.5), replicates=2)).groups
+    for number, draw in enumerate((figures.cooperation_figure, figures.one_shot_figure, figures.teams_figure)):
+        figure = draw(groups)
+        if figure is None:
+            assert "sa" not in structures
+            continue
+        save_figure(figure, tmp_path / f"{number}.png")
+        assert (tmp_path / f"{number}.png").read_bytes().startswith(b"\x89PNG")
+    assert figures.comprehension_figure(groups) is None
+    ends = [
+        np.asarray(line.get_ydata())[-1]
+        for axes in figures.cooperation_figure(groups).axes
+        for line in axes.lines
+        if np.size(line.get_xdata()) > 2
+    ]
+    assert len(ends) == len(structures)
+    assert fmean(ends) == pytest.approx(0.5, abs=0.1)

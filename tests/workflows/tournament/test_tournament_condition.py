@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from labmates.errors import UsageError, explain
+from labmates.workflows.tournament.condition import TournamentCondition
+from labmates.workflows.tournament.experiment import estimate
+
+BASE: dict[str, Any] = {"structure": "sa", "model": "scripted:grim"}
+
+
+def condition(**values: Any) -> TournamentCondition:
+    return TournamentCondition.model_validate({**BASE, **values})
+
+
+@pytest.mark.parametrize(
+    ("values", "budget"),
+    [
+        ({}, 80),
+        ({"structure": "gc"}, 48),
+        ({"rounds": 7}, 28),
+        ({"team_size": "3,2"}, 64),
+        ({"rounds_per_player": 99}, 99),
+    ],
+)
+def test_the_budget_of_rounds_is_written_down(values: dict[str, Any], budget: int) -> None:
+    wanted = condition(**values)
+    assert wanted.rounds_per_player == wanted.budget == budget
+    assert wanted.model_dump()["rounds_per_player"] == budget
+    assert condition(**{**values, "rounds_per_player": budget}).key == wanted.key
+    assert condition(**wanted.model_dump()) == wanted
+
+
+@pytest.mark.parametrize(
+    ("values", "wrong"),
+    [
+        ({"rounds_per_player": 100}, "must be below 100"),
+        ({"structure": "gc", "rounds_per_player": 60}, "must be below 60"),
+        ({"structure": "gc", "team_size": "3,2", "rounds_per_player": 40}, "must be below 40"),
+        ({"structure": "gc", "teams": 1}, "two teams or more"),
+        ({"teams": 1, "team_size": 1}, "two players or more"),
+        ({"teams": 2, "team_size": 1, "rounds": 1}, "two rounds or more"),
+        ({"team_size": "3,2,1"}, "names 3 sizes for 2 teams"),
+        ({"team_size": "three"}, "must be a number from 1 to 50"),
+        ({"team_size": 0}, "must be a number from 1 to 50"),
+        ({"structure": "xx"}, "'ri', 'gc' or 'sa'"),
+        ({"temptation": 2}, "temptation > reward"),
+        ({"temptation": 50}, "twice the reward"),
+        ({"rounds": 0}, "greater than or equal to 1"),
+        ({"critique_turns": 9}, "less than or equal to 5"),
+        ({"comprehension": "maybe"}, "'asked' or 'skipped'"),
+    ],
+)
+def test_what_can_not_be_played_is_refused_and_told(values: dict[str, Any], wrong: str) -> None:
+    with pytest.raises((ValidationError, UsageError)) as caught:
+        condition(**values)
+    error = caught.value
+    assert wrong in (explain(error) if isinstance(error, ValidationError) else str(error))
+
+
+def test_sizes_of_teams_are_written_shortest() -> None:
+    assert condition(team_size=3).key == condition(team_size="3,3").key == condition().key
+    assert condition(team_size=" 3, 2").players_of == {"A": ["P1", "P2", "P3"], "B": ["P4", "P5"]}
+
+
+def test_models_belong_to_teams_and_players() -> None:
+    wanted = condition(model_for={"B": "scripted:joss", "P5": "scripted:defect"})
+    assert [wanted.model_of(player) for player in ("P1", "P4", "P5")] == [
+        "scripted:grim",
+        "scripted:joss",
+        "scripted:defect",
+    ]
+    wanted.check()
+    with pytest.raises(UsageError, match="unknown team or player 'C'"):
+        condition(model_for={"C": "scripted:joss"}).check()
+    with pytest.raises(UsageError, match="unknown scripted baseline"):
+        condition(model_for={"A": "scripted:jos"}).check()
+
+
+def test_the_estimate_counts_the_calls_of_a_tournament_at_full_length() -> None:
+    # 99 rounds, 19 plans of three calls, and questions after five matches, the last a round short, for six players.
+    assert estimate(condition(rounds_per_player=99)).calls == 6 * (99 + 57 + 5)
+    assert estimate(condition(rounds_per_player=90)).calls == 6 * (90 + 51 + 5)
+    assert estimate(condition(critique_turns=0, comprehension="skipped")).calls == 480
