@@ -21,7 +21,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from labmates.agents.prompts import render
-from labmates.models.prefix import mark_shared, shared_chars
+from labmates.models.prefix import continued_order, is_continued, mark_shared, shared_chars
 
 KEPT_RESULT_CHARS = 200
 SHORT_MESSAGE_CHARS = 2_000
@@ -38,6 +38,8 @@ def message_to_data(message: BaseMessage) -> dict[str, Any]:
         data["tool_call_id"] = message.tool_call_id
     if shared := shared_chars(message):
         data["shared_chars"] = shared
+    if is_continued(message):
+        data["continued"] = True
     return data
 
 
@@ -48,7 +50,7 @@ def message_from_data(data: Mapping[str, Any]) -> BaseMessage:
         case "system":
             return mark_shared(SystemMessage(content), data.get("shared_chars", 0))
         case "user":
-            return HumanMessage(content)
+            return continued_order(content) if data.get("continued") else HumanMessage(content)
         case "tool":
             return ToolMessage(content, tool_call_id=data["tool_call_id"])
         case _:

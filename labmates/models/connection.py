@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import RunnableConfig
 
 from labmates.models.attempt import Attempt
-from labmates.models.dialect import Dialect
+from labmates.models.dialect import UNASKED, Dialect
 from labmates.models.endpoints import Endpoint
 from labmates.models.explain import call_error
 from labmates.models.failures import AttemptError, Failure, failure_of
@@ -161,7 +161,7 @@ class Connection:
         if failure.kind != "refused" or failure.status not in (400, 422):
             return False
         if self.dialect is dialect:
-            learnt = dialect.without_refused(failure.body, [*sent, "stream_options"])
+            learnt = dialect.without_refused(failure.body, [*sent, *UNASKED])
             self.dialect = learnt or dialect
         # Else another call has learnt something meanwhile.
         return self.dialect is not dialect

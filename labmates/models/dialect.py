@@ -8,12 +8,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from labmates.models.bodies import ErrorBody
+from labmates.models.prefix import CACHE_FIELD
 
 LIMITS = ("max_tokens", "max_completion_tokens")
 """The two names of the limit on a reply: most compatible servers know the first, OpenAI's newer models only
 the second."""
 
-OPTIONAL = ("seed", "temperature", "stream_options")
+UNASKED = ("stream_options", CACHE_FIELD)
+"""Parameters that a call may have without having been given them."""
+OPTIONAL = ("seed", "temperature", *UNASKED)
 """Parameters that a call can do without."""
 
 UNSUPPORTED = re.compile(
@@ -47,7 +50,8 @@ class Dialect:
             wanted["temperature"] = temperature
         if "stream_options" in self.dropped:
             wanted["stream_usage"] = False  # How LangChain names it.
-        return {name: value for name, value in wanted.items() if name not in self.dropped or name in insisted}
+        arguments = {name: value for name, value in wanted.items() if name not in self.dropped or name in insisted}
+        return {**arguments, CACHE_FIELD: False} if CACHE_FIELD in self.dropped else arguments
 
     def without_refused(self, body: ErrorBody, sent: Collection[str]) -> Dialect | None:
         """Return the dialect without the parameter that the server says it doesn't support.

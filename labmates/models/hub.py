@@ -29,6 +29,7 @@ from labmates.models.metering import Meter, NoMeter
 from labmates.models.names import GIVEN, ModelName, parse_model
 from labmates.models.normalise import normalise, safe_message
 from labmates.models.options import ModelOptions
+from labmates.models.prefix import cache_marks
 from labmates.models.pricing import price_of
 from labmates.models.providers import LIMIT_FIELDS, OPENAI_FAMILY, per_call, per_instance, provider_chat, request_body
 from labmates.models.redact import Redactor
@@ -245,7 +246,7 @@ class ModelHub:
         build(
             1024, None
         )  # Reports what is wrong now; the import takes seconds, which are no part of the first attempt.
-        return per_instance(build), Dialect(limit)
+        return per_instance(build, cache_marks(name.provider, name.name)), Dialect(limit)
 
     def _http_client(self) -> httpx2.AsyncClient:
         from labmates.models.clients import new_client

@@ -20,6 +20,7 @@ from labmates.models.connection import Request, Send
 from labmates.models.endpoints import NO_KEY, Endpoint
 from labmates.models.names import GIVEN, PLUGINS, PROVIDERS, ModelName
 from labmates.models.options import ModelOptions
+from labmates.models.prefix import CACHE_FIELD, Marker
 from labmates.models.redact import Redactor
 from labmates.models.settings import NO_SETTINGS
 
@@ -63,11 +64,16 @@ def per_call(chat: BaseChatModel, body: Mapping[str, Any] | None = None) -> Send
     return send
 
 
-def per_instance(build: Callable[[int, float | None], BaseChatModel]) -> Send:
+def per_instance(build: Callable[[int, float | None], BaseChatModel], marks: Marker | None = None) -> Send:
     """Return how to send requests where limit and temperature belong to the chat model's instance.
 
     Providers name these parameters differently in calls, but alike when the model is built; so there is one
     instance for each pair of them, of which the last few are kept. No seed is sent.
+
+    Parameters
+    ----------
+    marks
+        Marks prompts for the provider's cache, unless its server refused that.
     """
     built = lru_cache(maxsize=16)(build)
 
@@ -75,7 +81,10 @@ def per_instance(build: Callable[[int, float | None], BaseChatModel]) -> Send:
         on_the_wire()  # Nothing tells us when this provider's client sends it.
         chat = built(request.max_output_tokens, arguments.get("temperature"))
         asked = chat.bind_tools(list(request.tools)) if request.tools else chat
-        return await asked.ainvoke(list(request.messages), request.config)
+        messages = list(request.messages)
+        if marks is not None and arguments.get(CACHE_FIELD, True):
+            messages = marks(messages)
+        return await asked.ainvoke(messages, request.config)
 
     return send
 

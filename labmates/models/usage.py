@@ -10,6 +10,8 @@ from labmates.models.reply import Usage
 
 MOST_TOKENS = 100_000_000
 """No context is longer: a larger figure is a server's mistake."""
+_WRITTEN = ("cache_creation", "ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens")
+"""Where LangChain has the tokens that were written to a cache."""
 
 
 def read_count(value: object) -> int | None:
@@ -51,7 +53,9 @@ def read_usage(
     thought = read_count(details.get("reasoning")) if isinstance(details, Mapping) else None
     parts = found.get("input_token_details")
     parts = parts if isinstance(parts, Mapping) else {}
-    cached, written = (read_count(parts.get(name)) or 0 for name in ("cache_read", "cache_creation"))
+    cached = read_count(parts.get("cache_read")) or 0
+    # LangChain gives either the whole or its parts, and then 0 as the whole.
+    written = sum(read_count(parts.get(name)) or 0 for name in _WRITTEN)
     input_tokens, output_tokens = read_count(found.get("input_tokens")), read_count(found.get("output_tokens"))
     if (
         thought

@@ -11,6 +11,7 @@ from labmates.models.check import check_models
 from labmates.models.errors import EndpointError
 from labmates.models.hub import ModelHub
 from labmates.models.options import ModelOptions
+from labmates.models.prefix import continued_order, shared_message
 from tests.support.anthropic_server import AnthropicServer
 from tests.support.openai_server import Answer, Call, fault
 
@@ -84,3 +85,67 @@ async def test_errors_are_told_and_overload_is_retried() -> None:
 async def test_a_base_url_for_all_is_refused_beside_anthropic() -> None:
     with pytest.raises(UsageError, match=r"give each model its own, for instance anthropic:claude-x\?base_url=URL"):
         await check_models(["anthropic:claude-x"], ModelOptions(base_url="http://127.0.0.1:9/v1"))
+
+
+MARK = {"type": "ephemeral"}
+OPENING = [shared_message("What all read.", "Who you are."), continued_order("Look.")]
+SYSTEM = [
+    {"type": "text", "text": "What all read.", "cache_control": MARK},
+    {"type": "text", "text": "\n\nWho you are."},
+]
+
+
+async def test_marks_stand_after_what_all_share_and_at_the_end_of_what_goes_on() -> None:
+    read = [
+        AIMessage("", tool_calls=[{"id": "toolu_1", "name": "look", "args": {}}]),
+        ToolMessage("much", tool_call_id="toolu_1"),
+    ]
+    once = [OPENING[0], HumanMessage("Plan.")]
+    with AnthropicServer() as server:
+        catalog = Catalog(named={})
+        name = catalog.name_of(f"anthropic:claude-x?base_url={server.base_url}")
+        async with ModelHub(catalog.options()) as hub:
+            for messages in (OPENING, [*OPENING, *read], once, [HumanMessage("Hello")]):
+                await hub.call(name, messages, tools=[TOOL], seed=1, max_output_tokens=100)
+    first, second, single, plain = (request.body for request in server.requests)
+    assert first["system"] == second["system"] == single["system"] == SYSTEM
+    assert first["messages"][-1]["content"] == [{"type": "text", "text": "Look.", "cache_control": MARK}]
+    assert second["messages"][0]["content"] == "Look."
+    [result] = second["messages"][-1]["content"]
+    assert (result["type"], result["content"], result["cache_control"]) == ("tool_result", [_text("much")], MARK)
+    assert single["messages"] == [{"role": "user", "content": "Plan."}]
+    assert "cache_control" not in str(plain)
+
+
+def _text(text: str) -> dict[str, str]:
+    return {"type": "text", "text": text}
+
+
+async def test_a_server_that_refuses_marks_is_asked_without_them() -> None:
+    wrong = {"type": "invalid_request_error", "message": "system.0.cache_control: Extra inputs are not permitted"}
+    refused = fault(400, {"type": "error", "error": wrong})
+    with AnthropicServer([refused, Answer(text="fine")]) as server:
+        catalog = Catalog(named={})
+        name = catalog.name_of(f"anthropic:claude-x?base_url={server.base_url}")
+        async with ModelHub(catalog.options()) as hub:
+            for _ in range(2):
+                reply = await hub.call(name, OPENING, seed=1, max_output_tokens=100)
+    assert reply.text == "fine"
+    assert ["cache_control" in str(request.body) for request in server.requests] == [True, False, False]
+
+
+SPLIT = {"ephemeral_5m_input_tokens": 100, "ephemeral_1h_input_tokens": 0}
+
+
+@pytest.mark.parametrize("written", [{}, {"cache_creation": SPLIT}])
+async def test_what_is_written_to_the_cache_is_billed_however_it_is_told(written: dict[str, object]) -> None:
+    usage: dict[str, object] = {"prompt_tokens": 100, "completion_tokens": 20, "cache_read_input_tokens": 800}
+    usage |= {"cache_creation_input_tokens": 100, **written}
+    with AnthropicServer([Answer(text="fine", usage=usage)]) as server:
+        catalog = Catalog(named={})
+        price = "price.input=1&price.cached=0.1&price.cache_write=1.25&price.output=5"
+        name = catalog.name_of(f"anthropic:claude-x?base_url={server.base_url}&{price}")
+        async with ModelHub(catalog.options()) as hub:
+            reply = await hub.call(name, OPENING, seed=1, max_output_tokens=100)
+    assert (reply.usage.input_tokens, reply.usage.cached_tokens, reply.usage.cache_write_tokens) == (1000, 800, 100)
+    assert reply.bill == 100 + 80 + 125 + 100

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
-from langchain_core.messages import HumanMessage, SystemMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from labmates.errors import UsageError
 from labmates.models.catalog import Catalog
 from labmates.models.check import check_models
 from labmates.models.hub import ModelHub
+from labmates.models.prefix import continued_order, shared_message
 from labmates.models.reply import Reply
 from tests.support.cloud_server import CloudServer
 from tests.support.openai_server import Answer, Call
@@ -17,11 +20,13 @@ TOOL = {"type": "function", "function": {"name": "look", "description": "Look.",
 CALL = (Call("look", {"at": 1}, "tooluse_1"),)
 
 
-async def asked(server: CloudServer, model: str) -> Reply:
+MESSAGES = (SystemMessage("Rules."), HumanMessage("Look."))
+
+
+async def asked(server: CloudServer, model: str, messages: Sequence[BaseMessage] = MESSAGES) -> Reply:
     catalog = Catalog(named={})
     name = catalog.name_of(f"{model}&base_url={server.base_url}&price.input=1&price.output=5")
     async with ModelHub(catalog.options()) as hub:
-        messages = [SystemMessage("Rules."), HumanMessage("Look.")]
         return await hub.call(name, messages, tools=[TOOL], seed=1, max_output_tokens=90, temperature=0.5)
 
 
@@ -61,6 +66,31 @@ async def test_bedrock_gets_tools_and_settings_and_its_usage_is_read(monkeypatch
     assert request.body["additionalModelRequestFields"] == {"top_k": 7}
     assert (reply.text, reply.tool_calls[0].name, reply.tool_calls[0].arguments) == ("Hm.", "look", {"at": 1})
     assert (reply.usage.input_tokens, reply.usage.cached_tokens, reply.usage.output_tokens) == (1000, 800, 20)
+
+
+@pytest.mark.parametrize(
+    ("model", "shared", "end"),
+    [("anthropic.claude-x", True, True), ("amazon.nova-x", True, False), ("meta.llama-x", False, False)],
+)
+async def test_bedrock_gets_cache_points_for_models_that_take_them(
+    monkeypatch: pytest.MonkeyPatch, model: str, *, shared: bool, end: bool
+) -> None:
+    pytest.importorskip("langchain_aws")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "id-of-the-lab")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "key-of-the-lab")
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+    usage = {"inputTokens": 100, "outputTokens": 20, "cacheReadInputTokens": 800, "cacheWriteInputTokens": 100}
+    opening = [shared_message("What all read.", "Who you are."), continued_order("Look.")]
+    result = ToolMessage("much", tool_call_id="tooluse_1")
+    read = [AIMessage("", tool_calls=[{"id": "tooluse_1", "name": "look", "args": {}}]), result]
+    with CloudServer(Answer(text="Hm.", usage={**usage, "totalTokens": 1020})) as server:
+        reply = await asked(server, f"bedrock_converse:{model}?extra_body.top_k=7", [*opening, *read])
+    body, point = server.requests[0].body, {"cachePoint": {"type": "default"}}
+    whole = [{"text": "What all read.\n\nWho you are."}]
+    assert body["system"] == ([{"text": "What all read."}, point, {"text": "\n\nWho you are."}] if shared else whole)
+    assert (body["messages"][-1]["content"][-1] == point) == end
+    assert str(body).count("cachePoint") == shared + end
+    assert (reply.usage.input_tokens, reply.usage.cached_tokens, reply.usage.cache_write_tokens) == (1000, 800, 100)
 
 
 @pytest.mark.parametrize(

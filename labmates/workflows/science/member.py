@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeGuard, cast
 
-from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import BaseMessage, ToolMessage
 from langchain_core.runnables import RunnableLambda
 from langgraph.runtime import Runtime
 
@@ -21,6 +21,7 @@ from labmates.agents.transcript import append_line, message_from_data, message_t
 from labmates.budgets.ledger import InsufficientFundsError
 from labmates.budgets.purse import Purse
 from labmates.models.errors import ContextOverflowError
+from labmates.models.prefix import continued_order
 from labmates.models.reply import Reply, ToolCall
 from labmates.records.events import ChargeEvent, Event, PhaseEvent, ToolCallEvent
 from labmates.sandboxes.base import CodeResult, OutputFile
@@ -109,7 +110,7 @@ class _Worker:
         messages = [message_from_data(bodies[number]) for number in self.member["transcript"]]
         if not messages:
             order = work_prompt(self.ctx, lab, role, self.purse)
-            return [system_message(self.ctx, team, role), HumanMessage(order)]
+            return [system_message(self.ctx, team, role), continued_order(order)]
         waited = {item["call"]: item for item in self.phase["members"][role.id]["waiting"]}
         for i, message in enumerate(messages):
             if isinstance(message, ToolMessage) and message.tool_call_id in waited:

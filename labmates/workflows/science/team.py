@@ -26,6 +26,7 @@ from labmates.agents.sections import continued
 from labmates.agents.transcript import message_from_data, shorten
 from labmates.budgets.ledger import InsufficientFundsError
 from labmates.budgets.purse import Purse
+from labmates.models.prefix import continued_order
 from labmates.models.reply import Reply
 from labmates.records.events import MessageEvent, PhaseEvent, RequestEvent
 from labmates.workflows.asking import FaultError, UnusableError, ask, fault_text
@@ -264,7 +265,8 @@ async def deliberate(state: TeamState, runtime: Runtime[LabContext]) -> Update:
                 order = next_round_prompt(ctx, team, role, round_, said[heard:], purse)
                 messages = [*before, HumanMessage(order)]
             else:
-                messages = _opening(ctx, team, role, deliberation_prompt(ctx, lab, role, round_, purse))
+                order = deliberation_prompt(ctx, lab, role, round_, purse)
+                messages = [system_message(ctx, team, role), continued_order(order)]
             try:
                 text = await ask(
                     ctx.caller,

@@ -12,7 +12,7 @@ import pytest
 
 from labmates.agents.roles import TEAMS
 from labmates.api import arun
-from labmates.models.prefix import shared_chars
+from labmates.models.prefix import is_continued, shared_chars
 from labmates.models.scripted.base import Draft, Heard, call
 from labmates.models.tokens import estimate_tokens, text_of
 from tests.support.puppet import agent_of, dutiful, puppet, step_of, turn_of
@@ -297,6 +297,13 @@ async def test_what_all_agents_share_comes_first_and_is_marked(tmp_path: Path, s
     assert "## Your role" in text_of(calls[0].messages[0].content).removeprefix(shared)
     [tools] = {json.dumps(call.tools) for call in calls if call.tools}
     assert (estimate_tokens(shared) + estimate_tokens(tools)) > 1_000
+
+
+@pytest.mark.parametrize("solo", [False, True])
+async def test_conversations_of_several_calls_are_marked_as_such(tmp_path: Path, solo: bool) -> None:
+    calls = await heard_in(tmp_path, nothing, solo=solo)
+    marked = {step_of(call).split()[0].strip(",") for call in calls if any(map(is_continued, call.messages))}
+    assert marked == ({"work", "write"} if solo else {"work", "deliberation"})
 
 
 async def test_conversations_are_continued_and_never_rewritten(tmp_path: Path) -> None:
