@@ -153,7 +153,7 @@ class Player:
         missing = missing_runs(store, conditions, simulations, settings, seed=self._seed)
         code = execute(store, missing, settings, as_json=False, part_of="the profile") if missing else 0
         runs = profile_runs(store, conditions, simulations)
-        warn_of_thinking(runs)
+        warn_of_thinking(store, runs)
         return code, profiles(runs, store.costs([run.id for run in runs]))
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from labmates.budgets.money import parse_dollars, show_dollars
 from labmates.cli.console import clean, complain, out
 from labmates.cli.tables import print_grid
-from labmates.records.events import ChargeEvent, Event, ScoreEvent
+from labmates.records.events import ChargeEvent, Event, LLMCallEvent, ScoreEvent
 from labmates.workflows.experiment import EXPERIMENTS
 
 if TYPE_CHECKING:
@@ -31,18 +31,22 @@ def print_summary(store: Store, runs: list[RunRecord]) -> None:
             spent = show_dollars(parse_dollars(run.budget["spent"])) if run.budget else ""
             rows.append([run.id, str(run.seed), run.standing, *metrics, spent, show_bill(run), f"{run.seconds:.1f}"])
         print_grid(headings, rows, [heading not in ("run", "status") for heading in headings])
-    warn_of_thinking(runs)
+    warn_of_thinking(store, runs)
     hint = runs[0].id if len(runs) == 1 else "RUN"
     report = f"      the report: labmates show {hint} --report" if EXPERIMENTS.get(runs[0].kind).report else ""
     out().print(f"\nThe whole story: labmates show {hint}{report}", markup=False)
 
 
-def warn_of_thinking(runs: Iterable[RunRecord]) -> None:
-    """Warn where a model reasons, or does not, against what the roster says; by runs of one model alone."""
-    from labmates.models.roster import thinking_warnings
+def warn_of_thinking(store: Store, runs: Iterable[RunRecord]) -> None:
+    """Warn where a model reasons, or does not, against what the roster says."""
+    from labmates.models.roster import thinking_warnings, traits_of
 
-    alone = [run for run in runs if len(run.models) == 1]
-    for warning in thinking_warnings((run.models[0], run.usage.llm_calls, run.usage.reasoning_tokens) for run in alone):
+    known = [run for run in runs if traits_of(run.models)]
+    used = [(run.models[0], run.usage.llm_calls, run.usage.reasoning_tokens) for run in known if len(run.models) == 1]
+    # What each of several models used stands with the single calls.
+    mixed = [run.id for run in known if len(run.models) > 1]
+    used += [(call.model, 1, call.reasoning_tokens) for _, call in store.events_of(mixed, LLMCallEvent)]
+    for warning in thinking_warnings(used):
         complain(warning)
 
 

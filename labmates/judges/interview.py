@@ -18,6 +18,7 @@ from labmates.models.normalise import NO_TEXT, resendable
 from labmates.models.objects import UnusableAnswerError
 from labmates.models.reply import Reply, Usage
 from labmates.models.tokens import estimate_messages
+from labmates.models.window import reply_limit
 from labmates.seeds import derive
 
 T = TypeVar("T")
@@ -135,7 +136,9 @@ class Interviewer:
 
     async def _call(self, model: str, messages: list[BaseMessage], name: str, limit: int) -> Reply:
         seed = derive(self._seed, name)
-        meter = self._meters(model, estimate_messages(messages), limit)
+        inputs = estimate_messages(messages)
+        limit = reply_limit(limit, inputs, self._hub.context(model), model)
+        meter = self._meters(model, inputs, limit)
         reply = NO_REPLY
         try:
             reply = await self._hub.call(

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from typing import Final, Literal
 
 from labmates.errors import UsageError
 from labmates.models.bodies import one_line
 from labmates.models.endpoints import Endpoint, endpoint_of
+from labmates.models.entries import DEFAULT_ACCESS, named_entries
 from labmates.models.names import ModelName, parse_model
 from labmates.models.options import ModelOptions
 from labmates.models.providers import check_settings
 
+Ability = Literal["tools", "json_replies"]
+"""A capability of a model's server that a run may need."""
+_NEEDED: Final[dict[Ability, str]] = {
+    "tools": "agents of the science lab work by calling tools",
+    "json_replies": "structured asks the server to hold replies to a JSON schema",
+}
 PATIENCE = 5.0
 """Seconds within which a server has to answer."""
 
@@ -44,6 +52,26 @@ async def check_models(names: Iterable[str], options: ModelOptions) -> None:
         check_settings(model, endpoint, options)
     for endpoint in servers.values():
         await _check_server(endpoint.address)
+
+
+def check_capabilities(names: Iterable[str], needs: Collection[Ability], options: ModelOptions) -> None:
+    """Check that no model's entry says that its server lacks what a run needs.
+
+    Raises
+    ------
+    UsageError
+        If one does.
+    """
+    for name in names:
+        able = options.entries.get(name, DEFAULT_ACCESS).capabilities
+        for need in needs:
+            if able is not None and getattr(able, need) is False:
+                entries = [known for known, entry in named_entries().items() if entry.name == name]
+                entry = f" (entry {', '.join(entries)})" if entries else ""
+                raise UsageError(
+                    f"model '{name}'{entry} has capabilities.{need}: false, but {_NEEDED[need]}; use another model, or "
+                    f"correct the entry if its server can: labmates models check {(entries or [name])[0]}"
+                )
 
 
 def _check_key(model: ModelName, endpoint: Endpoint) -> None:

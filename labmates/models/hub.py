@@ -30,7 +30,7 @@ from labmates.models.names import GIVEN, ModelName, parse_model
 from labmates.models.normalise import normalise, safe_message
 from labmates.models.options import ModelOptions
 from labmates.models.prefix import cache_marks
-from labmates.models.pricing import price_of
+from labmates.models.pricing import listed, price_of
 from labmates.models.providers import LIMIT_FIELDS, OPENAI_FAMILY, per_call, per_instance, provider_chat, request_body
 from labmates.models.redact import Redactor
 from labmates.models.reply import Reply
@@ -177,8 +177,18 @@ class ModelHub:
         """Return what the provider of a model charges; None where that isn't known."""
         if (name := parse_model(model)).scripted:
             return None
-        known = self._connections.get(model)
-        return price_of(name, known.endpoint if known else endpoint_of(name, self.options, os.environ), self.options)
+        return price_of(name, self._endpoint(name), self.options)
+
+    def context(self, model: str) -> int | None:
+        """Return the context window of a model in tokens: that of its settings, else of the shipped table."""
+        if (name := parse_model(model)).scripted or name.settings.context_tokens:
+            return name.settings.context_tokens
+        shipped = listed(name, self._endpoint(name))
+        return shipped.context_tokens if shipped else None
+
+    def _endpoint(self, name: ModelName) -> Endpoint:
+        known = self._connections.get(str(name))
+        return known.endpoint if known else endpoint_of(name, self.options, os.environ)
 
     async def _reply(self, model: str, request: Request, started: float) -> Reply:
         log = CallLog()

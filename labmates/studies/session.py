@@ -12,7 +12,7 @@ from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 
 from labmates.judges.panel import Panel, make_panel, partial_judges
-from labmates.models.check import check_models
+from labmates.models.check import check_capabilities, check_models
 from labmates.models.hub import ModelHub
 from labmates.models.names import is_own_baseline
 from labmates.owners import this_worker
@@ -49,6 +49,7 @@ async def checked(conditions: Iterable[Condition], settings: RunSettings) -> tup
     kinds = set()
     for condition in conditions:
         condition.check()
+        check_capabilities(condition.models(), condition.needs(), settings.models)
         named |= dict.fromkeys(condition.models())
         kinds.add(condition.kind)
     models = list(named)

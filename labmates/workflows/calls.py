@@ -24,6 +24,7 @@ from labmates.models.names import parse_model
 from labmates.models.normalise import NO_TEXT
 from labmates.models.reply import Reply, ToolCall, Usage
 from labmates.models.tokens import estimate_messages
+from labmates.models.window import reply_limit
 from labmates.records.bodies import Bodies
 from labmates.records.events import ChargeEvent, Event, FailedReplyEvent, LLMCallEvent, WarningEvent
 from labmates.records.recorder import Recorder
@@ -34,6 +35,8 @@ LEAST_OUTPUT_TOKENS = 256
 """A call for which the pool can't pay at least this much output does not start."""
 CONTEXT_TOKENS = 131_072
 """What a model's context is taken to hold where nothing else is said: that of most models in use."""
+_LIMIT_LINE_TOKENS = 32
+"""No line that states a limit on a reply has more."""
 _TOO_LONG, _LOST = "/too_long", "/lost/"
 
 
@@ -70,8 +73,9 @@ class Caller:
     steps
         The steps of the run, which may be asked to stop.
     context_tokens
-        What the models' context holds, transcript and reply together; a transcript that would not fit is compacted
-        before the call.
+        What the models' context holds, transcript and reply together, where a model's own settings don't say; None for
+        what the shipped table has. A transcript that would not fit into that, or into `CONTEXT_TOKENS`, is compacted
+        before the call; the limit on the reply is lowered to what the transcript leaves of a context that is known.
     """
 
     def __init__(
@@ -84,7 +88,7 @@ class Caller:
         max_output_tokens: int,
         temperature: float | None,
         steps: Steps | None = None,
-        context_tokens: int = CONTEXT_TOKENS,
+        context_tokens: int | None = None,
         lowers_limit: bool = True,
     ) -> None:
         self.hub = hub
@@ -130,7 +134,7 @@ class Caller:
         InsufficientFundsError
             If the purse can't pay a call, or another attempt of it.
         ContextOverflowError
-            If the model's context can't hold the transcript, however short.
+            If the model's context can't hold the transcript and a reply, however short the transcript.
         EndpointError
             If the model can't be reached or gives no usable answer.
         StoppedError
@@ -159,7 +163,7 @@ class Caller:
     ) -> int:
         """Return the output limit that `funds` micro-dollars pay for a call that states it, in tokens.
 
-        It is below 0 if they don't even pay the input.
+        It is below 0 if they don't even pay the input, or the model's context does not even hold it.
 
         Parameters
         ----------
@@ -169,7 +173,8 @@ class Caller:
         whole = self.whole_output(speaker.model)
         inputs = estimate_messages(with_limit(messages, whole), tools)
         price = self._prices.of(speaker.model).dearest
-        return min(whole, price.most_output(inputs, funds))
+        window = self._window(speaker.model) or inputs + whole
+        return min(whole, price.most_output(inputs, funds), window - inputs)
 
     def whole_output(self, model: str) -> int:
         """Return the output limit of a model's calls where funds don't lower it: its own, else the condition's."""
@@ -191,13 +196,14 @@ class Caller:
         price = charged or self._prices.of(speaker.model)
         dearest = price.dearest
         inputs = estimate_messages(messages, tools)
-        whole = self.whole_output(speaker.model)
+        wanted = self.whole_output(speaker.model)
+        whole = reply_limit(wanted, inputs + _LIMIT_LINE_TOKENS, self._window(speaker.model), speaker.model)
         limit = min(whole, dearest.most_output(inputs, purse.available))
-        state_limit = state_limit or limit < whole
+        state_limit = state_limit or limit < wanted
         if state_limit:
             # No limit that can be stated takes more tokens than the highest one.
             inputs = estimate_messages(with_limit(messages, whole), tools)
-            limit = self.most_output(speaker, messages, purse.available, tools)
+            limit = min(whole, self.most_output(speaker, messages, purse.available, tools))
         if limit < (min(LEAST_OUTPUT_TOKENS, whole) if self._lowers_limit else whole):
             raise InsufficientFundsError("the pool can't pay another reply")
         if state_limit:
@@ -321,7 +327,12 @@ class Caller:
         return sent
 
     def _context_of(self, model: str) -> int:
-        return parse_model(model).settings.context_tokens or self._context_tokens
+        given = parse_model(model).settings.context_tokens or self._context_tokens
+        return given or min(self.hub.context(model) or CONTEXT_TOKENS, CONTEXT_TOKENS)
+
+    def _window(self, model: str) -> int | None:
+        """Return the context of a model; None if nobody knows it."""
+        return parse_model(model).settings.context_tokens or self._context_tokens or self.hub.context(model)
 
     def _overflowed(self, step: str, speaker: Speaker, shorter: list[BaseMessage] | None) -> None:
         said = "it can't be shortened further" if shorter is None else "the transcript was shortened"

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from labmates.budgets.prices import PriceList
     from labmates.judges.base import Report
     from labmates.models.catalog import Catalog
+    from labmates.models.check import Ability
     from labmates.pages.links import Links
     from labmates.pages.reader import RunReader
     from labmates.pages.section import Section
@@ -68,6 +69,10 @@ class Condition(BaseModel, ABC):
     def twin(self) -> Condition | None:
         """Return the condition of one agent alone on equal terms, and of that one the teams'; None if there is none."""
         return None
+
+    def needs(self) -> tuple[Ability, ...]:
+        """Return what the servers of the models have to be able to do."""
+        return ()
 
     @abstractmethod
     def models(self) -> list[str]:

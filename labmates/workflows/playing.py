@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from abc import ABC
 from collections.abc import Callable, Coroutine, Iterable
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from langchain_core.messages import BaseMessage
 from pydantic import Field
@@ -24,6 +24,9 @@ from labmates.workflows.brake import Steps
 from labmates.workflows.calls import Caller, Speaker
 from labmates.workflows.experiment import Condition
 from labmates.workflows.services import Services
+
+if TYPE_CHECKING:
+    from labmates.models.check import Ability
 
 Reasoning = Literal["none", "cot", "tom"]
 """How players are asked to reason before they decide."""
@@ -56,6 +59,10 @@ class DecisionCondition(PlayCondition, ABC):
         description="Let the server hold each decision to its JSON schema (response_format); players can't be asked to "
         "reason first then (reasoning none).",
     )
+
+    def needs(self) -> tuple[Ability, ...]:
+        """Return what the servers of the models have to be able to do."""
+        return ("json_replies",) if self.structured else ()
 
     def check_structured(self, reasoning: Iterable[str] = ()) -> None:
         """Check that decisions can be held to a schema, if they are to be.

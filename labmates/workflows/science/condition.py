@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import (
     Field,
@@ -22,6 +22,9 @@ from labmates.budgets.prices import PriceList
 from labmates.budgets.visibility import Visibility
 from labmates.models.catalog import ModelRef
 from labmates.workflows.experiment import Condition
+
+if TYPE_CHECKING:
+    from labmates.models.check import Ability
 
 TEAM_FIELDS = ("model_for", "team_size", "theory_of_mind", "deliberation_rounds", "max_requests", "output_excerpt")
 """Parameters that say how agents work together; a condition of one agent alone has none of them."""
@@ -169,6 +172,10 @@ class ScienceCondition(Condition):
     def title(self) -> str:
         """The words that name it in traces."""
         return f"{self.task} {self.model}"
+
+    def needs(self) -> tuple[Ability, ...]:
+        """Return what the servers of the models have to be able to do."""
+        return ("tools",)
 
     def check(self) -> None:
         """Check that the task and the models are known."""

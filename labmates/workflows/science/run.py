@@ -36,7 +36,7 @@ from labmates.tasks.registry import get_task
 from labmates.tasks.salt import data_seed
 from labmates.tasks.schema import findings_fields_text
 from labmates.workflows.brake import Steps
-from labmates.workflows.calls import CONTEXT_TOKENS, Caller
+from labmates.workflows.calls import Caller
 from labmates.workflows.experiment import Outcome
 from labmates.workflows.judging import Judging, hearings, judges_meters, mean_events, verdict_events
 from labmates.workflows.science.condition import ScienceCondition
@@ -84,7 +84,7 @@ async def opened(condition: ScienceCondition, services: Services) -> AsyncIterat
         max_output_tokens=condition.max_output_tokens,
         temperature=condition.temperature,
         steps=Steps(services.brake),
-        context_tokens=condition.context_tokens or CONTEXT_TOKENS,
+        context_tokens=condition.context_tokens,
     )
     try:
         findings, form = findings_fields_text(task), findings_form(task)
