@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from langchain_core.messages import HumanMessage
 
-from labmates.models.check import PATIENCE, check_models
+from labmates.models.check import check_models
 from labmates.models.endpoints import endpoint_of
 from labmates.models.entries import DEFAULT_ACCESS
 from labmates.models.errors import ModelCallError
@@ -19,7 +19,7 @@ from labmates.models.names import ModelName, parse_model
 from labmates.models.options import ModelOptions
 from labmates.models.providers import OPENAI_FAMILY
 from labmates.models.reply import Reply
-from labmates.models.usage import read_count
+from labmates.models.server_limits import api_of, told_context, told_rates
 
 TOKENS: Final = 2048
 """Output limit of each call: models that reason need some."""
@@ -33,8 +33,6 @@ _TOOL: Final[dict[str, Any]] = {
 }
 _LONG: Final = "\n".join(f"Row {n}: sample {n * 37 % 101} has {n * 53 % 97} counts." for n in range(200))
 """About 3,000 tokens: providers cache prefixes from 1,024 on."""
-_CONTEXTS: Final = ("max_model_len", "context_length", "context_window", "max_context_length", "n_ctx", "n_ctx_train")
-"""Where servers' lists of models tell the context."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +51,7 @@ class Probe:
 
 
 async def probe(name: str, options: ModelOptions) -> AsyncIterator[Probe]:
-    """Ask a model's server and yield what it can do: answer, call tools, write JSON, count tokens, cache.
+    """Ask a model's server and yield what it can do (answer, tools, JSON, usage, cache), and its limits.
 
     Parameters
     ----------
@@ -82,7 +80,7 @@ async def probe(name: str, options: ModelOptions) -> AsyncIterator[Probe]:
         yield await _probed("tools", _tools(hub, name))
         yield await _json(model, options)
         yield await _probed("cache", _cache(hub, name))
-    yield await _context(model, options)
+    yield await _limits(model, options)
 
 
 async def _ask(hub: ModelHub, name: str, prompt: str, **more: Any) -> Reply:
@@ -145,24 +143,16 @@ async def _cache(hub: ModelHub, name: str) -> tuple[bool | None, str]:
     )
 
 
-async def _context(model: ModelName, options: ModelOptions) -> Probe:
-    """Return the context of a model as the list of models at its address tells it."""
-    import httpx2
-
-    endpoint = endpoint_of(model, options, os.environ)
-    if endpoint.hosted and model.provider != "openai":
-        return Probe("limits", None, "the provider is not asked for the context")
-    headers = {"authorization": f"Bearer {endpoint.key}"} if endpoint.key else {}
-    try:
-        async with httpx2.AsyncClient(timeout=PATIENCE, headers=headers) as client:
-            listed = (await client.get(f"{endpoint.address}/models")).json()["data"]
-        entry = next(one for one in listed if one.get("id") == model.name)
-    except (httpx2.HTTPError, ValueError, KeyError, TypeError, AttributeError):
-        return Probe("limits", None, "the server has no list of models")
-    except StopIteration:
-        return Probe("limits", None, f"the server's list of models does not have '{model.name}'")
-    details = {**entry, **(entry["meta"] if isinstance(entry.get("meta"), dict) else {})}
-    context = next((count for name in _CONTEXTS if (count := read_count(details.get(name)))), None)
-    if context is None:
-        return Probe("limits", None, "the server does not tell the context")
-    return Probe("limits", True, f"a context of {context:,} tokens")
+async def _limits(model: ModelName, options: ModelOptions) -> Probe:
+    """Return what the server tells of its limits."""
+    api = api_of(model, endpoint_of(model, options, os.environ))
+    if api is None:
+        return Probe("limits", None, f"not asked: where {model.provider} tells them is not known here")
+    context, silence = await told_context(api, model.name)
+    rates = await told_rates(api, model.name)
+    allowed = ", ".join(f"{count:,} {what}" for what, count in rates.items())
+    told = [
+        f"a context of {context:,} tokens" if context else silence,
+        f"rate limits: {allowed}" if rates else "no rate limits are told",
+    ]
+    return Probe("limits", True if context or rates else None, "; ".join(told))

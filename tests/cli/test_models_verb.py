@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import yaml
 
 from tests.cli.conftest import Labmates
+from tests.support.anthropic_server import AnthropicServer
 from tests.support.openai_server import Answer, Call, Json, OpenAIServer
 
 
@@ -42,7 +44,7 @@ def test_check_tells_what_a_server_can_not_do(labmates: Labmates) -> None:
         "answers": True, "usage": False, "reasoning": False, "tools": False, "json": False, "cache": None,
         "limits": None,
     }  # fmt: skip
-    assert len(server.requests) == 5
+    assert len(server.requests) == 6
     plain = labmates("models", "check", f"openai:m?base_url={server.base_url}")
     assert plain.code == 2  # The server is gone.
 
@@ -66,6 +68,33 @@ def test_check_tells_what_a_server_can_do(labmates: Labmates) -> None:
         "answers", "usage", "reasoning", "tools", "json", "cache",
     ]  # fmt: skip
     assert "2,900 of 3,000 input tokens" in lines["cache"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "model", "told", "headers"),
+    [
+        (
+            OpenAIServer, "openai:m", {"max_model_len": 32768},
+            {"x-ratelimit-limit-requests": "500", "x-ratelimit-limit-tokens": "200000",
+             "x-ratelimit-remaining-tokens": "7", "x-ratelimit-limit-hostile": "a lot"},
+        ),
+        (
+            AnthropicServer, "anthropic:m", {"max_input_tokens": 32768},
+            {"anthropic-ratelimit-requests-limit": "500", "anthropic-ratelimit-tokens-limit": "200000",
+             "anthropic-ratelimit-tokens-remaining": "7"},
+        ),
+    ],
+)  # fmt: skip
+def test_check_tells_the_context_and_rate_limits_that_the_server_tells(
+    labmates: Labmates, kind: type[OpenAIServer], model: str, told: Json, headers: dict[str, str]
+) -> None:
+    if kind is AnthropicServer:
+        pytest.importorskip("langchain_anthropic")
+    with kind(Answer(text="ready", headers=headers), models=["m"], told=told) as server:
+        done = labmates("models", "check", f"{model}?base_url={server.base_url}", "--json")
+    [limits] = [record for record in done.records if record["what"] == "limits"]
+    assert limits["able"] is True
+    assert limits["text"] == "a context of 32,768 tokens; rate limits: 500 requests, 200,000 tokens"
 
 
 def test_a_pool_can_charge_what_the_provider_charges(labmates: Labmates) -> None:

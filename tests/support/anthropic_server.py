@@ -18,7 +18,7 @@ class AnthropicServer(OpenAIServer):
 
     async def _respond(self, recorded: Recorded, writer: asyncio.StreamWriter) -> bool:
         if recorded.path.partition("?")[0].endswith("/models"):
-            return await _send(writer, Answer(body={"data": []}))
+            return await _send(writer, Answer(body={"data": self._listed}))
         if not recorded.path.partition("?")[0].endswith("/v1/messages"):
             return await _send(writer, fault(404, {"type": "error", "error": {"message": "not found"}}))
         number = len(self.requests)
@@ -27,7 +27,7 @@ class AnthropicServer(OpenAIServer):
         answer = await self._answer(asked, number)
         if answer.body is not None or answer.status != 200:
             return await _send(writer, answer)
-        return await _send(writer, Answer(body=as_anthropic(answer, asked)))
+        return await _send(writer, Answer(body=as_anthropic(answer, asked), headers=answer.headers))
 
 
 def as_openai(body: Json) -> Json:

@@ -124,6 +124,8 @@ class OpenAIServer:
         repeated.
     models
         Names that ``/v1/models`` lists.
+    told
+        What it tells of each of them.
 
     Attributes
     ----------
@@ -137,12 +139,13 @@ class OpenAIServer:
         self,
         behaviour: Behaviour | Answer | Sequence[Answer] = Answer(),
         models: Sequence[str] = ("test-model",),
+        told: Json | None = None,
     ) -> None:
         self.requests: list[Recorded] = []
         self.peak = 0
         self.port = 0
         self._behaviour = behaviour
-        self._models = models
+        self._listed = [{"id": name, "object": "model", **(told or {})} for name in models]
         self._in_work = 0
         self._writers: set[asyncio.StreamWriter] = set()
         self._serving: set[asyncio.Task[None]] = set()
@@ -223,8 +226,7 @@ class OpenAIServer:
         """Answer one request; tell whether the connection stays open."""
         path = recorded.path.partition("?")[0]
         if path.endswith("/models"):
-            listed = [{"id": name, "object": "model"} for name in self._models]
-            return await _send(writer, Answer(body={"object": "list", "data": listed}))
+            return await _send(writer, Answer(body={"object": "list", "data": self._listed}))
         if not path.endswith("/chat/completions"):
             return await _send(writer, fault(404, {"detail": "Not Found"}))
         number = len(self.requests)
