@@ -32,7 +32,7 @@ def test_means_have_intervals_over_runs_that_have_ended() -> None:
     [cell] = cells(runs, ["score"])
     mean = cell.means["score"]
     assert (mean.value, mean.n, cell.runs) == (1.0, 3, 4)
-    assert (mean.low, mean.high) == pytest.approx((1 - 2.7326, 1 + 2.7326), abs=1e-3)
+    assert (mean.low, mean.high) == pytest.approx((1 - 2.8568, 1 + 2.8568), abs=1e-3)
     table = results_table("t", "T", [cell], ["score"])
     assert table.rows[0]["score_n"] == 3
     assert any("fewer runs" in note for note in table.notes)
