@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
+from math import ceil
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, ValidationError, model_serializer
 
 from labmates.budgets.dollars import Dollars
 from labmates.budgets.money import MICRO
 from labmates.errors import UsageError
+
+BATCH_SHARE: Final = 0.5
+"""Share of its prices that a provider charges for calls through its batch API, where nothing else is said."""
 
 
 class Price(BaseModel):
@@ -70,6 +75,20 @@ class Price(BaseModel):
         if left < 0:
             return -1
         return left // self.output if self.output else 10**9
+
+
+class Charge(Price):
+    """What a provider charges for one model, by single calls and through its batch API."""
+
+    batch: float | None = Field(
+        None, gt=0, le=1, description="Share of these prices that a call through a batch API costs; 0.5 by default."
+    )
+
+    def price(self, *, batch: bool) -> Price:
+        """Return the prices of single calls, or of calls through a batch API, rounded up to micro-dollars."""
+        share = Fraction(str(self.batch or BATCH_SHARE)) if batch else 1
+        amounts = ((name, getattr(self, name)) for name in Price.model_fields)
+        return Price().model_copy(update={n: None if amount is None else ceil(amount * share) for n, amount in amounts})
 
 
 class PriceList(BaseModel):

@@ -58,7 +58,7 @@ def _reached(word: str, entries: Mapping[str, Access]) -> str:
 
 def _unusual(model: BaseModel, usual: BaseModel) -> dict[str, Any]:
     defaults = usual.model_dump(mode="json")
-    return {name: value for name, value in model.model_dump(mode="json").items() if value != defaults[name]}
+    return {name: value for name, value in model.model_dump(mode="json").items() if value != defaults.get(name)}
 
 
 def _options(values: Mapping[str, Any]) -> Iterator[str]:

@@ -126,10 +126,12 @@ def _facts(entry: Entry, reference: str, values: dict[str, Any]) -> dict[str, An
     """Return what is known of an entry, each with where it is from."""
     import os
 
+    from labmates.budgets.prices import BATCH_SHARE
     from labmates.models.catalog import Catalog
     from labmates.models.endpoints import endpoint_of
     from labmates.models.names import parse_model
     from labmates.models.pricing import TABLE_DATE, listed
+    from labmates.models.providers import BATCH_PROVIDERS
 
     catalog = Catalog(model_options(values))
     model = parse_model(catalog.name_of(reference))
@@ -145,10 +147,14 @@ def _facts(entry: Entry, reference: str, values: dict[str, Any]) -> dict[str, An
     found["key"] = f"{endpoint.key_name} ({key})" if endpoint.key_name else "none"
     price = entry.price or (table.price if table else None)
     origin = "(given)" if entry.price else shipped
-    dollars = ", ".join(f"{kind} {amount}" for kind, amount in price.model_dump(mode="json").items()) if price else ""
+    amounts = price.model_dump(mode="json", exclude={"batch"}) if price else {}
+    dollars = ", ".join(f"{kind} {amount}" for kind, amount in amounts.items())
     found["price"] = (
         f"{dollars} dollars per million tokens {origin}" if price else "unknown: give price.input and so on"
     )
+    if price and model.provider in BATCH_PROVIDERS:
+        share, told = (price.batch, "given") if price.batch else (BATCH_SHARE, "default")
+        found["batch"] = f"{share:g} of the price ({told})"
     if not entry.context_tokens and table and table.context_tokens:
         found["context_tokens"] = f"{table.context_tokens} {shipped}"
     elif not entry.context_tokens:
@@ -192,7 +198,7 @@ def check(name: str, as_json: bool, **values: Any) -> int:
     return 130 if answers is None else 0 if answers else 1
 
 
-check.params += options_of(ModelOptions)
+check.params += options_of(ModelOptions, leave_out=("batch", "batch_window", "batch_poll"))
 
 
 def _baselines() -> dict[str, str]:

@@ -133,7 +133,9 @@ class Player:
         self.games: dict[str, Game] = {}
         self._names = list(dict.fromkeys(games)) or profile_games()
         self._seed = seed
-        self._settings = settings_of(values, {}).model_copy(update={"max_concurrent_runs": AT_ONCE})
+        settings = settings_of(values, {})
+        at_once = max(AT_ONCE, settings.max_concurrent_runs) if settings.models.batch else AT_ONCE
+        self._settings = settings.model_copy(update={"max_concurrent_runs": at_once})
         self.catalog = Catalog(self._settings.models)
         own = {name: value for name, value in values.items() if name not in FIXED}
         self._options = condition_given(own, GameCondition)

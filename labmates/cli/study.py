@@ -24,6 +24,7 @@ FORMATS = ("parquet", "csv", "jsonl")
 ROWS = ("runs", "scores", "players", "decisions", "payoffs", "events")
 _SHOWN_REASONS = 5
 _study = click.argument("study", metavar="STUDY")
+_batch = click.option("--batch", is_flag=True, help="Calls go through batch APIs, as with connection.batch: true.")
 
 
 @click.group(epilog="Example: labmates study run science-small")
@@ -60,18 +61,19 @@ def show(study: str) -> None:
 @study.command(epilog="Example: labmates study plan science-sample --json")
 @_study
 @store_option
+@_batch
 @json_option()
-def plan(study: str, store: str | None, as_json: bool) -> None:
+def plan(study: str, store: str | None, batch: bool, as_json: bool) -> None:
     """Tell what a study will take, before anything is spent.
 
     Numbers come from runs of the same kind in the store, where there are any, and else from what the kind assumes.
     """
     from labmates.studies.plan import make_plan
     from labmates.studies.source import find_study
-    from labmates.studies.spec import each_condition, read_spec
+    from labmates.studies.spec import each_condition, in_batches, read_spec
 
     source = find_study(study)
-    spec = read_spec(source)
+    spec = read_spec(in_batches(source) if batch else source)
     conditions = each_condition(spec, source)
     database = _existing(store)
     try:
@@ -98,9 +100,16 @@ def plan(study: str, store: str | None, as_json: bool) -> None:
     help="Where workers run: on this machine, or on a Ray cluster.",
 )
 @click.option("--ray-address", metavar="ADDRESS", help="Of a Ray cluster; by default a local one is started.")
+@_batch
 @json_option()
 def run(
-    study: str, store: str | None, workers: int | None, executor: str, ray_address: str | None, as_json: bool
+    study: str,
+    store: str | None,
+    workers: int | None,
+    executor: str,
+    ray_address: str | None,
+    batch: bool,
+    as_json: bool,
 ) -> int:
     """Execute what is missing of a study.
 
@@ -110,13 +119,13 @@ def run(
     from labmates.records.store import Store
     from labmates.records.studies import study_counts
     from labmates.studies.source import find_study
-    from labmates.studies.spec import read_spec
+    from labmates.studies.spec import in_batches, read_spec
     from labmates.studies.study import enter
 
     if ray_address and executor != "ray":
         raise UsageError("--ray-address goes with --executor ray")
     source = find_study(study)
-    spec = read_spec(source)
+    spec = read_spec(in_batches(source) if batch else source)
     with Store(store) as database:
         with err().status("entering its runs …") as shown:
             entered = enter(database, spec, source, watch=lambda number: shown.update(f"entering its runs: {number:,}"))

@@ -32,6 +32,8 @@ class Attempt:
         has arrived while the process was busy is not late.
     output_tokens
         Output limit that the request names.
+    origin
+        What tells the call apart from calls of the same content: who makes it, and in which run.
 
     Attributes
     ----------
@@ -39,8 +41,9 @@ class Attempt:
         Whether the request is on the wire, so that the provider may bill it.
     """
 
-    def __init__(self, seconds: float, output_tokens: int) -> None:
+    def __init__(self, seconds: float, output_tokens: int, origin: str = "") -> None:
         self.is_sent = False
+        self.origin = origin
         self._seconds = seconds
         self._output_tokens = output_tokens
 

@@ -12,7 +12,7 @@ from labmates.models.endpoints import Endpoint, endpoint_of
 from labmates.models.entries import DEFAULT_ACCESS, named_entries
 from labmates.models.names import ModelName, parse_model
 from labmates.models.options import ModelOptions
-from labmates.models.providers import check_settings
+from labmates.models.providers import BATCH_PROVIDERS, check_settings
 
 Ability = Literal["tools", "json_replies"]
 """A capability of a model's server that a run may need."""
@@ -34,7 +34,7 @@ async def check_models(names: Iterable[str], options: ModelOptions) -> None:
     ------
     UsageError
         If a name or the base URL is wrong, a key is missing, a server can't be reached, or a plug-in's scripted
-        baseline can't be made.
+        baseline can't be made, or a provider has no batch API where batches are asked for.
     """
     from labmates.models.scripted import make_baseline
 
@@ -44,6 +44,11 @@ async def check_models(names: Iterable[str], options: ModelOptions) -> None:
         if model.scripted:
             make_baseline(model.name)
             continue
+        if options.batch and model.provider not in BATCH_PROVIDERS:
+            raise UsageError(
+                f"batch: labmates knows no batch API of '{model.provider}', the provider of {model}; these have one: "
+                f"{', '.join(BATCH_PROVIDERS)}"
+            )
         endpoint = endpoint_of(model, options, os.environ)
         if endpoint.hosted:
             _check_key(model, endpoint)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from functools import cache
 from typing import Any
 
 import httpx2
 
 from labmates.models.attempt import UNDER_WAY, ReplyTooLongError, on_the_wire
+from labmates.models.batches import BatchBook, BatchQueue, NoBook, is_call
 from labmates.models.options import ModelOptions
 
 
@@ -24,18 +25,45 @@ def patience(options: ModelOptions) -> httpx2.Timeout:
     return httpx2.Timeout(None, connect=options.call_timeout)
 
 
-def new_client(options: ModelOptions) -> httpx2.AsyncClient:
+class CallClient(httpx2.AsyncClient):
+    """A client that makes calls of models through batches, if it is given a queue of them."""
+
+    batches: BatchQueue | None = None
+
+    async def send(self, request: httpx2.Request, **settings: Any) -> httpx2.Response:
+        """Send a request; a call of a model waits for its batch."""
+        if self.batches is not None and is_call(request):
+            return await self.batches.reply(request)
+        return await super().send(request, **settings)
+
+
+def new_client(options: ModelOptions) -> CallClient:
     """Return a client for the running event loop, to be closed by the caller.
 
     It tells the attempt under way when its request is on the wire, and bounds the reply.
     """
-    return httpx2.AsyncClient(
+    return CallClient(
         # No bound on connections: the hub bounds the calls, and waiting for a full pool would count as a slow server.
         limits=httpx2.Limits(max_connections=None, max_keepalive_connections=options.max_concurrent_calls),
         timeout=patience(options),
         follow_redirects=True,
         verify=ssl_context(),
         event_hooks={"request": [_watch], "response": [_bound]},
+    )
+
+
+def batch_queue(
+    client: CallClient, options: ModelOptions, book: BatchBook | None, notify: Callable[[str], None] | None
+) -> BatchQueue:
+    """Return the queue of the calls that a client makes through batches."""
+    return BatchQueue(
+        client,
+        book or NoBook(),
+        window=options.batch_window,
+        poll=options.batch_poll,
+        timeout=options.call_timeout,
+        most_failures=options.max_retries,
+        notify=notify,
     )
 
 

@@ -27,7 +27,8 @@ class Request:
     """What a call asks for; `tools` are schemas as OpenAI's JSON has them, `config` is LangChain's.
 
     `insisted` are parameters that must be sent: where the server refuses one, the call fails. `meter` pays for the
-    attempts. `response_format` is as OpenAI's protocol has it.
+    attempts. `response_format` is as OpenAI's protocol has it. `origin` tells the call apart from others of the same
+    content.
     """
 
     messages: Sequence[BaseMessage]
@@ -39,6 +40,7 @@ class Request:
     insisted: frozenset[str] = frozenset()
     meter: Meter = field(default_factory=NoMeter)
     response_format: Mapping[str, Any] | None = None
+    origin: str = ""
 
 
 Send = Callable[[Request, dict[str, Any]], Awaitable[BaseMessage]]
@@ -140,7 +142,7 @@ class Connection:
 
     async def _send_in_time(self, request: Request, arguments: dict[str, Any]) -> BaseMessage:
         limit = self.persistence.timeout
-        attempt = Attempt(limit, request.max_output_tokens)
+        attempt = Attempt(limit, request.max_output_tokens, request.origin)
         try:
             async with attempt.under_way() as timer:
                 return await self.send(request, arguments)

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from labmates.budgets.prices import Price
+from labmates.budgets.prices import Charge
 from labmates.errors import UsageError, explain
 from labmates.models.settings import ModelSettings, read_query, write_query
 
@@ -43,7 +43,7 @@ class Access(BaseModel):
     api_key_env: str | None = Field(
         None, description="Environment variable of the key; a server with a base_url is sent none without it."
     )
-    price: Price | None = Field(None, description="What the provider charges, in dollars per million tokens.")
+    price: Charge | None = Field(None, description="What the provider charges, in dollars per million tokens.")
     max_concurrent_calls: int | None = Field(None, ge=1, le=4096, description="Calls of this model in flight at once.")
     requests_per_minute: int | None = Field(None, ge=1, description="Most requests a minute.")
     tokens_per_minute: int | None = Field(None, ge=1, description="Most tokens a minute, input and output.")
@@ -61,7 +61,7 @@ class Access(BaseModel):
 
     @field_validator("price")
     @classmethod
-    def _is_whole(cls, value: Price | None) -> Price | None:
+    def _is_whole(cls, value: Charge | None) -> Charge | None:
         # The defaults of a price list are the paper's, which no provider charges.
         if value is not None and not {"input", "output"} <= value.model_fields_set:
             raise ValueError("a price needs input and output, in dollars per million tokens")

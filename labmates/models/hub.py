@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
@@ -31,14 +31,23 @@ from labmates.models.normalise import normalise, safe_message
 from labmates.models.options import ModelOptions
 from labmates.models.prefix import cache_marks
 from labmates.models.pricing import listed, price_of
-from labmates.models.providers import LIMIT_FIELDS, OPENAI_FAMILY, per_call, per_instance, provider_chat, request_body
+from labmates.models.providers import (
+    LIMIT_FIELDS,
+    OPENAI_FAMILY,
+    per_call,
+    per_instance,
+    provider_chat,
+    request_body,
+    use_client,
+)
 from labmates.models.redact import Redactor
 from labmates.models.reply import Reply
 from labmates.models.retry import Backoff
 from labmates.models.settings import NO_SETTINGS
 
 if TYPE_CHECKING:
-    import httpx2
+    from labmates.models.batches import BatchBook
+    from labmates.models.clients import CallClient
 
 _SCRIPTED = "scripted"
 _BIG = 100_000
@@ -58,6 +67,10 @@ class ModelHub:
         Waits between attempts.
     cache
         Asked first, but for scripted models, and given what comes; None to do without.
+    book
+        Where it is written which batch holds which request, so that another process finds it; None to do without.
+    notify
+        Told in words how far batches are.
 
     Examples
     --------
@@ -66,15 +79,23 @@ class ModelHub:
     """
 
     def __init__(
-        self, options: ModelOptions, *, backoff: Backoff | None = None, cache: CallCache | None = None
+        self,
+        options: ModelOptions,
+        *,
+        backoff: Backoff | None = None,
+        cache: CallCache | None = None,
+        book: BatchBook | None = None,
+        notify: Callable[[str], None] | None = None,
     ) -> None:
         self.options = options
         self._cache = cache
+        self._book = book
+        self._notify = notify
         self._persistence = Persistence(options.call_timeout, options.max_retries, backoff or Backoff())
         self._connections: dict[str, Connection] = {}
         self._scripted: dict[str, BaseChatModel] = {}
         self._slots: dict[str, asyncio.Semaphore] = {}
-        self._client: httpx2.AsyncClient | None = None
+        self._client: CallClient | None = None
         self._open: AsyncExitStack | None = None
 
     async def __aenter__(self) -> Self:
@@ -85,7 +106,7 @@ class ModelHub:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         assert self._open is not None
-        await self._open.aclose()
+        await self._open.__aexit__(kind, error, trace)
         self._open = self._client = None
         self._connections.clear()
         self._scripted.clear()
@@ -151,16 +172,18 @@ class ModelHub:
         settings = NO_SETTINGS if model in self._scripted else self._connections[model].model.settings
         temperature = temperature if settings.temperature is None else settings.temperature
         explicit = {"temperature": insist and temperature is not None, "seed": settings.seed is not None}
+        config = config or {}
         request = Request(
             messages=[safe_message(message) for message in messages],
             tools=[tool if isinstance(tool, dict) else convert_to_openai_tool(tool) for tool in tools],
             seed=seed if settings.seed is None else settings.seed,
             max_output_tokens=max_output_tokens,
             temperature=temperature,
-            config=config or {},
+            config=config,
             insisted=frozenset(name for name, wanted in explicit.items() if wanted),
             meter=meter or NoMeter(),
             response_format=response_format,
+            origin=f"{config.get('metadata', {}).get('run', '')} {seed}",
         )
         if self._cache is None or model in self._scripted:
             return await self._reply(model, request, started)
@@ -227,12 +250,13 @@ class ModelHub:
         endpoint = endpoint_of(name, self.options, os.environ)
         redact = Redactor.from_environment(os.environ, endpoint.key)
         send, dialect = self._sender(name, endpoint, redact)
-        access = self.options.entries.get(model, DEFAULT_ACCESS)
+        # The calls of a batch are under way together, and its provider has limits of its own for it.
+        access = DEFAULT_ACCESS if self.options.batch else self.options.entries.get(model, DEFAULT_ACCESS)
         slots = Slots(self._semaphore(endpoint.address), access)
         self._connections[model] = Connection(name, endpoint, send, dialect, slots, self._persistence, redact)
 
     def _semaphore(self, address: str) -> asyncio.Semaphore:
-        return self._slots.setdefault(address, asyncio.Semaphore(self.options.max_concurrent_calls))
+        return self._slots.setdefault(address, asyncio.Semaphore(self.options.calls_at_once))
 
     def _sender(self, name: ModelName, endpoint: Endpoint, redact: Redactor) -> tuple[Send, Dialect]:
         if name.provider == "openai":
@@ -251,18 +275,24 @@ class ModelHub:
 
         def build(tokens: int, temperature: float | None) -> BaseChatModel:
             settings = {limit: tokens} if temperature is None else {limit: tokens, "temperature": temperature}
-            return provider_chat(name, endpoint, self.options, redact, **settings)
+            chat = provider_chat(name, endpoint, self.options, redact, **settings)
+            if name.provider == "anthropic":
+                use_client(chat, self._http_client(), self.options)
+            return chat
 
-        build(
-            1024, None
-        )  # Reports what is wrong now; the import takes seconds, which are no part of the first attempt.
-        return per_instance(build, cache_marks(name.provider, name.name)), Dialect(limit)
+        # Reports what is wrong now; the import takes seconds, which are no part of the first attempt.
+        build(1024, None)
+        marks = cache_marks(name.provider, name.name)
+        return per_instance(build, marks, is_watched=name.provider == "anthropic"), Dialect(limit)
 
-    def _http_client(self) -> httpx2.AsyncClient:
-        from labmates.models.clients import new_client
+    def _http_client(self) -> CallClient:
+        from labmates.models.clients import batch_queue, new_client
 
         if self._client is None:
             assert self._open is not None
             self._client = new_client(self.options)
             self._open.push_async_callback(self._client.aclose)
+            if self.options.batch:
+                self._client.batches = batch_queue(self._client, self.options, self._book, self._notify)
+                self._open.push_async_exit(self._client.batches)
         return self._client

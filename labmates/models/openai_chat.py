@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx2
@@ -22,7 +21,7 @@ from labmates.models.normalise import read_arguments
 from labmates.models.options import ModelOptions
 from labmates.models.providers import request_body
 from labmates.models.redact import Redactor
-from labmates.models.wire import Json, StreamedReply, clean_completion, read_completion
+from labmates.models.wire import Json, StreamedReply, clean_completion, read_completion, split_lines
 
 _BIG_BYTES = 131_072
 
@@ -90,8 +89,8 @@ class OpenAIChat(ChatOpenAI):
             if "event-stream" not in response.headers.get("content-type", ""):
                 return await self._read(await response.read())  # A server that knows no streaming.
             reply = StreamedReply()
-            async for line in _lines(response.iter_bytes()):
-                reply.add(line)
+            async for line in split_lines(response.iter_bytes()):
+                reply.add(line.decode("utf-8", "replace").rstrip("\r"))
         return self._result(reply.whole())
 
     def _result(self, completion: Json) -> ChatResult:
@@ -156,13 +155,3 @@ def _invalid(call: Json) -> InvalidToolCall:
     return InvalidToolCall(
         type="invalid_tool_call", id=call["id"], name=call["name"], args=call["arguments"], error="no JSON object"
     )
-
-
-async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[str]:
-    """Cut a body into lines at line feeds alone (httpx also cuts at U+2028, which may stand within JSON)."""
-    rest = b""
-    async for chunk in chunks:
-        *lines, rest = (rest + chunk).split(b"\n")
-        for line in lines:
-            yield line.decode("utf-8", "replace").rstrip("\r")
-    yield rest.decode("utf-8", "replace")

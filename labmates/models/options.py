@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final, Self
 
-from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from labmates.models.entries import Access
+
+MOST_BATCHED: Final = 100_000
+"""Most calls under way at once where batches hold them."""
 
 
 class ModelOptions(BaseModel):
@@ -28,15 +31,37 @@ class ModelOptions(BaseModel):
     )
     max_concurrent_calls: int = Field(32, ge=1, le=4096, description="Model calls in flight at once, per endpoint.")
     stream: bool = Field(False, description="Ask the server to stream its replies.")
+    batch: bool = Field(
+        False,
+        description="Make the calls through the providers' batch APIs (openai: and anthropic: models), for half the "
+        "price: calls that are due together are answered together, within 24 hours.",
+    )
+    batch_window: float = Field(
+        5.0, gt=0, le=600, description="A batch is submitted when no call has come for so many seconds."
+    )
+    batch_poll: float = Field(30.0, gt=0, le=3600, description="Seconds between two looks at a batch.")
     entries: dict[str, Access] = Field(
         {},
         description="How single models are reached, by name; from the models file or written with the model.",
         json_schema_extra={"recorded": True},
     )
 
+    @model_validator(mode="after")
+    def _is_not_streamed(self) -> Self:
+        if self.batch and self.stream:
+            raise ValueError("stream and batch exclude each other: replies of a batch come whole")
+        return self
+
+    @property
+    def calls_at_once(self) -> int:
+        """Calls that may be under way at once, per endpoint: of a batch, all."""
+        return MOST_BATCHED if self.batch else self.max_concurrent_calls
+
     @model_serializer(mode="wrap")
     def _without_empty(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
         values: dict[str, Any] = dump(self)
+        if not self.batch:  # Settings are recorded as they were before there were batches.
+            values = {name: value for name, value in values.items() if not name.startswith("batch")}
         entries = {name: access.model_dump(mode="json", exclude_none=True) for name, access in self.entries.items()}
         values.pop("entries", None)
         return {**values, "entries": entries} if entries else values

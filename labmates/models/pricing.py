@@ -10,7 +10,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Final
 
-from labmates.budgets.prices import Price
+from labmates.budgets.prices import Charge, Price
 from labmates.models.endpoints import Endpoint, endpoint_of
 from labmates.models.entries import DEFAULT_ACCESS
 from labmates.models.names import ModelName, parse_model
@@ -25,7 +25,7 @@ _DATED = re.compile(r"-\d{4}-?\d{2}-?\d{2}$")
 class Listed:
     """A model of the shipped table: its price, and its context window in tokens where it is known."""
 
-    price: Price
+    price: Charge
     context_tokens: int | None
 
 
@@ -36,7 +36,7 @@ def price_table() -> dict[str, Listed]:
     table = {}
     for row in csv.DictReader(text.splitlines()):
         prices = {name: row[name] for name in ("input", "cached", "cache_write", "output") if row[name]}
-        table[row["model"]] = Listed(Price.model_validate(prices), int(row["context_tokens"] or 0) or None)
+        table[row["model"]] = Listed(Charge.model_validate(prices), int(row["context_tokens"] or 0) or None)
     return table
 
 
@@ -52,7 +52,8 @@ def price_of(model: ModelName, endpoint: Endpoint, options: ModelOptions) -> Pri
     """Return what the provider of `model` charges; None if that is not known."""
     access = options.entries.get(str(model), DEFAULT_ACCESS)
     found = listed(model, endpoint)
-    return access.price or (found.price if found else None)
+    charge = access.price or (found.price if found else None)
+    return charge.price(batch=options.batch) if charge else None
 
 
 def known_price(text: str, options: ModelOptions) -> Price | None:

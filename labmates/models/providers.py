@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 OPENAI_FAMILY = {"azure_openai", "deepseek", "together", "upstage", "xai"}
 """Providers whose chat models derive from LangChain's for OpenAI: they take OpenAI's parameters with each
 call, and our HTTP client."""
+BATCH_PROVIDERS = ("openai", "anthropic")
+"""Providers whose batch API `labmates.models.batches` knows."""
 BEDROCK = ("bedrock", "bedrock_converse")
 
 LIMIT_FIELDS = {"ollama": "num_predict"}
@@ -64,7 +66,9 @@ def per_call(chat: BaseChatModel, body: Mapping[str, Any] | None = None) -> Send
     return send
 
 
-def per_instance(build: Callable[[int, float | None], BaseChatModel], marks: Marker | None = None) -> Send:
+def per_instance(
+    build: Callable[[int, float | None], BaseChatModel], marks: Marker | None = None, *, is_watched: bool = False
+) -> Send:
     """Return how to send requests where limit and temperature belong to the chat model's instance.
 
     Providers name these parameters differently in calls, but alike when the model is built; so there is one
@@ -74,11 +78,14 @@ def per_instance(build: Callable[[int, float | None], BaseChatModel], marks: Mar
     ----------
     marks
         Marks prompts for the provider's cache, unless its server refused that.
+    is_watched
+        Whether its HTTP client is ours, which tells when a request is on the wire.
     """
     built = lru_cache(maxsize=16)(build)
 
     async def send(request: Request, arguments: dict[str, Any]) -> BaseMessage:
-        on_the_wire()  # Nothing tells us when this provider's client sends it.
+        if not is_watched:
+            on_the_wire()
         chat = built(request.max_output_tokens, arguments.get("temperature"))
         asked = chat.bind_tools(list(request.tools)) if request.tools else chat
         messages = list(request.messages)
@@ -164,6 +171,16 @@ def provider_chat(
     except Exception as error:
         reason = str(error)
     raise UsageError(f"model '{model}' can't be set up: {one_line(redact(reason), 300)}")
+
+
+def use_client(chat: Any, client: httpx2.AsyncClient, options: ModelOptions) -> None:
+    """Let LangChain's chat model for Anthropic use our HTTP client.
+
+    It has no field for one, and would share its own between event loops, which fails in the second of them.
+    """
+    from labmates.models.clients import patience
+
+    vars(chat)["_async_client"] = chat._async_client.with_options(http_client=client, timeout=patience(options))
 
 
 def check_settings(model: ModelName, endpoint: Endpoint, options: ModelOptions) -> None:

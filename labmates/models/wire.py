@@ -7,7 +7,7 @@ replies alike, so that both give the same message.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 from labmates.models.failures import BrokenReplyError
@@ -122,6 +122,16 @@ class StreamedReply:
         known["id"] = known["id"] or id_
         known["function"]["name"] += name
         known["function"]["arguments"] += _arguments(function.get("arguments"))
+
+
+async def split_lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Cut a body into lines at line feeds alone (httpx also cuts at U+2028, which may stand within JSON)."""
+    rest = b""
+    async for chunk in chunks:
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            yield line
+    yield rest
 
 
 def clean_completion(completion: Json) -> tuple[Json, str, list[Json]]:

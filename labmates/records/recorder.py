@@ -55,6 +55,11 @@ class Recorder:
         self.events: list[Event] = list(events)
         self._done: dict[tuple[str, str], Event] = {(e.type, e.step): e for e in events if e.step}
 
+    @property
+    def run_id(self) -> str:
+        """The run's id; empty if there is no store."""
+        return self._run.id if self._run else ""
+
     def emit(self, *events: Event) -> None:
         """Add events; what is emitted in one call is stored in one transaction."""
         for event in events:

@@ -23,7 +23,7 @@ from sqlalchemy import (
     Text,
 )
 
-VERSION = "0006"
+VERSION = "0007"
 """The newest migration; a store of another version is refused until it was upgraded."""
 
 metadata = MetaData()
@@ -141,3 +141,15 @@ calls = Table(
     Column("at", Float, nullable=False),
 )
 """Replies of models that are kept to be used again, by a hash of the request; see `records.calls`."""
+
+batches = Table(
+    "batches",
+    metadata,
+    Column("key", String(64), primary_key=True),
+    Column("token", String(32), nullable=False, index=True),
+    # Unknown until the provider has answered.
+    Column("batch", String(200)),
+    Column("requests", Integer, nullable=False),
+    Column("at", Float, nullable=False),
+)
+"""Which batch of a provider holds which request, until its reply is recorded; see `records.batches`."""

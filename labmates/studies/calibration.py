@@ -134,7 +134,7 @@ async def calibrate(
             for seed in range(seeds)
             for specimen, report in await asyncio.to_thread(_reports, task, seed, difficulty)
         ]
-        places, done = asyncio.Semaphore(options.max_concurrent_calls), 0
+        places, done = asyncio.Semaphore(options.calls_at_once), 0
 
         async def one(task: str, seed: int, specimen: Specimen, report: Report) -> list[Verdict]:
             nonlocal done

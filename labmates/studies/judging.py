@@ -20,6 +20,7 @@ from labmates.judges.panel import Panel, partial_judges
 from labmates.models.check import check_models
 from labmates.models.hub import ModelHub
 from labmates.models.options import ModelOptions
+from labmates.records.batches import StoredBatches
 from labmates.records.bodies import Bodies
 from labmates.records.database import StoreError
 from labmates.records.events import Event, JudgeCallEvent, ScoreEvent
@@ -161,9 +162,9 @@ async def judge_runs(
     await check_models(panel.models, options)
     if notify and (warning := partial_judges(panel, {model for run in runs for model in run.models})):
         notify(warning)
-    places = asyncio.Semaphore(options.max_concurrent_calls)
+    places = asyncio.Semaphore(options.calls_at_once)
     left = await asyncio.to_thread(money_left, store, runs)
-    async with traced(notify), ModelHub(options) as hub:
+    async with traced(notify), ModelHub(options, book=StoredBatches(store.database), notify=notify) as hub:
         judging = Judging(panel, hub)
 
         async def one(run: RunRecord) -> Judged:

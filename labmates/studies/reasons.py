@@ -18,6 +18,7 @@ from labmates.judges.interview import Interviewer, JudgeCall
 from labmates.models.check import check_models
 from labmates.models.hub import ModelHub
 from labmates.models.options import ModelOptions
+from labmates.records.batches import StoredBatches
 from labmates.records.bodies import Bodies
 from labmates.records.events import DecisionEvent, Event, LabelEvent, LLMCallEvent, ScoreEvent
 from labmates.records.run import RunRecord
@@ -29,8 +30,8 @@ from labmates.workflows.dilemmas.reason_judge import PREFIX, VERSION, Labelled, 
 from labmates.workflows.experiment import condition_of
 from labmates.workflows.judging import call_event, judges_meters
 
-_BATCH = 32
-"""Choices whose labels are written together."""
+_TOGETHER, _RUNS_OF_A_BATCH = 32, 64
+"""Choices whose labels are written together, and runs whose choices go into one batch of a provider."""
 
 
 @dataclass(frozen=True)
@@ -81,12 +82,17 @@ async def label_reasons(
         Before anything starts, if the model can't be asked.
     """
     await check_models([model], options)
-    added = 0
     left = await asyncio.to_thread(money_left, store, runs)
-    async with traced(notify), ModelHub(options) as hub:
-        for run in runs:
-            added += await _label(store, run, left[run.study], model, hub, options.max_concurrent_calls, most, watch)
-    return added
+    async with traced(notify), ModelHub(options, book=StoredBatches(store.database), notify=notify) as hub:
+        places = asyncio.Semaphore(_RUNS_OF_A_BATCH if options.batch else 1)
+
+        async def one(run: RunRecord) -> int:
+            async with places:
+                return await _label(store, run, left[run.study], model, hub, options, most, watch)
+
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one(run)) for run in runs]
+    return sum(task.result() for task in tasks)
 
 
 async def _label(
@@ -95,7 +101,7 @@ async def _label(
     ledger: Ledger,
     model: str,
     hub: ModelHub,
-    at_once: int,
+    options: ModelOptions,
     most: int | None,
     watch: Callable[[RunRecord, int, int], None] | None,
 ) -> int:
@@ -106,7 +112,7 @@ async def _label(
     had = set(labelled_steps(events, f"{PREFIX}{model}"))
     left = [choice for choice in found if choice.event.step not in had]
     prices: PriceList = getattr(condition_of(run), "prices", None) or PriceList()
-    places = asyncio.Semaphore(at_once)
+    places = asyncio.Semaphore(options.calls_at_once)
     thinkers: set[str] = set()
     meters = judges_meters(ledger, prices)
 
@@ -117,13 +123,14 @@ async def _label(
         async with places:
             return choice, await judge.label(choice.asked, choice.said), calls
 
-    for start in range(0, len(left), _BATCH):
-        batch = await asyncio.gather(*map(one, left[start : start + _BATCH]))
-        write = partial(_events, model, batch)
+    together = max(len(left), 1) if options.batch else _TOGETHER
+    for start in range(0, len(left), together):
+        labelled = await asyncio.gather(*map(one, left[start : start + together]))
+        write = partial(_events, model, labelled)
         # Whatever happens meanwhile, what was paid is written.
         await asyncio.shield(asyncio.to_thread(add_events, store, run.id, write))
         if watch is not None:
-            watch(run, len(found) - len(left) + start + len(batch), len(found))
+            watch(run, len(found) - len(left) + start + len(labelled), len(found))
     return len(left)
 
 
@@ -136,7 +143,7 @@ def labelled_steps(events: Iterable[Event], judge: str) -> Iterator[str]:
 
 def _events(
     model: str,
-    batch: Sequence[tuple[Choice, Labelled, list[JudgeCall]]],
+    labelled: Sequence[tuple[Choice, Labelled, list[JudgeCall]]],
     had: Sequence[ScoreEvent],
     bodies: Bodies,
 ) -> list[Event]:
@@ -144,7 +151,7 @@ def _events(
     del had
     events: list[Event] = []
     name = f"{PREFIX}{model}"
-    for choice, said, calls in batch:
+    for choice, said, calls in labelled:
         where = {"step": choice.event.step, "team": choice.event.team, "agent": choice.event.agent}
         events += [call_event(name, VERSION, call, bodies) for call in calls]
         labels = None if said.labels is None else list(said.labels)

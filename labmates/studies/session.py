@@ -7,7 +7,7 @@ did not end as it should can be taken up again where it stopped.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from labmates.models.check import check_capabilities, check_models
 from labmates.models.hub import ModelHub
 from labmates.models.names import is_own_baseline
 from labmates.owners import this_worker
+from labmates.records.batches import StoredBatches
 from labmates.records.calls import StoredCalls
 from labmates.records.claims import Claims
 from labmates.records.run import RunRecord
@@ -142,13 +143,22 @@ class Session:
             If runs of the conditions can't be executed as they are asked for.
         """
         settings = self._settings
-        models, kinds, panel = await checked(conditions, settings)
+        rounds = _Rounds(conditions)
+        models, kinds, panel = await checked(rounds if settings.models.batch else conditions, settings)
+        if self._notify and rounds.most > 1:
+            self._notify(
+                f"A run takes about {rounds.most:.0f} batches, one after the other, each of up to 24 hours: its calls "
+                "wait for one another."
+            )
         if self._notify and (warning := partial_judges(panel, models)):
             self._notify(warning)
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(traced(self._notify))
             cache = StoredCalls(self._store.database) if settings.cache else None
-            hub = await stack.enter_async_context(ModelHub(settings.models, cache=cache))
+            book = StoredBatches(self._store.database)
+            hub = await stack.enter_async_context(
+                ModelHub(settings.models, cache=cache, book=book, notify=self._notify)
+            )
             workshop = await stack.enter_async_context(
                 open_workshop(
                     kinds,
@@ -165,6 +175,20 @@ class Session:
             writer = Writer(self._store.database)
             stack.push_async_callback(writer.close)
             yield OpenSession(self._store, leases, writer, hub, judging, workshop, self._watch, self._brake, shared)
+
+
+class _Rounds:
+    """Conditions, and the most calls in a row of one of them, as far as they were looked at."""
+
+    def __init__(self, conditions: Iterable[Condition]) -> None:
+        self.most = 0.0
+        self._conditions = conditions
+
+    def __iter__(self) -> Iterator[Condition]:
+        for condition in self._conditions:
+            if (estimate := EXPERIMENTS.get(condition.kind).estimate) is not None:
+                self.most = max(self.most, estimate(condition).in_a_row)
+            yield condition
 
 
 @asynccontextmanager

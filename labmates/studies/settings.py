@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -10,6 +10,9 @@ from labmates.judges.registry import JUDGES
 from labmates.models.catalog import Catalog
 from labmates.models.options import ModelOptions
 from labmates.sandboxes.choose import SANDBOXES
+
+BATCHED_RUNS: Final = 256
+"""Runs at once where batches hold their calls: those of one batch."""
 
 
 class RunSettings(BaseModel):
@@ -40,7 +43,9 @@ class RunSettings(BaseModel):
     processes: int | None = Field(
         None, ge=1, le=256, description="Worker processes for strategies' code; by default one for each processor."
     )
-    max_concurrent_runs: int = Field(8, ge=1, le=1024, description="Most runs going on at once.")
+    max_concurrent_runs: int = Field(
+        8, ge=1, le=1024, description=f"Most runs going on at once; with batches {BATCHED_RUNS} by default."
+    )
     salt: str | None = Field(
         None,
         description="Fingerprint of the private salt (LABMATES_SALT) of the data sets; recorded, never set.",
@@ -51,6 +56,13 @@ class RunSettings(BaseModel):
     @classmethod
     def _address_of_judges(cls, data: Any) -> Any:
         return judges_at(data)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _runs_of_a_batch(cls, data: Any) -> Any:
+        models = data.get("models") if isinstance(data, dict) else None
+        is_batch = models.get("batch") if isinstance(models, dict) else getattr(models, "batch", False)
+        return {"max_concurrent_runs": BATCHED_RUNS, **data} if is_batch else data
 
     def resolved(self, catalog: Catalog) -> RunSettings:
         """Return the settings with judges by full name, and with how the models of `catalog` are reached.

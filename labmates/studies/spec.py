@@ -8,6 +8,7 @@ import random
 import re
 from collections import deque
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from typing import Any, Literal
 
@@ -19,7 +20,7 @@ from labmates.models.catalog import Catalog
 from labmates.models.entries import Entry, named_entries
 from labmates.models.options import ModelOptions
 from labmates.seeds import LARGEST_SEED, MOST_REPLICATES, derive
-from labmates.studies.settings import RunSettings
+from labmates.studies.settings import BATCHED_RUNS, RunSettings
 from labmates.studies.source import Source
 from labmates.workflows.experiment import EXPERIMENTS, Condition, with_bill
 
@@ -55,7 +56,7 @@ class Sample(_Part):
 class Concurrency(_Part):
     """How much happens at once. Each worker process keeps to these by itself."""
 
-    runs: int = Field(8, ge=1, le=1024, description="Most runs going on at once.")
+    runs: int = RunSettings.model_fields["max_concurrent_runs"]  # type: ignore[assignment]
     calls: int = Field(32, ge=1, le=4096, description="Model calls in flight at once, per endpoint.")
     sandboxes: int | None = Field(
         None, ge=1, le=1024, description="Most sandboxes open at once; by default what the machine's memory holds."
@@ -71,6 +72,9 @@ class Connection(_Part):
     call_timeout: float = ModelOptions.model_fields["call_timeout"]  # type: ignore[assignment]
     max_retries: int = ModelOptions.model_fields["max_retries"]  # type: ignore[assignment]
     stream: bool = ModelOptions.model_fields["stream"]  # type: ignore[assignment]
+    batch: bool = ModelOptions.model_fields["batch"]  # type: ignore[assignment]
+    batch_window: float = ModelOptions.model_fields["batch_window"]  # type: ignore[assignment]
+    batch_poll: float = ModelOptions.model_fields["batch_poll"]  # type: ignore[assignment]
     models: dict[str, Entry] = Field(
         {}, description="Named models; those of the models file that the study names are added when it is read."
     )
@@ -129,6 +133,17 @@ class StudySpec(_Part):
         url = data["judge_base_url"]
         rest = {name: value for name, value in data.items() if name != "judge_base_url"}
         return rest if url is None else {**rest, **_at(url, rest)}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _runs_of_a_batch(cls, data: Any) -> Any:
+        connection = data.get("connection") if isinstance(data, dict) else None
+        if not isinstance(connection, dict) or connection.get("batch") is not True:
+            return data
+        concurrency = data.get("concurrency") or {}
+        if not isinstance(concurrency, dict):
+            return data
+        return {**data, "concurrency": {"runs": BATCHED_RUNS, **concurrency}}
 
     @field_validator("name")
     @classmethod
@@ -195,6 +210,14 @@ def read_spec(source: Source) -> StudySpec:
     if faults:
         raise source.error(faults)
     return _with_named(spec)
+
+
+def in_batches(source: Source) -> Source:
+    """Return a study whose calls are made through batch APIs."""
+    connection = source.data.get("connection") or {}
+    if not isinstance(connection, dict):
+        return source
+    return replace(source, data={**source.data, "connection": {**connection, "batch": True}})
 
 
 def _with_named(spec: StudySpec) -> StudySpec:

@@ -235,7 +235,7 @@ class Caller:
                 config={
                     "run_name": name,
                     "tags": [speaker.team, speaker.agent],
-                    "metadata": {"team": speaker.team, "agent": speaker.agent, "step": step, "model": speaker.model},
+                    "metadata": {**where, "model": speaker.model, "run": self.recorder.run_id},
                 },
             )
         except BaseException:

@@ -123,6 +123,8 @@ class Estimate:
         From its beginning to its end.
     exact
         Whether a run makes just so many calls if no reply has to be asked for again.
+    in_a_row
+        Calls of which each waits for the one before; 0 if nobody knows.
     """
 
     calls: float
@@ -130,6 +132,7 @@ class Estimate:
     output_tokens: float
     seconds: float
     exact: bool = False
+    in_a_row: float = 0
 
 
 @dataclass(frozen=True)
@@ -402,7 +405,9 @@ def with_bill(condition: ConditionT, catalog: Catalog | None) -> ConditionT:
         return condition
     from labmates.models.pricing import known_price
 
-    models = {model: known_price(model, catalog.options()) for model in condition.models()}
+    # A pool doesn't depend on whether the calls go through a batch API, which would change what teams can do.
+    options = catalog.options().model_copy(update={"batch": False})
+    models = {model: known_price(model, options) for model in condition.models()}
     if missing := [model for model, price in models.items() if price is None]:
         raise UsageError(
             f"prices: the pool is to charge the bill, and the price of {missing[0]} is unknown; give it, for instance "

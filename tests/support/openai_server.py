@@ -339,7 +339,8 @@ async def _read_request(reader: asyncio.StreamReader) -> Recorded | None:
         return None
     headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines[1:] if line)}
     body = await reader.readexactly(int(headers.get("content-length", "0")))
-    return Recorded(method, rest.partition(" ")[0], headers, json.loads(body) if body else {})
+    found = json.loads(body) if body.startswith((b"{", b"[")) else {"raw": body.decode()} if body else {}
+    return Recorded(method, rest.partition(" ")[0], headers, found)
 
 
 async def _send(writer: asyncio.StreamWriter, answer: Answer, request: Json | None = None) -> bool:

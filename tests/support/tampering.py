@@ -20,6 +20,7 @@ LEFT_OUT: Final = {
     "attempts": "why earlier workers stopped; no number is computed from it",
     "studies": "plans and caps, which their owner changes",
     "calls": "a cache of replies; runs hold their own copies",
+    "batches": "where calls under way are waiting; runs hold their replies",
     "alembic_version": "the version of the tables",
 }
 """Columns and tables that are legitimately changed, or of which nothing is computed, and why."""

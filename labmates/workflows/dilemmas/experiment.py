@@ -42,7 +42,7 @@ def estimate(condition: DilemmaCondition) -> Estimate:
     told = _INPUT + _INPUT_PER_PROFILE * game.payoffs[..., 0].size
     output = _OUTPUT if condition.reasoning == "none" else _REASONED
     rounds = each.per_match / game.players
-    return Estimate(calls, calls * told, calls * output, _SECONDS * rounds, exact=True)
+    return Estimate(calls, calls * told, calls * output, _SECONDS * rounds, exact=True, in_a_row=rounds)
 
 
 _INPUT, _INPUT_PER_PROFILE, _OUTPUT, _REASONED, _SECONDS = 450, 20, 20, 400, 8

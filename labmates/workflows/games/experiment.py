@@ -46,7 +46,8 @@ def estimate(condition: GameCondition) -> Estimate:
     calls = game.players * game.rounds * (stages + condition.deliberation)
     output = _OUTPUT if condition.reasoning == "none" else _REASONED
     seen = _INPUT + _INPUT_PER_ROUND * condition.group_size * (game.rounds - 1) / 2
-    return Estimate(calls, calls * seen, calls * output, _SECONDS * game.rounds * (stages + talks), exact=True)
+    in_a_row = game.rounds * (stages + talks)
+    return Estimate(calls, calls * seen, calls * output, _SECONDS * in_a_row, exact=True, in_a_row=in_a_row)
 
 
 _INPUT, _INPUT_PER_ROUND, _OUTPUT, _REASONED, _SECONDS = 450, 12, 20, 400, 2

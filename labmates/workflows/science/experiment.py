@@ -33,10 +33,12 @@ def estimate(condition: ScienceCondition) -> Estimate:
     price = condition.prices.of(condition.model)
     share = 1.0 if condition.solo else condition.team_size / 2
     share = min(share, condition.pool / max(1, price.cost(_INPUT, _OUTPUT)))
-    return Estimate(_CALLS * share, _INPUT * share, _OUTPUT * share, _SECONDS * share)
+    seconds = _SECONDS * share
+    in_a_row = seconds / _SECONDS_OF_A_CALL
+    return Estimate(_CALLS * share, _INPUT * share, _OUTPUT * share, seconds, in_a_row=in_a_row)
 
 
-_INPUT, _OUTPUT, _CALLS, _SECONDS = 101_118, 29_654, 60, 260
+_INPUT, _OUTPUT, _CALLS, _SECONDS, _SECONDS_OF_A_CALL = 101_118, 29_654, 60, 260, 6
 
 SCIENCE = Experiment(
     "science",

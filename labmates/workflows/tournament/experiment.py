@@ -41,7 +41,8 @@ def estimate(condition: TournamentCondition) -> Estimate:
     told = _INPUT + _INPUT_PER_ROUND * budget / 2
     inputs = players * (seen * (budget + asked) + told * planning)
     outputs = players * (_MOVE_OUTPUT * budget + _PLAN_OUTPUT * planning + _ANSWER_OUTPUT * asked)
-    return Estimate(calls, inputs, outputs, _SECONDS * (budget + planning + asked))
+    in_a_row = budget + planning + asked
+    return Estimate(calls, inputs, outputs, _SECONDS * in_a_row, in_a_row=in_a_row)
 
 
 _INPUT, _INPUT_PER_ROUND, _MOVE_OUTPUT, _PLAN_OUTPUT, _ANSWER_OUTPUT, _SECONDS = 650, 25, 60, 250, 120, 3

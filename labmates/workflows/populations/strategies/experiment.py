@@ -19,7 +19,7 @@ METRICS = (
 def estimate(condition: StrategiesCondition) -> Estimate:
     """Return what a run is expected to take if each first implementation passes."""
     calls = 2 * condition.number
-    return Estimate(calls, calls * _INPUT, calls * _OUTPUT, _SECONDS * calls / _AT_ONCE)
+    return Estimate(calls, calls * _INPUT, calls * _OUTPUT, _SECONDS * calls / _AT_ONCE, in_a_row=2)
 
 
 _INPUT, _OUTPUT, _SECONDS, _AT_ONCE = 800, 700, 10, 32

@@ -1,0 +1,287 @@
+"""The batch APIs of OpenAI and Anthropic: submitting requests, following a batch, reading its results.
+
+Sources: the types of the packages ``openai`` (``types/batch*.py``) and ``anthropic``
+(``types/messages/message_batch*.py``).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, Protocol
+from urllib.parse import quote
+
+from labmates.models.wire import Json
+
+OPENAI_CALLS: Final = "/chat/completions"
+ANTHROPIC_CALLS: Final = "/v1/messages"
+_STATUS_OF_TYPE: Final = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
+"""Status with which Anthropic answers a single call that fails with an error of a type; 500 for all others."""
+_CLOCK_SLACK: Final = 600.0
+"""Seconds by which the clocks of a server and of this machine may differ."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a server would have answered to a call, had it been made by itself.
+
+    Attributes
+    ----------
+    status, body
+        HTTP status, and JSON.
+    retry_after
+        The header of that name; empty if there was none.
+    uncertain
+        The provider may bill the call though no reply came of it.
+    keeps
+        The batch may still bring a reply: it is not to be submitted anew.
+    """
+
+    status: int
+    body: Any
+    retry_after: str = ""
+    uncertain: bool = False
+    keeps: bool = False
+
+
+def failed(
+    status: int, reason: str, *, code: str = "", uncertain: bool = False, keeps: bool = False, retry_after: str = ""
+) -> Result:
+    """Return the result of a call that failed, with an error that all protocols share."""
+    body = {"type": "error", "error": {"message": reason, "type": code or "batch", "code": code or None}}
+    return Result(status, body, retry_after, uncertain, keeps)
+
+
+@dataclass(frozen=True)
+class State:
+    """How far a batch is.
+
+    Attributes
+    ----------
+    ended
+        Whether its results can be read.
+    done, total
+        Requests that are answered, and all.
+    missing
+        The result of requests of which the results say nothing.
+    at_line
+        Results of requests that were refused before any was answered, by their place in the batch.
+    files
+        Where the results are.
+    """
+
+    ended: bool
+    done: int
+    total: int
+    missing: Result
+    at_line: Mapping[int, Result]
+    files: tuple[str, ...] = ()
+
+
+class Channel(Protocol):
+    """How a protocol reaches its server."""
+
+    base: str
+
+    async def ask(self, method: str, path: str, **content: Any) -> Json:
+        """Return the JSON object that the server answers; raises `BatchRequestError` if it refuses."""
+
+    def lines(self, path: str) -> AsyncIterator[bytes]:
+        """Yield the lines of a file of results."""
+
+
+class BatchProtocol(Protocol):
+    """The batch API of a provider."""
+
+    most_calls: int
+    most_bytes: int
+
+    async def submit(self, channel: Channel, requests: Mapping[str, Json], token: str) -> str:
+        """Submit requests, by the id under which their results come, and return the id of the batch."""
+
+    async def find(self, channel: Channel, token: str, requests: int, since: float) -> str | None:
+        """Return the id of the batch that was submitted as `token` and not heard of, if there is one.
+
+        Parameters
+        ----------
+        requests
+            How many requests it has.
+        since
+            When it was submitted, in seconds since 1970.
+        """
+
+    async def state(self, channel: Channel, batch: str) -> State:
+        """Return how far a batch is."""
+
+    def read(self, line: Json) -> tuple[str, Result] | None:
+        """Return what a line of the results says, and of which request; None if it can't be read."""
+
+
+_UNANSWERED = "the batch ended without a readable reply to this request"
+
+
+class OpenAIBatches:
+    """Batches of OpenAI: a file of requests, a batch, and files of results and errors."""
+
+    most_calls = 50_000
+    most_bytes = 190_000_000
+
+    async def submit(self, channel: Channel, requests: Mapping[str, Json], token: str) -> str:
+        """Upload the requests as a file and start the batch, which carries the token in its metadata."""
+        url = f"/v1{OPENAI_CALLS}"
+        rows = ({"custom_id": key, "method": "POST", "url": url, "body": body} for key, body in requests.items())
+        data = "".join(f"{json.dumps(row)}\n" for row in rows).encode()
+        file = {"file": ("batch.jsonl", data, "application/jsonl")}
+        uploaded = await channel.ask("POST", "/files", data={"purpose": "batch"}, files=file)
+        wanted = {"input_file_id": uploaded.get("id"), "endpoint": url, "completion_window": "24h"}
+        return _id(await channel.ask("POST", "/batches", json={**wanted, "metadata": {"labmates": token}}))
+
+    async def find(self, channel: Channel, token: str, requests: int, since: float) -> str | None:
+        """Look for the token in the metadata of the newest batches."""
+        del requests, since
+        listed = await channel.ask("GET", "/batches?limit=100")
+        named = (one for one in _objects(listed) if _object(one.get("metadata")).get("labmates") == token)
+        return next((_id(one) for one in named), None)
+
+    async def state(self, channel: Channel, batch: str) -> State:
+        """Read the batch's status, counts, files and errors."""
+        found = await channel.ask("GET", f"/batches/{quote(batch, safe='')}")
+        status, counts = found.get("status"), _object(found.get("request_counts"))
+        errors = _objects(_object(found.get("errors")))
+        at_line = {int(one["line"]) - 1: _refused(one) for one in errors if isinstance(one.get("line"), int)}
+        missing = failed(504, _UNANSWERED, uncertain=True)
+        if status == "expired":
+            missing = failed(503, "the batch expired before this request was answered")
+        elif status == "cancelled":
+            missing = failed(400, "the batch was cancelled at the server; resume to submit this request again")
+        elif status == "failed" and at_line:
+            missing = failed(503, "the server refused the batch because of another request in it")
+        elif status == "failed":
+            missing = _refused(errors[0] if errors else {})
+        files = tuple(str(found[name]) for name in ("output_file_id", "error_file_id") if found.get(name))
+        done = _count(counts, "completed") + _count(counts, "failed")
+        ended = status in ("completed", "failed", "expired", "cancelled")
+        paths = tuple(f"/files/{quote(file, safe='')}/content" for file in files)
+        return State(ended, done, _count(counts, "total"), missing, at_line, paths)
+
+    def read(self, line: Json) -> tuple[str, Result] | None:
+        """Read a line of the results or of the errors."""
+        key, response, error = line.get("custom_id"), line.get("response"), line.get("error")
+        if not isinstance(key, str):
+            return None
+        if isinstance(response, dict) and isinstance(response.get("status_code"), int):
+            return key, Result(response["status_code"], response.get("body"))
+        if isinstance(error, dict):
+            told = str(error.get("message") or error.get("code") or "no reason given")
+            return key, failed(503, told, code=str(error.get("code") or ""))
+        return None
+
+
+class AnthropicBatches:
+    """Batches of Anthropic's messages: one request with all of them, and one stream of results."""
+
+    most_calls = 100_000
+    most_bytes = 240_000_000
+
+    async def submit(self, channel: Channel, requests: Mapping[str, Json], token: str) -> str:
+        """Start the batch."""
+        del token  # There is no place for it.
+        wanted = [{"custom_id": key, "params": body} for key, body in requests.items()]
+        return _id(await channel.ask("POST", f"{ANTHROPIC_CALLS}/batches", json={"requests": wanted}))
+
+    async def find(self, channel: Channel, token: str, requests: int, since: float) -> str | None:
+        """Look for a batch of the same time and size; its results tell whether it is the one."""
+        del token
+        listed = await channel.ask("GET", f"{ANTHROPIC_CALLS}/batches?limit=100")
+        for one in _objects(listed):
+            size = sum(count for count in _object(one.get("request_counts")).values() if isinstance(count, int))
+            if size == requests and _moment(one.get("created_at")) >= since - _CLOCK_SLACK:
+                return _id(one)
+        return None
+
+    async def state(self, channel: Channel, batch: str) -> State:
+        """Read the batch's status and counts."""
+        path = f"{ANTHROPIC_CALLS}/batches/{quote(batch, safe='')}"
+        found = await channel.ask("GET", path)
+        counts = _object(found.get("request_counts"))
+        total = sum(_count(counts, name) for name in counts)
+        missing = failed(504, _UNANSWERED, uncertain=True)
+        ended = found.get("processing_status") == "ended"
+        return State(ended, total - _count(counts, "processing"), total, missing, {}, (f"{path}/results",))
+
+    def read(self, line: Json) -> tuple[str, Result] | None:
+        """Read a line of the results."""
+        key, result = line.get("custom_id"), _object(line.get("result"))
+        if not isinstance(key, str):
+            return None
+        match result.get("type"):
+            case "succeeded" if isinstance(result.get("message"), dict):
+                return key, Result(200, result["message"])
+            case "errored":
+                error = _object(result.get("error"))
+                kind = str(_object(error.get("error")).get("type"))
+                return key, Result(_STATUS_OF_TYPE.get(kind, 500), error)
+            case "expired":
+                return key, failed(503, "the batch expired before this request was answered")
+            case "canceled":
+                told = "the batch was cancelled at the server; resume to submit this request again"
+                return key, failed(400, told)
+            case _:
+                return None
+
+
+class BatchRequestError(Exception):
+    """A server refused a request about a batch, or could not be reached; `result` is what the calls get for it."""
+
+    def __init__(self, result: Result) -> None:
+        super().__init__(str(result.body))
+        self.result = result
+
+
+def _refused(error: Json) -> Result:
+    """Return the result for an error of a batch that failed as a whole."""
+    code = str(error.get("code") or "")
+    told = str(error.get("message") or code or "no reason given")
+    # The limit on tokens in all batches together: other batches have to end first.
+    full = code == "token_limit_exceeded"
+    return failed(429 if full else 400, f"the server refused the batch: {told}", code=code)
+
+
+def _id(found: Json) -> str:
+    batch = found.get("id")
+    if not isinstance(batch, str) or not batch:
+        raise BatchRequestError(failed(502, "the server's answer about a batch has no id"))
+    return batch
+
+
+def _count(counts: Json, name: str) -> int:
+    value = counts.get(name)
+    return value if isinstance(value, int) else 0
+
+
+def _moment(text: object) -> float:
+    try:
+        return datetime.fromisoformat(str(text)).timestamp()
+    except ValueError:
+        return 0.0
+
+
+def _object(value: Any) -> Json:
+    return value if isinstance(value, dict) else {}
+
+
+def _objects(listed: Json) -> Sequence[Json]:
+    data = listed.get("data")
+    return [one for one in data if isinstance(one, dict)] if isinstance(data, list) else []

@@ -1,0 +1,507 @@
+"""Calls through batch APIs: gathered for a while, submitted together, followed, and answered one by one.
+
+The queue sits in the HTTP client of the hub. To everything above it a batched call is a slow one: it has the same
+request, and the reply of a batch is read as if it had come by itself. Which batch holds which request is written into a
+`BatchBook` before it is submitted, so that a run that is resumed finds its batches again and pays for them once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextvars import Context
+from dataclasses import dataclass, field, replace
+from types import TracebackType
+from typing import Any, Final, NamedTuple, Protocol, Self
+
+import httpx2
+
+from labmates.models.attempt import UNDER_WAY
+from labmates.models.batch_protocols import (
+    ANTHROPIC_CALLS,
+    OPENAI_CALLS,
+    AnthropicBatches,
+    BatchProtocol,
+    BatchRequestError,
+    OpenAIBatches,
+    Result,
+    State,
+    failed,
+)
+from labmates.models.bodies import one_line
+from labmates.models.wire import Json, split_lines
+
+PROTOCOLS: Final[Mapping[str, BatchProtocol]] = {
+    OPENAI_CALLS: OpenAIBatches(),
+    ANTHROPIC_CALLS: AnthropicBatches(),
+}
+"""Batch APIs by the end of the path of the single calls that they take."""
+_KEPT_HEADERS: Final = ("authorization", "x-api-key", "anthropic-version", "anthropic-beta", "openai-organization")
+_NO_API: Final = (404, 405, 501)
+_MOST_WINDOWS: Final = 20
+"""After so many windows a batch is submitted though calls still come."""
+_LAST_SECONDS: Final = 30.0
+"""How long a submission in flight may take when the hub closes."""
+
+
+class Noted(NamedTuple):
+    """Where a request was submitted.
+
+    Attributes
+    ----------
+    token
+        Of the submission.
+    batch
+        Id of the batch; None if the server's answer was not heard.
+    requests
+        How many requests the submission has.
+    at
+        When, in seconds since 1970.
+    """
+
+    token: str
+    batch: str | None
+    requests: int
+    at: float
+
+
+class BatchBook(Protocol):
+    """Where it is written which batch holds which request."""
+
+    async def find(self, keys: Sequence[str]) -> Mapping[str, tuple[str, str | None, int, float]]:
+        """Return where requests were submitted, those that were: the parts of `Noted`."""
+
+    async def plan(self, token: str, keys: Sequence[str]) -> None:
+        """Note that requests are about to be submitted together."""
+
+    async def name(self, token: str, batch: str) -> None:
+        """Note the id of the batch of a submission."""
+
+    async def forget(self, keys: Sequence[str]) -> None:
+        """Strike requests out."""
+
+
+class NoBook:
+    """Notes nothing: what is submitted is lost with the process."""
+
+    async def find(self, keys: Sequence[str]) -> Mapping[str, tuple[str, str | None, int, float]]:
+        """Find nothing."""
+        del keys
+        return {}
+
+    async def plan(self, token: str, keys: Sequence[str]) -> None:
+        """Note nothing."""
+
+    async def name(self, token: str, batch: str) -> None:
+        """Note nothing."""
+
+    async def forget(self, keys: Sequence[str]) -> None:
+        """Strike nothing out."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Calls that can be in one batch: of one model, at one address, with the same headers."""
+
+    protocol: str
+    base: str
+    model: str
+    headers: tuple[tuple[str, str], ...] = field(repr=False)
+
+
+@dataclass(eq=False)
+class _Waiting:
+    """A call that waits for its reply."""
+
+    key: str
+    body: Json
+    size: int
+    most_bytes: int
+    reply: asyncio.Future[Result]
+
+    def settle(self, result: Result) -> None:
+        if not self.reply.done():
+            self.reply.set_result(result)
+
+
+@dataclass
+class _Gathering:
+    """The calls of a group since the last submission, and when they are submitted."""
+
+    calls: list[_Waiting] = field(default_factory=list)
+    began: float = 0.0
+    timer: asyncio.TimerHandle | None = None
+
+
+class BatchQueue:
+    """Gathers calls and makes them through batch APIs; an async context manager, for one event loop.
+
+    Parameters
+    ----------
+    client
+        Reaches the servers.
+    book
+        Where it is written which batch holds which request.
+    window
+        Seconds without a new call after which a batch is submitted.
+    poll
+        Seconds between two looks at a batch.
+    timeout
+        Time limit of a request about a batch, in seconds.
+    most_failures
+        So many looks in a row may fail.
+    notify
+        Told in words how far batches are.
+    """
+
+    def __init__(
+        self,
+        client: httpx2.AsyncClient,
+        book: BatchBook,
+        *,
+        window: float,
+        poll: float,
+        timeout: float,
+        most_failures: int,
+        notify: Callable[[str], None] | None = None,
+    ) -> None:
+        self._client = client
+        self._book = book
+        self._window = window
+        self._poll = poll
+        self._timeout = timeout
+        self._most_failures = most_failures
+        self._notify = notify or (lambda _text: None)
+        self._gathering: dict[Group, _Gathering] = {}
+        self._followed: dict[str, list[_Waiting]] = {}
+        self._claimed: set[str] = set()
+        self._answered: list[str] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._submissions: set[asyncio.Task[str]] = set()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for gathering in self._gathering.values():
+            if gathering.timer is not None:
+                gathering.timer.cancel()
+        if self._submissions:  # Cut off, the server might have the batch and nobody its id.
+            await asyncio.wait(self._submissions, timeout=_LAST_SECONDS)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if kind is None and self._answered:  # Whoever asked has recorded the replies.
+            await self._book.forget(self._answered)
+
+    async def reply(self, request: httpx2.Request) -> httpx2.Response:
+        """Return what the server answers to a single call, out of a batch."""
+        group, base_key, body = _read(request)
+        attempt = UNDER_WAY.get()
+        origin, most_bytes = (attempt.origin, attempt.most_bytes(streamed=False)) if attempt else ("", 1 << 24)
+        key = self._claim(hashlib.blake2b(f"{origin}\n{base_key}".encode(), digest_size=20).hexdigest())
+        future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        waiting = _Waiting(key, body, len(request.content), most_bytes, future)
+        self._gather(group, waiting)
+        answered = False
+        try:
+            result = await future
+            answered = result.status == 200
+        finally:
+            if not answered:
+                self._leave(group, waiting)
+        if answered:
+            self._answered.append(key)
+        elif result.uncertain and attempt is not None:
+            attempt.is_sent = True
+        headers = {"retry-after": result.retry_after} if result.retry_after else {}
+        return httpx2.Response(result.status, json=result.body, headers=headers, request=request)
+
+    def _claim(self, base_key: str) -> str:
+        """Return the id of a request: that of its content, and a number that tells apart equal ones."""
+        number = 0
+        while (key := f"{base_key}-{number}") in self._claimed:
+            number += 1
+        self._claimed.add(key)
+        return key
+
+    def _leave(self, group: Group, waiting: _Waiting) -> None:
+        self._claimed.discard(waiting.key)
+        if (gathering := self._gathering.get(group)) is not None and waiting in gathering.calls:
+            gathering.calls.remove(waiting)
+
+    def _gather(self, group: Group, waiting: _Waiting) -> None:
+        loop = asyncio.get_running_loop()
+        gathering = self._gathering.setdefault(group, _Gathering(began=loop.time()))
+        gathering.calls.append(waiting)
+        if gathering.timer is not None:
+            gathering.timer.cancel()
+        wait = min(self._window, gathering.began + _MOST_WINDOWS * self._window - loop.time())
+        # In a context of its own: what is done for all calls is part of no single one's attempt.
+        gathering.timer = loop.call_later(max(wait, 0.0), self._close_window, group, context=Context())
+
+    def _close_window(self, group: Group) -> None:
+        gathering = self._gathering.pop(group)
+        if gathering.calls:
+            self._start(gathering.calls, self._hand_in, group, gathering.calls)
+
+    def _start(self, calls: Sequence[_Waiting], work: Callable[..., Awaitable[None]], *arguments: Any) -> None:
+        """Work for calls, which get told if that breaks."""
+
+        async def guarded() -> None:
+            try:
+                await work(*arguments)
+            except BatchRequestError as error:
+                await self._settle(calls, dict.fromkeys((call.key for call in calls), error.result))
+            except Exception as error:  # A bug or a broken store, which must not leave anybody waiting.
+                for call in calls:
+                    if not call.reply.done():
+                        call.reply.set_exception(error)
+
+        task = asyncio.get_running_loop().create_task(guarded(), context=Context())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _hand_in(self, group: Group, calls: Sequence[_Waiting]) -> None:
+        """Find the batches of calls that were submitted before, and submit the others."""
+        told = await self._book.find([call.key for call in calls])
+        noted = {key: Noted(*parts) for key, parts in told.items()}
+        fresh = [call for call in calls if call.key not in noted]
+        submissions: dict[Noted, list[_Waiting]] = {}
+        for call in calls:
+            if call.key in noted:
+                submissions.setdefault(noted[call.key], []).append(call)
+        for submission, members in submissions.items():
+            self._start(members, self._take_up, group, submission, members)
+        for part in _parts(fresh, PROTOCOLS[group.protocol]):
+            self._start(part, self._submit, group, part)
+
+    async def _take_up(self, group: Group, submission: Noted, calls: Sequence[_Waiting]) -> None:
+        """Follow a batch that was submitted before; one that never reached the server is submitted anew."""
+        batch = submission.batch
+        if batch is None:
+            batch = await self._find(group, submission)
+            if batch is None:
+                await self._book.forget([call.key for call in calls])
+                await self._submit(group, calls)
+                return
+        self._notify(f"found batch {batch} of {group.model} again, submitted by an earlier process")
+        self._follow(group, batch, calls, is_certain=submission.batch is not None)
+
+    async def _find(self, group: Group, submission: Noted) -> str | None:
+        """Return the id of the batch of a submission of which no answer was heard; None if there is no such batch."""
+        protocol = PROTOCOLS[group.protocol]
+        try:
+            return await protocol.find(self._channel(group), submission.token, submission.requests, submission.at)
+        except BatchRequestError as error:
+            if error.result.status in _NO_API:
+                return None
+            raise BatchRequestError(replace(error.result, keeps=True)) from None
+
+    async def _submit(self, group: Group, calls: Sequence[_Waiting]) -> None:
+        calls = [call for call in calls if not call.reply.done()]
+        if not calls:
+            return
+        token = uuid.uuid4().hex
+        await self._book.plan(token, [call.key for call in calls])
+        requests = {call.key: call.body for call in calls}
+
+        async def send() -> str:
+            batch = await PROTOCOLS[group.protocol].submit(self._channel(group), requests, token)
+            await self._book.name(token, batch)
+            return batch
+
+        submission = asyncio.get_running_loop().create_task(send())
+        self._submissions.add(submission)
+        submission.add_done_callback(self._submissions.discard)
+        try:
+            batch = await asyncio.shield(submission)
+        except BatchRequestError as error:
+            raise BatchRequestError(_submission_failure(error.result, group)) from None
+        self._follow(group, batch, calls, lines=list(requests))
+
+    def _follow(
+        self, group: Group, batch: str, calls: Iterable[_Waiting], *, lines: Sequence[str] = (), is_certain: bool = True
+    ) -> None:
+        """Follow a batch, if that isn't done already.
+
+        Parameters
+        ----------
+        lines
+            The ids of its requests in the order in which they were submitted, where that is known.
+        is_certain
+            Whether it is known to hold these calls.
+        """
+        if batch in self._followed:
+            self._followed[batch] += calls
+            return
+        members = self._followed[batch] = list(calls)
+        self._start(members, self._until_its_end, group, batch, members, lines, is_certain)
+
+    async def _until_its_end(
+        self, group: Group, batch: str, calls: list[_Waiting], lines: Sequence[str], is_certain: bool
+    ) -> None:
+        protocol, channel = PROTOCOLS[group.protocol], self._channel(group)
+        try:
+            state = await self._ended(group, batch)
+            results = {lines[place]: result for place, result in state.at_line.items() if 0 <= place < len(lines)}
+            if state.files:
+                most = max(call.most_bytes for call in calls) * max(state.total, len(calls))
+                results |= await _results(protocol, channel, state.files, most)
+        finally:
+            self._followed.pop(batch, None)
+        if not is_certain and not any(call.key in results for call in calls):
+            results = {call.key: failed(503, "the batch was never submitted") for call in calls}
+        results = {call.key: results.get(call.key, state.missing) for call in calls}
+        self._notify(f"batch {batch} of {group.model} has ended: {_good(calls, results)} of {len(calls)} replies")
+        await self._settle(calls, results)
+
+    async def _ended(self, group: Group, batch: str) -> State:
+        """Return the state of a batch when it has ended."""
+        protocol, channel = PROTOCOLS[group.protocol], self._channel(group)
+        failures, told = 0, -1
+        while True:
+            try:
+                state = await protocol.state(channel, batch)
+                failures = 0
+            except BatchRequestError as error:
+                failures += 1
+                if error.result.status < 500 or failures > self._most_failures:
+                    raise BatchRequestError(_looking_failure(error.result, batch)) from None
+            else:
+                if state.ended:
+                    return state
+                if state.done != told:
+                    told = state.done
+                    self._notify(f"waiting for batch {batch} of {group.model}: {state.done} of {state.total}")
+            await asyncio.sleep(self._poll)
+
+    async def _settle(self, calls: Sequence[_Waiting], results: Mapping[str, Result]) -> None:
+        """Hand the results out; what failed is struck out first, so that another attempt is submitted anew."""
+        lost = [call.key for call in calls if results[call.key].status != 200 and not results[call.key].keeps]
+        if lost:
+            await self._book.forget(lost)
+        for call in calls:
+            call.settle(results[call.key])
+
+    def _channel(self, group: Group) -> _HTTP:
+        return _HTTP(self._client, group.base, dict(group.headers), self._timeout)
+
+
+class _HTTP:
+    """Requests about batches, at a base URL."""
+
+    def __init__(self, client: httpx2.AsyncClient, base: str, headers: dict[str, str], timeout: float) -> None:
+        self.base = base
+        self._client = client
+        self._headers = headers
+        self._timeout = timeout
+
+    async def ask(self, method: str, path: str, **content: Any) -> Json:
+        response = await self._send(method, path, **content)
+        try:
+            found = json.loads(await response.aread())
+        except (ValueError, RecursionError, httpx2.HTTPError):
+            found = None
+        finally:
+            await response.aclose()
+        if response.is_error:
+            body = found if isinstance(found, dict) else failed(response.status_code, "no reason given").body
+            raise BatchRequestError(Result(response.status_code, body, response.headers.get("retry-after", "")))
+        if not isinstance(found, dict):
+            raise BatchRequestError(failed(502, f"the answer to {method} {path} is no JSON object"))
+        return found
+
+    async def lines(self, path: str) -> AsyncIterator[bytes]:
+        response = await self._send("GET", path)
+        try:
+            if response.is_error:
+                raise BatchRequestError(failed(503, f"HTTP {response.status_code} for the results", keeps=True))
+            async for line in split_lines(response.aiter_bytes()):
+                yield line
+        except httpx2.HTTPError as error:
+            raise BatchRequestError(failed(503, f"the results broke off: {one_line(str(error))}", keeps=True)) from None
+        finally:
+            await response.aclose()
+
+    async def _send(self, method: str, path: str, **content: Any) -> httpx2.Response:
+        request = self._client.build_request(
+            method, f"{self.base}{path}", headers=self._headers, timeout=self._timeout, **content
+        )
+        try:
+            return await self._client.send(request, stream=True)
+        except httpx2.HTTPError as error:
+            told = one_line(str(error)) or type(error).__name__
+            raise BatchRequestError(failed(503, f"{method} {path}: {told}", keeps=True)) from None
+
+
+def is_call(request: httpx2.Request) -> bool:
+    """Tell whether a request is a single call of a model that a batch could hold."""
+    return request.method == "POST" and request.url.path.endswith(tuple(PROTOCOLS))
+
+
+def _read(request: httpx2.Request) -> tuple[Group, str, Json]:
+    """Return what a call can be submitted together with, what tells it apart from other requests, and its body."""
+    protocol = next(end for end in PROTOCOLS if request.url.path.endswith(end))
+    body: Json = json.loads(request.content)
+    body.pop("stream", None)
+    base = str(request.url.copy_with(query=None)).removesuffix(protocol)
+    headers = tuple((name, request.headers[name]) for name in _KEPT_HEADERS if name in request.headers)
+    key = json.dumps([base, protocol, body], sort_keys=True, separators=(",", ":"))
+    return Group(protocol, base, str(body.get("model")), headers), key, body
+
+
+def _parts(calls: Sequence[_Waiting], protocol: BatchProtocol) -> list[list[_Waiting]]:
+    """Return calls in parts that a batch can hold."""
+    parts: list[list[_Waiting]] = []
+    size = 0
+    for call in calls:
+        if not parts or len(parts[-1]) >= protocol.most_calls or size + call.size > protocol.most_bytes:
+            parts.append([])
+            size = 0
+        parts[-1].append(call)
+        size += call.size + 200  # What stands around it in the batch.
+    return parts
+
+
+async def _results(protocol: BatchProtocol, channel: _HTTP, files: Sequence[str], most_bytes: int) -> dict[str, Result]:
+    """Return what the files of a batch say, by request; of two lines for one request the first holds."""
+    found: dict[str, Result] = {}
+    read = 0
+    for path in files:
+        async for line in channel.lines(path):
+            read += len(line)
+            if read > most_bytes:
+                raise BatchRequestError(failed(504, "the results of the batch are too long", uncertain=True))
+            try:
+                parsed = json.loads(line)
+            except (ValueError, RecursionError):
+                continue  # Whose it is can't be known: a request without a line has no reply.
+            if isinstance(parsed, dict) and (result := protocol.read(parsed)) is not None:
+                found.setdefault(*result)
+    return found
+
+
+def _good(calls: Iterable[_Waiting], results: Mapping[str, Result]) -> int:
+    return sum(results[call.key].status == 200 for call in calls)
+
+
+def _submission_failure(result: Result, group: Group) -> Result:
+    """Return what calls get whose batch could not be submitted."""
+    if result.status in _NO_API:
+        told = f"{group.base} has no batch API (HTTP {result.status}): leave --batch out"
+        return failed(400, told)
+    # Where a server breaks down nobody knows whether it has the batch: the next attempt looks for it.
+    return replace(result, keeps=result.keeps or result.status >= 500)
+
+
+def _looking_failure(result: Result, batch: str) -> Result:
+    """Return what calls get whose batch could not be looked at; only one that is gone is submitted anew."""
+    if result.status in _NO_API:
+        return failed(503, f"the server no longer knows the batch {batch}")
+    return replace(result, keeps=True)
