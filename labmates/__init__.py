@@ -10,6 +10,7 @@ from labmates.errors import LabmatesError, UsageError
 if TYPE_CHECKING:
     from labmates.api import (
         ajudge,
+        analyze,
         arun,
         fork,
         judge,
@@ -35,6 +36,7 @@ __all__ = [
     "UsageError",
     "__version__",
     "ajudge",
+    "analyze",
     "arun",
     "fork",
     "judge",

@@ -38,6 +38,7 @@ from labmates.studies.source import find_study
 from labmates.studies.spec import read_spec
 from labmates.studies.study import enter, work_on
 from labmates.workflows.agreement import Agreement, agreement, ratings_frame
+from labmates.workflows.analysis import ANALYSES, Result, Runs
 from labmates.workflows.brake import Brake
 from labmates.workflows.experiment import EXPERIMENTS, make_condition
 from labmates.workflows.games.prediction.assembly import Choice
@@ -395,6 +396,53 @@ def _settings(settings: RunSettings | Mapping[str, Any] | None) -> RunSettings:
         return settings if isinstance(settings, RunSettings) else RunSettings.model_validate(settings or {})
     except ValidationError as error:
         raise UsageError(explain(error)) from error
+
+
+def analyze(
+    analysis: str,
+    runs: Sequence[str] = (),
+    *,
+    store: str | None = None,
+    study: str | None = None,
+    kind: str | None = None,
+    task: str | None = None,
+    **params: Any,
+) -> Result:
+    """Compute what runs of a store mean.
+
+    Parameters
+    ----------
+    analysis
+        Its name, for instance ``"tournament"``.
+    runs
+        Ids; by default all runs of the store.
+    store
+        URL of the store; default ``LABMATES_STORE``, else ``sqlite:///labmates.db``.
+    study, kind, task
+        Runs of this study, of this experiment, of this task alone.
+    **params
+        Parameters of the analysis, as its options without the dashes.
+
+    Returns
+    -------
+    Result
+        Tables (`Result.frame` as data frames), figures and a verdict.
+
+    Raises
+    ------
+    UsageError
+        If there is no such analysis or parameter, or there are no runs for it.
+    """
+    chosen = ANALYSES.get(analysis)
+    try:
+        checked = chosen.params.model_validate(params)
+    except ValidationError as error:
+        raise UsageError(explain(error)) from error
+    selected = Runs(store, runs, study=study, kind=kind, task=task)
+    try:
+        return chosen.compute(selected, checked)
+    finally:
+        selected.close()
 
 
 def load_runs(

@@ -37,9 +37,12 @@ def flags_of(model: type[BaseModel]) -> Callable[[str], str]:
     return named
 
 
-def options_of(model: type[BaseModel], *, leave_out: Iterable[str] = ()) -> list[click.Option]:
-    """Return one option for each field of a model that users set. What is given is checked by the model, not here."""
-    options = [_option(name, field) for name, field in settable(model).items() if name not in set(leave_out)]
+def options_of(model: type[BaseModel], *, leave_out: Iterable[str] = ()) -> list[click.Parameter]:
+    """One option or argument for each field of a model that users set. The model checks the values, not click.
+
+    A field whose ``json_schema_extra`` is ``{"argument": True}`` becomes an argument.
+    """
+    options = [_parameter(name, field) for name, field in settable(model).items() if name not in set(leave_out)]
     return [*options, models_file_option()] if model is ModelOptions else options
 
 
@@ -111,6 +114,14 @@ def model_options(values: dict[str, Any]) -> ModelOptions:
         return ModelOptions.model_validate(given(values, ModelOptions))
     except ValidationError as error:
         raise UsageError(explain(error, flag)) from error
+
+
+def _parameter(name: str, field: FieldInfo) -> click.Parameter:
+    if field.json_schema_extra == {"argument": True}:
+        metavar = name.upper() if field.is_required() else f"[{name.upper()}]"
+        nargs = -1 if _is_many(field) else 1
+        return click.Argument([name], required=field.is_required(), nargs=nargs, metavar=metavar)
+    return _option(name, field)
 
 
 def _option(name: str, field: FieldInfo) -> click.Option:

@@ -90,7 +90,7 @@ def _before(store: Store, run_id: str) -> RunRecord:
     return run if run.status == "completed" else stopped_run(store, run_id)
 
 
-def _options() -> list[click.Option]:
+def _options() -> list[click.Parameter]:
     """Return the options of the condition; ``-n`` is short for the number of strategies."""
     own = options_of(StrategiesCondition)
     for option in own:

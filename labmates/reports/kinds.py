@@ -12,22 +12,35 @@ from labmates.records.store import Store
 from labmates.reports.parts import Part, Picture, picture
 from labmates.stats.figures import has_figures
 from labmates.stats.tables import Column, Table
+from labmates.workflows.analysis import ANALYSES, Analysis, Runs
 from labmates.workflows.experiment import EXPERIMENTS
 
 MOST_FIGURES = 12
 
 
-def part_of(kind: str, store: Store, runs: Sequence[RunRecord]) -> Part | None:
-    """Return what is told of runs of a kind beside their metrics; None if there is nothing more.
+def parts_of(kind: str, store: Store, runs: Sequence[RunRecord]) -> Iterator[Part]:
+    """The analyses of an experiment's runs, beside their metrics.
 
     Raises
     ------
     LabmatesError
         If the record of a run can't be read by this version.
     """
-    make = _PARTS.get(kind)
     ended = [run for run in runs if run.status in ENDED]
-    return make(store, ended) if make is not None and ended else None
+    if not ended:
+        return
+    make = _PARTS.get(kind)
+    if make is not None and (part := make(store, ended)) is not None:
+        yield part
+    for name in EXPERIMENTS.get(kind).analyses if kind in EXPERIMENTS else ():
+        yield _analysed(ANALYSES.get(name), Runs.given(store, ended))
+
+
+def _analysed(analysis: Analysis[Any], runs: Runs) -> Part:
+    result = analysis.compute(runs, analysis.params())
+    drawn = ((one, one.draw()) for one in (result.figures[:MOST_FIGURES] if has_figures() else ()))
+    pictures = tuple(picture(figure, one.title, one.alt) for one, figure in drawn if figure is not None)
+    return Part(analysis.title, tuple(result.verdict), tuple(result.tables), pictures)
 
 
 def _science(store: Store, runs: Sequence[RunRecord]) -> Part | None:
@@ -171,31 +184,6 @@ def _dilemma(store: Store, runs: Sequence[RunRecord]) -> Part | None:
     return Part("Ratings and actions", tables=tuple(tables), pictures=tuple(pictures))
 
 
-def _tournament(store: Store, runs: Sequence[RunRecord]) -> Part | None:
-    from labmates.workflows.tournament import figures as draw
-    from labmates.workflows.tournament.report import report
-    from labmates.workflows.tournament.results import tournaments
-    from labmates.workflows.tournament.tables import hypotheses_table, rates_table
-
-    found = report(tournaments(store, runs))
-    drawn = (
-        (
-            "Cooperation by round",
-            "Share of moves so far that cooperate, by round and structure.",
-            draw.cooperation_figure,
-        ),
-        ("Cooperation in first moves", "Share of first moves that cooperate, by match.", draw.one_shot_figure),
-        ("Within and between teams", "Rates of cooperation within and between teams.", draw.teams_figure),
-        ("Right answers", "Share of right answers to questions on the game.", draw.comprehension_figure),
-    )
-    pictures = tuple(
-        picture(figure, title, f"{alt} The numbers are in the table.")
-        for title, alt, make in (drawn if has_figures() else ())
-        if (figure := make(found.groups)) is not None
-    )
-    return Part("Cooperation", (), (rates_table(found.groups), hypotheses_table(found.hypotheses)), pictures)
-
-
 def _selfplay(store: Store, runs: Sequence[RunRecord]) -> Part | None:
     from labmates.workflows.experiment import condition_of
     from labmates.workflows.populations.figures import selfplay_figure
@@ -234,7 +222,6 @@ _PARTS: Final[dict[str, Callable[[Store, Sequence[RunRecord]], Part | None]]] = 
     "science": _science,
     "game": _game,
     "dilemma": _dilemma,
-    "tournament": _tournament,
     "selfplay": _selfplay,
     "evolution": _evolution,
 }

@@ -14,7 +14,7 @@ from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
 from labmates.records.studies import study_counts, study_record
 from labmates.reports import runs as told
-from labmates.reports.kinds import part_of
+from labmates.reports.kinds import parts_of
 from labmates.reports.page import render
 from labmates.reports.parts import Part, Report
 from labmates.stats.figures import has_figures
@@ -111,11 +111,9 @@ def _report(
     for kind, mine in told.by_kind(runs).items():
         parts.append(told.results(kind, mine))
         try:
-            more = part_of(kind, store, mine)
+            parts.extend(parts_of(kind, store, mine))
         except LabmatesError as error:
             warnings.append(told.told_failure(f"More of the kind {kind}", error))
-        else:
-            parts += [more] if more is not None else []
     if agreements := agreement(ratings_frame(store, [run for run in runs if run.status in ENDED])):
         parts.append(Part("Agreement of judges", tables=(agreement_table(agreements),)))
     parts += [told.use(runs, costs), told.repeat(spec, study, runs)]

@@ -1,8 +1,14 @@
-"""``labmates analyze``: what the runs of a store mean."""
+"""``labmates analyze``: the analyses, each with the options of its parameters."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
 import click
+from pydantic import ValidationError
 
 from labmates.cli.analyze.agreement import agreement
 from labmates.cli.analyze.check import check
@@ -16,15 +22,15 @@ from labmates.cli.analyze.reasons import reasons
 from labmates.cli.analyze.strategies import diversity, invasion
 from labmates.cli.analyze.teams import teams
 from labmates.cli.analyze.teamwork import teamwork
-from labmates.cli.analyze.tournament import tournament
+from labmates.cli.common import json_option, store_option
+from labmates.cli.console import clean, complain, err, out, print_json
+from labmates.cli.figures import draw
+from labmates.cli.options import flags_of, given, options_of
+from labmates.cli.tables import out_option, print_tables, write_files
+from labmates.errors import UsageError, explain
+from labmates.workflows.analysis import ANALYSES, Analysis, Choice, Export, Params, Result, Runs
 
-
-@click.group(epilog="Example: labmates analyze agreement --study pilot")
-def analyze() -> None:
-    """Compute what the runs of a store mean."""
-
-
-for command in (
+_NOT_PORTED = (
     agreement,
     check,
     convergence,
@@ -39,6 +45,165 @@ for command in (
     selfplay,
     teams,
     teamwork,
-    tournament,
-):
-    analyze.add_command(command)
+)
+_FORMATS = ("png", "svg", "pdf")
+_CHOICES: Mapping[Choice, Callable[[Any], Any]] = {
+    "runs": click.argument("run_ids", nargs=-1, metavar="[RUN]..."),
+    "study_argument": click.argument("study", required=False),
+    "study": click.option("--study", metavar="NAME", help="Runs of this study."),
+    "kind": click.option("--kind", metavar="KIND", help="Runs of this kind of experiment."),
+    "task": click.option("--task", metavar="TASK", help="Runs of this task."),
+}
+
+
+class Analyses(click.Group):
+    """A group of analyses: all whose names begin with a prefix."""
+
+    def __init__(self, prefix: str = "", **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self._prefix = prefix
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names of the analyses and of the groups among them."""
+        names = (name.removeprefix(self._prefix) for name in ANALYSES.names() if name.startswith(self._prefix))
+        return sorted({*super().list_commands(ctx), *(name.split("/")[0] for name in names)})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of an analysis, or the group of those with a common prefix."""
+        name = self._prefix + cmd_name
+        if (command := super().get_command(ctx, cmd_name)) is not None:
+            return command
+        if name in ANALYSES:
+            return _command(cmd_name, ANALYSES.get(name))
+        if any(other.startswith(f"{name}/") for other in ANALYSES.names()):
+            return Analyses(f"{name}/", name=cmd_name)
+        return None
+
+
+@click.group(cls=Analyses, epilog="Example: labmates analyze agreement --study pilot")
+def analyze() -> None:
+    """Compute what the runs of a store mean."""
+
+
+for _command_not_ported in _NOT_PORTED:
+    analyze.add_command(_command_not_ported)
+
+
+def _command(name: str, analysis: Analysis[Any]) -> click.Command:
+    """The command of an analysis."""
+
+    def callback(as_json: bool, files: tuple[Path, ...], **values: Any) -> int:
+        params = _params(analysis, values)
+        plots = _plots(values)
+        exports = _exports(analysis, values)
+        named = {choice: values[choice] for choice in ("study", "kind", "task") if choice in values}
+        runs = Runs(values.get("store"), values.get("run_ids", ()), **named)
+        try:
+            result = analysis.compute(runs, params)
+            _show(result, as_json=as_json)
+            write_files(result.tables, files)
+            _draw(result, plots)
+            for export, path in exports.items():
+                for written in result.exports[export](path):
+                    err().print(f"Written to {written}", markup=False)
+        finally:
+            runs.close()
+        if result.fault:
+            complain(result.fault)
+        return 1 if result.fault else 0
+
+    decorators = [_CHOICES[choice] for choice in analysis.choices]
+    decorators += [_plots_options] if analysis.has_figures else []
+    decorators += [json_option(analysis.objects), out_option]
+    decorators += [store_option] if analysis.choices else []
+    for decorate in reversed(decorators):
+        callback = decorate(callback)
+    example = f"Example: {analysis.example}" if analysis.example else None
+    command = click.command(name, help=dedent(analysis.compute.__doc__ or ""), epilog=example)(callback)
+    arguments = [parameter for parameter in command.params if isinstance(parameter, click.Argument)]
+    options = [parameter for parameter in command.params if not isinstance(parameter, click.Argument)]
+    own = [*options_of(analysis.params), *map(_export_option, analysis.exports)]
+    command.params = [*arguments, *own, *options]
+    return command
+
+
+def _params(analysis: Analysis[Any], values: Mapping[str, Any]) -> Params:
+    try:
+        params: Params = analysis.params.model_validate(given(dict(values), analysis.params))
+    except ValidationError as error:
+        raise UsageError(explain(error, flags_of(analysis.params))) from error
+    return params
+
+
+def _show(result: Result, *, as_json: bool) -> None:
+    if as_json:
+        for one in result.json_objects():
+            print_json(dict(one))
+        return
+    for sentence in result.verdict:
+        out().print(clean(sentence), markup=False)
+    print_tables([*result.tables, *result.details])
+
+
+def _plots_options(function: Callable[..., int]) -> Callable[..., int]:
+    """Add ``--plot``, ``--plots`` and ``--format``."""
+    file = click.Path(dir_okay=False, path_type=Path)
+    folder = click.Path(file_okay=False, path_type=Path)
+    for option in (
+        click.option("--format", type=click.Choice(_FORMATS), default="png", show_default=True, help="Of figures."),
+        click.option("--plots", type=folder, metavar="DIR", help="Draw all figures into this folder."),
+        click.option("--plot", type=file, metavar="FILE", help="Draw the first figure to a file: png, svg or pdf."),
+    ):
+        function = option(function)
+    return function
+
+
+def _plots(values: Mapping[str, Any]) -> Callable[[int, str], list[Path]]:
+    """A function from the place and the name of a figure to the files that it is drawn to; checked before computing."""
+    from labmates.stats.figures import check_figure
+
+    plot, folder, form = values.get("plot"), values.get("plots"), values.get("format")
+    if plot is not None:
+        check_figure(plot)
+    if folder is not None:
+        check_figure(folder / f"figure.{form}")
+
+    def files(place: int, name: str) -> list[Path]:
+        first = [plot] if plot is not None and place == 0 else []
+        return first + ([folder / f"{name}.{form}"] if folder is not None else [])
+
+    return files
+
+
+def _draw(result: Result, plots: Callable[[int, str], list[Path]]) -> None:
+    for place, drawing in enumerate(result.figures):
+        paths = plots(place, drawing.name)
+        if paths and (figure := drawing.draw()) is not None:
+            for path in paths:
+                draw(figure, path)
+
+
+def _export_option(export: Export) -> click.Option:
+    flag = f"--{export.name.replace('_', '-')}"
+    file = click.Path(dir_okay=False, path_type=Path)
+    return click.Option([flag], type=file, metavar="FILE", help=export.description)
+
+
+def _exports(analysis: Analysis[Any], values: Mapping[str, Any]) -> dict[str, Path]:
+    """The files that were asked for, by the names of their exports.
+
+    Raises
+    ------
+    UsageError
+        If a file has another ending, or its folder can't be made.
+    """
+    asked = {export: values[export.name] for export in analysis.exports if values[export.name] is not None}
+    for export, path in asked.items():
+        if path.suffix.lower() not in export.endings:
+            flag = f"--{export.name.replace('_', '-')}"
+            raise UsageError(f"{flag} ends in {' or '.join(export.endings)}, not '{path.name}'")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"can't write to '{path}': {error.strerror}") from error
+    return {export.name: path for export, path in asked.items()}

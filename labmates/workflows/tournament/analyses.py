@@ -1,0 +1,94 @@
+"""The analysis of tournaments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from pydantic import Field
+
+from labmates.errors import UsageError
+from labmates.workflows.analysis import Analysis, Drawing, Params, Result, Runs
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from labmates.stats.tables import Table
+    from labmates.workflows.tournament.report import Group
+
+
+class CooperationParams(Params):
+    """The parameters of the analysis of tournaments."""
+
+    profiles: bool = Field(False, description="Show the behaviour of every single player too.")
+
+
+def cooperation(runs: Runs, params: CooperationParams) -> Result:
+    """Compare cooperation in tournaments of the iterated prisoner's dilemma under their three structures.
+
+    Without runs or a study, all tournaments of the store count; those that differ only in structure and seed belong
+    together. Rates of cooperation (of all moves, of first moves, within and between teams) have two 95 % intervals:
+    over players and replicates, as in the paper, and over tournaments, whose rounds are not independent. Then come
+    right answers by question, behaviour, and both hypotheses: more cooperation (H1) and more one-shot cooperation (H2)
+    in super-additive tournaments than in either of the others.
+    """
+    from labmates.workflows.tournament.report import report
+    from labmates.workflows.tournament.results import tournaments
+    from labmates.workflows.tournament.tables import hypotheses_table, rates_table
+
+    records = runs.records("tournament")
+    found = report(tournaments(runs.store, records))
+    if not found.groups:
+        raise UsageError(f"none of these {len(records)} runs is a tournament that has ended")
+    return Result(
+        [rates_table(found.groups), hypotheses_table(found.hypotheses)],
+        figures=list(_drawings(found.groups)),
+        objects=[asdict(found)],
+        details=[_behaviour_table(found.groups, single=params.profiles)],
+    )
+
+
+def _drawings(groups: Sequence[Group]) -> Iterator[Drawing]:
+    from labmates.workflows.tournament import figures
+
+    def drawing(name: str, title: str, alt: str, draw: Callable[[Sequence[Group]], Figure | None]) -> Drawing:
+        return Drawing(name, title, f"{alt} The numbers are in the table.", lambda: draw(groups))
+
+    by_round = "Share of moves so far that cooperate, by round and structure."
+    yield drawing("cooperation", "Cooperation by round", by_round, figures.cooperation_figure)
+    by_match = "Share of first moves that cooperate, by match."
+    yield drawing("one-shot", "Cooperation in first moves", by_match, figures.one_shot_figure)
+    by_team = "Rates of cooperation within and between teams."
+    yield drawing("teams", "Within and between teams", by_team, figures.teams_figure)
+    by_question = "Share of right answers to questions on the game."
+    yield drawing("comprehension", "Right answers", by_question, figures.comprehension_figure)
+
+
+def _behaviour_table(groups: Sequence[Group], *, single: bool) -> Table:
+    """Traits and likeness to known strategies, as means of groups and, if asked for, of single players."""
+    from labmates.stats.tables import Column, Table
+    from labmates.workflows.tournament.report import STRUCTURES, mean_profile
+
+    rows: list[dict[str, Any]] = []
+    for group in groups:
+        who = {"model": group.model, "structure": STRUCTURES[group.structure]}
+        rows.append({**who, "player": "mean", **mean_profile(group)})
+        for player in group.profiles if single else ():
+            likeness = {f"like {name}": value for name, value in player.affinity.items()}
+            rows.append({**who, "player": f"{player.run} {player.player}", **player.traits, **likeness})
+    measured = dict.fromkeys(key for row in rows for key in row if key not in ("model", "structure", "player"))
+    columns = [Column("model", once=True), Column("structure", once=True), Column("player")]
+    return Table("behaviour", "Behaviour", [*columns, *(Column(name, form=".2f") for name in measured)], rows)
+
+
+COOPERATION = Analysis(
+    "tournament",
+    "Cooperation",
+    CooperationParams,
+    cooperation,
+    example="labmates analyze tournament --study super-additive --plots figures",
+    kind="tournament",
+    objects="",
+    has_figures=True,
+)
