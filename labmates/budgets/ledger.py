@@ -70,7 +70,7 @@ class Ledger:
 
     @property
     def available(self) -> int:
-        """What can still be reserved: the pool less all charges and holds."""
+        """The amount that can still be reserved: the pool less all charges and holds."""
         return self._available
 
     @property

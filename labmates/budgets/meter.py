@@ -13,7 +13,7 @@ Lost = Callable[[Entry, str], None]
 
 
 class CallMeter:
-    """What pays for the attempts of one call.
+    """The payer of one call's attempts.
 
     Parameters
     ----------

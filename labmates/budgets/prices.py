@@ -1,4 +1,4 @@
-"""What a call costs: prices per million tokens, and the one place where tokens become money."""
+"""Prices per million tokens, and the one place where tokens become money."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Price(BaseModel):
         return self.model_copy(update={"input": max(inputs), "output": max(outputs)})
 
     def most_output(self, input_tokens: int, funds: int) -> int:
-        """Return how many output tokens `funds` micro-dollars still pay after the input; below 0 if not even that."""
+        """The output tokens that `funds` micro-dollars still pay after the input; below 0 if not even that."""
         left = funds * MICRO - input_tokens * self.input
         if left < 0:
             return -1
@@ -78,7 +78,7 @@ class Price(BaseModel):
 
 
 class Charge(Price):
-    """What a provider charges for one model, by single calls and through its batch API."""
+    """A provider's prices for one model, by single calls and through its batch API."""
 
     batch: float | None = Field(
         None, gt=0, le=1, description="Share of these prices that a call through a batch API costs; 0.5 by default."

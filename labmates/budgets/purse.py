@@ -14,7 +14,7 @@ from labmates.budgets.visibility import Visibility, budget_status
 
 
 class Purse:
-    """What one agent may spend in one step.
+    """One agent's money in one step.
 
     Parameters
     ----------
@@ -53,12 +53,12 @@ class Purse:
 
     @property
     def left(self) -> int:
-        """What this step may still spend of the pool as it was when the step started, in micro-dollars."""
+        """The remaining money of this step in the pool as it was when the step started, in micro-dollars."""
         return self._limit - self.spent
 
     @property
     def available(self) -> int:
-        """What this purse can still pay, in micro-dollars."""
+        """The money that this purse can still pay, in micro-dollars."""
         return max(0, min(self.left, self._ledger.available))
 
     def reserve(self, amount: int, call: str) -> Reservation:
@@ -88,7 +88,7 @@ class Purse:
         self.spent += amount
 
     def status(self, visibility: Visibility, who: str = "your team has") -> str:
-        """Return what the agent may read about the budget now; empty if nothing.
+        """The budget text for the agent; empty if it may read nothing.
 
         It is what the pool looked like when the step started, with the agent's own spending since.
         """

@@ -1,4 +1,4 @@
-"""What agents get to see of the budget, and what they are told when it runs low.
+"""The part of the budget that agents see, and the warnings when it runs low.
 
 The paper (cooperative profiles, section 4.1) names three settings. Our reading of `hidden` is that nothing at all is
 said about the budget: no numbers, no rules, and no notice when it runs low.

@@ -1,4 +1,4 @@
-"""What a behavioural game is: what each player decides, what comes of it, and how it is reduced to one decision.
+"""Behavioural games: decisions, payoffs, and the reduction to one decision.
 
 The rules are data, the fields of a frozen model; payoffs are computed for any number of plays at once, and by the very
 same formula exactly, when decisions are given as fractions.
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
 
 Decision = tuple[int, ...]
-"""What one player decides: a number for each quantity, in their order."""
+"""One player's decision: a number for each quantity, in their order."""
 Array = NDArray[Any]
 
 
@@ -40,7 +40,7 @@ def _exact(value: object) -> Fraction:
 
 
 Framing = Literal["standard", "alternate"]
-"""How the rules are told: as a numbered list, or as prose."""
+"""The presentation of the rules: a numbered list or prose."""
 
 Exact = Annotated[Fraction, BeforeValidator(_exact), PlainSerializer(str)]
 """A number that is kept exactly: given as a number or as text, for instance 1.5 or 3/2."""
@@ -114,11 +114,11 @@ class Game(BaseModel, ABC):
     @property
     @abstractmethod
     def quantities(self) -> tuple[Quantity, ...]:
-        """What a player decides on in a round."""
+        """The quantities that a player decides on in a round."""
 
     @property
     def total(self) -> int | None:
-        """What the quantities of a decision have to add up to; None if they need not."""
+        """The required sum of a decision's quantities; None if there is none."""
         return None
 
     @abstractmethod
@@ -186,7 +186,7 @@ class Game(BaseModel, ABC):
         return float(payoffs.mean()) * float(self.keeps(history))
 
     def outcome(self, history: Array) -> dict[str, float]:
-        """Return what came of all rounds that is particular to the game, as metrics by name."""
+        """Game-specific outcomes of all rounds, as metrics by name."""
         del history
         return {}
 
@@ -205,7 +205,7 @@ class Game(BaseModel, ABC):
         return {}
 
     def payoff_fact(self, payoff: float, so_far: float) -> str:
-        """Return how a player is told what a round brought.
+        """The text that tells a player the result of a round.
 
         Parameters
         ----------
@@ -227,11 +227,11 @@ class Game(BaseModel, ABC):
         yield from _within(self.quantities, self.total)
 
     def strategies(self) -> Iterable[Decision]:
-        """Return what a player can do in the game reduced to one decision; by default that of a round."""
+        """The strategies of the game reduced to one decision; by default the decisions of a round."""
         return self.decisions()
 
     def decision_in(self, strategy: Decision, round_: int) -> Decision:
-        """Return what a player who follows a strategy of the reduced game decides in a round, counted from 0."""
+        """The decision in a round, counted from 0, under a strategy of the reduced game."""
         del round_
         return strategy
 
@@ -264,7 +264,7 @@ class Game(BaseModel, ABC):
 
 
 def balanced(total: int, players: int) -> list[int]:
-    """Return whole numbers that add up to `total` and differ by one at the most."""
+    """Whole numbers that add up to `total` and differ by at most one."""
     least, more = divmod(total, players)
     return [least + 1] * more + [least] * (players - more)
 

@@ -57,11 +57,11 @@ class CollectiveRisk(Game):
         return (Quantity("contribution", 0, self.allowance, "what you contribute to the target"),)
 
     def payoffs(self, decisions: Array) -> Array:
-        """Return what each saves in a round; whether it is kept is known at the end."""
+        """The savings of a round; whether they are kept is known at the end."""
         return self.allowance - decisions[..., 0]
 
     def reached(self, contributed: Array) -> Array:
-        """Tell whether the target is reached by what all players have contributed, ``(..., groups, group_size)``."""
+        """Whether the contributions of all players reach the target, ``(..., groups, group_size)``."""
         return np.asarray(contributed.sum(axis=(-2, -1)) >= self.target)
 
     @property
@@ -70,7 +70,7 @@ class CollectiveRisk(Game):
         return (0,)
 
     def public(self, history: Array) -> tuple[str, ...]:
-        """Return what is contributed, and what is missing yet."""
+        """The contributions, and the amount still missing."""
         total = int(history.sum())
         return (
             f"contributed by all {self.players} players in this round: {int(history[-1].sum())}",
@@ -78,7 +78,7 @@ class CollectiveRisk(Game):
         )
 
     def payoff_fact(self, payoff: float, so_far: float) -> str:
-        """Return what a player saved, which is no payoff before the end."""
+        """A player's savings, which are no payoff before the end."""
         return f"you saved in this round: {in_figures(payoff)}; your savings so far: {in_figures(so_far)}"
 
     def keeps(self, history: Array) -> Fraction:
@@ -91,7 +91,7 @@ class CollectiveRisk(Game):
         return float(payoffs.sum(axis=0).mean()) * float(self.keeps(history))
 
     def outcome(self, history: Array) -> dict[str, float]:
-        """Return whether the target was reached."""
+        """Whether the target was reached."""
         return {"target_reached": float(self.reached(history[..., 0].sum(axis=0)))}
 
     def decision_in(self, strategy: Decision, round_: int) -> Decision:

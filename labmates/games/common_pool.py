@@ -42,11 +42,11 @@ class CommonPool(Game):
 
     @property
     def quantities(self) -> tuple[Quantity, ...]:
-        """What is taken."""
+        """The amount taken."""
         return (Quantity("extraction", 0, self.most_extraction, "what you take from the pool"),)
 
     def payoffs(self, decisions: Array) -> Array:
-        """Return what each takes, and the share of what has become of the rest."""
+        """Each player's take, and the share of the regrown rest."""
         taken = decisions[..., 0]
         left = np.maximum(self.pool - taken.sum(axis=(-2, -1), keepdims=True), 0)
         return np.asarray(taken + self.multiplier * left / self.players)
@@ -69,7 +69,7 @@ class CommonPool(Game):
         return (self.most_extraction,)
 
     def public(self, history: Array) -> tuple[str, ...]:
-        """Return what was taken and what was left."""
+        """The amounts taken and left."""
         taken = int(history[-1].sum())
         return (f"taken by all {self.players} players: {taken} of {self.pool}; left: {max(0, self.pool - taken)}",)
 

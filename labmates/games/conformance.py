@@ -1,4 +1,4 @@
-"""What holds for every game, ours and those of other packages: `check_game`."""
+"""Conformance of games, ours and those of other packages: `check_game`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TOLERANCE = 1e-9
 
 
 def check_game(game: Game, *, seed: int = 0) -> list[str]:
-    """Return what is wrong with a game; nothing for one that is as it should be.
+    """The faults of a game; none for a sound one.
 
     Checked, with random plays: decisions within their bounds; payoffs of the right shape and finite, the same for one
     play as among many, in exact numbers as in floating point, and whoever sits on which chair; reference plays, of

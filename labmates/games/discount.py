@@ -1,4 +1,4 @@
-"""What rounds count when the future is uncertain."""
+"""Weights of rounds when the future is uncertain."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 
 def discount_weights(discount: float, rounds: int) -> NDArray[np.float64]:
-    """Return what each round counts when another one follows with probability `discount`; they add up to 1.
+    """Weights of rounds when another one follows with probability `discount`; they add up to 1.
 
     The last round stands for all that would come after it: its weight is ``discount ** (rounds - 1)``.
     """

@@ -54,7 +54,7 @@ class NormalForm:
 
     @cached_property
     def is_symmetric(self) -> bool:
-        """Whether it makes no difference who sits where."""
+        """Whether the game is the same for every seat."""
         if len(set(self.labels)) > 1:
             return False
         for other in range(1, self.players):
@@ -76,7 +76,7 @@ class NormalForm:
         return np.asarray(found)
 
     def is_nash(self, profile: Profile) -> bool:
-        """Tell whether nobody gains by choosing otherwise alone."""
+        """Whether nobody gains by deviating alone."""
         return all(
             self.payoffs[(*_with(profile, player, other), player)] <= self.payoffs[(*profile, player)]
             for player in range(self.players)
@@ -84,7 +84,7 @@ class NormalForm:
         )
 
     def is_weakly_dominant(self, player: int, action: int) -> bool:
-        """Tell whether an action is never worse than any other of the player, and now and then better than each."""
+        """Whether an action weakly dominates all other actions of the player."""
         own = np.moveaxis(self.payoffs[..., player], player, 0)
         rest = [own[action] - own[other] for other in range(len(own)) if other != action]
         return all((gain >= 0).all() and (gain > 0).any() for gain in rest)

@@ -67,7 +67,7 @@ class ORing(Game):
         return np.asarray(self.scale * left * withdrawn.prod(axis=-1) * Fraction(1, whole))
 
     def succeeds(self, decisions: Array) -> Array:
-        """Tell whether every group produces at least the threshold."""
+        """Whether every group produces at least the threshold."""
         return np.asarray((self.production(decisions) >= self.threshold).all(axis=-1))
 
     def payoffs(self, decisions: Array) -> Array:
@@ -82,12 +82,12 @@ class ORing(Game):
         return (0,)
 
     def public(self, history: Array) -> tuple[str, ...]:
-        """Return what was withdrawn, and whether all groups have succeeded."""
+        """The withdrawals, and whether all groups have succeeded."""
         got = "every group produced enough" if self.succeeds(history[-1]) else "not every group produced enough"
         return (f"withdrawn by all {self.players} players: {int(history[-1].sum())} of {self.resource}", got)
 
     def group_facts(self, decisions: Array, group: int) -> tuple[str, ...]:
-        """Return what the group has produced."""
+        """The group's production."""
         return (f"your group produced {float(self.production(decisions)[group]):.4g} (needed: {self.threshold})",)
 
     def outcome(self, history: Array) -> dict[str, float]:

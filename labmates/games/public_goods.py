@@ -46,7 +46,7 @@ class PublicGoods(Game):
 
     @property
     def quantities(self) -> tuple[Quantity, ...]:
-        """What is kept and what goes into either pool."""
+        """The amounts kept and put into either pool."""
         return (
             Quantity("keep", 0, self.endowment, "what you keep"),
             Quantity("group", 0, self.endowment, "what you put into your group's pool"),
@@ -64,11 +64,11 @@ class PublicGoods(Game):
         return (self.endowment, 0, 0)
 
     def public(self, history: Array) -> tuple[str, ...]:
-        """Return what is in the pool of all."""
+        """The content of the global pool."""
         return (f"in the global pool, by all {self.players} players: {int(history[-1][..., 2].sum())}",)
 
     def group_facts(self, decisions: Array, group: int) -> tuple[str, ...]:
-        """Return what is in the group's pool."""
+        """The content of the group's pool."""
         return (f"in your group's pool: {int(decisions[group, :, 1].sum())}",)
 
     def outcome(self, history: Array) -> dict[str, float]:
@@ -77,7 +77,7 @@ class PublicGoods(Game):
         return {"kept_share": keep, "global_share": common}
 
     def payoffs(self, decisions: Array) -> Array:
-        """Return what each keeps, and the shares of both pools."""
+        """Each player's kept amount plus the shares of both pools."""
         exact = decisions.dtype == object
         group, whole = (one if exact else float(one) for one in (self.group_multiplier, self.global_multiplier))
         keep, own, common = (decisions[..., place] for place in range(3))

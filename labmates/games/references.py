@@ -97,12 +97,12 @@ def equilibria(game: Game) -> list[Decision]:
 
 
 def guaranteed(game: Game, strategy: Decision) -> Fraction:
-    """Return what a player who follows `strategy` gets at least, when all others do the same, whatever that is."""
+    """A player's guaranteed payoff under `strategy` while all others share one strategy, whichever it is."""
     return min(_first(game, game.uniform(other), strategy) for other in game.strategies())
 
 
 def _first(game: Game, profile: Array, strategy: Decision) -> Fraction:
-    """Return what the first player gets who leaves a profile for `strategy`."""
+    """The payoff of the first player on deviating from a profile to `strategy`."""
     changed = profile.copy()
     for place, value in enumerate(strategy):
         changed[0, 0, place] = Fraction(value)
@@ -110,7 +110,7 @@ def _first(game: Game, profile: Array, strategy: Decision) -> Fraction:
 
 
 def _total(game: Game, profile: Array) -> Fraction:
-    """Return what all players get together."""
+    """The total payoff of all players."""
     return Fraction(np.asarray(game.expected(profile), dtype=object).sum())
 
 

@@ -64,7 +64,7 @@ class RepeatedGame(ABC):
 
     @abstractmethod
     def payoffs(self, cooperate: Actions, stock: Payoffs | None) -> Payoffs:
-        """Return what each player gets in a round; shape ``(groups, players)``."""
+        """The payoffs of a round; shape ``(groups, players)``."""
 
     def start(self, groups: int) -> Payoffs | None:
         """Return the stock of each group before the first round; None in a game that has none."""
@@ -91,14 +91,14 @@ class RepeatedGame(ABC):
         return paid
 
     def efficiency(self, welfare: float) -> float:
-        """Return where a mean payoff per round lies between the bounds, 0 to 1; 1 if they are the same."""
+        """The position of a mean payoff per round between the bounds, 0 to 1; 1 if they are the same."""
         low, high = self.bounds()
         return (welfare - low) / (high - low) if low < high else 1.0
 
 
 @dataclass(frozen=True)
 class PublicGoods(RepeatedGame):
-    """What cooperators contribute is multiplied and shared out among all; who defects keeps the own contribution.
+    """Contributions of cooperators are multiplied and shared among all; defectors keep theirs.
 
     Parameters
     ----------
@@ -240,7 +240,7 @@ class CommonPool(RepeatedGame):
         return sum(exploited) / self.n_rounds, max(totals) / self.n_rounds
 
     def _harvests(self, *, cooperates: bool) -> list[float]:
-        """Return what one player takes in each round while all others do the opposite."""
+        """The payoffs of one player in each round while all others do the opposite."""
         stock, taken = float(self.most), []
         others = self.n_players - 1
         for _ in range(self.n_rounds):
@@ -255,13 +255,13 @@ class CommonPool(RepeatedGame):
         return np.full(groups, float(self.most))
 
     def payoffs(self, cooperate: Actions, stock: Payoffs | None) -> Payoffs:
-        """Return what each player takes."""
+        """Each player's take."""
         assert stock is not None
         share = (0.5 * stock / self.n_players)[:, None]
         return np.asarray(share + share * ~cooperate)
 
     def next_stock(self, stock: Payoffs | None, payoffs: Payoffs) -> Payoffs:
-        """Return what is left and has grown."""
+        """The stock left after growth."""
         assert stock is not None
         left = stock - payoffs.sum(axis=1)
         return np.asarray(np.minimum(left + 2 * left * (1 - left / self.most), self.most))

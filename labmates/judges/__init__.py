@@ -1,1 +1,1 @@
-"""How good was it: judges that score a report, each with a reason."""
+"""Judges that score a report, each with a reason."""

@@ -1,4 +1,4 @@
-"""What a judge is: it reads a report and gives scores, each with a reason, or says why it can't."""
+"""The judge protocol: a judge reads a report and gives scores, each with a reason, or says why it can't."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from labmates.tasks.base import Difficulty, Task
 
 METRICS: Final = ("completeness", "quality", "accuracy")
-"""What reports are scored by (cooperative-profiles paper, section 4.1.2)."""
+"""The metrics of reports (cooperative-profiles paper, section 4.1.2)."""
 SKILL: Final = "skill"
 """Accuracy corrected for guessing, the one metric that may be negative (see `labmates.tasks.base.skill`)."""
 
@@ -42,7 +42,7 @@ class Trace:
 
 @dataclass(frozen=True)
 class Report:
-    """What a judge gets to see of a run.
+    """A judge's view of a run.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Score:
-    """What one judge says of one report.
+    """One judge's score of one report.
 
     Attributes
     ----------

@@ -198,7 +198,7 @@ FRESH_ORDINARY: Final = (
 
 @dataclass(frozen=True)
 class Screening:
-    """How many sentences of a set are flagged, and how many lose a letter of what rules read."""
+    """Numbers of flagged sentences in a set, and of those that lose a letter read by rules."""
 
     name: str
     sentences: int

@@ -64,7 +64,7 @@ class Extractor:
         self._interviewer = interviewer
 
     async def read(self, report: str, task: Task[Any, Any]) -> ReadFindings[BaseModel]:
-        """Return what the report states.
+        """The findings of a report.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""How findings pass through the teams' hands: what of the paper stands in earlier work, and where truth was lost.
+"""Findings in the teams' hands: the paper's share in earlier work, and the places where truth was lost.
 
 Source: the science lab of the cooperative-profiles paper hands all work on through artifacts (section 4.1); this audit
 is our own. It compares texts by rules and asks nobody:
@@ -39,7 +39,7 @@ MOST_KEPT: Final = 200
 
 @dataclass(frozen=True)
 class Passage:
-    """How one true finding came through.
+    """The way of one true finding through the teams.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class Passage:
 
 @dataclass(frozen=True)
 class Audit:
-    """What came of following the findings.
+    """The result of following the findings.
 
     Attributes
     ----------
@@ -151,7 +151,7 @@ def _lost(stages: tuple[str, ...], hands: list[str], seen: list[str]) -> str | N
 
 
 class HandoffJudge:
-    """How much of what the paper states stands in earlier work: the share of traced claims."""
+    """The share of the paper's traced claims that occur in earlier work."""
 
     name = "handoff"
     version = "2"

@@ -88,7 +88,7 @@ TEAMS: Final = Aspect(
 
 
 def count_distinct(said: Sequence[str], aspect: Aspect) -> list[str]:
-    """Return which different things of an aspect the statements name, at most `MOST_PER_STATEMENT` new ones in each."""
+    """The different items of an aspect that the statements name, at most `MOST_PER_STATEMENT` new ones in each."""
     compiled = {name: re.compile(pattern, re.IGNORECASE) for name, pattern in aspect.patterns.items()}
     found: dict[str, None] = {}
     for statement in said:

@@ -97,7 +97,7 @@ def screen(text: str) -> Screened:
 
 
 def is_order(sentence: str) -> bool:
-    """Tell whether a sentence may address whoever judges the text that it stands in."""
+    """Whether a sentence may address the judge of the text."""
     folded = _fold(sentence)
     return bool(
         _LATIN.search(folded)

@@ -165,7 +165,7 @@ def _unpaid(model: str, input_tokens: int, output_tokens: int) -> Meter:
 
 
 def _reasoned_it_away(reply: Reply) -> bool:
-    """Tell whether reasoning left no room for the answer."""
+    """Whether reasoning left no room for the answer."""
     return "cut" in reply.faults and bool(reply.usage.reasoning_tokens or reply.reasoning)
 
 

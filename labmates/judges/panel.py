@@ -1,4 +1,4 @@
-"""Which judges score: those that always do, others by name, and models as judges.
+"""The panel of judges: those that always score, others by name, and models as judges.
 
 Whatever a judge does, it breaks neither the others nor the run: one that can't be made, raises, or returns what is no
 score is recorded as unscored with the reason.

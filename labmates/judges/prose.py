@@ -71,5 +71,5 @@ def statements(text: str) -> Iterator[str]:
 
 
 def is_placeholder(statement: str) -> bool:
-    """Tell whether a statement only holds the place of one that was never written."""
+    """Whether a statement is a placeholder that was never filled in."""
     return _PLACEHOLDER.search(statement) is not None

@@ -1,4 +1,4 @@
-"""Where the numbers of a paper come from: which of its claims stand in what the run's code printed.
+"""Sources of a paper's numbers: the claims that occur in the output of the run's code.
 
 Source: the papers rate the quality of a text by its words; this audit is our own. By rules, asking nobody:
 
@@ -106,7 +106,7 @@ CODE: Final[Mapping[str, str]] = {
     "multiple testing": r"multipletests|bonferroni|fdr|benjamini|false_discovery",
     "standard error": r"\bsem\b|std_err|stderr|\bbse\b",
 }
-"""What code calls the methods and tests that papers name (`judges.heuristic`)."""
+"""Names in code of the methods and tests that papers name (`judges.heuristic`)."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Provenance:
-    """What came of looking up a paper's claims; `chance` is how many would have been found by chance."""
+    """The result of looking up a paper's claims; `chance` is the number expected by chance."""
 
     value: float
     reason: str
@@ -138,7 +138,7 @@ class Provenance:
     chance: float = 0.0
 
     def count(self, status: Status) -> int:
-        """Return how many claims have a status."""
+        """The number of claims with a status."""
         return sum(claim.status == status for claim in self.claims)
 
     def as_json(self) -> dict[str, Any]:
@@ -169,7 +169,7 @@ class _Place:
 
 @dataclass
 class _Outputs:
-    """What code printed: numbers by the stems that stand in their row, and rows by stem."""
+    """Printed output of code: numbers by the stems in their row, and rows by stem."""
 
     by_stem: dict[str, list[Number]] = field(default_factory=lambda: defaultdict(list))
     rows: dict[str, list[tuple[frozenset[str], tuple[Number, ...]]]] = field(default_factory=lambda: defaultdict(list))
@@ -285,7 +285,7 @@ def _grouped(numbers: Iterable[Number]) -> Iterator[tuple[Number, ...]]:
 
 
 def _claims(number: Number) -> bool:
-    """Tell whether a number says something of the data."""
+    """Whether a number says something about the data."""
     if round(number.value, 6) in _USUAL:
         return False
     if number.half > 0:

@@ -1,4 +1,4 @@
-"""What texts state, row by row: the names and numbers that stand together in a line, a sentence or a JSON object.
+"""Statements of texts, row by row: names and numbers that share a line, a sentence or a JSON object.
 
 Teams write prose, tables and JSON, and code prints anything. All of it becomes rows, so that one rule tells whether a
 finding stands there.
@@ -62,11 +62,11 @@ class Row:
     fields: Mapping[str, Any] = field(default_factory=dict)
 
     def names(self, plain: str) -> bool:
-        """Tell whether the row has a name, given in plain form."""
+        """Whether the row has a name, given in plain form."""
         return f" {plain} " in self.words
 
     def speaks_of(self, stems: Collection[str]) -> bool:
-        """Tell whether the row has, for each of the `stems`, a word that begins with it."""
+        """Whether the row has, for each of the `stems`, a word that begins with it."""
         return all(f" {stem}" in self.words for stem in stems)
 
 
@@ -87,7 +87,7 @@ def read_numbers(text: str) -> tuple[Number, ...]:
 
 
 def agree(claim: Number, source: Number) -> bool:
-    """Tell whether a claim may come from a source: they are equal when rounded to the digits of the coarser one.
+    """Whether a claim may come from a source: they are equal when rounded to the digits of the coarser one.
 
     A source that is precise to less than `COARSE` has to be met as it stands.
     """
@@ -96,7 +96,7 @@ def agree(claim: Number, source: Number) -> bool:
 
 
 def reach(claim: Number) -> float:
-    """Return how far from a claim a source may lie at most that agrees with it."""
+    """The largest distance at which a source still agrees with a claim."""
     return max(claim.half, COARSE * claim.value) + _HAIR * claim.value
 
 

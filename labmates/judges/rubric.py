@@ -48,7 +48,7 @@ Reason = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 
 class Flags(BaseModel):
-    """Which of the seven sections count."""
+    """The sections, of the seven, that count."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -62,7 +62,7 @@ class Flags(BaseModel):
 
 
 class Rating(BaseModel):
-    """What a model answers."""
+    """A model's answer."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -77,7 +77,7 @@ class Rating(BaseModel):
 
 @dataclass(frozen=True)
 class _Answer:
-    """What a model made of one version of a report: a rating, or why there is none, which may be its failure."""
+    """A model's rating of one version of a report, or why there is none, which may be its failure."""
 
     rating: Rating | None
     problem: str = ""
@@ -170,7 +170,7 @@ def _value(rating: Rating, metric: str) -> float:
 
 
 def question(report: Report, mark: str, text: str) -> str:
-    """Return what a model is asked about a report: rubrics, task, truth, the fenced report, the form of the answer."""
+    """The prompt about a report: rubrics, task, truth, the fenced report, the form of the answer."""
     return QUESTION.substitute(
         rubrics=RUBRICS,
         title=report.task.title,

@@ -72,7 +72,7 @@ class Section:
 
 
 def named_sections(heading: str, *, exact: bool = False) -> tuple[str, ...]:
-    """Return which of the seven sections a heading names: none, one, or two.
+    """The sections, of the seven, that a heading names: none, one, or two.
 
     A heading that names more is a list of contents, not a heading. With `exact` a part of the heading must be the name
     itself, as "Evaluation" but not "Evaluation protocol".

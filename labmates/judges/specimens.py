@@ -114,7 +114,7 @@ class Specimen:
 
 @dataclass(frozen=True)
 class _Content:
-    """What a report states: sentences, and the same as findings."""
+    """A report's statements: sentences, and the same as findings."""
 
     lines: tuple[str, ...]
     findings: Mapping[str, Any]

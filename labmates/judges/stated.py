@@ -79,7 +79,7 @@ def record_keys(model: type[BaseModel]) -> frozenset[str]:
 
 
 def is_source(row: Row, item: Item) -> bool:
-    """Tell whether a stated item may come from this row: all its names and numbers stand there, in their context."""
+    """Whether a stated item may come from this row: all its names and numbers occur there, in their context."""
     if not (all(map(row.names, item.plain)) and row.speaks_of(item.stems)):
         return False
     return all(any(agree(_number(number), source) for source in row.numbers) for number in item.numbers)
@@ -98,7 +98,7 @@ class Finder:
         self._worth: dict[tuple[str, str], float] = {}
 
     def holds(self, row: Row, item: Item) -> bool:
-        """Tell whether `row` holds the true finding `item`."""
+        """Whether `row` holds the true finding `item`."""
         enough = -(-len(item.names) // 2) if isinstance(item.value, BaseModel) and row.fields else len(item.names)
         if sum(map(row.names, item.plain)) < enough or not row.speaks_of(item.stems):
             return False
@@ -180,7 +180,7 @@ def _is_choice(annotation: Any) -> bool:
 
 
 def _stems(field: str, model: type[BaseModel]) -> tuple[str, ...]:
-    """Return what a text about a field speaks of: the words of its name, those alone that no other shares if any."""
+    """The subject of a text about a field: the words of its name, preferably those that no other shares."""
     words = [word for word in field.split("_") if len(word) > 2]
     shared = {word for other in model.model_fields if other != field for word in other.split("_")}
     return tuple(word[:STEM] for word in ([word for word in words if word not in shared] or words))

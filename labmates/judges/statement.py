@@ -1,4 +1,4 @@
-"""What a report states: the findings that its author stated with the tool, or those that its text holds."""
+"""A report's findings: those that its author stated with the tool, or those in its text."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Statement:
     repaired: tuple[Mapping[str, str], ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """Return how the findings were read, as JSON data."""
+        """The way in which the findings were read, as JSON data."""
         return {
             "source": self.source,
             "readable": self.source != "none",
@@ -43,7 +43,7 @@ class Statement:
 
 
 def read_statement(report: Report) -> Statement:
-    """Return what a report states. What was stated with the tool counts; where the text differs, that is told."""
+    """The findings of a report. Those stated with the tool count; a different text is reported."""
     model: type[BaseModel] = report.task.findings
     written = read_findings(report.text or "", model)
     if report.stated is None:

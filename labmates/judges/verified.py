@@ -145,7 +145,7 @@ def _skill(earned: Score, report: Report) -> Score:
 
 
 def _of_teams(report: Report) -> dict[str, Any]:
-    """Return what each team stated last with the tool, and what that is worth."""
+    """Each team's last findings from the tool, with their score."""
     newest = {trace.team: trace.text for trace in report.trail if trace.kind == "findings"}
     found: dict[str, Any] = {}
     for team, text in newest.items():
@@ -161,7 +161,7 @@ def _of_teams(report: Report) -> dict[str, Any]:
 
 
 async def _on_the_way(report: Report, findings: BaseModel | None) -> dict[str, Any]:
-    """Return what the teams stated on the way to the report, and how the findings came through their hands."""
+    """The teams' findings on the way to the report, and how each finding fared."""
     if not report.trail:
         return {}
     found: dict[str, Any] = {}

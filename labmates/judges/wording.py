@@ -1,4 +1,4 @@
-"""What a model is told that rates a report.
+"""Prompts for a model that rates a report.
 
 The scale (whole numbers from 1 to 5), the seven sections, what each metric looks at, and that the rater is told the
 truth follow the cooperative-profiles paper, appendix L; the words are our own.

@@ -1,1 +1,1 @@
-"""What is put around a game so that cooperation pays: repetition, reputation, mediators, contracts."""
+"""Mechanisms that make cooperation pay: repetition, reputation, mediators, contracts."""

@@ -1,4 +1,4 @@
-"""What a mechanism is: a rule around a game, told as a conversation with those who play.
+"""Mechanisms: rules around a game, as a conversation with its players.
 
 A mechanism is a frozen model of its parameters with one method that matters, `Mechanism.play`: a generator that yields
 questions to players, is sent their answers, and returns what came of it. It gets what is played under it as a function,
@@ -20,7 +20,7 @@ from labmates.mechanisms.norms import Past
 
 Stage = Literal["choose", "propose", "vote", "sign", "settle"]
 STAGES: tuple[Stage, ...] = ("propose", "vote", "sign", "choose", "settle")
-"""What players are asked for; to settle is what comes after play: gifts, fines."""
+"""The stages of a conversation; ``settle`` comes after play: gifts, fines."""
 Answer = Mapping[str, Any]
 
 
@@ -77,7 +77,7 @@ def _bounds_of(allowed: range | tuple[str, ...] | None) -> str:
 
 @dataclass(frozen=True)
 class Question:
-    """What one player is asked.
+    """A question to one player.
 
     Attributes
     ----------
@@ -173,7 +173,7 @@ class Negotiated:
 
 @dataclass(frozen=True)
 class Seats:
-    """Who plays, and what they have been told so far.
+    """The players, and what they have been told so far.
 
     Attributes
     ----------
@@ -237,7 +237,7 @@ class Seats:
 
 @dataclass(frozen=True)
 class Result:
-    """What came of playing, by place in `Seats.agents`: payoffs, what was to be expected, and what each did."""
+    """The outcome of play, by place in `Seats.agents`: payoffs, expected payoffs, and actions."""
 
     payoffs: tuple[float, ...]
     expected: tuple[float, ...]
@@ -250,7 +250,7 @@ Then = Callable[[NormalForm, Seats], Play]
 
 @dataclass(frozen=True)
 class Calls:
-    """How many questions are asked: in each match, and once for each model and seat."""
+    """Numbers of questions: in each match, and once for each model and seat."""
 
     per_match: int
     shared: int = 0
@@ -287,7 +287,7 @@ class Mechanism(BaseModel, ABC):
 
     @abstractmethod
     def rules(self, game: NormalForm) -> str:
-        """Return what all players are told of the mechanism before anything else; empty for nothing."""
+        """The description of the mechanism for all players; empty for none."""
 
     @abstractmethod
     def play(self, game: NormalForm, seats: Seats, then: Then) -> Play:
@@ -301,7 +301,7 @@ class Mechanism(BaseModel, ABC):
 
     @abstractmethod
     def calls(self, game: NormalForm, inner: Calls) -> Calls:
-        """Return how many questions `play` asks, if what is under it asks `inner`."""
+        """The number of questions of `play`, if the layer below asks `inner`."""
 
     def check(self, game: NormalForm) -> None:
         """Check that the mechanism can be put around a game.
@@ -313,11 +313,11 @@ class Mechanism(BaseModel, ABC):
         """
 
     def follow(self, game: NormalForm, question: Question) -> Answer | None:
-        """Return what leads to the cooperative payoff if all answer so; None for what `theorem.follow` says."""
+        """The answers that lead to the cooperative payoff; None for those of `theorem.follow`."""
         return None
 
 
 def past_of(facts: Mapping[str, Any]) -> Past | None:
-    """Return what a player knows of earlier rounds; None where games are not played again."""
+    """A player's knowledge of earlier rounds; None where games are not repeated."""
     past: Past | None = facts.get("past")
     return past

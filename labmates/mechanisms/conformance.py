@@ -1,4 +1,4 @@
-"""What holds for every mechanism, ours and those of other packages: `check_mechanism`."""
+"""Conformance of mechanisms, ours and those of other packages: `check_mechanism`."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _PLACES = 12
 """At so many questions a deviation from the theorem's strategy is tried."""
 _TOLERANCE = 1e-9
 _COPIES = 2
-"""How many models there are where a mechanism seats them itself."""
+"""The number of models where a mechanism seats them itself."""
 
 
 def check_mechanism(
     mechanism: Mechanism | Sequence[Mechanism], games: Mapping[str, NormalForm] | None = None, *, seed: int = 0
 ) -> list[str]:
-    """Return what is wrong with a mechanism, or with several around each other, the outermost first.
+    """The faults of a mechanism, or of several around each other, the outermost first.
 
     Checked, in each game: questions have forms that their fallback fits, and as many are asked as `calls` says; the
     same seed gives the same play; what is played counts 1 in all; no points are made or lost, that is, payoffs of a
@@ -78,7 +78,7 @@ def _parts(mechanism: Mechanism | Sequence[Mechanism]) -> Sequence[Mechanism]:
 
 
 def _copies(parts: Sequence[Mechanism]) -> int:
-    """Return how many models sit down for each seat."""
+    """The number of models per seat."""
     return _COPIES if any(part.seats_itself for part in parts) else 1
 
 
@@ -245,7 +245,7 @@ def _is_equilibrium(parts: Sequence[Mechanism], game: NormalForm, seed: int) -> 
 
 
 def _deviations(question: Question, rng: random.Random) -> Iterator[Answer]:
-    """Return what a player may answer instead: every pure action, every yes or no, and a few other designs."""
+    """A player's alternative answers: every pure action, every yes or no, and a few other designs."""
     names = [blank.name for blank in question.sheet.blanks]
     if question.stage == "choose":
         yield from ({name: 100 if name == chosen else 0 for name in names} for chosen in names)

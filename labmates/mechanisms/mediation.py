@@ -84,7 +84,7 @@ class Mediation(Negotiation):
 
 
 def _acted(game: NormalForm, design: Answer, profile: Profile) -> Profile:
-    """Return what is done when the mediator has acted for all who delegate."""
+    """The actions after the mediator has acted for all who delegate."""
     more = len(game.labels[0])
     delegators = profile.count(more)
     taken = game.labels[0].index(design[str(delegators)]) if delegators else more

@@ -18,7 +18,7 @@ _VOTE = "Vote: which of the proposals do you approve of? You may approve of any 
 
 
 class Negotiation(Mechanism):
-    """What mediation and contracts share: proposals, votes, and the game under the winning design.
+    """The common part of mediation and contracts: proposals, votes, and the game under the winning design.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class Negotiation(Mechanism):
 
     @abstractmethod
     def ask_for(self, game: NormalForm) -> str:
-        """Return how a proposal is asked for."""
+        """The request for a proposal."""
 
     @abstractmethod
     def tell(self, game: NormalForm, design: Answer) -> str:
@@ -56,7 +56,7 @@ class Negotiation(Mechanism):
         """Return the game under a design, with the play in which all cooperate under it, if there is one."""
 
     def stability(self, game: NormalForm, design: Answer) -> tuple[bool, bool]:
-        """Tell whether full cooperation is a Nash equilibrium under a design, and whether it is weakly dominant."""
+        """Whether full cooperation is a Nash equilibrium under a design, and whether it is weakly dominant."""
         under = self.apply(game, design)
         ways = self.cooperative(game, design)
         dominant = [
@@ -74,7 +74,7 @@ class Negotiation(Mechanism):
         return [] if good is None else [good]
 
     def voting(self) -> str:
-        """Return how the winner is found, in words for players."""
+        """The voting rule, in words for players."""
         tie = "one of them is drawn" if self.ties == "random" else "each of them is played, and points are averaged"
         return (
             f"Before the game, players agree on a {self.thing}: each proposes one, and then all vote by approval. The "

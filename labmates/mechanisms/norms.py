@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Deed:
-    """What somebody did in a match.
+    """A player's behaviour in a match.
 
     Attributes
     ----------
@@ -28,7 +28,7 @@ Match = tuple[Deed, ...]
 
 @dataclass(frozen=True)
 class Past:
-    """What a player knows of earlier rounds.
+    """A player's knowledge of earlier rounds.
 
     Attributes
     ----------

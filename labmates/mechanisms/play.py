@@ -54,7 +54,7 @@ def before_settling(game: NormalForm, seats: Seats, then: Then) -> Generator[lis
 
 @dataclass(frozen=True)
 class Unsettled:
-    """What came of playing before gifts and fines, and what happened."""
+    """The outcome of play before gifts and fines, with its events."""
 
     result: Result
     log: list[Played | Negotiated]
@@ -116,7 +116,7 @@ def side_by_side(plays: Sequence[Play]) -> Generator[list[Question], list[Answer
 
 
 def around(mechanisms: Sequence[Mechanism]) -> Then:
-    """Return how a game is played under mechanisms, the first of which is the outermost."""
+    """A game's play under mechanisms, the first of which is the outermost."""
     then: Then = one_round
     for mechanism in reversed(mechanisms):
         then = partial(_under, mechanism, then)
@@ -124,7 +124,7 @@ def around(mechanisms: Sequence[Mechanism]) -> Then:
 
 
 def calls_of(mechanisms: Sequence[Mechanism], game: NormalForm) -> Calls:
-    """Return how many questions are asked in a match under mechanisms."""
+    """The numbers of questions of a match under mechanisms."""
     found = Calls(game.players)
     for mechanism in reversed(mechanisms):
         found = mechanism.calls(game, found)

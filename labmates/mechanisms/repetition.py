@@ -14,7 +14,7 @@ from labmates.mechanisms.norms import Deed, Past
 
 
 class Repeated(Mechanism):
-    """What repetition and reputation share: rounds, and what of them is remembered."""
+    """The common part of repetition and reputation: rounds, and memory of them."""
 
     encloses: ClassVar[str] = "All that follows takes place anew in every round."
 
@@ -27,7 +27,7 @@ class Repeated(Mechanism):
         return Calls(inner.per_match * self.rounds, inner.shared)
 
     def weights(self) -> tuple[float, ...]:
-        """Return what each round counts."""
+        """The weights of the rounds."""
         return tuple(map(float, discount_weights(self.continuation, self.rounds)))
 
     @property
@@ -92,10 +92,10 @@ def _past(known: list[tuple[str, ...]], me: int) -> Past:
 
 
 def played_text(played: int) -> str:
-    """Return how many rounds have been played, in words."""
+    """The number of rounds played, in words."""
     return f"Rounds played so far: {played}."
 
 
 def ago_text(ago: int) -> str:
-    """Return how long ago a round was, in words."""
+    """The age of a round, in words."""
     return f"{ago} round{'s' if ago > 1 else ''} ago"

@@ -74,7 +74,7 @@ def best_design(view: NormalForm, sheet: Sheet) -> Answer:
 
 
 def is_best(view: NormalForm, design: Answer | None) -> bool:
-    """Tell whether a design is the one that `best_design` proposes."""
+    """Whether a design is the one of `best_design`."""
     if design is None:
         return False
     if not _is_mediator(view, design):
@@ -85,7 +85,7 @@ def is_best(view: NormalForm, design: Answer | None) -> bool:
 
 
 def does_its_part(view: NormalForm, seat: int) -> IsGood:
-    """Return what tells whether somebody did its part of the cooperative play.
+    """A test of whether a player did its part of the cooperative play.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def all_on(labels: list[str], chosen: str) -> dict[str, int]:
 
 
 def _is_mediator(view: NormalForm, names: Iterable[str]) -> bool:
-    """Tell whether a design says something of each number of players; a contract does of each action."""
+    """Whether a design covers each number of players; for a contract, each action."""
     return set(names) == {str(number) for number in range(1, view.players + 1)}
 
 

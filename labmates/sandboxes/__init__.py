@@ -1,1 +1,1 @@
-"""Where untrusted code runs: sessions of Python for agents, and the back ends that they come from."""
+"""Sandboxes for untrusted code: Python sessions for agents, and the back ends that run them."""

@@ -1,4 +1,4 @@
-"""What a sandbox is: the seam between an agent's code and whatever runs it."""
+"""The sandbox protocol: the seam between an agent's code and the back end that runs it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 from labmates.errors import LabmatesError
 
 CodeStatus = Literal["ok", "error", "timeout", "died"]
-"""How a cell ended: as it should, with an exception, cut off at its time limit, or with the end of its kernel."""
+"""The end of a cell: normal, with an exception, cut off at its time limit, or with the end of its kernel."""
 
 
 class SandboxError(LabmatesError):
@@ -35,7 +35,7 @@ class OutputFile:
 
 @dataclass(frozen=True)
 class CodeResult:
-    """What came of one piece of code.
+    """The result of one piece of code.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class Sandbox(Protocol):
 
 
 class SandboxBackend(Protocol):
-    """Where sandboxes come from."""
+    """A source of sandboxes."""
 
     name: str
 

@@ -50,14 +50,14 @@ class Way:
     drops_user: bool = False
 
     def user_command(self) -> list[str]:
-        """Return what stands before the command to change the user: a new one each time, to count its processes."""
+        """The command prefix that changes the user: a new one each time, to count its processes."""
         if not self.drops_user:
             return []
         uid = str(_FIRST_UID + secrets.randbelow(_UIDS))
         return [*_SETPRIV, "--reuid", uid, "--regid", uid, "--"]
 
     def counts_processes(self) -> bool:
-        """Tell whether a limit on processes would count those of one session only."""
+        """Whether a limit on processes would count those of one session only."""
         release = tuple(int(part) for part in os.uname().release.split("-")[0].split(".")[:2])
         return self.drops_user or release >= _COUNTED_PER_NAMESPACE
 
@@ -75,7 +75,7 @@ _WAYS = (
 
 
 def bubblewrap_works() -> str | None:
-    """Tell whether this machine can isolate code with bubblewrap, by doing it once.
+    """Whether this machine can isolate code with bubblewrap; tried once.
 
     Returns
     -------
@@ -205,7 +205,7 @@ def _system_links() -> list[str]:
 
 
 def _masks(roots: tuple[Path, ...], empty: Path) -> list[tuple[Path, Path]]:
-    """Return what to put over the paths that must stay hidden although one of the `roots` holds them."""
+    """Mounts that hide paths which one of the `roots` would otherwise expose."""
     hidden = dict.fromkeys(form for path in hidden_paths() for form in (path, path.resolve()))
     return [
         (empty if path.is_dir() else Path(os.devnull), path)

@@ -1,4 +1,4 @@
-"""Which back end runs the agents' code."""
+"""The choice of a back end for the agents' code."""
 
 from __future__ import annotations
 

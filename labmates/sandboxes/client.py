@@ -27,7 +27,7 @@ _FLOOD_BYTES = 256 << 20  # of one cell; the runner's own limits let through hal
 T = TypeVar("T")
 
 Ending = Literal["finished", "interrupted", "stuck", "flood", "died"]
-"""How a cell ended; after the last three the kernel is of no more use."""
+"""The end of a cell; after the last three the kernel is unusable."""
 
 
 class _FloodError(Exception):
@@ -36,7 +36,7 @@ class _FloodError(Exception):
 
 @dataclass
 class Cell:
-    """What a cell has answered so far.
+    """A cell's answers so far.
 
     Attributes
     ----------
@@ -158,7 +158,7 @@ class KernelClient:
         return "interrupted" if in_time else "stuck"
 
     async def _in_time(self, task: asyncio.Task[Any], timeout: float) -> bool:
-        """Tell whether `task` ended within `timeout` seconds and before the process did; its exception is raised."""
+        """Whether `task` ended within `timeout` seconds and before the process did; its exception is raised."""
         async with running(self._kernel.exited.wait()) as exit_:
             await asyncio.wait({task, exit_}, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
         if not task.done() or task.cancelled():  # its sockets were closed: the session is

@@ -1,4 +1,4 @@
-"""Which sandboxes work on this machine, and what to do about those that do not."""
+"""Checks which sandboxes work on this machine, with remedies for the others."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _CLEAN = "labmates sandbox clean"
 
 @dataclass(frozen=True)
 class Finding:
-    """What one check found.
+    """The result of one check.
 
     Attributes
     ----------

@@ -89,7 +89,7 @@ def socket_path() -> Path:
 
 
 def docker_errors() -> tuple[type[Exception], ...]:
-    """Return what calls of the SDK may raise: its own errors, and those of the libraries below it."""
+    """Exceptions of the SDK: its own, and those of the libraries below it."""
     import urllib3
     from docker.errors import DockerException, StreamParseError
 

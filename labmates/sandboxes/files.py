@@ -1,4 +1,4 @@
-"""What code writes to ``out/`` comes back as artifacts, within limits."""
+"""Artifacts: files that code writes to ``out/``, within limits."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Collector:
         self._left_out = 0
 
     async def collect(self, control: Control) -> Collected:
-        """Return what is new in ``out/``.
+        """The new files in ``out/``.
 
         Raises
         ------

@@ -54,7 +54,7 @@ def orphaned_folders() -> list[Path]:
 
 
 def cache_folder(name: str) -> Path:
-    """Return where things that are made once per machine are kept; the folder need not be there."""
+    """The folder of files made once per machine; it need not exist."""
     home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111 - never fails
     return Path(home) / "labmates" / name
 

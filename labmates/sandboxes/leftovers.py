@@ -1,4 +1,4 @@
-"""What killed processes left behind, and images of other versions: finding and removing it."""
+"""Leftovers of killed processes, and images of other versions: finding and removing them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _BUILD_SECONDS = 3600  # what a build left is left alone for as long as the buil
 
 @dataclass(frozen=True)
 class Removed:
-    """What was removed.
+    """Removed leftovers.
 
     Attributes
     ----------

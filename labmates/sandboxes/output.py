@@ -1,4 +1,4 @@
-"""What an agent gets to see of a cell's text: its head and its tail, as plain characters."""
+"""A cell's text as an agent sees it: its head and its tail, as plain characters."""
 
 from __future__ import annotations
 

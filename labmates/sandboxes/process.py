@@ -1,4 +1,4 @@
-"""What the rest of this package needs to know of a sandbox's processes, whatever started them."""
+"""The interface to a sandbox's processes, whichever back end started them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEX
 
 @dataclass(frozen=True)
 class Limits:
-    """What one session may use.
+    """The limits of one session.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ class Enclosure(Protocol):
 
 
 class Launcher(Protocol):
-    """How a back end starts its enclosures: the only thing in which back ends differ."""
+    """A back end's way of starting its enclosures: the only difference between back ends."""
 
     def prepare(self) -> None:
         """Do what has to be done once before the first start; blocks.

@@ -19,7 +19,7 @@ from labmates.sandboxes.folders import new_folder, remove_folder, sweep_folders
 from labmates.sandboxes.process import Enclosure, Folders, Launcher
 
 START_SECONDS = 60.0
-"""How long a kernel may take to start: over a minute means that it never will, even on a busy machine."""
+"""The longest start of a kernel: after more than a minute it will never come, even on a busy machine."""
 _RESTART_SECONDS = 15.0  # the same for a kernel whose runner is there
 _ENDING_SECONDS = 2.0  # how long an enclosure may take to end after its runner
 _CROWD = 32  # how many processes a call may leave running; a pool of workers is fewer, a fork bomb more
@@ -28,7 +28,7 @@ _FOLDER_MODE = 0o755  # for what other user ids have to read; the folder above i
 
 @dataclass(frozen=True)
 class _Place:
-    """Where kernels run: an enclosure whose runner has connected."""
+    """The enclosure of kernels: its runner has connected."""
 
     enclosure: Enclosure
     control: Control
@@ -93,7 +93,7 @@ class KernelSandbox:
 
     @property
     def is_closed(self) -> bool:
-        """Whether nothing is left of it."""
+        """Whether the session has ended completely."""
         return self._closing is not None and self._closing.done()
 
     async def _close(self) -> None:

@@ -55,7 +55,7 @@ class Warmup:
 
 
 def warm_up() -> Warmup:
-    """Return what was prepared for this interpreter and these versions of its packages, preparing it if need be.
+    """The prepared files of this interpreter and these package versions; prepared now if needed.
 
     The first call on a machine takes a second, or some where modules have to be compiled; this blocks, so call it in a
     thread.

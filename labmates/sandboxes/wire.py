@@ -56,7 +56,7 @@ class Message:
 
 
 def read(frames: list[bytes]) -> Message:
-    """Return what `frames` say; what can't be read becomes a message of no kind."""
+    """The messages in `frames`; an unreadable frame becomes a message of no kind."""
     size = sum(map(len, frames))
     nothing = Message("", "", {}, size)
     try:

@@ -71,7 +71,7 @@ class Event(BaseModel):
 
 
 class AnomalyFindings(BaseModel):
-    """What a report on the anomaly task states."""
+    """The findings of a report on the anomaly task."""
 
     n_sensors: int | None = Field(None, description="number of sensors", examples=[3])
     events: list[Event] | None = Field(
@@ -100,7 +100,7 @@ class AnomalyFindings(BaseModel):
 
 
 class AnomalyTruth(BaseModel):
-    """What is true of one anomaly data set; fields as in `AnomalyFindings`."""
+    """The truth of one anomaly data set; fields as in `AnomalyFindings`."""
 
     sensors: list[str]
     events: list[Event]

@@ -72,7 +72,7 @@ SENSOR_TYPES: Final = (
 
 @dataclass(frozen=True)
 class AnomalyLevel:
-    """What makes a data set of the anomaly task easy or hard.
+    """Difficulty parameters of an anomaly data set.
 
     Pairs are inclusive ranges; sizes are in standard deviations of the noise.
 
@@ -192,7 +192,7 @@ def day_cycle() -> Floats:
 
 
 def normal_readings(plant: Plant, level: AnomalyLevel, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """Return what the sensors do when all is well, and the noise in it, both in noise units with shape (SAMPLES, S)."""
+    """Normal behaviour of the sensors and its noise, both in noise units with shape (SAMPLES, S)."""
     n = len(plant.tags)
     noise = red_noise(rng.standard_normal((SAMPLES, n)), 0.4)
     factors = level.factor * red_noise(rng.standard_normal((SAMPLES, 3)), 0.9)
@@ -271,7 +271,7 @@ def add_incidents(
 def logged_frame(
     plant: Plant, level: AnomalyLevel, readings: Floats, incidents: list[Incident], rng: np.random.Generator
 ) -> pd.DataFrame:
-    """Return what the logger wrote: one row for each sample, one column for each sensor, with the dirt of real data."""
+    """The logger's table: one row for each sample, one column for each sensor, with the dirt of real data."""
     given = _change_units(plant, _stick(readings, level, incidents, rng), level, rng)
     columns = [np.round(given[:, s], kind.decimals) for s, kind in enumerate(plant.types)]
     written = np.stack(columns, axis=1)

@@ -1,4 +1,4 @@
-"""What a science task is: a generator of data with a known truth, and a scorer of what a report says about it."""
+"""Science tasks: generators of data with a known truth, and scorers of reports about them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Difficulty = Literal["easy", "medium", "hard"]
-"""How much noise, dirt and how weak effects the data have; what changes is documented by each task, as data."""
+"""Noise, dirt and effect sizes of the data; each task documents its levels as data."""
 
 DIFFICULTIES: tuple[Difficulty, ...] = get_args(Difficulty)
 
@@ -80,7 +80,7 @@ class Dataset(Generic[TruthT]):
 
 @dataclass(frozen=True)
 class Credit:
-    """How right one finding is.
+    """The score of one finding.
 
     Attributes
     ----------

@@ -40,7 +40,7 @@ assay batches, and why values are missing, before you trust any number."""
 
 
 class Guess(NamedTuple):
-    """What the prior states at one difficulty: sizes of markers' effects in points, and the share with a benefit."""
+    """Values of the prior at one difficulty: sizes of markers' effects in points, and the share with a benefit."""
 
     prognostic: float
     predictive: float

@@ -72,7 +72,7 @@ ASSAYS: Final = (
 
 @dataclass(frozen=True)
 class TrialLevel:
-    """What makes a data set of the biomarker task easy or hard.
+    """Difficulty parameters of a biomarker data set.
 
     Pairs are inclusive ranges. "sd" is the standard deviation of a marker's log level over the patients.
 
@@ -144,7 +144,7 @@ LEVELS: Final[Mapping[Difficulty, TrialLevel]] = {
 
 @dataclass(frozen=True)
 class Trial:
-    """What is true of the trial's M markers and K subtypes.
+    """The truth of a trial with M markers and K subtypes.
 
     Attributes
     ----------
@@ -306,7 +306,7 @@ def _levels(
 
 
 def _randomise(site: Integers, rng: np.random.Generator) -> npt.NDArray[np.bool_]:
-    """Return who is treated: half of each block of successive patients of a site."""
+    """The treatment arm: half of each block of successive patients of a site."""
     count = np.bincount(site)
     place = np.arange(len(site)) - np.repeat(np.cumsum(count) - count, count)
     blocks = rng.random((len(count), int(count.max()) // BLOCK + 1, BLOCK)).argsort(axis=2) < BLOCK // 2

@@ -1,4 +1,4 @@
-"""What a report on the biomarker task states, and how it is compared with the truth."""
+"""Findings of a report on the biomarker task, and their comparison with the truth."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Name = Annotated[str, Field(max_length=100)]
 
 
 class MarkerEffect(BaseModel):
-    """What one marker does."""
+    """The role of one marker."""
 
     marker: Name = Field(description="column of the marker")
     sign: AnySign | None = Field(
@@ -77,7 +77,7 @@ class TrueSubtype(Subtype):
 
 
 class BiomarkerFindings(BaseModel):
-    """What a report on the biomarker task states."""
+    """The findings of a report on the biomarker task."""
 
     n_patients: int | None = Field(None, description="number of distinct patients", examples=[12])
     average_treatment_effect: float | None = Field(
@@ -128,7 +128,7 @@ class BiomarkerFindings(BaseModel):
 
 
 class BiomarkerTruth(BaseModel):
-    """What is true of one biomarker data set; fields as in `BiomarkerFindings`."""
+    """The truth of one biomarker data set; fields as in `BiomarkerFindings`."""
 
     n_patients: int
     average_treatment_effect: float

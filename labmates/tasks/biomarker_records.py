@@ -1,4 +1,4 @@
-"""What sites and laboratory wrote down of the biomarker task's trial, with the dirt of real records."""
+"""Records of the biomarker trial's sites and laboratory, with the dirt of real records."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _WORDS: Final = {"F": "female", "M": "male"}
 
 @dataclass(frozen=True)
 class Laboratory:
-    """How the laboratory measured M markers in B batches.
+    """The laboratory's measurements of M markers in B batches.
 
     Attributes
     ----------
@@ -128,7 +128,7 @@ def _patients(cohort: Cohort, level: TrialLevel, rng: np.random.Generator) -> di
 
 
 def _noted(values: Floats, share: float, level: TrialLevel, rng: np.random.Generator) -> Floats:
-    """Return what a site filled in: some left empty, some marked as not done."""
+    """A site's records: some values left empty, some marked as not done."""
     return blank(blank(values, share, rng), level.missing / 10, rng, mark=NOT_DONE)
 
 

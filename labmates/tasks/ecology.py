@@ -71,7 +71,7 @@ STRENGTH_FULL, STRENGTH_ZERO = 0.3, 1.0
 
 GUESSED_SHIFTS: Mapping[Difficulty, tuple[int, ...]] = {"easy": (74, 92), "medium": (52, 104), "hard": (42, 108)}
 GUESSED_SPECIES: Mapping[Difficulty, int] = {"easy": 6, "medium": 6, "hard": 7}
-"""What the prior states: the values that earn most on average (``python -m benchmarks.task_scores --search``)."""
+"""Values of the prior: they earn most on average (``python -m benchmarks.task_scores --search``)."""
 
 
 class Interaction(BaseModel):
@@ -95,7 +95,7 @@ class Forecast(BaseModel):
 
 
 class EcologyFindings(BaseModel):
-    """What a report on the ecology task states."""
+    """The findings of a report on the ecology task."""
 
     n_species: int | None = Field(None, description="number of distinct species in the data", examples=[12])
     shift_surveys: list[int] | None = Field(
@@ -146,7 +146,7 @@ class EcologyFindings(BaseModel):
 
 
 class EcologyTruth(BaseModel):
-    """What is true of one ecology data set; fields as in `EcologyFindings`."""
+    """The truth of one ecology data set; fields as in `EcologyFindings`."""
 
     species: list[str]
     shift_surveys: list[int]

@@ -61,7 +61,7 @@ SPELLINGS: Final[tuple[Callable[[str], str], ...]] = (
 
 @dataclass(frozen=True)
 class EcologyLevel:
-    """What makes a data set of the ecology task easy or hard; pairs are inclusive ranges.
+    """Difficulty parameters of an ecology data set; pairs are inclusive ranges.
 
     Attributes
     ----------
@@ -155,7 +155,7 @@ class Community:
 
 @dataclass(frozen=True)
 class History:
-    """What happened at the sites.
+    """The history of the sites.
 
     Attributes
     ----------
@@ -273,7 +273,7 @@ def _typical_path(community: Community, level: EcologyLevel) -> Floats:
 
 
 def survey_frame(community: Community, history: History, level: EcologyLevel, rng: np.random.Generator) -> pd.DataFrame:
-    """Return what the observers wrote down: one row for each survey, site and species, with the dirt of real data."""
+    """The observers' table: one row for each survey, site and species, with the dirt of real data."""
     shape = history.log_abundance.shape
     error = np.exp(rng.normal(0, level.count_noise, size=shape) - level.count_noise**2 / 2)
     counts = np.round(blank(np.exp(history.log_abundance) * error, level.missing, rng))

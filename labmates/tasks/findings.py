@@ -63,7 +63,7 @@ class Repair:
 
 @dataclass(frozen=True)
 class ReadFindings(Generic[FindingsT]):
-    """What was read.
+    """Findings as read from a text.
 
     Attributes
     ----------
@@ -113,7 +113,7 @@ def check_findings(stated: Mapping[str, object], model: type[FindingsT]) -> Read
 
 
 def _marked(blocks: Sequence[Block], model: type[BaseModel]) -> tuple[list[_Candidate], list[str]]:
-    """Return what the marked blocks state, and what is wrong with those that can't be read."""
+    """The content of the marked blocks, and the faults of those that can't be read."""
     found: list[_Candidate] = []
     problems: list[str] = []
     for number, block in enumerate(blocks, 1):
@@ -340,7 +340,7 @@ def _read_list(name: str, value: list[object], model: type[BaseModel]) -> tuple[
 
 
 def _errors(model: type[BaseModel], name: str, value: object) -> list[tuple[tuple[int | str, ...], str, str]]:
-    """Return what is wrong with one field, each as the place in it, the kind of error, and a message."""
+    """The faults of one field, each as the place in it, the kind of error, and a message."""
     try:
         _validate(model, {name: value})
     except ValidationError as error:
@@ -352,7 +352,7 @@ def _errors(model: type[BaseModel], name: str, value: object) -> list[tuple[tupl
 
 
 def _message(message: str, value: object) -> str:
-    """Return what is wrong with a value, with the value if it is a text that a number was expected in place of."""
+    """The fault of a value, with the value if it is a text in place of a number."""
     if not isinstance(value, str) or "valid" not in message or not re.search("integer|number", message):
         return _cut(message)
     if _AMBIGUOUS.fullmatch(value.strip()):

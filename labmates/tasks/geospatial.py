@@ -83,7 +83,7 @@ class Spot(BaseModel):
 
 
 class GeospatialFindings(BaseModel):
-    """What a report on the geospatial task states."""
+    """The findings of a report on the geospatial task."""
 
     n_sites: int | None = Field(
         None,
@@ -146,7 +146,7 @@ class GeospatialFindings(BaseModel):
 
 
 class GeospatialTruth(BaseModel):
-    """What is true of one geospatial data set; fields as in `GeospatialFindings`."""
+    """The truth of one geospatial data set; fields as in `GeospatialFindings`."""
 
     n_sites: int
     covariates: list[Driver]

@@ -89,7 +89,7 @@ COVARIATES: Final = (
 
 @dataclass(frozen=True)
 class GeospatialLevel:
-    """What makes a data set of the geospatial task easy or hard; pairs are ranges.
+    """Difficulty parameters of a geospatial data set; pairs are ranges.
 
     Attributes
     ----------
@@ -169,7 +169,7 @@ class HotSpot:
 
 @dataclass(frozen=True)
 class Ground:
-    """What is true of the ground of one survey area, with J covariates and K rocks.
+    """The true ground of one survey area, with J covariates and K rocks.
 
     Attributes
     ----------

@@ -31,7 +31,7 @@ NEIGHBOURS: Final = 16
 
 @dataclass(frozen=True)
 class Continuity:
-    """How far and in which direction a field of mean 0 and variance 1 is correlated.
+    """Correlation range and direction of a field of mean 0 and variance 1.
 
     Attributes
     ----------

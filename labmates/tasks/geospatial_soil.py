@@ -22,12 +22,12 @@ BLOCK: Final = 1_000.0
 """Side of the square blocks of spatial cross-validation, in metres."""
 FOLDS: Final = 10
 EVERY: Final = 4
-"""How well values can be predicted is computed at every fourth site."""
+"""Predictability of values is computed at every fourth site."""
 
 
 @dataclass(frozen=True)
 class Soil:
-    """What is at the n sites, and how well it can be predicted.
+    """Values at the n sites and their predictability.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class Soil:
 
 
 def draw_sites(ground: Ground, level: GeospatialLevel, rng: np.random.Generator) -> Floats:
-    """Return where samples were taken, in the order of the work: line by line, then grid by grid; shape (n, 2).
+    """Places of samples in the order of the work: line by line, then grid by grid; shape (n, 2).
 
     Places are in whole metres from the corner, none within `LEAST_STEP` of another both ways. Nobody got into up to two
     stretches of land (a lake, a town); lines are not quite straight and run a few degrees off east-west.
@@ -148,7 +148,7 @@ def _standardised(values: Floats) -> Floats:
 
 
 def _fit(ground: Ground, places: Floats, log_grade: Floats, rest: Floats, rng: np.random.Generator) -> dict[str, float]:
-    """Return how much of the variance can be told; `rest` is what rock and covariates don't tell, shape (n,)."""
+    """Predictable share of the variance; `rest` is unexplained by rock and covariates, shape (n,)."""
     _, block = np.unique(places // BLOCK, axis=0, return_inverse=True)
     folds = {
         "spatial": rng.integers(FOLDS, size=len(places)),

@@ -15,7 +15,7 @@ from labmates.tasks.geospatial_soil import Soil, local_part
 from labmates.tasks.noise import Floats
 
 NO_DATA: Final = -9999.0
-"""What a grid holds where it has no value."""
+"""The grid's marker for a missing value."""
 PPM_A_PERCENT: Final = 10_000.0
 FEET_A_METRE: Final = 3.28084
 BATCH: Final = 70
@@ -65,7 +65,7 @@ def sample_table(ground: Ground, level: GeospatialLevel, soil: Soil, rng: np.ran
 
 
 def _rows(soil: Soil, level: GeospatialLevel, rng: np.random.Generator) -> Whole:
-    """Return what each row is: site number from 1, negative for the second sample of a site, right after the first."""
+    """The site of each row, from 1; negative for the second sample of a site, right after the first."""
     number = 1 + np.arange(len(soil.places))
     again = number[rng.random(len(number)) < level.duplicates]
     both = np.concatenate([number, -again])
@@ -73,7 +73,7 @@ def _rows(soil: Soil, level: GeospatialLevel, rng: np.random.Generator) -> Whole
 
 
 def _crews(n: int, rng: np.random.Generator) -> Whole:
-    """Return which crew took each of n samples, shape (n,): each works for some days in a row."""
+    """The crew of each of n samples, shape (n,): each works for some days in a row."""
     stint = np.arange(n) // (4 * A_DAY)
     order = np.concatenate([rng.permutation(len(CREWS)) for _ in range(n // len(CREWS) // A_DAY + 1)])
     return np.asarray(order[stint])

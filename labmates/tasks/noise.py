@@ -10,7 +10,7 @@ from labmates.seeds import LARGEST_SEED, derive
 Floats = npt.NDArray[np.float64]
 
 DECIMALS = 9
-"""What feeds back into itself is rounded to so many decimals: last-bit differences between machines never add up."""
+"""Feedback is rounded to so many decimals: last-bit differences between machines never add up."""
 
 
 def random_for(task: str, seed: int, difficulty: str, part: str) -> np.random.Generator:

@@ -43,7 +43,7 @@ def salt_fingerprint() -> str | None:
 
 
 def data_seed(seed: int) -> int:
-    """Return what a task's generator gets for a public `seed`: the seed itself, or with a salt, a number of 128 bits.
+    """The generator's seed for a public `seed`: the seed itself, or with a salt, a number of 128 bits.
 
     Raises
     ------

@@ -50,7 +50,7 @@ def findings_parameters(model: type[BaseModel]) -> dict[str, Any]:
 
 
 def field_lines(name: str, model: type[BaseModel], indent: str = "") -> list[str]:
-    """Return what may stand in a field: its type and meaning, and those of the fields of its objects."""
+    """The allowed content of a field: its type and meaning, and those of the fields of its objects."""
     field = model.model_fields[name]
     inner = _inner_model(field.annotation)
     lines = [f"{indent}- {name} ({type_text(field.annotation)}): {field.description}"]

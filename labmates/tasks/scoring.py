@@ -1,4 +1,4 @@
-"""How stated findings are compared with the truth: tolerances with partial credit, lists that padding can't improve."""
+"""Comparison of findings with the truth: tolerances with partial credit, lists that padding can't improve."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def says_number(
 
 
 def _readings(match: re.Match[str]) -> Iterator[float]:
-    """Yield what a written number may mean: "45,102" may be one number or two."""
+    """Yield the possible readings of a written number: "45,102" may be one number or two."""
     yield float(_GAP.sub("", match[0]))
     if match[1]:
         yield from map(float, _GAP.split(match[0]))

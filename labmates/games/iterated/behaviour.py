@@ -1,4 +1,4 @@
-"""How a player behaved in the iterated prisoner's dilemma: traits and likeness to classical strategies.
+"""A player's behaviour in the iterated prisoner's dilemma: traits and likeness to classical strategies.
 
 The five traits follow Fontana, Pierri and Aiello (*Nicer than humans*, 2024), each as a share of occasions; where there
 was no occasion there is no number.
@@ -21,7 +21,7 @@ TRAITS = {
     "troublemaking": "rounds without a defection of the opponent right before in which it defected",
     "emulative": "rounds, but for the first, in which it did what the opponent had done last",
 }
-"""What each trait is the share of."""
+"""The denominator of each trait's share."""
 LIKE = ("cooperate", "defect", "tit-for-tat", "grim", "win-stay-lose-shift")
 """Strategies to which a player's moves are compared."""
 

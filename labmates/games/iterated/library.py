@@ -23,7 +23,7 @@ from labmates.games.iterated.match import Action, Payoffs, Round
 from labmates.seeds import derive
 
 _TRIES = 200
-"""How often the dice of one round are thrown again until they give what was played."""
+"""The most random states tried for one round until they reproduce the recorded moves."""
 _KEPT = 256
 """So many matches are kept as they are, since making some strategies anew takes seconds."""
 
@@ -71,7 +71,7 @@ def library_names() -> tuple[str, ...]:
 def library_action(
     name: str, rounds: Sequence[Round], *, payoffs: Payoffs | None = None, length: float = float("inf"), seed: int = 0
 ) -> Action:
-    """Return what a strategy of the library does next.
+    """The next move of a strategy of the library.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def check_playable(name: str, payoffs: Payoffs) -> None:
 
 @dataclass(frozen=True)
 class _Told:
-    """What a strategy is told before a match."""
+    """A strategy's knowledge before a match."""
 
     name: str
     payoffs: Payoffs

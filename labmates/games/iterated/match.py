@@ -9,12 +9,12 @@ from typing import Literal
 from labmates.errors import UsageError
 
 LABELS = {"C": "action_a", "D": "action_b", "leave": "leave"}
-"""What players read and write for each move: words that say nothing of what it does to others."""
+"""Neutral labels of the moves in prompts and replies: they hide the effect on others."""
 
 Action = Literal["C", "D"]
 Move = Literal["C", "D", "leave"]
 Round = tuple[Action, Action]
-"""What both players did, the one first whose view it is."""
+"""Both players' moves in one round, the viewer's first."""
 End = Literal["length", "leave", "rounds", "forfeit", "not_played"]
 """Why a match ended: it had its full length; somebody left; somebody had no rounds left; somebody gave no usable move;
 or it was never played, since somebody had no rounds left when its turn came."""
@@ -99,11 +99,11 @@ class Match:
 
     @property
     def within_team(self) -> bool:
-        """Whether both are of one team."""
+        """Whether both players are of one team."""
         return self.teams[0] == self.teams[1]
 
     def opponent(self, player: str) -> str:
-        """Return who played against `player`."""
+        """The opponent of `player`."""
         return self.players[1 - self.players.index(player)]
 
     def seen_by(self, player: str) -> tuple[Round, ...]:

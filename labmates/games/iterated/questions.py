@@ -81,14 +81,14 @@ def questions(rounds: Sequence[Round], payoffs: Payoffs, *, seed: int) -> list[Q
 
 
 def plays_tit_for_tat(rounds: Sequence[Round], payoffs: Payoffs) -> bool:
-    """Tell whether whoever is first in these rounds followed tit-for-tat in most of them."""
+    """Whether the first player of these rounds followed tit-for-tat in most of them."""
     rule = STRATEGIES["tit-for-tat"]
     same = sum(rule.action(rounds[:number], payoffs, 0.5) == own for number, (own, _) in enumerate(rounds))
     return same >= FOLLOWS * len(rounds)
 
 
 def forgives(rounds: Sequence[Round]) -> bool | None:
-    """Tell whether whoever is first in these rounds cooperated after defections; None if it can't be known.
+    """Whether the first player of these rounds cooperated after defections; None if unknown.
 
     A defection in the last round can't be answered and doesn't count.
     """

@@ -1,4 +1,4 @@
-"""Who meets whom in a tournament, in rounds of matches that share no player.
+"""The schedule of a tournament, in rounds of matches that share no player.
 
 Two structures: everybody meets everybody, or only players of different teams meet. A match of one round of the schedule
 can be played at the same time as all others of that round.

@@ -39,7 +39,7 @@ class Strategy:
     rule: Rule
 
     def action(self, rounds: Sequence[Round], payoffs: Payoffs, chance: float) -> Action:
-        """Return what it does in the next round.
+        """The next move.
 
         Parameters
         ----------
@@ -80,7 +80,7 @@ def _generous(rounds: Sequence[Round], payoffs: Payoffs) -> float:
 
 
 def generosity(payoffs: Payoffs) -> float:
-    """Return how often generous tit-for-tat lets a defection pass (Nowak and Sigmund 1992)."""
+    """The probability with which generous tit-for-tat forgives a defection (Nowak and Sigmund 1992)."""
     gain, loss = payoffs.temptation - payoffs.reward, payoffs.reward - payoffs.sucker
     return min(1 - gain / loss, (payoffs.reward - payoffs.punishment) / (payoffs.temptation - payoffs.punishment))
 

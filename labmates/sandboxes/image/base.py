@@ -1,4 +1,4 @@
-"""What an image is based on: an image with Python from a registry, or one made from Debian's packages."""
+"""Base images: one with Python from a registry, or one made from Debian's packages."""
 
 from __future__ import annotations
 

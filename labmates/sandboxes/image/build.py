@@ -83,7 +83,7 @@ def _present(client: DockerClient, tag: str, base: str | None) -> Image | None:
 
 
 def _usual_base(client: DockerClient) -> str:
-    """Return what the newest image of ours was based on: without a registry, that can be had again."""
+    """The base of our newest image: without a registry, it can be used again."""
     try:
         found = client.api.images(filters={"label": BASE_LABEL})
     except docker_errors() as error:

@@ -1,4 +1,4 @@
-"""What the sandbox's images are called: the tag is a hash of all that an image is made from."""
+"""Names of the sandbox's images: the tag is a hash of everything the image is made from."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ VERSION_LABEL = "labmates.version"
 """Label with the version of labmates that made an image."""
 
 FOLDER = Path(__file__).parent
-"""Where the recipes are."""
+"""The folder of the recipes."""
 REQUIREMENTS = FOLDER / "requirements.txt"
 """The packages in the image."""
 RECIPES = {"packages": FOLDER / "Dockerfile", "sandbox": FOLDER / "runner.Dockerfile"}
-"""How the images are made, by the value of `KIND_LABEL`."""
+"""Ways of making images, by the value of `KIND_LABEL`."""
 RUNNER = FOLDER.parent / "runner"
 """The folder with what runs in the sandbox."""
 

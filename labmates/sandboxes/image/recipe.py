@@ -34,7 +34,7 @@ _REMOVE_PAUSE = 0.25
 
 @dataclass(frozen=True)
 class Recipe:
-    """How an image is made.
+    """A recipe for an image.
 
     Attributes
     ----------

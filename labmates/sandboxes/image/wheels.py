@@ -26,7 +26,7 @@ _ERROR_LINES = 12
 
 @dataclass(frozen=True)
 class Target:
-    """What packages have to fit.
+    """Compatibility requirements of packages.
 
     Attributes
     ----------

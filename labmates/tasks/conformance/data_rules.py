@@ -28,7 +28,7 @@ SPOILERS = frozenset(
 
 
 def attributes(task: Task[Any, Any]) -> Iterator[str]:
-    """Yield what is missing among a task's class attributes."""
+    """Check a task's class attributes."""
     for attribute in ("name", "title", "brief", "version"):
         value = getattr(task, attribute, None)
         if not isinstance(value, str) or not value.strip():
@@ -80,7 +80,7 @@ def generate(task: Task[Any, Any], seed: int, difficulty: Difficulty, cases: lis
 
 
 def private_seed(task: Task[Any, Any]) -> Iterator[str]:
-    """Yield what is wrong with the data set of a seed of 128 bits."""
+    """Check the data set of a seed of 128 bits."""
     data = task.generate(PRIVATE_SEED, "medium")
     if not isinstance(data, Dataset):
         yield f"generate must return a Dataset, not {type(data).__name__}"
@@ -127,7 +127,7 @@ def global_random(seed: int) -> Iterator[Callable[[], bool]]:
 
 
 def frame(case: Case) -> Iterator[str | Mild]:
-    """Yield what keeps the data from being a plain table as people record it."""
+    """Check that the data are a plain table as people record it."""
     import pandas as pd
 
     table = case.data.frame

@@ -1,4 +1,4 @@
-"""What the conformance test has to say, and what its rules look at."""
+"""Messages of the conformance test, and the inputs of its rules."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Step:
-    """What is looked at next: a rule, and the data set (empty if it concerns all)."""
+    """The next check: a rule, and the data set (empty if it concerns all)."""
 
     rule: str
     where: str
@@ -75,7 +75,7 @@ class Case:
 
 
 def place(seed: int, difficulty: Difficulty) -> str:
-    """Return how a data set is called in a problem."""
+    """The name of a data set in a problem."""
     return f"seed {seed}, {difficulty}"
 
 

@@ -52,7 +52,7 @@ _CASE_RULES: dict[str, Callable[[Case], Iterable[str | Mild]]] = {
 
 @dataclass
 class _Level:
-    """What the data sets of one difficulty leave behind to be compared, by their places."""
+    """Data sets of one difficulty, by place, kept for comparison."""
 
     seen: dict[str, tuple[str, BaseModel]] = field(default_factory=dict)
     leaks: list[set[Leak]] = field(default_factory=list)
@@ -121,7 +121,7 @@ def look(
 
 
 def told(error: BaseException) -> str:
-    """Return what was raised, and by which line of the task's own code rather than of ours or of a library."""
+    """The exception and the line of the task's own code that raised it, rather than ours or a library's."""
     ours, frames = (str(Path(__file__).parent.parent), "<frozen "), traceback.extract_tb(error.__traceback__)
     theirs = next((Path(one.filename).parent for one in frames if not one.filename.startswith(ours)), None)
     last = next((one for one in reversed(frames) if Path(one.filename).parent == theirs), frames[-1])

@@ -79,7 +79,7 @@ class _Labels:
 
 
 def find_leaks(frame: pd.DataFrame, description: str, truth: Mapping[str, Any]) -> set[Leak]:
-    """Return what columns and description tell of the truth, which is given as JSON values."""
+    """Truth that columns and description reveal; it is given as JSON values."""
     kept = ~frame.duplicated().to_numpy()
     rows = frame.loc[kept, ~frame.columns.duplicated()].set_axis(range(kept.sum()))
     columns = {str(name): _read(rows[name]) for name in rows}
@@ -129,7 +129,7 @@ def _is_scalar(value: Any) -> bool:
 
 
 def _key(value: Any) -> str:
-    """Return how a value is compared: 3, 3.0 and "3" are the same."""
+    """A canonical form for comparisons: 3, 3.0 and "3" are the same."""
     return f"{value:.12g}" if isinstance(value, (int, float)) else str(value)
 
 
@@ -186,7 +186,7 @@ def _told_by_columns(columns: Mapping[str, _Column], labels: _Labels) -> Iterato
 
 
 def _tells(values: Codes, labels: Codes, units: int) -> bool:
-    """Tell whether nearly every value of a column stands for one label (Goodman and Kruskal's lambda)."""
+    """Whether nearly every value of a column stands for one label (Goodman and Kruskal's lambda)."""
     n_values, n_labels = len(np.unique(values)), len(np.unique(labels))
     if n_values > 2 * n_labels or 2 * n_labels > units:
         return False  # the name of a patient tells all that is true of this one, without telling what it is
@@ -196,7 +196,7 @@ def _tells(values: Codes, labels: Codes, units: int) -> bool:
 
 
 def _equals(values: npt.NDArray[np.float64], hidden: npt.NDArray[np.float64]) -> bool:
-    """Tell whether a column has the hidden numbers; if these are but two, whether its size alone tells them apart."""
+    """Whether a column has the hidden numbers; if these are but two, whether its size alone tells them apart."""
     ones = hidden == hidden.max()
     if len(np.unique(hidden)) > 2:
         return bool(np.isclose(values, hidden, rtol=1e-9, atol=0).mean() >= SAME)

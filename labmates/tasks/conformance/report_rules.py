@@ -27,7 +27,7 @@ HOSTILE = ("", "\x00", "9" * 5000, "((((" * 500, "species " * 2000, "\ud800 sens
 
 
 def truth(case: Case) -> Iterator[str]:
-    """Yield what happens to the truth on its way into JSON, and what scoring does to it."""
+    """Check the truth's way through JSON and scoring."""
     known = case.data.truth
     text = known.model_dump_json()
     if type(known).model_validate_json(text) != known:
@@ -43,7 +43,7 @@ def truth(case: Case) -> Iterator[str]:
 
 
 def score(case: Case) -> Iterator[str]:
-    """Yield where the report written from the truth, or an empty one, does not score as it has to."""
+    """Check the scores of the report written from the truth, and of an empty one."""
     task, known = case.task, case.data.truth
     right = task.oracle(known)
     if not isinstance(right, task.findings):
@@ -66,7 +66,7 @@ def score(case: Case) -> Iterator[str]:
 
 
 def faults(credits: Sequence[Credit]) -> Iterator[str]:
-    """Yield what is wrong with the credits that a task gives."""
+    """Check the credits of a task."""
     if not isinstance(credits, (tuple, list)) or not all(isinstance(one, Credit) for one in credits):
         yield f"score must return a tuple of Credit, not {credits!r:.80}"
         return
@@ -79,14 +79,14 @@ def faults(credits: Sequence[Credit]) -> Iterator[str]:
 
 
 def odd(case: Case) -> Iterator[str]:
-    """Yield what goes wrong with findings that are odd but allowed by the schema."""
+    """Check odd findings that the schema allows."""
     for findings in odd_findings(case.task.oracle(case.data.truth)):
         for wrong in faults(case.task.score(findings, case.data.truth)):
             yield f"{wrong}; the findings were {findings!r:.200}"
 
 
 def checks(case: Case) -> Iterator[str]:
-    """Yield what is wrong with the rules on a report's words."""
+    """Check the rules on a report's words."""
     prose = split_blocks(oracle_report(case.task, case.data.truth)).prose
     found = case.task.checks(case.data.truth)
     if not isinstance(found, (tuple, list)) or not all(isinstance(check, Check) for check in found):
@@ -105,7 +105,7 @@ def checks(case: Case) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Prior:
-    """What the prior stated on one data set, as JSON text, and which accuracy it earned."""
+    """The prior's findings on one data set, as JSON text, and their accuracy."""
 
     where: str
     columns: tuple[str, ...]
@@ -137,7 +137,7 @@ def prior(case: Case, found: list[Prior]) -> Iterator[str]:
 
 
 def lasting_priors(task: Task[Any, Any], found: Sequence[Prior]) -> Iterator[str]:
-    """Yield where the prior states something else after other data were generated."""
+    """Check that the prior is independent of the data generated before it."""
     for one in found:
         if task.prior(one.columns, one.difficulty).model_dump_json() != one.stated:
             yield f"the prior for {one.where} changed after other data were generated; it must not depend on any data"

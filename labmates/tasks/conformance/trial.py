@@ -39,7 +39,7 @@ Watch = Callable[[Step], None]
 
 @dataclass
 class Trial:
-    """What came of trying a task.
+    """The outcome of trying a task.
 
     Attributes
     ----------
@@ -141,7 +141,7 @@ class _Court:
 async def _told(
     environment: dict[str, str], arguments: Sequence[str], noise: IO[bytes], seconds: float
 ) -> AsyncGenerator[dict[str, Any], None]:
-    """Yield what a child tells, and at last a ``Hang`` or a ``Crash`` if it does not come to its end."""
+    """Yield a child's messages, and at last a ``Hang`` or a ``Crash`` if it does not end by itself."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-P", "-m", "labmates.tasks.conformance.child", *arguments),
         env={**os.environ, **_ONE_THREAD, **environment},

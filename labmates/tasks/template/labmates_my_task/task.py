@@ -55,7 +55,7 @@ Name = Annotated[str, Field(max_length=100)]
 
 
 class Level(NamedTuple):
-    """What makes a data set easy or hard."""
+    """Difficulty parameters of a data set."""
 
     makes: int  # how many are tested
     noise: float  # relative error of a reading
@@ -73,14 +73,14 @@ LEVELS: dict[Difficulty, Level] = {
 
 
 class Stiffness(BaseModel):
-    """How stiff one make is."""
+    """The stiffness of one make."""
 
     make: Name = Field(description="make of the spring")
     newtons_per_mm: float = Field(description="load per extension when new, in newtons per millimetre")
 
 
 class MyFindings(BaseModel):
-    """What a report states; every field may be left out."""
+    """The findings of a report; every field may be left out."""
 
     stiffness: list[Stiffness] | None = Field(
         None,
@@ -94,7 +94,7 @@ class MyFindings(BaseModel):
 
 
 class MyTruth(BaseModel):
-    """What is true of one data set."""
+    """The truth of one data set."""
 
     stiffness: list[Stiffness]
     softening: list[str]
@@ -125,7 +125,7 @@ class MyTask(Task[MyTruth, MyFindings]):
         return Dataset(frame, truth, DESCRIPTION)
 
     def oracle(self, truth: MyTruth) -> MyFindings:
-        """Return what a perfect report states."""
+        """The findings of a perfect report."""
         return MyFindings(stiffness=truth.stiffness, softening=truth.softening)
 
     def prior(self, columns: Sequence[str], difficulty: Difficulty) -> MyFindings:
