@@ -17,7 +17,6 @@ def store_option(function: F) -> F:
     return click.option(
         "--store",
         metavar="URL",
-        envvar="LABMATES_STORE",
         help="Where runs are kept. Default: sqlite:///labmates.db, or LABMATES_STORE.",
     )(function)
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import types
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 
 import click
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
+from pydantic.types import PathType
 from pydantic_core import PydanticUndefined
 
 from labmates.errors import UsageError, explain
@@ -130,14 +132,25 @@ def _option(name: str, field: FieldInfo) -> click.Option:
         help_ += f" [default: {default}]"
     kind = _kind(field)
     if kind is bool:
-        return click.Option([flag(name)], is_flag=True, default=None, help=help_)
+        negated = f"/--no-{flag(name)[2:]}" if field.default is True else ""
+        return click.Option([flag(name) + negated], is_flag=True, default=None, help=help_)
     if _is_many(field):
-        metavar = "NAME=VALUE" if _is_dict(field) else "TEXT"
         names = [name, *_more_flags(field), *dict.fromkeys((flag_of_one(name), flag(name)))]
-        return click.Option(names, multiple=True, metavar=metavar, help=help_)
+        if _is_dict(field):
+            return click.Option(names, multiple=True, metavar="NAME=VALUE", help=help_)
+        each = get_args(kind)[0]
+        return click.Option(names, multiple=True, help=help_, **_values(each, getattr(each, "__metadata__", ())))
+    return click.Option([flag(name)], help=f"{help_}{_bounds(field)}", **_values(kind, field.metadata))
+
+
+def _values(kind: Any, metadata: Iterable[object]) -> dict[str, Any]:
+    """What click has to know of the values: those that are allowed, or that they are files."""
     if get_origin(kind) is Literal:
-        return click.Option([flag(name)], type=click.Choice(list(get_args(kind))), help=help_)
-    return click.Option([flag(name)], metavar=_metavar(kind), help=f"{help_}{_bounds(field)}")
+        return {"type": click.Choice(list(get_args(kind)))}
+    if Path in (kind, *get_args(kind)):
+        exists = any(isinstance(one, PathType) for one in metadata)
+        return {"type": click.Path(exists=exists, dir_okay=False, path_type=Path), "metavar": "FILE"}
+    return {"metavar": _metavar(kind)}
 
 
 def _more_flags(field: FieldInfo) -> list[str]:

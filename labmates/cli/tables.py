@@ -44,8 +44,12 @@ def print_tables(tables: Sequence[Table]) -> None:
     for table in tables:
         out().print(Text(f"\n{table.title}", style="bold"))
         headings = [f"{column.group}\n{column.title}" if column.group else column.title for column in table.columns]
-        print_grid(headings, list(table.cells()), table.sides())
-        for note in table.notes:
+        cells = list(table.cells())
+        print_grid(headings, cells[: table.shown], table.sides())
+        notes = list(table.notes)
+        if table.shown is not None and len(cells) > table.shown:
+            notes.append(f"The first {table.shown} of {len(cells)} rows; --out and --json have all.")
+        for note in notes:
             out().print(Text(note, style="dim"))
 
 

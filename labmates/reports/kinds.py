@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from statistics import fmean
 from typing import Any, Final
 
@@ -12,7 +13,7 @@ from labmates.records.store import Store
 from labmates.reports.parts import Part, Picture, picture
 from labmates.stats.figures import has_figures
 from labmates.stats.tables import Column, Table
-from labmates.workflows.analysis import ANALYSES, Analysis, Runs
+from labmates.workflows.analysis import ANALYSES, Analysis, Runs, TooFewRunsError
 from labmates.workflows.experiment import EXPERIMENTS
 
 MOST_FIGURES = 12
@@ -33,7 +34,8 @@ def parts_of(kind: str, store: Store, runs: Sequence[RunRecord]) -> Iterator[Par
     if make is not None and (part := make(store, ended)) is not None:
         yield part
     for name in EXPERIMENTS.get(kind).analyses if kind in EXPERIMENTS else ():
-        yield _analysed(ANALYSES.get(name), Runs.given(store, ended))
+        with suppress(TooFewRunsError):
+            yield _analysed(ANALYSES.get(name), Runs.given(store, ended))
 
 
 def _analysed(analysis: Analysis[Any], runs: Runs) -> Part:
@@ -140,25 +142,6 @@ def _predicted(store: Store, runs: Sequence[RunRecord]) -> Iterator[Table]:
     yield answers_table(outcomes)
 
 
-def _game(_store: Store, runs: Sequence[RunRecord]) -> Part | None:
-    from labmates.workflows.games.convergence import convergence, convergence_table
-    from labmates.workflows.games.profile_figures import convergence_figure
-    from labmates.workflows.games.profiles import profiles, profiles_table
-
-    found = profiles(runs, {})
-    if not found:
-        return None
-    tables, pictures = [profiles_table(found)], []
-    if curves := convergence(runs):
-        tables.append(convergence_table(curves))
-        if has_figures():
-            alt = (
-                "Error of a mean against the number of simulations, and the reliability; the numbers are in the table."
-            )
-            pictures.append(picture(convergence_figure(curves), "How many simulations a metric needs", alt))
-    return Part("Cooperative profiles", tables=tuple(tables), pictures=tuple(pictures))
-
-
 def _dilemma(store: Store, runs: Sequence[RunRecord]) -> Part | None:
     from labmates.workflows.dilemmas import figures as draw
     from labmates.workflows.dilemmas.cross_plays import cross_plays
@@ -220,7 +203,6 @@ def _evolution(store: Store, runs: Sequence[RunRecord]) -> Part | None:
 
 _PARTS: Final[dict[str, Callable[[Store, Sequence[RunRecord]], Part | None]]] = {
     "science": _science,
-    "game": _game,
     "dilemma": _dilemma,
     "selfplay": _selfplay,
     "evolution": _evolution,

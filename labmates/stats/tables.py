@@ -109,6 +109,8 @@ class Table:
         One mapping per row, or a data frame. NaN and infinities become None, NumPy's scalars Python's.
     notes
         Sentences under the table.
+    shown
+        A screen shows so many rows; by default all.
     """
 
     def __init__(
@@ -118,6 +120,8 @@ class Table:
         columns: Sequence[Column] | None,
         rows: Iterable[Row] | pd.DataFrame,
         notes: Sequence[str] = (),
+        *,
+        shown: int | None = None,
     ) -> None:
         records: Any = rows if not hasattr(rows, "to_dict") else rows.to_dict("records")
         self.name = name
@@ -129,6 +133,7 @@ class Table:
         if columns is None:
             self.columns = tuple(map(Column, self.keys()))
         self.notes = tuple(notes)
+        self.shown = shown
 
     def keys(self) -> list[str]:
         """Return the names of all values of the rows, in the order in which they come first; else of the columns."""

@@ -29,6 +29,10 @@ Choice = Literal["runs", "study", "study_argument", "kind", "task"]
 """An argument RUN..., the option or the argument for a study, and the options for an experiment and a task."""
 
 
+class TooFewRunsError(UsageError):
+    """The runs have nothing to analyse; a report leaves the analysis out."""
+
+
 class Params(BaseModel):
     """The parameters of an analysis; base of their models. Each field becomes an option."""
 
@@ -46,6 +50,8 @@ class Runs:
         Ids of runs; without any, all runs of the store count.
     study, kind, task
         Runs of this study, of this experiment, of this task alone.
+    watch
+        Told the steps of an analysis that takes minutes.
     """
 
     def __init__(
@@ -56,12 +62,14 @@ class Runs:
         study: str | None = None,
         kind: str | None = None,
         task: str | None = None,
+        watch: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.url = url
         self.ids = tuple(ids)
         self.study = study
         self.kind = kind
         self.task = task
+        self.watch = watch
         self._records: list[RunRecord] | None = None
         self._opened = False
 
@@ -149,6 +157,10 @@ class Result:
         What ``--json`` prints, one object a line; by default the rows of the first table.
     details
         Tables that a screen shows on request or beside the others, and files don't hold.
+    remarks
+        Further sentences by heading, shown below the tables.
+    warnings
+        Why to doubt the result.
     exports
         Writers of further files, by the names of `Analysis.exports`.
     fault
@@ -160,6 +172,8 @@ class Result:
     verdict: Sequence[str] = ()
     objects: Sequence[Mapping[str, Any]] | None = None
     details: Sequence[Table] = ()
+    remarks: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    warnings: Sequence[str] = ()
     exports: Mapping[str, Callable[[Path], Sequence[Path]]] = field(default_factory=dict)
     fault: str | None = None
 
@@ -197,11 +211,15 @@ class Export:
         Of its option: ``rows_out`` gives ``--rows-out``.
     endings
         Allowed endings of its file, for instance ``(".nc",)``.
+    check
+        Raises `UsageError` if it can't be written, for instance since an extra is not installed; called before
+        anything is computed.
     """
 
     name: str
     endings: tuple[str, ...]
     description: str
+    check: Callable[[Path], None] | None = None
 
 
 P = TypeVar("P", bound=Params)
@@ -254,6 +272,8 @@ ANALYSES: Registry[Analysis[Any]] = Registry(
     "analysis",
     "labmates.analyses",
     {
+        "convergence": "labmates.workflows.games.analyses:CONVERGENCE",
+        "profiles": "labmates.workflows.games.analyses:PROFILES",
         "tournament": "labmates.workflows.tournament.analyses:COOPERATION",
     },
 )

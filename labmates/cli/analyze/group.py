@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -12,7 +12,6 @@ from pydantic import ValidationError
 
 from labmates.cli.analyze.agreement import agreement
 from labmates.cli.analyze.check import check
-from labmates.cli.analyze.convergence import convergence
 from labmates.cli.analyze.dilemmas import dilemmas
 from labmates.cli.analyze.populations import evolution, selfplay
 from labmates.cli.analyze.prediction import prediction
@@ -33,7 +32,6 @@ from labmates.workflows.analysis import ANALYSES, Analysis, Choice, Export, Para
 _NOT_PORTED = (
     agreement,
     check,
-    convergence,
     dilemmas,
     diversity,
     evolution,
@@ -76,8 +74,14 @@ class Analyses(click.Group):
         if name in ANALYSES:
             return _command(cmd_name, ANALYSES.get(name))
         if any(other.startswith(f"{name}/") for other in ANALYSES.names()):
-            return Analyses(f"{name}/", name=cmd_name)
+            return _subgroup(cmd_name, f"{name}/")
         return None
+
+
+def _subgroup(name: str, prefix: str) -> Analyses:
+    members = [ANALYSES.get(member) for member in ANALYSES.names() if member.startswith(prefix)]
+    names = " and ".join(analysis.name.removeprefix(prefix) for analysis in members)
+    return Analyses(prefix, name=name, help=f"Analyses: {names}.", epilog=f"Example: {members[0].example}")
 
 
 @click.group(cls=Analyses, epilog="Example: labmates analyze agreement --study pilot")
@@ -97,7 +101,7 @@ def _command(name: str, analysis: Analysis[Any]) -> click.Command:
         plots = _plots(values)
         exports = _exports(analysis, values)
         named = {choice: values[choice] for choice in ("study", "kind", "task") if choice in values}
-        runs = Runs(values.get("store"), values.get("run_ids", ()), **named)
+        runs = Runs(values.get("store"), values.get("run_ids", ()), **named, watch=_watch)
         try:
             result = analysis.compute(runs, params)
             _show(result, as_json=as_json)
@@ -127,6 +131,10 @@ def _command(name: str, analysis: Analysis[Any]) -> click.Command:
     return command
 
 
+def _watch(step: str) -> None:
+    err().print(step, markup=False)
+
+
 def _params(analysis: Analysis[Any], values: Mapping[str, Any]) -> Params:
     try:
         params: Params = analysis.params.model_validate(given(dict(values), analysis.params))
@@ -141,8 +149,18 @@ def _show(result: Result, *, as_json: bool) -> None:
             print_json(dict(one))
         return
     for sentence in result.verdict:
-        out().print(clean(sentence), markup=False)
+        out().print(clean(sentence), markup=False, highlight=False)
     print_tables([*result.tables, *result.details])
+    for heading, sentences in result.remarks.items():
+        _print_list(heading, sentences)
+    _print_list("Warnings", result.warnings, style="yellow")
+
+
+def _print_list(heading: str, sentences: Sequence[str], style: str | None = None) -> None:
+    if sentences:
+        out().print(f"\n{clean(heading)}", style="bold", markup=False)
+    for sentence in sentences:
+        out().print(f"- {clean(sentence)}", style=style, markup=False, highlight=False)
 
 
 def _plots_options(function: Callable[..., int]) -> Callable[..., int]:
@@ -202,6 +220,8 @@ def _exports(analysis: Analysis[Any], values: Mapping[str, Any]) -> dict[str, Pa
         if path.suffix.lower() not in export.endings:
             flag = f"--{export.name.replace('_', '-')}"
             raise UsageError(f"{flag} ends in {' or '.join(export.endings)}, not '{path.name}'")
+        if export.check is not None:
+            export.check(path)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:

@@ -1,0 +1,96 @@
+"""The analyses of behavioural games: models' profiles, and how many simulations a metric needs."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+from pydantic import Field
+
+from labmates.workflows.analysis import Analysis, Drawing, Params, Result, Runs, TooFewRunsError
+
+
+def profiles(runs: Runs, params: Params) -> Result:
+    """Show how models play the behavioural games: their cooperative profiles.
+
+    The table has each game's primary metric and how cooperative play is (0 at the equilibrium, 1 at the play that is
+    best for all), by what was done and by what came of it, with 95 % intervals. Runs with players of several models do
+    not count. To play missing simulations as well, use labmates profile.
+    """
+    from labmates.workflows.games.profiles import profiles as profiles_of
+    from labmates.workflows.games.profiles import profiles_table
+
+    del params
+    records = runs.records("game")
+    found = profiles_of(records, {})
+    if not found:
+        raise TooFewRunsError(f"none of these {len(records)} runs is a game by one model that has ended")
+    return Result([profiles_table(found)])
+
+
+class ConvergenceParams(Params):
+    """The parameters of the analysis of convergence."""
+
+    games: tuple[str, ...] = Field((), description="Simulations of this game; repeatable.")
+    models: tuple[str, ...] = Field((), description="Simulations by this model; repeatable.")
+    metrics: tuple[str, ...] = Field(
+        (),
+        description="A metric, for instance cooperation; repeatable. By default level, the primary one of each game.",
+    )
+    sizes: tuple[Annotated[int, Field(ge=1, le=100_000)], ...] = Field(
+        (), description="A number of simulations; repeatable."
+    )
+    resamples: int = Field(200, ge=10, le=100_000, description="Bootstrap samples.")
+    seed: int = Field(0, ge=0, description="Seed of the bootstrap.")
+
+
+def convergence(runs: Runs, params: ConvergenceParams) -> Result:
+    """Show the error of a game's metrics by the number of simulations.
+
+    The mean absolute error of a mean of n simulations, by bootstrap with replacement and by the formula s·√(2/(πn)): in
+    units of the standard deviation that is 0.18 at n = 20 for any data, so it can't show that 20 are enough. The
+    reliability can: the share of the variance between means that is between models. Runs with one model each count.
+    """
+    from labmates.workflows.games.convergence import METRICS, SIZES, convergence_table
+    from labmates.workflows.games.convergence import convergence as curves_of
+    from labmates.workflows.games.profile_figures import convergence_figure
+
+    records = [
+        run
+        for run in runs.records("game")
+        if (not params.games or run.condition["game"] in params.games)
+        and (not params.models or set(run.models) <= set(params.models))
+    ]
+    metrics = tuple(dict.fromkeys(params.metrics)) or METRICS
+    sizes = sorted(set(params.sizes)) or SIZES
+    curves = curves_of(records, metrics=metrics, sizes=sizes, resamples=params.resamples, seed=params.seed)
+    if not curves:
+        known = sorted({name for run in records for name in run.metrics})
+        raise TooFewRunsError(
+            f"none of these {len(records)} runs is one of at least two simulations of a game by one model"
+            + (f" with these metrics; metrics: {', '.join(known)}" if params.metrics else "")
+        )
+    alt = "Error of a mean against the number of simulations, and the reliability; the numbers are in the table."
+    figure = Drawing("convergence", "How many simulations a metric needs", alt, lambda: convergence_figure(curves))
+    return Result([convergence_table(curves)], [figure], objects=[asdict(curve) for curve in curves])
+
+
+PROFILES = Analysis(
+    "profiles",
+    "Cooperative profiles",
+    Params,
+    profiles,
+    example="labmates analyze profiles --out profiles.tex",
+    kind="game",
+)
+CONVERGENCE = Analysis(
+    "convergence",
+    "Convergence of the games' metrics",
+    ConvergenceParams,
+    convergence,
+    example="labmates analyze convergence --game public-goods --plot convergence.png",
+    choices=("study",),
+    kind="game",
+    objects="per game",
+    has_figures=True,
+)
