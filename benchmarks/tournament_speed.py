@@ -11,12 +11,13 @@ import asyncio
 import tempfile
 import time
 from pathlib import Path
+from typing import ClassVar
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
 from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatResult
 
-from labmates.agents.players import TitForTat
+from labmates.agents.players.base import Player
 from labmates.models.options import ModelOptions
 from labmates.models.scripted import BASELINES
 from labmates.records.run import RunRecord
@@ -32,9 +33,11 @@ SHORT_CHAIN = 25 + 4 * 3 + 5
 """The same with five rounds a match, and with the questions after each match."""
 
 
-class Slow(TitForTat):
+class Slow(Player):
     """Plays tit-for-tat after a while."""
 
+    baseline: ClassVar[str] = "tit-for-tat"
+    description: ClassVar[str] = "Plays tit-for-tat after a while."
     latency: float = 0.1
 
     async def _agenerate(

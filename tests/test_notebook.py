@@ -18,8 +18,8 @@ from jupyter_client.manager import KernelManager
 
 import labmates
 from labmates.loops import run_async
-from labmates.models.scripted import make_baseline
 from labmates.records.store import Store
+from tests.support.form_filler import FormFiller
 from tests.support.openai_server import Answer, Json, OpenAIServer, serve_model
 
 
@@ -94,7 +94,7 @@ def test_an_error_in_a_cell_keeps_its_type(notebook: Notebook) -> None:
 
 def test_an_interrupted_cell_is_resumed_without_paying_twice(notebook: Notebook) -> None:
     held = threading.Event()
-    answer = serve_model(make_baseline("random"), latency=0)
+    answer = serve_model(FormFiller(), latency=0)
 
     async def hold_third(request: Json, number: int) -> Answer:
         if number == 2:

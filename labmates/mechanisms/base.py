@@ -93,7 +93,7 @@ class Question:
         What is asked for.
     facts
         What is told, as data: ``past`` (where games are played again and again), ``proposals``, ``design``,
-        ``in_force``.
+        ``in_force``. All but `past` is as JSON has it.
     shared
         A name for what is asked for, where the answer depends on nothing but who is asked and its seat, so that it may
         be asked for once for all matches; else empty.

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+Name = str | int
+"""Who somebody is, as the player is told."""
+
 
 @dataclass(frozen=True)
 class Deed:
@@ -13,12 +16,12 @@ class Deed:
     Attributes
     ----------
     agent, seat
-        Who, and where it sat.
+        Who, and where it sat, from 0.
     action
         Its label.
     """
 
-    agent: int
+    agent: Name
     seat: int
     action: str
 
@@ -40,8 +43,8 @@ class Past:
         The matches that it knows of, by round, the newest first.
     """
 
-    me: int
-    others: tuple[int, ...]
+    me: Name
+    others: tuple[Name, ...]
     rounds: tuple[tuple[Match, ...], ...]
 
 
@@ -65,9 +68,9 @@ def standing(past: Past, is_good: IsGood) -> bool:
     Everybody begins in good standing, and loses it by not cooperating with co-players who all are (Sugden 1986;
     CoopEval, appendix D). What happened before the rounds that are known does not count.
     """
-    bad: set[int] = set()
+    bad: set[Name] = set()
     for matches in reversed(past.rounds):
-        fallen = set()
+        fallen: set[Name] = set()
         for match in matches:
             for deed in match:
                 others_good = all(other.agent not in bad for other in match if other.agent != deed.agent)
@@ -77,7 +80,7 @@ def standing(past: Past, is_good: IsGood) -> bool:
     return not bad & set(past.others)
 
 
-def _last(past: Past, agent: int) -> Deed | None:
+def _last(past: Past, agent: Name) -> Deed | None:
     for matches in past.rounds:
         for deed in _deeds(matches):
             if deed.agent == agent:

@@ -80,15 +80,19 @@ def _history(known: list[tuple[str, ...]], me: int, played: int) -> str:
         return "## Earlier rounds\nThis is the first round."
     lines = [played_text(played)]
     for ago, deeds in enumerate(known, start=1):
-        did = (f"{'you' if seat == me else f'player {seat + 1}'}: {deed}" for seat, deed in enumerate(deeds))
+        did = (f"{_name(seat, me)}: {deed}" for seat, deed in enumerate(deeds))
         lines.append(f"- {ago_text(ago)}: {'; '.join(did)}")
     return "\n".join(["## Earlier rounds, the last one first", *lines])
 
 
 def _past(known: list[tuple[str, ...]], me: int) -> Past:
-    rounds = tuple((tuple(Deed(seat, seat, deed) for seat, deed in enumerate(deeds)),) for deeds in known)
-    others = tuple(seat for seat in range(len(known[0]) if known else 0) if seat != me)
-    return Past(me, others, rounds)
+    rounds = tuple((tuple(Deed(_name(seat, me), seat, deed) for seat, deed in enumerate(deeds)),) for deeds in known)
+    others = tuple(_name(seat, me) for seat in range(len(known[0]) if known else 0) if seat != me)
+    return Past(_name(me, me), others, rounds)
+
+
+def _name(seat: int, me: int) -> str:
+    return "you" if seat == me else f"player {seat + 1}"
 
 
 def played_text(played: int) -> str:

@@ -25,6 +25,7 @@ from labmates.seeds import derive
 class _Record:
     """A match that was played: who did what, and what each got."""
 
+    agents: tuple[int, ...]
     match: Match
     payoffs: tuple[float, ...]
 
@@ -82,7 +83,7 @@ class Reputation(Repeated):
                 for group in self._groups(game, seats, number)
             ]
             results = yield from side_by_side([then(game, group) for group in groups])
-            history.insert(0, [_record(*both) for both in zip(groups, results, strict=True)])
+            history.insert(0, [_record(*both, names) for both in zip(groups, results, strict=True)])
             for group, result in zip(groups, results, strict=True):
                 for place, agent in enumerate(group.agents):
                     totals[agent][0] += weight * result.payoffs[place]
@@ -97,11 +98,11 @@ class Reputation(Repeated):
     def _draws_places(self, game: NormalForm) -> bool:
         return self.pairing == "uniform" and game.is_symmetric
 
-    def _names(self, seats: Seats) -> dict[int, int]:
-        """Return the number under which others know each agent; it tells nothing of who it is."""
+    def _names(self, seats: Seats) -> dict[int, str]:
+        """Return the name under which others know each agent; it tells nothing of who it is."""
         numbers = list(range(1, len(seats.agents) + 1))
         random.Random(derive(seats.seed, "names")).shuffle(numbers)
-        return dict(zip(seats.agents, numbers, strict=True))
+        return {agent: f"agent {number}" for agent, number in zip(seats.agents, numbers, strict=True)}
 
     def _groups(self, game: NormalForm, seats: Seats, number: int) -> list[list[int]]:
         """Draw who plays with whom."""
@@ -124,7 +125,7 @@ class Reputation(Repeated):
         seats: Seats,
         group: list[int],
         history: list[list[_Record]],
-        names: dict[int, int],
+        names: dict[int, str],
         number: int,
         weight: float,
     ) -> Seats:
@@ -135,7 +136,7 @@ class Reputation(Repeated):
             known = list(self._known(window, {agent}, set(others)))
             told.append(_told(game, agent, group, seat, known, names, number - 1))
             rounds = tuple(tuple(record.match for record in records) for records in known)
-            facts.append({"past": Past(agent, tuple(others), rounds)})
+            facts.append({"past": Past(names[agent], tuple(names[other] for other in others), rounds)})
         fresh = replace(seats, agents=tuple(group), roles=tuple(range(game.players)), told=(), facts=())
         return fresh.telling(told, facts, step=f"{seats.step}{number}/{group[0]}/", round=number, weight=weight)
 
@@ -146,18 +147,19 @@ class Reputation(Repeated):
         """
         followed = followed | own
         for records in window:
-            seen = [record for record in records if any(deed.agent in followed for deed in record.match)]
+            seen = [record for record in records if not followed.isdisjoint(record.agents)]
             yield seen
             if self.order == 3:
-                theirs = (one for one in seen if any(deed.agent in followed - own for deed in one.match))
-                followed = followed | {deed.agent for record in theirs for deed in record.match}
+                theirs = (record for record in seen if not (followed - own).isdisjoint(record.agents))
+                followed = followed.union(*(record.agents for record in theirs))
 
 
-def _record(group: Seats, result: Result) -> _Record:
+def _record(group: Seats, result: Result, names: dict[int, str]) -> _Record:
     match = tuple(
-        Deed(agent, seat, deed) for agent, seat, deed in zip(group.agents, group.roles, result.deeds, strict=True)
+        Deed(names[agent], seat, deed)
+        for agent, seat, deed in zip(group.agents, group.roles, result.deeds, strict=True)
     )
-    return _Record(match, result.payoffs)
+    return _Record(group.agents, match, result.payoffs)
 
 
 def _told(
@@ -166,13 +168,13 @@ def _told(
     group: list[int],
     seat: int,
     known: list[list[_Record]],
-    names: dict[int, int],
+    names: dict[int, str],
     played: int,
 ) -> str:
-    met = ", ".join(f"player {place + 1} is agent {names[one]}" for place, one in enumerate(group) if place != seat)
-    lines = [f"## This round\n{played_text(played)} You are agent {names[agent]}. In this round {met}."]
+    met = ", ".join(f"player {place + 1} is {names[one]}" for place, one in enumerate(group) if place != seat)
+    lines = [f"## This round\n{played_text(played)} You are {names[agent]}. In this round {met}."]
     shown = [
-        f"- {ago_text(ago)}: {_shown(game, record, agent, names)}"
+        f"- {ago_text(ago)}: {_shown(game, record, names[agent])}"
         for ago, records in enumerate(known, start=1)
         for record in records
     ]
@@ -180,10 +182,10 @@ def _told(
     return "\n".join([*lines, *(shown or ["There are none yet."])])
 
 
-def _shown(game: NormalForm, record: _Record, me: int, names: dict[int, int]) -> str:
+def _shown(game: NormalForm, record: _Record, me: str) -> str:
     parts = []
     for deed, payoff in zip(record.match, record.payoffs, strict=True):
-        who = f"agent {names[deed.agent]}{' (you)' if deed.agent == me else ''}"
+        who = f"{deed.agent}{' (you)' if deed.agent == me else ''}"
         role = "" if game.is_symmetric else f" as player {deed.seat + 1}"
         parts.append(f"{who}{role}: {deed.action}, {payoff:g} points")
     return "; ".join(parts)

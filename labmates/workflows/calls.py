@@ -22,6 +22,7 @@ from labmates.models.errors import ContextOverflowError
 from labmates.models.hub import ModelHub
 from labmates.models.names import parse_model
 from labmates.models.normalise import NO_TEXT
+from labmates.models.orders import with_orders
 from labmates.models.reply import Reply, ToolCall, Usage
 from labmates.models.tokens import estimate_messages
 from labmates.models.window import reply_limit
@@ -142,7 +143,7 @@ class Caller:
         """
         for charge in self._uncertain(step):
             purse.note(charge.amount)
-        if (told := self._told(step, purse)) is not None:
+        if (told := self._told(step, messages, purse)) is not None:
             return told
         if self.recorder.done("warning", _too_long(step)) is not None:
             raise ContextOverflowError("the model's context could not hold the transcript", model=speaker.model)
@@ -294,14 +295,15 @@ class Caller:
         charges = (self.recorder.done("charge", _lost(step, number)) for number in count())
         return cast(list[ChargeEvent], list(takewhile(lambda charge: charge is not None, charges)))
 
-    def _told(self, step: str, purse: Purse) -> Exchange | None:
+    def _told(self, step: str, messages: Sequence[BaseMessage], purse: Purse) -> Exchange | None:
         event = cast(LLMCallEvent | None, self.recorder.done("llm_call", step))
         charge = cast(ChargeEvent | None, self.recorder.done("charge", step))
         if event is None or charge is None:
             return None
         purse.note(charge.amount)
         bodies = self.recorder.bodies
-        return Exchange(recorded_reply(event, bodies), [message_from_data(bodies[number]) for number in event.messages])
+        sent = [message_from_data(bodies[number]) for number in event.messages]
+        return Exchange(recorded_reply(event, bodies), with_orders(sent, messages))
 
     def _compacted(
         self, step: str, speaker: Speaker, messages: Sequence[BaseMessage], tools: Sequence[dict[str, Any]]

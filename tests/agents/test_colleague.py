@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
-from labmates.agents.players.behavioural import Situation
-from labmates.agents.players.colleague import Colleague, Disposition, colleague, play
+from labmates.agents.players.base import Disposition
+from labmates.agents.players.colleague import Colleague, colleague
 from labmates.errors import UsageError
 from labmates.games.references import references
 from labmates.games.registry import make_game
@@ -23,6 +23,7 @@ from labmates.models.scripted import BASELINES, describe
 from labmates.models.scripted.base import Draft, Heard
 from labmates.models.scripted.diligent import Diligent
 from labmates.studies.profiling import profile_games
+from labmates.workflows.games.players import Situation, play
 
 SHARE = st.floats(0, 1)
 DISPOSITIONS = st.builds(Disposition, SHARE, SHARE, SHARE, SHARE, SHARE)
@@ -40,8 +41,7 @@ WORK = "# Step: work\nYour task: clean the table.\nYou have at most 8 replies."
 
 def situation(name: str, **more: Any) -> Situation:
     game = make_game(name)
-    keys = tuple(quantity.name for quantity in game.quantities)
-    return replace(Situation(game, "decide", round=0, group=0, seat=0, keys=keys, last={}), **more)
+    return replace(Situation(game, "decide", round=0, group=0, seat=0, last={}), **more)
 
 
 def decided(said: Situation, mine: Disposition, seed: int = 0) -> tuple[int, ...]:
@@ -68,9 +68,8 @@ def test_whatever_the_disposition_each_decision_is_one_that_the_game_allows(
     theirs = data.draw(st.lists(st.sampled_from(allowed), max_size=4))
     said = replace(said, last={f"A{place}": one for place, one in enumerate(theirs, 2)})
     assert decided(said, mine, seed) in allowed
-    members = tuple(f"A{place}" for place in range(2, 6))
-    tokens = decided(replace(said, stage="sanction", keys=members), mine, seed)
-    assert len(tokens) == len(members)
+    tokens = decided(replace(said, stage="sanction"), mine, seed)
+    assert len(tokens) == len(theirs)
     assert sum(tokens) <= said.game.sanction_limit
     assert play(replace(said, stage="deliberation"), mine, random.Random(seed)).startswith("I am going to play {")
 
@@ -109,7 +108,7 @@ def test_who_returns_what_others_do_follows_its_group_punishes_and_holds_back_wh
     said = situation("common-pool-sanctions", last=last)
     mine = replace(EXACT, generosity=0, reciprocity=1)
     assert decided(said, mine) == (7,)
-    punish = replace(said, stage="sanction", keys=tuple(last))
+    punish = replace(said, stage="sanction")
     assert decided(punish, mine) == (1, 1, 1, 0)
     assert decided(punish, EXACT) == (0, 0, 0, 0)
     alone = replace(said, last={})

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import json
-from importlib import import_module
 from typing import Any
 
+from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 
-from labmates.agents.players.base import FAMILIES
 from labmates.models.scripted import make_baseline
 from labmates.models.scripted.prompt import read_step
 from labmates.models.scripted.referee import read_case
 from labmates.models.tokens import text_of
 from labmates.workflows.dilemmas.reason_judge import SYSTEM as REASONS
+from tests.support.form_filler import FormFiller
 from tests.support.openai_server import Answer, Behaviour, Json, answer_of, read_messages
-
-PLAYERS = {"behavioural": "fair-share", "dilemma": "equilibrium", "tournament": "tit-for-tat"}
 
 
 def everyone() -> Behaviour:
     """Return the behaviour of a server that answers everything that labmates asks models."""
-    names = ("hasty", "referee", "author", *PLAYERS.values())
-    models = {name: make_baseline(name) for name in names}
+    models: dict[str, BaseChatModel] = {name: make_baseline(name) for name in ("hasty", "referee", "author")}
+    models["player"] = FormFiller()
 
     async def behave(request: Json, number: int) -> Answer:
         messages = read_messages(request["messages"])
@@ -53,8 +51,4 @@ def _who(messages: list[BaseMessage]) -> str:
         return "hasty"
     if read_case(messages) is not None:
         return "referee"
-    for module in FAMILIES:
-        family = import_module(module).FAMILY
-        if family.read(messages) is not None:
-            return PLAYERS[family.name]
-    return "author"
+    return "author" if len(messages) == 1 else "player"

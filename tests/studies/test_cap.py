@@ -16,7 +16,6 @@ from labmates.budgets.money import parse_dollars
 from labmates.cli.main import run_command
 from labmates.cli.study import _report
 from labmates.models.retry import Backoff
-from labmates.models.scripted import make_baseline
 from labmates.records.claims import Claims
 from labmates.records.events import ChargeEvent, LLMCallEvent, WarningEvent
 from labmates.records.run import STOPPED, RunRecord
@@ -27,6 +26,7 @@ from labmates.studies.replay import replay
 from labmates.studies.source import Source
 from labmates.studies.spec import StudySpec, read_spec
 from labmates.studies.study import enter, work_on
+from tests.support.form_filler import FormFiller
 from tests.support.openai_server import Answer, Call, Json, OpenAIServer, completion, fault, serve_model
 
 LONG = "word " * 4_000_000
@@ -84,10 +84,7 @@ class Faulty:
         self.is_well = False
         self._names = list(faults)
         self._faults = faults
-
-    def play(self, player: str) -> None:
-        """Answer as this baseline does."""
-        self._well = serve_model(make_baseline(player), latency=0)
+        self._well = serve_model(FormFiller(), latency=0)
 
     async def __call__(self, request: Json, number: int) -> Answer:
         if number % 3 or self.is_well:
@@ -118,43 +115,34 @@ def study(kind: str, server: OpenAIServer | None, **more: Any) -> StudySpec:
     return read_spec(Source(f"{kind}.yaml", data, {}))
 
 
-STUDIES: dict[str, tuple[str, dict[str, Any]]] = {
-    "game": (
-        "fair-share",
-        {
-            "models": ["openai:m"],
-            "fixed": {"game": "public-goods", "rounds": 2, "group_size": 3, "groups": 1, "max_output_tokens": 128},
-            "replicates": 8,
-            "bound": 0.005,
-            "cap": 0.022,
+STUDIES: dict[str, dict[str, Any]] = {
+    "game": {
+        "models": ["openai:m"],
+        "fixed": {"game": "public-goods", "rounds": 2, "group_size": 3, "groups": 1, "max_output_tokens": 128},
+        "replicates": 8,
+        "bound": 0.005,
+        "cap": 0.022,
+    },
+    "dilemma": {
+        "fixed": {"game": "prisoners", "entrants": "openai:m,openai:n", "max_output_tokens": 128},
+        "replicates": 6,
+        "bound": 0.006,
+        "cap": 0.02,
+    },
+    "tournament": {
+        "models": ["openai:m"],
+        "fixed": {
+            "structure": "ri",
+            "team_size": "1",
+            "rounds": 2,
+            "critique_turns": 0,
+            "comprehension": "skipped",
+            "max_output_tokens": 128,
         },
-    ),
-    "dilemma": (
-        "cooperate",
-        {
-            "fixed": {"game": "prisoners", "entrants": "openai:m,openai:n", "max_output_tokens": 128},
-            "replicates": 6,
-            "bound": 0.006,
-            "cap": 0.02,
-        },
-    ),
-    "tournament": (
-        "tit-for-tat",
-        {
-            "models": ["openai:m"],
-            "fixed": {
-                "structure": "ri",
-                "team_size": "1",
-                "rounds": 2,
-                "critique_turns": 0,
-                "comprehension": "skipped",
-                "max_output_tokens": 128,
-            },
-            "replicates": 6,
-            "bound": 0.005,
-            "cap": 0.022,
-        },
-    ),
+        "replicates": 6,
+        "bound": 0.005,
+        "cap": 0.022,
+    },
 }
 
 
@@ -162,8 +150,7 @@ async def test_no_fault_of_a_server_overdraws_a_cap_and_what_stopped_goes_on(sto
     faulty = Faulty(FAULTS)
     stopped = 0
     with OpenAIServer(faulty) as server:
-        for kind, (player, data) in STUDIES.items():
-            faulty.play(player)
+        for kind, data in STUDIES.items():
             spec = study(kind, server, **data)
             enter(store, spec)
             await work_on(store, spec)
@@ -176,8 +163,7 @@ async def test_no_fault_of_a_server_overdraws_a_cap_and_what_stopped_goes_on(sto
         assert stopped
         check_bill(store, server, faulty)
         faulty.is_well = True
-        for kind, (player, data) in STUDIES.items():
-            faulty.play(player)
+        for kind, data in STUDIES.items():
             enter(store, more := study(kind, server, **{**data, "bound": 1, "cap": 50}))
             await work_on(store, more)
             retry_failed(store.database, kind)
@@ -223,7 +209,7 @@ def check_bill(store: Store, server: OpenAIServer, faulty: Faulty) -> None:
 
 async def test_what_a_server_says_of_its_tokens_is_not_believed_beyond_what_there_can_be(store: Store) -> None:
     with OpenAIServer([Answer(text='{"contribution": 1}', usage=HUGE)]) as server:
-        data = {**STUDIES["game"][1], "replicates": 1, "bound": 1, "cap": 1}
+        data = {**STUDIES["game"], "replicates": 1, "bound": 1, "cap": 1}
         spec = study("game", server, **data)
         enter(store, spec)
         await work_on(store, spec)
@@ -239,7 +225,7 @@ async def test_what_a_server_says_of_its_tokens_is_not_believed_beyond_what_ther
 
 async def test_a_text_beyond_its_limit_enters_no_prompt(store: Store) -> None:
     with OpenAIServer([Answer(text="no " * 5_000, usage=None), Answer(text='{"contribution": 1}')]) as server:
-        spec = study("game", server, **{**STUDIES["game"][1], "replicates": 1, "bound": 1, "cap": 1})
+        spec = study("game", server, **{**STUDIES["game"], "replicates": 1, "bound": 1, "cap": 1})
         enter(store, spec)
         await work_on(store, spec)
     assert max(len(str(request.body["messages"])) for request in server.requests) < 5_000
@@ -259,7 +245,7 @@ async def test_a_call_that_is_cancelled_on_the_wire_is_charged_as_uncertain(stor
         return Answer(silent=True)
 
     with OpenAIServer(silent) as server:
-        spec = study("game", server, **{**STUDIES["game"][1], "replicates": 1, "bound": 1, "cap": 1})
+        spec = study("game", server, **{**STUDIES["game"], "replicates": 1, "bound": 1, "cap": 1})
         enter(store, spec)
         working = asyncio.create_task(work_on(store, spec))
         await asked.wait()
@@ -272,7 +258,7 @@ async def test_a_call_that_is_cancelled_on_the_wire_is_charged_as_uncertain(stor
 
 
 def test_a_cap_that_was_overspent_is_a_fault(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
-    spec = study("game", None, **{**STUDIES["game"][1], "cap": 1})
+    spec = study("game", None, **{**STUDIES["game"], "cap": 1})
     enter(store, spec)
     [run] = Claims(store, "w").next("game", 1, attempts=5)
     store.append(run, [(0, ChargeEvent(step="a", amount=1_020_000))], [])

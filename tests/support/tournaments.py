@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from labmates.agents.players.tournament import Situation, answers, read
 from labmates.agents.transcript import message_from_data, text_of
 from labmates.api import arun
 from labmates.models.scripted.base import Draft, Heard
@@ -18,6 +17,7 @@ from labmates.records.bodies import Bodies
 from labmates.records.events import DecisionEvent, Event, LLMCallEvent
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
+from labmates.workflows.tournament.players import Situation, answers, read
 from labmates.workflows.tournament.results import Tournament, tournament_of
 from tests.support.puppet import puppet
 
@@ -28,9 +28,7 @@ def reply(answer: Answer) -> Callable[[Heard], Draft]:
     """Return the play of a puppet that answers what a prompt of a tournament says."""
 
     def play(heard: Heard) -> Draft:
-        said = read(heard.messages)
-        assert said is not None, "this is no prompt of a tournament"
-        return Draft(answer(said, heard))
+        return Draft(answer(read(heard), heard))
 
     return play
 

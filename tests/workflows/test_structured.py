@@ -13,6 +13,7 @@ from labmates.models.scripted import make_baseline
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
 from labmates.workflows.experiment import make_condition
+from tests.support.form_filler import FormFiller
 from tests.support.openai_server import Answer, Json, OpenAIServer, fault, serve_model
 
 GAME = {"game": "o-ring", "group_size": 3, "rounds": 1}
@@ -26,7 +27,7 @@ async def played(store: Store, server: OpenAIServer, kind: str, **condition: Any
 
 
 async def test_every_decision_of_a_game_has_its_schema(store: Store) -> None:
-    with OpenAIServer(serve_model(make_baseline("random"), latency=0)) as server:
+    with OpenAIServer(serve_model(FormFiller(), latency=0)) as server:
         run = await played(store, server, "game", model="openai:m", structured=True, **GAME)
         assert run.status == "completed"
         formats = [request.body["response_format"] for request in server.requests]

@@ -1,58 +1,108 @@
-"""Scripted players: baselines that read the prompt of a game, as a model would, and play it by a named strategy.
+"""Scripted players: baselines that read the orders of a game and play it by a named strategy.
 
-A family is a kind of game with prompts of its own. A player knows the families in which its strategy means something,
-and says so where it is asked for anything else; that reply is no decision, and is counted as a failed one.
+A family is an experiment with orders of its own, found by their kind. A player knows the families in which its strategy
+means something, and says so where it is asked for anything else; that reply is no decision, and counts as a failed one.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib import import_module
-from typing import Any, ClassVar
-
-from langchain_core.messages import BaseMessage
+from typing import Any, ClassVar, Final
 
 from labmates.models.scripted.base import Draft, Heard, ScriptedModel
+from labmates.registry import Registry
 
 Strategy = Callable[[Any, random.Random], str]
-"""Takes what a prompt says and a source of chance, and returns the reply."""
-
-FAMILIES = (
-    "labmates.agents.players.behavioural",
-    "labmates.agents.players.dilemma",
-    "labmates.agents.players.tournament",
-)
-"""Modules with a `FAMILY` each; imported when a player is first asked."""
-LIBRARY = "axelrod/"
+"""Takes a situation and a source of chance, and returns the reply."""
+LIBRARY: Final = "axelrod/"
 """How the names of baselines begin that are strategies of the library axelrod."""
+_MIDDLE: Final = 0.5
+
+
+@dataclass(frozen=True)
+class Disposition:
+    """What a colleague is like, each in [0, 1].
+
+    Attributes
+    ----------
+    generosity
+        How far it goes from the secure play to the best one where others gain by that and it loses, as in a common
+        pool.
+    trust
+        Likewise where the best play is an equilibrium too, so that it only has to rely on the others, as in the
+        weakest link.
+    reciprocity
+        The weight of what its group did last in what it does next. With it come sanctions against those who do less
+        than others, and restraint where there are sanctions.
+    noise
+        Standard deviation of its decisions by chance, as a share of what may be decided on.
+    care
+        What its play doesn't show: half of its `effort`.
+    """
+
+    generosity: float = _MIDDLE
+    trust: float = _MIDDLE
+    reciprocity: float = _MIDDLE
+    noise: float = 0.1
+    care: float = _MIDDLE
+
+    @property
+    def effort(self) -> float:
+        """The probability that it takes trouble over a task, a remark or a section in the lab."""
+        return (self.generosity + self.care) / 2
+
+
+AsColleague = Callable[[Any, Heard, Disposition, random.Random], Draft]
+"""Takes a situation, what the baseline hears, its disposition and a source of chance."""
 
 
 @dataclass(frozen=True)
 class Family:
-    """Games whose prompts are read alike.
+    """Players of one experiment.
 
     Attributes
     ----------
     read
-        Returns what the messages say, in whatever form the strategies take it; None if they are not of this family.
+        Makes the situation out of the facts of the orders, in whatever form the strategies take it; None if it can't be
+        played.
     strategies
         By the name of the baseline.
     library
         Makes the strategy of the library axelrod of that name; None where its strategies mean nothing.
+    as_colleague
+        What a baseline with a disposition does; None where a disposition means nothing.
     """
 
-    name: str
-    read: Callable[[Sequence[BaseMessage]], Any | None]
+    read: Callable[[Heard], Any]
     strategies: Mapping[str, Strategy]
     library: Callable[[str], Strategy] | None = None
+    as_colleague: AsColleague | None = None
 
     def strategy(self, baseline: str) -> Strategy | None:
-        """Return the strategy of a baseline; None if it means nothing here."""
+        """The strategy of a baseline; None if it means nothing here."""
         if baseline.startswith(LIBRARY) and self.library is not None:
             return self.library(baseline.removeprefix(LIBRARY))
         return self.strategies.get(baseline)
+
+
+PLAYERS: Registry[Family] = Registry(
+    "family of players",
+    "labmates.players",
+    {
+        "behavioural": "labmates.workflows.games.players:FAMILY",
+        "dilemma": "labmates.workflows.dilemmas.players:FAMILY",
+        "tournament": "labmates.workflows.tournament.players:FAMILY",
+    },
+)
+"""Families by the kind of their orders."""
+
+
+def family_of(heard: Heard) -> Family | None:
+    """The family that plays what is asked; None if there is none."""
+    return PLAYERS.get(heard.kind) if heard.kind in PLAYERS else None
 
 
 class Player(ScriptedModel):
@@ -62,15 +112,15 @@ class Player(ScriptedModel):
 
     def compose(self, heard: Heard) -> Draft:
         """Return the reply of the strategy."""
-        for family in families():
-            if (situation := family.read(heard.messages)) is None:
-                continue
-            if (strategy := family.strategy(self.baseline)) is None:
-                return Draft(f"I do not play {family.name} games.")
-            return Draft(strategy(situation, random.Random(heard.seed)))
-        return Draft("This is no game that I know.")
+        family = family_of(heard)
+        if family is None or (situation := family.read(heard)) is None:
+            return Draft("This is no game that I know.")
+        if (strategy := family.strategy(self.baseline)) is None:
+            return Draft(f"I do not play {heard.kind} games.")
+        return Draft(strategy(situation, random.Random(heard.seed)))
 
 
-def families() -> list[Family]:
-    """Return all families of games."""
-    return [import_module(name).FAMILY for name in FAMILIES]
+def player(baseline: str, about: str) -> type[Player]:
+    """The player that follows the strategies called `baseline`."""
+    made = {"__doc__": about, "baseline": baseline, "description": about}
+    return type("".join(re.findall(r"[^\W_]+", baseline.title())), (Player,), made)

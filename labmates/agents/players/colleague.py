@@ -6,16 +6,12 @@ out what predicts work from play: which part of a score comes from the dispositi
 
 from __future__ import annotations
 
-import json
 import random
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import ClassVar, Final
 
-from labmates.agents.players import behavioural
-from labmates.agents.players.base import Player
-from labmates.agents.players.behavioural import Situation
+from labmates.agents.players.base import Disposition, Player, family_of
 from labmates.errors import UsageError, unknown_name
-from labmates.games.references import references
 from labmates.models.scripted.base import Draft, Heard
 from labmates.models.scripted.diligent import Diligent, artifact_draft, closing_draft
 from labmates.models.scripted.hasty import Hasty
@@ -23,40 +19,6 @@ from labmates.models.scripted.prompt import Step, read_step
 
 FAMILY: Final = "colleague/"
 """How the names of baselines begin that are colleagues with parameters of their own."""
-_MIDDLE: Final = 0.5
-
-
-@dataclass(frozen=True)
-class Disposition:
-    """What a colleague is like, each in [0, 1].
-
-    Attributes
-    ----------
-    generosity
-        How far it goes from the secure play to the best one where others gain by that and it loses, as in a common
-        pool.
-    trust
-        Likewise where the best play is an equilibrium too, so that it only has to rely on the others, as in the
-        weakest link.
-    reciprocity
-        The weight of what its group did last in what it does next. With it come sanctions against those who do less
-        than others, and restraint where there are sanctions.
-    noise
-        Standard deviation of its decisions by chance, as a share of what may be decided on.
-    care
-        What its play doesn't show: half of its `effort`.
-    """
-
-    generosity: float = _MIDDLE
-    trust: float = _MIDDLE
-    reciprocity: float = _MIDDLE
-    noise: float = 0.1
-    care: float = _MIDDLE
-
-    @property
-    def effort(self) -> float:
-        """The probability that it takes trouble over a task, a remark or a section in the lab."""
-        return (self.generosity + self.care) / 2
 
 
 PARAMETERS = tuple(field.name for field in fields(Disposition))
@@ -79,8 +41,9 @@ class Colleague(Player):
         """Return a move in a game, or in the lab."""
         # Runs of one seed ask with the same seeds: without its name, colleagues would differ in nothing by chance.
         chance = random.Random(f"{self.baseline} {heard.seed}")
-        if (said := behavioural.read(heard.messages)) is not None:
-            return Draft(play(said, self.disposition, chance))
+        family = family_of(heard)
+        if family is not None and family.as_colleague is not None and (said := family.read(heard)) is not None:
+            return family.as_colleague(said, heard, self.disposition, chance)
         step = read_step(heard.messages)
         if step.kind == "other":
             return super().compose(heard)
@@ -127,25 +90,3 @@ def _share(name: str, parameter: str, text: str) -> float:
     if not 0 <= value <= 1:
         raise UsageError(f"the scripted baseline '{name}': {parameter} must be a number from 0 to 1, not '{text}'")
     return value
-
-
-def play(said: Situation, mine: Disposition, chance: random.Random) -> str:
-    """Return the reply of a disposition to the prompt of a behavioural game."""
-    if said.stage == "sanction":
-        guilty = behavioural.less_cooperative(said)
-        return json.dumps({name: int(name in guilty and chance.random() < mine.reciprocity) for name in said.keys})
-    game, plays = said.game, references(said.game)
-    lean = mine.trust if plays.optimum.level in plays.equilibria else mine.generosity
-    if game.sanction_limit:
-        lean += (1 - lean) * mine.reciprocity / 2
-    secure, best = (behavioural.of_profile(said, one.profile) for one in (plays.nash, plays.optimum))
-    wanted = [
-        low + lean * (high - low) + chance.gauss(0, mine.noise * (quantity.high - quantity.low))
-        for quantity, low, high in zip(game.quantities, secure, best, strict=True)
-    ]
-    if said.last:
-        wanted = [
-            (1 - mine.reciprocity) * own + mine.reciprocity * sum(theirs) / len(theirs)
-            for own, theirs in zip(wanted, zip(*said.last.values(), strict=True), strict=True)
-        ]
-    return behavioural.answer(said, behavioural.nearest(game, wanted))

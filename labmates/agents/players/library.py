@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from labmates.agents.players.base import LIBRARY, Player
+from labmates.agents.players.base import LIBRARY, Player, player
 from labmates.games.iterated.library import check_playable, library_names, unknown_strategy
 from labmates.games.iterated.match import Payoffs
 
@@ -19,8 +19,7 @@ def library_player(name: str) -> type[Player]:
     """
     if name not in library_names():
         raise unknown_strategy(name)
-    about = f"Plays as the strategy {name} of the library axelrod does."
-    return type(f"Library{name}", (Player,), {"__doc__": about, "baseline": f"{LIBRARY}{name}", "description": about})
+    return player(f"{LIBRARY}{name}", f"Plays as the strategy {name} of the library axelrod does.")
 
 
 def check_player(baseline: str, payoffs: Payoffs) -> None:

@@ -7,10 +7,10 @@ Questions on the rules, the course and the state of a match follow Fontana, Pier
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Literal
+from typing import Any, Literal
 
 from labmates.games.iterated.match import LABELS, Action, Payoffs, Round
 from labmates.games.iterated.strategies import STRATEGIES
@@ -41,6 +41,8 @@ class Question:
         What the answer is.
     truth
         The right answer; actions are given as players write them, several in alphabetical order.
+    facts
+        What the text names, in its words and order: ``actions`` or an ``action``, ``who``, ``round``.
     """
 
     id: str
@@ -48,6 +50,7 @@ class Question:
     text: str
     kind: Kind
     truth: Answer
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
 
 QUESTIONS = (
@@ -99,6 +102,7 @@ def forgives(rounds: Sequence[Round]) -> bool | None:
 def _on_rules(payoffs: Payoffs, rng: random.Random) -> list[Question]:
     actions = sorted(LABELS[action] for action in ("C", "D"))
     own, other = (rng.choice(_ACTIONS) for _ in range(2))
+    named = {"actions": [LABELS[own], LABELS[other]]}
     pair = f"How many points does a player get for a round in which it chooses {LABELS[own]} and its opponent chooses"
     return [
         Question(
@@ -116,7 +120,7 @@ def _on_rules(payoffs: Payoffs, rng: random.Random) -> list[Question]:
             payoffs.temptation,
         ),
         Question("actions", "rules", "Which actions can be chosen in the first round?", "actions", actions),
-        Question("payoff", "rules", f"{pair} {LABELS[other]}?", "number", payoffs.of(own, other)),
+        Question("payoff", "rules", f"{pair} {LABELS[other]}?", "number", payoffs.of(own, other), named),
     ]
 
 
@@ -133,8 +137,16 @@ def _on_time(rounds: Sequence[Round], payoffs: Payoffs, rng: random.Random) -> l
             f"Which action did {_WHO[who]} choose in round {acted + 1}?",
             "action",
             LABELS[rounds[acted][who]],
+            {"who": _WHO[who], "round": acted + 1},
         ),
-        Question("points", "time", f"How many points did {_WHO[whose]} get in round {scored + 1}?", "number", points),
+        Question(
+            "points",
+            "time",
+            f"How many points did {_WHO[whose]} get in round {scored + 1}?",
+            "number",
+            points,
+            {"who": _WHO[whose], "round": scored + 1},
+        ),
     ]
 
 
@@ -146,8 +158,8 @@ def _on_state(rounds: Sequence[Round], payoffs: Payoffs, rng: random.Random) -> 
     counted = f"How often did {_WHO[who]} choose {LABELS[action]} in this match?"
     summed = f"How many points did {_WHO[whose]} get in this match altogether?"
     return [
-        Question("count", "state", counted, "number", count),
-        Question("total", "state", summed, "number", total),
+        Question("count", "state", counted, "number", count, {"who": _WHO[who], "action": LABELS[action]}),
+        Question("total", "state", summed, "number", total, {"who": _WHO[whose]}),
     ]
 
 

@@ -1,7 +1,8 @@
 """Scripted baselines: chat models whose replies are composed by code, offline and free of charge.
 
 They take the same path as a language model (prompt, tools, budget, parsing, record), hear nothing but their messages
-and tools, and are named as baselines wherever they appear. None stands in for a language model's result.
+and tools, and are named as baselines wherever they appear. None stands in for a language model's result. What an order
+says they read as data (`labmates.models.orders`).
 
 - ``diligent`` follows the protocol with generic analysis code: what plain methods reach.
 - ``hasty`` spends next to nothing and skips what it can: what hardly any work reaches.

@@ -22,6 +22,7 @@ from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
+from labmates.models.orders import Order, order_of
 from labmates.models.tokens import estimate_messages, estimate_tokens, text_of
 
 TOOLS = re.compile(r"^Tools in this step: (.+)\.$", re.MULTILINE)
@@ -47,6 +48,21 @@ class Heard:
     tools: tuple[Mapping[str, Any], ...] = ()
     seed: int = 0
     max_tokens: int | None = None
+
+    @property
+    def orders(self) -> tuple[Order, ...]:
+        """The orders of the conversation, oldest first."""
+        return tuple(order for message in self.messages if (order := order_of(message)) is not None)
+
+    @property
+    def kind(self) -> str:
+        """The kind of the newest order; empty without one."""
+        return self.orders[-1].kind if self.orders else ""
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The facts of all orders of the conversation, the newest of each name."""
+        return {name: fact for order in self.orders for name, fact in order.facts.items()}
 
     def tool_names(self) -> tuple[str, ...]:
         """Return the names of the tools that may be called: those that the prompt lists, if it does."""

@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import cache
+from typing import Any
 
-from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages import BaseMessage
 
 from labmates.agents.prompts import render
 from labmates.games.normal_form import NormalForm
-from labmates.mechanisms.base import Mechanism, Question
+from labmates.mechanisms.base import Blank, Mechanism, Question, past_of
+from labmates.models.orders import Order
 from labmates.workflows.asking import form_text
 from labmates.workflows.dilemmas.forms import keys_of
+
+KIND = "dilemma"
+"""Of the orders."""
 
 
 class Briefing:
@@ -32,7 +37,7 @@ class Briefing:
             What the player is asked for before it decides: ``none``, ``cot`` or ``tom``.
         """
         told = "\n\n".join(question.told)
-        order = render(
+        text = render(
             "dilemma_ask",
             stage=question.stage,
             told=f"{told}\n" if told else "",
@@ -41,19 +46,22 @@ class Briefing:
             keys=keys_of(question.sheet),
             form=form_text(blank.name for blank in question.sheet.blanks),
         )
-        return [self._system(question.seat), HumanMessage(order)]
+        return [self._system(question.seat), Order(KIND, _facts(question), text).human()]
 
-    def _make_system(self, seat: int) -> SystemMessage:
-        return SystemMessage(
-            render(
-                "dilemma_system",
-                you=f"player {seat + 1}",
-                players=self._game.players,
-                actions=", ".join(self._game.labels[seat]),
-                table=payoff_lines(self._game, seat),
-                rules=self._rules,
-            )
+    def _make_system(self, seat: int) -> BaseMessage:
+        game = self._game
+        names = [f"player {other + 1}" for other in range(game.players) if other != seat]
+        heads = [f"you (player {seat + 1})", *names, "your points", *(f"points of {name}" for name in names)]
+        table = payoff_table(game, seat)
+        text = render(
+            "dilemma_system",
+            you=f"player {seat + 1}",
+            players=game.players,
+            actions=", ".join(game.labels[seat]),
+            table="\n".join(map(_row, [heads, ["---"] * len(heads), *table])),
+            rules=self._rules,
         )
+        return Order(KIND, {"seat": seat + 1, "table": table}, text).system()
 
 
 def _nested(game: NormalForm, mechanisms: Sequence[Mechanism]) -> str:
@@ -63,17 +71,35 @@ def _nested(game: NormalForm, mechanisms: Sequence[Mechanism]) -> str:
     return "\n\n".join(filter(None, [*parts, inner.rules(game)]))
 
 
-def payoff_lines(game: NormalForm, seat: int) -> str:
-    """Return the payoffs of a game as one player sees them, as a table in Markdown."""
+def _facts(question: Question) -> dict[str, Any]:
+    blanks = [_blank(blank) for blank in question.sheet.blanks]
+    facts = {"stage": question.stage, "blanks": blanks, **question.facts}
+    if (past := past_of(facts)) is not None:
+        rounds = [[[[deed.agent, deed.action] for deed in match] for match in matches] for matches in past.rounds]
+        facts["past"] = {"me": past.me, "others": list(past.others), "rounds": rounds}
+    return facts
+
+
+def _blank(blank: Blank) -> dict[str, Any]:
+    match blank.allowed:
+        case None:
+            return {"name": blank.name}
+        case range() as numbers:
+            return {"name": blank.name, "least": numbers[0], "most": numbers[-1]}
+        case tuple() as texts:
+            return {"name": blank.name, "choices": list(texts)}
+
+
+def payoff_table(game: NormalForm, seat: int) -> list[list[str]]:
+    """The game as one player sees it: a row for each profile, with everybody's action and then everybody's points."""
     view = game.seen_by(seat)
-    order = [seat, *(other for other in range(game.players) if other != seat)]
-    names = [f"player {other + 1}" for other in order[1:]]
-    heads = [f"you (player {seat + 1})", *names, "your points", *(f"points of {name}" for name in names)]
-    lines = [_row(heads), _row(["---"] * len(heads))]
-    for profile in view.profiles():
-        labels = [own[action] for own, action in zip(view.labels, profile, strict=True)]
-        lines.append(_row([*labels, *map(_number, view.payoffs[profile])]))
-    return "\n".join(lines)
+    return [
+        [
+            *(own[action] for own, action in zip(view.labels, profile, strict=True)),
+            *map(_number, view.payoffs[profile]),
+        ]
+        for profile in view.profiles()
+    ]
 
 
 def _row(cells: Sequence[str]) -> str:

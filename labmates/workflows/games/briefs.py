@@ -6,13 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages import BaseMessage
 
 from labmates.agents.prompts import render
 from labmates.games.base import Array, Game, in_figures
+from labmates.models.orders import Order
 from labmates.workflows.asking import form_text
 from labmates.workflows.games.condition import GameCondition
 
+KIND = "behavioural"
+"""Of the orders."""
 Said = tuple[str, str]
 """Who said what."""
 
@@ -56,15 +59,16 @@ class Briefing:
         self._reasoning = render(f"game_reasoning_{condition.reasoning}")
         # What is the same for all players is put together once: there are many calls, and each takes its time.
         figures = game.figures()
+        self._figures = {name.replace("_", " "): value for name, value in figures.items()}
         self._shared = {
             "players": game.players,
             "rules": game.rules(condition.framing),
-            "figures": "\n".join(f"- {name.replace('_', ' ')}: {value}" for name, value in figures.items()),
+            "figures": "\n".join(f"- {name}: {value}" for name, value in self._figures.items()),
             "groups": "is 1 group" if game.groups == 1 else f"are {game.groups} groups",
             **{name: figures[name] for name in ("group_size", "rounds")},
         }
         self._facts: dict[tuple[int, int], list[str]] = {}
-        self._system: dict[str, SystemMessage] = {}
+        self._system: dict[str, BaseMessage] = {}
         self._past: dict[tuple[str, int], str] = {}
 
     def seat(self, player: str) -> tuple[int, int]:
@@ -82,7 +86,7 @@ class Briefing:
         keys = (f'- "{one.name}": {one.low} to {one.high}, {one.about}' for one in quantities)
         total = [] if self._game.total is None else [f"Together they add up to {self._game.total}."]
         said = rounds[-1].said.get(player[0], [])
-        order = render(
+        text = render(
             "game_decide",
             round=len(rounds),
             rounds=self._game.rounds,
@@ -92,12 +96,12 @@ class Briefing:
             keys="\n".join([*keys, *total]),
             form=form_text(one.name for one in quantities),
         )
-        return [self._rules(player), HumanMessage(order)]
+        return self._order(player, rounds, "decide", text)
 
     def sanction(self, player: str, rounds: Sequence[Round]) -> list[BaseMessage]:
         """Ask for the sanctions of the last of `rounds`."""
         others = [name for name in self.members(player) if name != player]
-        order = render(
+        text = render(
             "game_sanction",
             round=len(rounds),
             rounds=self._game.rounds,
@@ -108,24 +112,38 @@ class Briefing:
             keys="\n".join(f'- "{name}"' for name in others),
             form=form_text(others),
         )
-        return [self._rules(player), HumanMessage(order)]
+        return self._order(player, rounds, "sanction", text)
 
     def deliberate(self, player: str, rounds: Sequence[Round]) -> list[BaseMessage]:
         """Ask for a few sentences to the group."""
-        order = render(
+        text = render(
             "game_deliberate",
             round=len(rounds),
             rounds=self._game.rounds,
             history=self._history(player, rounds),
             said=_lines(rounds[-1].said.get(player[0], [])) or "Nobody has spoken yet.",
         )
-        return [self._rules(player), HumanMessage(order)]
+        return self._order(player, rounds, "deliberation", text)
 
-    def _rules(self, player: str) -> SystemMessage:
+    def _order(self, player: str, rounds: Sequence[Round], stage: str, text: str) -> list[BaseMessage]:
+        known = rounds if stage == "sanction" else rounds[:-1]
+        facts = {"stage": stage, "round": len(rounds), "last": self._others(player, known[-1]) if known else {}}
+        return [self._rules(player), Order(KIND, facts, text).human()]
+
+    def _others(self, player: str, last: Round) -> dict[str, dict[str, int]]:
+        """Return what the other members of a player's group did in a round."""
+        assert last.decisions is not None
+        names = [quantity.name for quantity in self._game.quantities]
+        decisions = last.decisions[self._seats[player][0]].tolist()
+        did = zip(self.members(player), decisions, strict=True)
+        return {member: dict(zip(names, numbers, strict=True)) for member, numbers in did if member != player}
+
+    def _rules(self, player: str) -> BaseMessage:
         if player not in self._system:
             name = f"game_system_{self._condition.framing}"
             text = render(name, player=player, group=player[0], **self._shared)
-            self._system[player] = SystemMessage(text)
+            facts = {"player": player, "figures": self._figures}
+            self._system[player] = Order(KIND, facts, text).system()
         return self._system[player]
 
     def _history(self, player: str, rounds: Sequence[Round]) -> str:

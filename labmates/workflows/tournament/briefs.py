@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages import BaseMessage
 
 from labmates.agents.prompts import render
 from labmates.games.iterated.match import LABELS, Match, Round
 from labmates.games.iterated.questions import Question
+from labmates.models.orders import Order
 from labmates.workflows.asking import form_text
 from labmates.workflows.tournament.condition import TournamentCondition
 
+KIND = "tournament"
+"""Of the orders."""
 UNKNOWN = "unknown before the first round has been played"
 _ENDS = {
     "length": "it had all its rounds",
@@ -62,13 +66,13 @@ class Briefing:
 
     def __init__(self, condition: TournamentCondition) -> None:
         self._condition = condition
-        self._systems = {player: SystemMessage(self._rules(player)) for player in condition.players}
+        self._systems = {player: self._rules(player) for player in condition.players}
 
     def move(self, view: View) -> list[BaseMessage]:
         """Ask for a move."""
         plan = f"\n## Your plan\n{view.plan or 'You have none yet.'}\n" if self._condition.critique_turns else ""
         moves = [LABELS["C"], LABELS["D"], *([LABELS["leave"]] if view.rounds else [])]
-        order = render(
+        text = render(
             "tournament_move",
             **self._where(view),
             history=self._history(view.rounds),
@@ -76,29 +80,24 @@ class Briefing:
             moves=" or ".join(f'"{move}"' for move in moves),
             form=form_text(("move", "reasoning")),
         )
-        return [self._systems[view.player], HumanMessage(order)]
+        return self._order(view, "move", text)
 
     def plan(self, view: View) -> list[BaseMessage]:
         """Ask the planner for a draft."""
-        situation = self._situation("plan", view)
-        plan = view.plan or "There is none yet."
-        return self._order(view, render("tournament_plan", situation=situation, plan=plan, player=view.player))
+        return self._planning(view, "plan", "tournament_plan", plan=view.plan or "There is none yet.")
 
     def critique(self, view: View, draft: str) -> list[BaseMessage]:
         """Ask the critic what is wrong with a draft."""
-        situation = self._situation("critique", view)
-        return self._order(view, render("tournament_critique", situation=situation, draft=draft, player=view.player))
+        return self._planning(view, "critique", "tournament_critique", draft=draft)
 
     def improve(self, view: View, draft: str, critique: str) -> list[BaseMessage]:
         """Ask the planner for a better plan."""
-        values = {"draft": draft, "critique": critique, "player": view.player}
-        situation = self._situation("improved plan", view)
-        return self._order(view, render("tournament_improve", situation=situation, **values))
+        return self._planning(view, "improved plan", "tournament_improve", draft=draft, critique=critique)
 
     def questions(self, view: View, questions: Sequence[Question]) -> list[BaseMessage]:
         """Ask what a player has understood of a match that is over."""
         lines = (f'- "{one.id}": {one.text} ({_HINTS[one.kind]})' for one in questions)
-        order = render(
+        text = render(
             "tournament_questions",
             number=len(view.memory) + 1,
             matches=self._condition.matches_of(view.player),
@@ -106,12 +105,18 @@ class Briefing:
             questions="\n".join(lines),
             form=form_text(one.id for one in questions),
         )
-        return self._order(view, order)
+        return self._order(view, "questions", text, questions={one.id: one.facts for one in questions})
 
-    def _order(self, view: View, order: str) -> list[BaseMessage]:
-        return [self._systems[view.player], HumanMessage(order)]
+    def _planning(self, view: View, step: str, template: str, **values: str) -> list[BaseMessage]:
+        text = render(template, situation=self._situation(step, view), player=view.player, **values)
+        return self._order(view, step, text)
 
-    def _rules(self, player: str) -> str:
+    def _order(self, view: View, step: str, text: str, **facts: Any) -> list[BaseMessage]:
+        rounds = [[LABELS[own], LABELS[other]] for own, other in view.rounds]
+        order = Order(KIND, {"step": step, "rounds": rounds, **facts}, text)
+        return [self._systems[view.player], order.human()]
+
+    def _rules(self, player: str) -> BaseMessage:
         condition = self._condition
         teams = ""
         if condition.structure != "ri":
@@ -119,21 +124,20 @@ class Briefing:
             of = f"{size} players" if size > 1 else "no player but you"
             number = "1 team" if condition.teams == 1 else f"{condition.teams} teams"
             teams = "\n" + render("tournament_team_rules", teams=number, size=of)
-        return render(
+        payoffs = {name: getattr(condition, name) for name in ("reward", "punishment", "sucker", "temptation")}
+        text = render(
             "tournament_system",
             player=player,
             players=len(condition.players),
             matches=condition.matches_of(player),
             opponents=_opponents(condition),
             rounds=condition.rounds,
-            reward=condition.reward,
-            punishment=condition.punishment,
-            sucker=condition.sucker,
-            temptation=condition.temptation,
+            **payoffs,
             budget=condition.budget,
             team_rules=teams,
             goal=render(f"tournament_goal_{condition.structure}"),
         )
+        return Order(KIND, {"length": condition.rounds, "payoffs": payoffs}, text).system()
 
     def _where(self, view: View) -> dict[str, object]:
         return {

@@ -31,6 +31,7 @@ from labmates.studies.settings import RunSettings
 from labmates.workflows.experiment import make_condition
 from labmates.workflows.games.experiment import GAME
 from labmates.workflows.games.outcome import _turned
+from tests.support.form_filler import FormFiller
 from tests.support.openai_server import Answer, Json, OpenAIServer, fault, serve_model
 from tests.support.puppet import puppet
 from tests.support.story import story
@@ -394,7 +395,7 @@ def test_a_wrong_condition_is_told_what_is_wrong(more: dict[str, Any], said: str
 
 async def test_a_game_over_http_outlasts_faults_of_the_server(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret-0123456789abcdef")
-    model = serve_model(BASELINES.get("random")(), latency=0)
+    model = serve_model(FormFiller(), latency=0)
 
     async def faulty(request: Json, n: int) -> Answer:
         if n in (3, 7):

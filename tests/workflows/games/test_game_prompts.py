@@ -7,16 +7,21 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from labmates.agents.decisions import numbers_form, read_decision
 from labmates.games.registry import GAMES, make_game
 from labmates.models.objects import UnusableAnswerError
+from labmates.models.scripted.base import Heard
 from labmates.models.tokens import text_of
 from labmates.workflows.dilemmas.briefs import Briefing as DilemmaBriefing
 from labmates.workflows.dilemmas.condition import DilemmaCondition
 from labmates.workflows.games.briefs import Briefing, Round
 from labmates.workflows.games.condition import GameCondition
+from labmates.workflows.games.players import read
 from tests.agents.test_decisions import reply
+from tests.support.orders import check_rendered
 
 OURS = ("weakest-link", "common-pool", "common-pool-sanctions", "collective-risk", "o-ring", "public-goods")
 
@@ -89,6 +94,27 @@ def test_the_form_of_an_answer_is_shown_and_favours_no_number(game: str, framing
         # Who repeats the form has decided nothing.
         with pytest.raises(UnusableAnswerError, match="can't be read"):
             read_decision(reply(order), numbers_form(dict.fromkeys(names, (0, 10))))
+
+
+@pytest.mark.parametrize("game", OURS)
+@given(data=st.data(), framing=st.sampled_from(["standard", "alternate"]), played=st.integers(0, 2))
+def test_the_text_renders_all_facts_and_players_read_them(
+    game: str, data: st.DataObject, framing: str, played: int
+) -> None:
+    players, made = briefing(game, framing=framing, group_size=3), make_game(game, {"group_size": 3})
+    decision = st.sampled_from(list(made.decisions()))
+    rounds = [data.draw(st.lists(decision, min_size=6, max_size=6)) for _ in range(played)]
+    known = rounds_of(game, *rounds, group_size=3)
+    orders = [players.decide("B2", known), players.deliberate("B2", known)]
+    if made.sanction_limit and played:
+        orders.append(players.sanction("B2", known[:-1]))
+    for messages in orders:
+        check_rendered(messages)
+        said = read(Heard(tuple(messages)))
+        assert said is not None
+        assert said.game == made
+        assert (said.group, said.seat) == (1, 1)
+        assert said.last == ({"B1": rounds[-1][3], "B3": rounds[-1][5]} if played else {})
 
 
 def dilemma(mechanism: str) -> str:

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from labmates.agents.players.tournament import Situation
 from labmates.games.iterated.match import Payoffs, turned
 from labmates.games.iterated.strategies import STRATEGIES
 from labmates.models.options import ModelOptions
@@ -24,6 +23,7 @@ from labmates.workflows.tournament.briefs import Briefing
 from labmates.workflows.tournament.condition import TournamentCondition
 from labmates.workflows.tournament.context import TournamentContext
 from labmates.workflows.tournament.experiment import METRICS
+from labmates.workflows.tournament.players import Situation
 from tests.support.puppet import Puppet, puppet
 from tests.support.tournaments import Arena, lively, move, reply
 from tests.support.tournaments import arena as open_arena

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
-from labmates.agents.players.tournament import read
 from labmates.errors import MissingExtraError
 from labmates.games.iterated import library
 from labmates.games.iterated.match import LABELS, Payoffs, Round
@@ -19,7 +18,10 @@ from labmates.models.scripted import BASELINES, describe
 from labmates.models.scripted.base import Heard, ScriptedModel
 from labmates.workflows.tournament.briefs import Briefing, View
 from labmates.workflows.tournament.condition import TournamentCondition
+from labmates.workflows.tournament.players import read
+from tests.support.orders import check_rendered
 
+FIELDS = {"reward", "punishment", "sucker", "temptation", "actions", "action", "who", "round"}
 PAYOFFS = Payoffs(9, 6, 2, -3)
 CONDITION = TournamentCondition(
     structure="sa", model="scripted:grim", rounds=15, temptation=9, reward=6, punishment=2, sucker=-3
@@ -39,10 +41,22 @@ def answer(name: str, messages: Sequence[BaseMessage], seed: int = 0) -> str:
 
 
 @given(st.lists(ROUND, max_size=14))
-def test_a_prompt_says_the_rules_and_the_match_to_whoever_reads_it(rounds: list[Round]) -> None:
-    said = read(BRIEFING.move(View("P1", (), tuple(rounds), "P4" if rounds else "", 30, "")))
-    assert said is not None
+def test_players_read_the_rules_and_the_match_from_the_facts(rounds: list[Round]) -> None:
+    said = read(Heard(tuple(BRIEFING.move(View("P1", (), tuple(rounds), "P4" if rounds else "", 30, "")))))
     assert (said.step, said.payoffs, said.length, said.rounds) == ("move", PAYOFFS, 15, tuple(rounds))
+
+
+@given(st.lists(ROUND, min_size=1, max_size=14), st.integers(0, 1000))
+def test_the_text_renders_all_facts(rounds: list[Round], seed: int) -> None:
+    known, asked = view(rounds), questions(rounds, PAYOFFS, seed=seed)
+    for messages in (
+        BRIEFING.move(known),
+        BRIEFING.plan(known),
+        BRIEFING.critique(known, "x"),
+        BRIEFING.improve(known, "x", "y"),
+        BRIEFING.questions(known, asked),
+    ):
+        check_rendered(messages, FIELDS)
 
 
 @pytest.mark.parametrize("name", sorted(STRATEGIES))

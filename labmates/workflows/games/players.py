@@ -1,41 +1,31 @@
-"""Scripted players of the behavioural games: they read rules and history out of the prompt.
+"""Scripted players of the behavioural games.
 
-The game is known by its figures and by what is decided on, so that games of other packages are played as well.
+The game is known by the names of its figures, so that games of other packages are played as well.
 """
 
 from __future__ import annotations
 
 import json
 import random
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-from langchain_core.messages import BaseMessage
-
-from labmates.agents.players.base import Family
-from labmates.agents.transcript import text_of
+from labmates.agents.players.base import Disposition, Family
 from labmates.errors import LabmatesError
 from labmates.games.base import Decision, Game
 from labmates.games.collective_risk import CollectiveRisk
 from labmates.games.o_ring import ORing
 from labmates.games.references import references
 from labmates.games.registry import GAMES, make_game
-
-_STEP = re.compile(r"^# Step: (decide|sanction|deliberation), round (\d+) of \d+", re.MULTILINE)
-_FIGURE = re.compile(r"^- ([a-z][a-z ]*): (\S+)$", re.MULTILINE)
-_PLAYER = re.compile(r"\b(?:player|name of) ([A-Z])(\d+)\b")
-_KEY = re.compile(r'^- "(\w+)"', re.MULTILINE)
-_MEMBER = re.compile(r"^- ([A-Z]\d+)( \(you\))?: (.+)$")
-_NUMBER = re.compile(r"(\w+) (-?\d+)(?:,|$)")
+from labmates.models.scripted.base import Draft, Heard
 
 
 @dataclass(frozen=True)
 class Situation:
-    """What a prompt of a behavioural game says.
+    """The situation of a player.
 
     Attributes
     ----------
@@ -45,10 +35,8 @@ class Situation:
         From 0.
     group, seat
         Where the player sits, from 0.
-    keys
-        The names that the answer has to have.
     last
-        What the members of the group did in the newest round that is told, by name, this player left out.
+        What the other members of the group did in the newest round that is told, by name.
     """
 
     game: Game
@@ -56,59 +44,34 @@ class Situation:
     round: int
     group: int
     seat: int
-    keys: tuple[str, ...]
     last: Mapping[str, Decision]
 
 
-def read(messages: Sequence[BaseMessage]) -> Situation | None:
-    """Return what the prompt of a behavioural game says; None if it is no such prompt."""
-    if len(messages) < 2 or messages[0].type != "system":
+def read(heard: Heard) -> Situation | None:
+    """The situation that the orders of a behavioural game tell; None if no game has its figures."""
+    facts = heard.facts
+    game = _game_of(tuple(facts["figures"].items()))
+    if game is None:
         return None
-    # What comes after is about replies that could not be used.
-    rules, order = text_of(messages[0]), text_of(messages[1])
-    step, player = _STEP.search(order), _PLAYER.search(rules)
-    game = _game(rules)
-    if step is None or player is None or game is None:
-        return None
+    player: str = facts["player"]
     return Situation(
         game=game,
-        stage=step[1],
-        round=int(step[2]) - 1,
-        group=ord(player[1]) - ord("A"),
-        seat=int(player[2]) - 1,
-        keys=tuple(_KEY.findall(order)),
-        last=_last_round(order, game),
+        stage=facts["stage"],
+        round=facts["round"] - 1,
+        group=ord(player[0]) - ord("A"),
+        seat=int(player[1:]) - 1,
+        last={member: tuple(numbers.values()) for member, numbers in facts["last"].items()},
     )
 
 
 @lru_cache(maxsize=64)
 def _game_of(figures: tuple[tuple[str, str], ...]) -> Game | None:
-    rules = dict(figures)
+    rules = {name.replace(" ", "_"): value for name, value in figures}
     for name in GAMES.names():
         with suppress(LabmatesError):  # of other packages, which need not be usable
             if set(GAMES.get(name).model_fields) == set(rules):
                 return make_game(name, rules)
     return None
-
-
-@lru_cache(maxsize=1024)
-def _game(rules: str) -> Game | None:
-    told = rules[max(rules.rfind("# Figures"), rules.rfind("Here are the figures")) :]
-    return _game_of(tuple((name.replace(" ", "_"), value) for name, value in _FIGURE.findall(told)))
-
-
-def _last_round(order: str, game: Game) -> dict[str, Decision]:
-    """Return the decisions of the newest round that is told."""
-    names = [quantity.name for quantity in game.quantities]
-    found: dict[str, Decision] = {}
-    for line in order.splitlines():
-        if line.startswith("Round ") or line.startswith("## This round"):
-            found = {}
-        elif (member := _MEMBER.match(line)) and not member[2]:
-            numbers = {name: int(value) for name, value in _NUMBER.findall(member[3])}
-            if set(names) <= set(numbers):
-                found[member[1]] = tuple(numbers[name] for name in names)
-    return found
 
 
 def _cooperate(said: Situation, rng: random.Random) -> str:
@@ -125,9 +88,10 @@ def _random(said: Situation, rng: random.Random) -> str:
     if said.stage != "sanction":
         return answer(said, rng.choice(_all_decisions(said.game)))
     left = rng.randint(0, said.game.sanction_limit)
-    spent = dict.fromkeys(said.keys, 0)
+    others = list(said.last)
+    spent = dict.fromkeys(others, 0)
     for _ in range(left):
-        spent[rng.choice(said.keys)] += 1
+        spent[rng.choice(others)] += 1
     return json.dumps(spent)
 
 
@@ -140,7 +104,7 @@ def _conditional(said: Situation, rng: random.Random) -> str:
     del rng
     if said.stage == "sanction":
         guilty = less_cooperative(said)
-        return json.dumps({name: int(name in guilty) for name in said.keys})
+        return json.dumps({name: int(name in guilty) for name in said.last})
     if not said.last:
         return answer(said, of_profile(said, references(said.game).optimum.profile))
     means = [Fraction(sum(one), len(said.last)) for one in zip(*said.last.values(), strict=True)]
@@ -189,21 +153,47 @@ def less_cooperative(said: Situation) -> list[str]:
     worse = 1 if plays.nash.level > plays.optimum.level else -1
     levels = {name: worse * decision[place] for name, decision in said.last.items()}
     mean = sum(levels.values()) / len(levels)
-    return [name for name in said.keys if levels.get(name, mean) > mean][: said.game.sanction_limit]
+    return [name for name in said.last if levels.get(name, mean) > mean][: said.game.sanction_limit]
 
 
 def answer(said: Situation, decision: Decision) -> str:
     """Return a decision as a reply."""
     if said.stage == "sanction":
-        return json.dumps(dict.fromkeys(said.keys, 0))
+        return json.dumps(dict.fromkeys(said.last, 0))
     decided = {quantity.name: value for quantity, value in zip(said.game.quantities, decision, strict=True)}
     if said.stage == "deliberation":
         return f"I am going to play {json.dumps(decided)}."
     return json.dumps(decided)
 
 
+def play(said: Situation, mine: Disposition, chance: random.Random) -> str:
+    """Return the reply of a disposition."""
+    if said.stage == "sanction":
+        guilty = less_cooperative(said)
+        return json.dumps({name: int(name in guilty and chance.random() < mine.reciprocity) for name in said.last})
+    game, plays = said.game, references(said.game)
+    lean = mine.trust if plays.optimum.level in plays.equilibria else mine.generosity
+    if game.sanction_limit:
+        lean += (1 - lean) * mine.reciprocity / 2
+    secure, best = (of_profile(said, one.profile) for one in (plays.nash, plays.optimum))
+    wanted = [
+        low + lean * (high - low) + chance.gauss(0, mine.noise * (quantity.high - quantity.low))
+        for quantity, low, high in zip(game.quantities, secure, best, strict=True)
+    ]
+    if said.last:
+        wanted = [
+            (1 - mine.reciprocity) * own + mine.reciprocity * sum(theirs) / len(theirs)
+            for own, theirs in zip(wanted, zip(*said.last.values(), strict=True), strict=True)
+        ]
+    return answer(said, nearest(game, wanted))
+
+
+def _as_colleague(said: Situation, heard: Heard, mine: Disposition, chance: random.Random) -> Draft:
+    del heard
+    return Draft(play(said, mine, chance))
+
+
 FAMILY = Family(
-    "behavioural",
     read,
     {
         "cooperate": _cooperate,
@@ -212,4 +202,5 @@ FAMILY = Family(
         "fair-share": _fair_share,
         "conditional": _conditional,
     },
+    as_colleague=_as_colleague,
 )

@@ -1,48 +1,31 @@
-"""Scripted players of social dilemmas: they read game, mechanism and history out of the prompt."""
+"""Scripted players of social dilemmas: in a game, under its mechanism."""
 
 from __future__ import annotations
 
 import json
 import random
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
-from langchain_core.messages import BaseMessage
 
 from labmates.agents.players.base import Family
-from labmates.agents.transcript import text_of
 from labmates.games.iterated.library import library_action
 from labmates.games.iterated.match import Payoffs, Round
 from labmates.games.normal_form import NormalForm, prisoners_payoffs
 from labmates.mechanisms.base import Answer, Blank, Sheet, Stage, past_of
 from labmates.mechanisms.mediation import DELEGATE
-from labmates.mechanisms.norms import Deed, IsGood, Match, Past, grim, standing, tit_for_tat
+from labmates.mechanisms.norms import Deed, IsGood, Match, Name, Past, grim, standing, tit_for_tat
 from labmates.mechanisms.theorem import all_on, best_design, dilemma_of, does_its_part, follow
-
-_STEP = re.compile(r"\A# Step: (choose|propose|vote|sign|settle)$", re.MULTILINE)
-_HEAD = re.compile(r"^\| you \(player (\d+)\) \|(.*)\|$", re.MULTILINE)
-_OTHER = re.compile(r"(?<!of )player (\d+)")
-_KEY = re.compile(r'^- "([^"]+)": ', re.MULTILINE)
-_NUMBER = re.compile(r'^- "([^"]+)": a whole number from (-?\d+) to (-?\d+)', re.MULTILINE)
-_AGO = re.compile(r"^- (\d+) rounds? ago: (.+)$", re.MULTILINE)
-_ROUND_DEED = re.compile(r"(you|player (\d+)): (\S+)")
-_MATCH_DEED = re.compile(r"agent (\d+)(?: \(you\))?(?: as player \d+)?: (\S+), \S+ points")
-_ME, _MET = re.compile(r"You are agent (\d+)\."), re.compile(r"player \d+ is agent (\d+)")
-_PROPOSAL = re.compile(r"^- (P\d+) \([^)]*\): (?!none that can be used)(.+)$", re.MULTILINE)
-_DELEGATED = re.compile(r"(\S+) if (\d+) delegate")
-_PAID = re.compile(r"(-?\d+) for ([^\s,]+)")
-_HOLDS = re.compile(r"^## The (?:mediator|contract) that (?:holds|has won the vote)\n(.+)$", re.MULTILINE)
-_FAILED = re.compile(r"^## The (?:mediator|contract)\n(?:It does not hold, [^:]*: (.+)|Nobody has .+)$", re.MULTILINE)
+from labmates.models.scripted.base import Heard
 
 
 @dataclass(frozen=True)
 class Situation:
-    """What a prompt of a social dilemma says.
+    """The situation of a player.
 
     Attributes
     ----------
@@ -66,90 +49,42 @@ class Situation:
         return [blank.name for blank in self.sheet.blanks]
 
 
-def read(messages: Sequence[BaseMessage]) -> Situation | None:
-    """Return what the prompt of a social dilemma says; None if it is no such prompt."""
-    if len(messages) < 2 or messages[0].type != "system":
-        return None
-    # What comes after is about replies that could not be used.
-    rules, order = text_of(messages[0]), text_of(messages[1])
-    step = _STEP.search(order)
-    found = _game(rules)
-    if step is None or found is None:
-        return None
-    view, seat = found
-    told, _, asked = order.partition("## What you decide")
-    keys = _KEY.findall(asked)
-    numbers = {key: range(int(low), int(high) + 1) for key, low, high in _NUMBER.findall(asked)}
-    blanks = tuple(Blank(key, numbers.get(key)) for key in keys)
-    # Who settles nothing gives or takes nothing, or the least that can be.
-    nothing = {key: 0 if 0 in numbers[key] else numbers[key][0] for key in numbers}
-    sheet = Sheet(blanks, {key: nothing.get(key, False) for key in keys} if step[1] == "settle" else {})
-    return Situation(view, cast(Stage, step[1]), seat, sheet, _facts(told, view, seat))
+def read(heard: Heard) -> Situation:
+    """The situation that the orders of a social dilemma tell."""
+    facts = heard.facts
+    if past := facts.get("past"):
+        facts["past"] = _past(**past)
+    blanks = tuple(map(_blank, facts["blanks"]))
+    sheet = Sheet(blanks, {blank.name: _nothing(blank) for blank in blanks})
+    return Situation(_game(tuple(map(tuple, facts["table"]))), facts["stage"], facts["seat"] - 1, sheet, facts)
 
 
 @lru_cache(maxsize=256)
-def _game(rules: str) -> tuple[NormalForm, int] | None:
-    """Return the game in a table of payoffs, as the player sees it, and the player's seat."""
-    head = _HEAD.search(rules)
-    if head is None:
-        return None
-    players = 1 + len(_OTHER.findall(head[2]))
-    rows = []
-    for line in rules[head.end() :].strip().splitlines()[1:]:
-        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
-        if not line.startswith("|") or len(cells) != 2 * players:
-            break
-        rows.append(cells)
-    labels = tuple(tuple(dict.fromkeys(row[place] for row in rows)) for place in range(players))
-    payoffs = np.empty((*map(len, labels), players), dtype=object)
-    for row in rows:
-        profile = tuple(own.index(label) for own, label in zip(labels, row[:players], strict=True))
-        payoffs[profile] = [Fraction(cell) for cell in row[players:]]
-    return NormalForm(labels, payoffs), int(head[1]) - 1
+def _game(table: tuple[tuple[str, ...], ...]) -> NormalForm:
+    players = len(table[0]) // 2
+    labels = tuple(tuple(dict.fromkeys(row[place] for row in table)) for place in range(players))
+    payoffs = np.array([[Fraction(points) for points in row[players:]] for row in table], dtype=object)
+    return NormalForm(labels, payoffs.reshape(*map(len, labels), players))
 
 
-def _facts(told: str, view: NormalForm, seat: int) -> dict[str, Any]:
-    facts: dict[str, Any] = {}
-    if "## Earlier rounds" in told:
-        facts["past"] = _rounds(told, view, seat)
-    if (me := _ME.search(told)) is not None:
-        facts["past"] = _matches(told, int(me[1]))
-    if proposals := dict(_PROPOSAL.findall(told)):
-        facts["proposals"] = {name: _design(text) for name, text in proposals.items()}
-    if (holds := _HOLDS.search(told)) is not None:
-        facts |= {"design": _design(holds[1]), "in_force": True}
-    elif (failed := _FAILED.search(told)) is not None:
-        facts |= {"design": _design(failed[1] or ""), "in_force": False}
-    return facts
+def _past(me: Name, others: Sequence[Name], rounds: Sequence[Sequence[Sequence[tuple[Name, str]]]]) -> Past:
+    def deeds(match: Sequence[tuple[Name, str]]) -> Match:
+        return tuple(Deed(agent, place, action) for place, (agent, action) in enumerate(match))
+
+    return Past(me, tuple(others), tuple(tuple(map(deeds, matches)) for matches in rounds))
 
 
-def _rounds(told: str, view: NormalForm, seat: int) -> Past:
-    rounds: list[tuple[Match, ...]] = []
-    for _, line in _AGO.findall(told):
-        deeds = (
-            Deed(place, place, action)
-            for who, number, action in _ROUND_DEED.findall(line.replace(";", " ;"))
-            for place in [seat if who == "you" else int(number) - 1]
-        )
-        rounds.append((tuple(deeds),))
-    return Past(seat, tuple(other for other in range(view.players) if other != seat), tuple(rounds))
+def _blank(facts: Mapping[str, Any]) -> Blank:
+    if "least" in facts:
+        return Blank(facts["name"], range(facts["least"], facts["most"] + 1))
+    return Blank(facts["name"], tuple(facts["choices"]) if "choices" in facts else None)
 
 
-def _matches(told: str, me: int) -> Past:
-    rounds: dict[int, list[Match]] = {}
-    for ago, line in _AGO.findall(told):
-        found = _MATCH_DEED.findall(line)
-        rounds.setdefault(int(ago), []).append(
-            tuple(Deed(int(agent), place, action) for place, (agent, action) in enumerate(found))
-        )
-    newest = tuple(tuple(rounds.get(ago, ())) for ago in range(1, max(rounds, default=0) + 1))
-    return Past(me, tuple(map(int, _MET.findall(told))), newest)
-
-
-def _design(text: str) -> dict[str, Any] | None:
-    if delegated := _DELEGATED.findall(text):
-        return {number: action for action, number in delegated}
-    return {label: int(amount) for amount, label in _PAID.findall(text)} or None
+def _nothing(blank: Blank) -> int | str | bool:
+    """What who settles nothing gives or takes: nothing, or the least that can be."""
+    if blank.allowed is None:
+        return False
+    return 0 if 0 in blank.allowed else blank.allowed[0]
 
 
 def _plain(cooperates: bool) -> Callable[[Situation, random.Random], str]:
@@ -247,7 +182,6 @@ def _is_contract(said: Situation) -> bool:
 
 
 FAMILY = Family(
-    "dilemma",
     read,
     {
         "cooperate": _plain(cooperates=True),

@@ -1,0 +1,112 @@
+"""Scripted players of tournaments of the iterated prisoner's dilemma."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from labmates.agents.players.base import Family
+from labmates.agents.players.base import Strategy as Reply
+from labmates.games.iterated.library import library_action
+from labmates.games.iterated.match import LABELS, Action, Payoffs, Round, turned
+from labmates.games.iterated.questions import UNDECIDABLE, forgives, plays_tit_for_tat
+from labmates.games.iterated.strategies import STRATEGIES, Strategy
+from labmates.models.scripted.base import Heard
+
+_ACTIONS: dict[str, Action] = {LABELS["C"]: "C", LABELS["D"]: "D"}
+_PLAN = "Begin every match and go on in it by one fixed rule, whoever the opponent is, and play every match to its end."
+_CRITIQUE = "The plan is simple and clear. It takes no notice of the opponents; nothing else has to change."
+
+
+@dataclass(frozen=True)
+class Situation:
+    """The situation of a player.
+
+    Attributes
+    ----------
+    step
+        ``move``, ``plan``, ``critique``, ``improved plan`` or ``questions``.
+    length
+        Most rounds of a match.
+    rounds
+        The match, this player's actions first.
+    questions
+        Their facts by key.
+    """
+
+    step: str
+    payoffs: Payoffs
+    length: int
+    rounds: tuple[Round, ...]
+    questions: Mapping[str, Mapping[str, Any]]
+
+
+def read(heard: Heard) -> Situation:
+    """The situation that the orders of a tournament tell."""
+    facts = heard.facts
+    return Situation(
+        facts["step"],
+        Payoffs(**facts["payoffs"]),
+        facts["length"],
+        tuple((_ACTIONS[own], _ACTIONS[other]) for own, other in facts["rounds"]),
+        facts.get("questions", {}),
+    )
+
+
+def _reply(choose: Callable[[Situation, random.Random], Action], said: Situation, rng: random.Random) -> str:
+    if said.step == "move":
+        return json.dumps({"move": LABELS[choose(said, rng)], "reasoning": "My rule says so."})
+    if said.step == "questions":
+        return json.dumps(answers(said))
+    return _CRITIQUE if said.step == "critique" else _PLAN
+
+
+def _own(strategy: Strategy) -> Reply:
+    def choose(said: Situation, rng: random.Random) -> Action:
+        return strategy.action(said.rounds, said.payoffs, rng.random())
+
+    return partial(_reply, choose)
+
+
+def _of_library(name: str) -> Reply:
+    def choose(said: Situation, rng: random.Random) -> Action:
+        seed = rng.getrandbits(31)
+        return library_action(name, said.rounds, payoffs=said.payoffs, length=said.length, seed=seed)
+
+    return partial(_reply, choose)
+
+
+def answers(said: Situation) -> dict[str, Any]:
+    """The right answers to the questions, by key."""
+    payoffs, rounds = said.payoffs, said.rounds
+    theirs = turned(rounds)
+    forgiving = forgives(theirs)
+
+    def side(facts: Mapping[str, Any]) -> Sequence[Round]:
+        return rounds if facts["who"] == "you" else theirs
+
+    def row(facts: Mapping[str, Any]) -> Round:
+        number: int = facts["round"]
+        return side(facts)[number - 1]
+
+    known: dict[str, Callable[[Mapping[str, Any]], Any]] = {
+        "lowest": lambda _: payoffs.sucker,
+        "highest": lambda _: payoffs.temptation,
+        "actions": lambda _: sorted(_ACTIONS),
+        "payoff": lambda facts: payoffs.of(*(_ACTIONS[label] for label in facts["actions"])),
+        "round": lambda _: len(rounds),
+        "action": lambda facts: LABELS[row(facts)[0]],
+        "points": lambda facts: payoffs.of(*row(facts)),
+        "count": lambda facts: sum(LABELS[own] == facts["action"] for own, _ in side(facts)),
+        "total": lambda facts: payoffs.total(side(facts)),
+        "tit_for_tat": lambda _: "yes" if plays_tit_for_tat(theirs, payoffs) else "no",
+        "forgiving": lambda _: UNDECIDABLE if forgiving is None else "yes" if forgiving else "no",
+    }
+    return {key: known[key](facts) for key, facts in said.questions.items()}
+
+
+FAMILY = Family(read, {name: _own(strategy) for name, strategy in STRATEGIES.items()}, _of_library)
