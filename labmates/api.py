@@ -37,14 +37,12 @@ from labmates.studies.settings import RunSettings
 from labmates.studies.source import find_study
 from labmates.studies.spec import read_spec
 from labmates.studies.study import enter, work_on
-from labmates.workflows.agreement import Agreement, agreement, ratings_frame
 from labmates.workflows.analysis import ANALYSES, Result, Runs
 from labmates.workflows.brake import Brake
 from labmates.workflows.experiment import EXPERIMENTS, make_condition
 from labmates.workflows.games.prediction.assembly import Choice
 from labmates.workflows.games.prediction.sources import ALL_OUTCOMES, USUAL
 from labmates.workflows.games.profiles import Profile, profiles
-from labmates.workflows.science.teamwork import Teamwork, judged_runs, teamwork
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -593,15 +591,3 @@ async def ajudge(
     with await asyncio.to_thread(Store, store, must_exist=True) as database:
         chosen = await asyncio.to_thread(select_runs, database, runs)
         return await judge_runs(database, judgeable(chosen, strict=True), panel, asked.models, again=again)
-
-
-def load_agreement(store: str | None = None, *, kind: str | None = None) -> list[Agreement]:
-    """Return how well the judges of a store agree, by metric and task; see `labmates.workflows.agreement`."""
-    with Store(store, must_exist=True) as database:
-        return agreement(ratings_frame(database, list(database.runs(kind=kind))))
-
-
-def load_teamwork(store: str | None = None, *, kind: str = "science") -> Teamwork:
-    """The runs of teams in a store beside those of one agent alone; see `labmates.workflows.science.teamwork`."""
-    with Store(store, must_exist=True) as database:
-        return teamwork(judged_runs(database, list(database.runs(kind=kind))), EXPERIMENTS.get(kind).domains)

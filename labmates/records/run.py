@@ -168,6 +168,15 @@ class RunRecord:
         """Its status in words, with a mark if it may not be used."""
         return self.status if self.invalid is None else f"{self.status}, invalid"
 
+    @property
+    def shown_models(self) -> str:
+        """The models as one text; those of single teams or seats with their places."""
+        places = self.condition.get("model_for")
+        if not isinstance(places, dict) or not places:
+            return ", ".join(self.models) or str(self.condition.get("model") or "strategies")
+        special = ", ".join(f"{place}: {model}" for place, model in places.items())
+        return f"{self.condition.get('model')} ({special})"
+
 
 def new_run_id() -> str:
     """Return a fresh run id: ten characters that nobody else has."""

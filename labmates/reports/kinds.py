@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from statistics import fmean
 from typing import Any, Final
 
 from labmates.errors import UsageError
@@ -12,7 +11,7 @@ from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
 from labmates.reports.parts import Part, Picture, picture
 from labmates.stats.figures import has_figures
-from labmates.stats.tables import Column, Table
+from labmates.stats.tables import Table
 from labmates.workflows.analysis import ANALYSES, Analysis, Runs, TooFewRunsError
 from labmates.workflows.experiment import EXPERIMENTS
 
@@ -45,85 +44,8 @@ def _analysed(analysis: Analysis[Any], runs: Runs) -> Part:
     return Part(analysis.title, tuple(result.verdict), tuple(result.tables), pictures)
 
 
-def _science(store: Store, runs: Sequence[RunRecord]) -> Part | None:
-    from labmates.reports.results import models_of
-    from labmates.stats.intervals import SHARE, Estimate, mean, notes
-    from labmates.workflows.science.teamwork import SKILL, judged_runs
-
-    judged = judged_runs(store, runs)
-    newest = store.score_values([run.id for run in runs])
-    values: dict[tuple[str, str, str], list[tuple[float | None, bool]]] = {}
-    for one in judged:
-        for (judge, metric), value in newest[one.run.id].items():
-            values.setdefault((metric, judge, models_of(one.run)), []).append((value, one.readable))
-    domains = EXPERIMENTS.get("science").domains({})
-    rows: list[dict[str, Any]] = []
-    means: list[Estimate] = []
-    for (metric, judge, model), some in sorted(values.items(), key=lambda item: (item[0][0] != SKILL, item[0])):
-        scored = [value for value, _ in some if value is not None]
-        read = [value for value, readable in some if readable and value is not None]
-        row: dict[str, Any] = {"metric": metric, "judge": judge, "models": model, "score": None, "scored": len(scored)}
-        if scored:
-            means.append(mean(scored, domains.get(metric, SHARE)))
-            row |= means[-1].row("score")
-        row |= {"protocol": fmean(read) if read else None, "unscored": len(some) - len(scored)}
-        rows.append({**row, "unreadable": sum(not readable for _, readable in some) / len(some)})
-    columns = [Column("metric", once=True), Column("judge", once=True), Column("models")]
-    columns += [Column("score", form=".3f", shows="both"), Column("protocol", "per protocol", form=".3f")]
-    columns += [Column("unreadable", form=".0%"), Column("scored"), Column("unscored")]
-    remarks = [
-        "The newest score of each judge. A run without a paper or without findings that can be read counts, with "
-        "accuracy 0 (intention to treat); per protocol is the mean of the other runs, unreadable the share of these. "
-        "Unscored are runs that a judge failed at, which count in no mean.",
-        *notes(means),
-    ]
-    if old := sum(all(score.metric != SKILL for score in one.scores) for one in judged):
-        remarks.append(
-            f"{old} of {len(judged)} runs have no skill (accuracy beyond guessing), since an earlier version judged "
-            "them: compare their accuracy. labmates judge adds skill where the task is of the version that made the "
-            "data."
-        )
-    if any(judge == "heuristic" for _, judge, _ in values):
-        remarks.append(
-            "Scores of heuristic are rules on words: its accuracy tells what a paper talks about, not whether it is "
-            "right."
-        )
-    tables = [Table("scores", "Scores by judge", columns, rows, remarks)] if rows else []
-    tables += [*_seats(store, runs), *_beside_solo(store, runs), *_predicted(store, runs)]
-    return Part("Scores and teams", tables=tuple(tables)) if tables else None
-
-
-def _seats(store: Store, runs: Sequence[RunRecord]) -> Iterator[Table]:
-    """Yield ratings of models on the teams' seats by each score whose every seating was played."""
-    from labmates.stats.intervals import ANY
-    from labmates.workflows.science.seat_ratings import rate_teams, teams_table
-    from labmates.workflows.science.seatings import seat_games
-
-    if not any(run.condition.get("model_for") for run in runs):
-        return
-    for metric in EXPERIMENTS.get("science").headline[:3]:
-        try:
-            games = [game for game in seat_games(store, runs, metric=metric) if not game.missing()]
-        except UsageError:
-            continue  # nothing has this metric
-        domain = EXPERIMENTS.get("science").domains({}).get(metric, ANY)
-        if rated := [rate_teams(game, domain) for game in games if len(game.models) > 1]:
-            yield teams_table(rated, metric)
-
-
-def _beside_solo(store: Store, runs: Sequence[RunRecord]) -> Iterator[Table]:
-    from labmates.workflows.science.teamwork import judged_runs, teamwork, teamwork_table
-    from labmates.workflows.science.teamwork_pooled import pooled_table
-
-    if any(run.condition.get("solo") for run in runs):
-        found = teamwork(judged_runs(store, runs), EXPERIMENTS.get("science").domains)
-        if found.pooled:
-            yield pooled_table(found.pooled)
-        yield teamwork_table(found)
-
-
-def _predicted(store: Store, runs: Sequence[RunRecord]) -> Iterator[Table]:
-    """Yield whether profiles predict these runs better than the models' mean, where the store has enough of both."""
+def _predicted(store: Store, runs: Sequence[RunRecord]) -> Part | None:
+    """Whether profiles predict these runs better than the models' mean, where the store has enough of both."""
     from labmates.models.roster import traits_of
     from labmates.workflows.games.prediction.assembly import Choice, assemble, assemble_all
     from labmates.workflows.games.prediction.sources import COMPARED, levels_of_runs, observations_of_runs
@@ -138,8 +60,8 @@ def _predicted(store: Store, runs: Sequence[RunRecord]) -> Iterator[Table]:
     try:
         outcomes, _ = assemble_all((), lambda one: assemble(one, levels, observations, traits, choice), COMPARED)
     except UsageError:
-        return  # too few models have both, or several judges gave scores: labmates analyze prediction says which
-    yield answers_table(outcomes)
+        return None  # too few models have both, or several judges gave scores: labmates analyze prediction says which
+    return Part("Prediction from profiles", tables=(answers_table(outcomes),))
 
 
 def _dilemma(store: Store, runs: Sequence[RunRecord]) -> Part | None:
@@ -202,7 +124,7 @@ def _evolution(store: Store, runs: Sequence[RunRecord]) -> Part | None:
 
 
 _PARTS: Final[dict[str, Callable[[Store, Sequence[RunRecord]], Part | None]]] = {
-    "science": _science,
+    "science": _predicted,
     "dilemma": _dilemma,
     "selfplay": _selfplay,
     "evolution": _evolution,

@@ -16,10 +16,9 @@ from labmates.records.studies import study_counts, study_record
 from labmates.reports import runs as told
 from labmates.reports.kinds import parts_of
 from labmates.reports.page import render
-from labmates.reports.parts import Part, Report
+from labmates.reports.parts import Report
 from labmates.stats.figures import has_figures
 from labmates.studies.spec import StudySpec
-from labmates.workflows.agreement import agreement, agreement_table, ratings_frame
 
 ENDINGS = (".html", ".htm")
 
@@ -114,8 +113,6 @@ def _report(
             parts.extend(parts_of(kind, store, mine))
         except LabmatesError as error:
             warnings.append(told.told_failure(f"More of the kind {kind}", error))
-    if agreements := agreement(ratings_frame(store, [run for run in runs if run.status in ENDED])):
-        parts.append(Part("Agreement of judges", tables=(agreement_table(agreements),)))
     parts += [told.use(runs, costs), told.repeat(spec, study, runs)]
     ended = sum(run.status in ENDED for run in runs)
     facts = (

@@ -75,15 +75,6 @@ def _flat(condition: Mapping[str, Any]) -> dict[str, Any]:
     return row
 
 
-def models_of(run: RunRecord) -> str:
-    """Return the models of a run as one text; those of single teams or seats with their places."""
-    places = run.condition.get("model_for")
-    if not isinstance(places, dict) or not places:
-        return ", ".join(run.models) or str(run.condition.get("model") or "strategies")
-    special = ", ".join(f"{place}: {model}" for place, model in places.items())
-    return f"{run.condition.get('model')} ({special})"
-
-
 def cells(runs: Sequence[RunRecord], metrics: Sequence[str], domains: Domains = unknown) -> list[Cell]:
     """Return the means of metrics by condition, over the runs that have ended.
 
@@ -99,7 +90,7 @@ def cells(runs: Sequence[RunRecord], metrics: Sequence[str], domains: Domains = 
             groups.setdefault(run.key, []).append(run)
     found = [
         Cell(
-            models_of(group[0]),
+            group[0].shown_models,
             {name: told(_flat(group[0].condition).get(name)) for name in names},
             len(group),
             estimates,
@@ -117,7 +108,7 @@ def by_model(runs: Sequence[RunRecord], metrics: Sequence[str], domains: Domains
     groups: dict[str, list[RunRecord]] = {}
     for run in runs:
         if run.status in ENDED:
-            groups.setdefault(models_of(run), []).append(run)
+            groups.setdefault(run.shown_models, []).append(run)
     found = _means(list(groups.values()), metrics, domains)
     return [
         Cell(models, {}, len(group), each, _invalid(group))

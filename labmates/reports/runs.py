@@ -16,7 +16,7 @@ from labmates.errors import LabmatesError
 from labmates.records.digests import digest_of_all
 from labmates.records.run import ENDED, RunRecord
 from labmates.reports.parts import Part, picture
-from labmates.reports.results import by_model, cells, models_of, results_figure, results_table, told, varying
+from labmates.reports.results import by_model, cells, results_figure, results_table, told, varying
 from labmates.stats.figures import has_figures
 from labmates.stats.tables import Column, Table
 from labmates.workflows.experiment import EXPERIMENTS
@@ -104,7 +104,7 @@ def how_they_ended(runs: Sequence[RunRecord], planned: Mapping[str, int], attemp
             {
                 "run": run.id,
                 "status": run.status,
-                "models": models_of(run),
+                "models": run.shown_models,
                 "seed": run.seed,
                 "attempts": attempts.get(run.id, 0) or run.attempt,
                 "reason": _first_line(run.error or "no reason was recorded"),
@@ -127,7 +127,7 @@ def _invalid(runs: Sequence[RunRecord]) -> list[Table]:
         {
             "run": run.id,
             "kind": run.kind,
-            "models": models_of(run),
+            "models": run.shown_models,
             "seed": run.seed,
             "reason": _first_line(run.invalid),
         }
@@ -264,7 +264,7 @@ def _parameters(kind: str, runs: Sequence[RunRecord]) -> Table:
 def _grouped(runs: Iterable[RunRecord]) -> dict[tuple[str, str], list[RunRecord]]:
     groups: dict[tuple[str, str], list[RunRecord]] = {}
     for run in runs:
-        groups.setdefault((run.kind, models_of(run)), []).append(run)
+        groups.setdefault((run.kind, run.shown_models), []).append(run)
     return groups
 
 

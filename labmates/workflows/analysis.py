@@ -25,12 +25,10 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from labmates.workflows.experiment import Condition
+
 Choice = Literal["runs", "study", "study_argument", "kind", "task"]
 """An argument RUN..., the option or the argument for a study, and the options for an experiment and a task."""
-
-
-class TooFewRunsError(UsageError):
-    """The runs have nothing to analyse; a report leaves the analysis out."""
 
 
 class Params(BaseModel):
@@ -122,6 +120,38 @@ class Runs:
 
 
 @dataclass(frozen=True)
+class Missing:
+    """Runs that a result lacks.
+
+    Attributes
+    ----------
+    text
+        What they are and why they are missing.
+    condition, seeds, settings
+        With what to make them; without a condition nothing can make them.
+    """
+
+    text: str
+    condition: Condition | None = None
+    seeds: Sequence[int] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+class TooFewRunsError(UsageError):
+    """The runs have nothing to analyse; a report leaves the analysis out.
+
+    Parameters
+    ----------
+    missing
+        The runs that would change that.
+    """
+
+    def __init__(self, text: str, missing: Sequence[Missing] = ()) -> None:
+        super().__init__(text)
+        self.missing = tuple(missing)
+
+
+@dataclass(frozen=True)
 class Drawing:
     """A figure of a result, drawn when it is needed.
 
@@ -165,6 +195,10 @@ class Result:
         Writers of further files, by the names of `Analysis.exports`.
     fault
         Why the result can't be used although there is one; the command line then ends with 1.
+    missing
+        Runs that would make the result more complete.
+    document
+        A text that the command line prints as it is, and nothing else (the file of a study, for instance).
     """
 
     tables: Sequence[Table]
@@ -176,6 +210,8 @@ class Result:
     warnings: Sequence[str] = ()
     exports: Mapping[str, Callable[[Path], Sequence[Path]]] = field(default_factory=dict)
     fault: str | None = None
+    missing: Sequence[Missing] = ()
+    document: str = ""
 
     def table(self, name: str | None = None) -> Table:
         """The table of this name; by default the first.
@@ -272,8 +308,12 @@ ANALYSES: Registry[Analysis[Any]] = Registry(
     "analysis",
     "labmates.analyses",
     {
+        "agreement": "labmates.workflows.agreement_analysis:AGREEMENT",
         "convergence": "labmates.workflows.games.analyses:CONVERGENCE",
         "profiles": "labmates.workflows.games.analyses:PROFILES",
+        "scores": "labmates.workflows.science.analyses:SCORES",
+        "teams": "labmates.workflows.science.analyses:TEAMS",
+        "teamwork": "labmates.workflows.science.analyses:TEAMWORK",
         "tournament": "labmates.workflows.tournament.analyses:COOPERATION",
     },
 )

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from labmates.api import ajudge, arun, load_agreement, load_scores
+from labmates.api import ajudge, analyze, arun, load_scores
 from labmates.errors import UsageError
 from labmates.judges.rubric import VERSION
 from labmates.models.scripted.base import Draft, Heard
@@ -121,6 +121,10 @@ async def test_judging_later_from_python_gives_what_judging_at_the_end_gives(sto
     ]
     frame = load_scores(store.url)
     assert set(frame["judge"]) == {"heuristic", "verified", "rubric:scripted:referee"}
-    assert [one.metric for one in load_agreement(store.url)] == ["accuracy", "completeness", "quality"]
+    assert [row["metric"] for row in analyze("agreement", store=store.url).objects or ()] == [
+        "accuracy",
+        "completeness",
+        "quality",
+    ]
     with pytest.raises(UsageError, match="call_timeout"):
         await ajudge([second.id], store=store.url, models={"call_timeout": -1})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -10,7 +10,6 @@ from typing import Any
 import click
 from pydantic import ValidationError
 
-from labmates.cli.analyze.agreement import agreement
 from labmates.cli.analyze.check import check
 from labmates.cli.analyze.dilemmas import dilemmas
 from labmates.cli.analyze.populations import evolution, selfplay
@@ -19,18 +18,25 @@ from labmates.cli.analyze.proximity import proximity
 from labmates.cli.analyze.ratings import ratings
 from labmates.cli.analyze.reasons import reasons
 from labmates.cli.analyze.strategies import diversity, invasion
-from labmates.cli.analyze.teams import teams
-from labmates.cli.analyze.teamwork import teamwork
 from labmates.cli.common import json_option, store_option
 from labmates.cli.console import clean, complain, err, out, print_json
 from labmates.cli.figures import draw
 from labmates.cli.options import flags_of, given, options_of
 from labmates.cli.tables import out_option, print_tables, write_files
 from labmates.errors import UsageError, explain
-from labmates.workflows.analysis import ANALYSES, Analysis, Choice, Export, Params, Result, Runs
+from labmates.workflows.analysis import (
+    ANALYSES,
+    Analysis,
+    Choice,
+    Export,
+    Missing,
+    Params,
+    Result,
+    Runs,
+    TooFewRunsError,
+)
 
 _NOT_PORTED = (
-    agreement,
     check,
     dilemmas,
     diversity,
@@ -41,8 +47,6 @@ _NOT_PORTED = (
     ratings,
     reasons,
     selfplay,
-    teams,
-    teamwork,
 )
 _FORMATS = ("png", "svg", "pdf")
 _CHOICES: Mapping[Choice, Callable[[Any], Any]] = {
@@ -104,12 +108,16 @@ def _command(name: str, analysis: Analysis[Any]) -> click.Command:
         runs = Runs(values.get("store"), values.get("run_ids", ()), **named, watch=_watch)
         try:
             result = analysis.compute(runs, params)
-            _show(result, as_json=as_json)
+            _show(result, as_json=as_json, store=values.get("store"))
             write_files(result.tables, files)
             _draw(result, plots)
             for export, path in exports.items():
                 for written in result.exports[export](path):
                     err().print(f"Written to {written}", markup=False)
+        except TooFewRunsError as error:
+            if not error.missing:
+                raise
+            raise UsageError("\n".join([str(error), *_missing(error.missing, values.get("store"))])) from error
         finally:
             runs.close()
         if result.fault:
@@ -143,7 +151,10 @@ def _params(analysis: Analysis[Any], values: Mapping[str, Any]) -> Params:
     return params
 
 
-def _show(result: Result, *, as_json: bool) -> None:
+def _show(result: Result, *, as_json: bool, store: str | None) -> None:
+    if result.document:
+        click.echo(result.document, nl=False)
+        return
     if as_json:
         for one in result.json_objects():
             print_json(dict(one))
@@ -154,6 +165,10 @@ def _show(result: Result, *, as_json: bool) -> None:
     for heading, sentences in result.remarks.items():
         _print_list(heading, sentences)
     _print_list("Warnings", result.warnings, style="yellow")
+    if result.missing:
+        out().print("\nMissing", style="bold")
+    for line in _missing(result.missing, store):
+        out().print(clean(line), markup=False)
 
 
 def _print_list(heading: str, sentences: Sequence[str], style: str | None = None) -> None:
@@ -161,6 +176,21 @@ def _print_list(heading: str, sentences: Sequence[str], style: str | None = None
         out().print(f"\n{clean(heading)}", style="bold", markup=False)
     for sentence in sentences:
         out().print(f"- {clean(sentence)}", style=style, markup=False, highlight=False)
+
+
+def _missing(missing: Sequence[Missing], store: str | None) -> Iterator[str]:
+    """What is missing, and the commands that make it: one for each stretch of seeds in a row."""
+    from labmates.cli.command import command_of
+
+    for gap in missing:
+        yield gap.text
+        if gap.condition is None:
+            continue
+        yield "  make it with:" if len(gap.seeds) == 1 else "  make them with:"
+        for start in (seed for seed in gap.seeds if seed - 1 not in gap.seeds):
+            replicates = next(n for n in range(1, len(gap.seeds) + 1) if start + n not in gap.seeds)
+            command = command_of(gap.condition, seed=start, replicates=replicates, settings=gap.settings, store=store)
+            yield f"    {command}"
 
 
 def _plots_options(function: Callable[..., int]) -> Callable[..., int]:

@@ -10,9 +10,9 @@ from typing import Any, cast
 import yaml
 
 from labmates.agents.roles import TEAMS
-from labmates.errors import UsageError
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
+from labmates.workflows.analysis import TooFewRunsError
 from labmates.workflows.experiment import condition_of
 from labmates.workflows.science.condition import ScienceCondition
 from labmates.workflows.science.seat_ratings import SeatGame, Seating
@@ -44,14 +44,16 @@ def seat_games(
 
     Raises
     ------
-    UsageError
+    TooFewRunsError
         If none of the runs is one of teams that has ended, or none has the metric.
     """
     played = [run for run in runs if run.kind == ScienceCondition.kind and run.status in ENDED]
     seated = [(run, _seated(run)) for run in played if not run.condition.get("solo")]
     seated = [(run, who) for run, who in seated if not models or set(who) <= set(models)]
     if not seated:
-        raise UsageError(f"none of these {len(runs)} runs is a science run of teams (of these models) that has ended")
+        raise TooFewRunsError(
+            f"none of these {len(runs)} runs is a science run of teams (of these models) that has ended"
+        )
     scores = store.score_values([run.id for run, _ in seated]) if judge is not None else {}
     groups: dict[str, list[tuple[RunRecord, tuple[str, ...], float | None]]] = {}
     for run, who in seated:
@@ -60,7 +62,9 @@ def seat_games(
     if all(score is None for group in groups.values() for _, _, score in group):
         known = sorted({name for run, _ in seated for name in run.metrics})
         by = f" by the judge '{judge}'" if judge is not None else ""
-        raise UsageError(f"none of these {len(seated)} runs has the metric '{metric}'{by}; metrics: {', '.join(known)}")
+        raise TooFewRunsError(
+            f"none of these {len(seated)} runs has the metric '{metric}'{by}; metrics: {', '.join(known)}"
+        )
     return [_game(group, models) for group in groups.values()]
 
 

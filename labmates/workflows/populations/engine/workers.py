@@ -24,7 +24,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-import labmates
 from labmates.errors import UsageError
 from labmates.games.repeated import RepeatedGame
 from labmates.sandboxes.interpreter import FLAGS, this_interpreter
@@ -474,7 +473,7 @@ def _result(job: _Job, told: Mapping[str, Any], data: bytes) -> Result:
 
 def _environment() -> dict[str, str]:
     """Return all that the processes find in their environment."""
-    package = Path(labmates.__file__).parents[1]
+    package = Path(__file__).parents[4]
     packages = dict.fromkeys([str(package), *map(str, this_interpreter().packages)])
     threads = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     return {

@@ -1,0 +1,246 @@
+"""The analyses of science runs: scores by judge, models on the teams' seats, teams beside one agent alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from pydantic import Field
+
+from labmates.errors import UsageError
+from labmates.workflows.analysis import Analysis, Missing, Params, Result, Runs, TooFewRunsError
+
+if TYPE_CHECKING:
+    from labmates.records.run import RunRecord
+    from labmates.stats.tables import Table
+    from labmates.workflows.science.seat_ratings import SeatGame
+    from labmates.workflows.science.teamwork import Contrast, Teamwork
+
+_SHOWN_SEATINGS = 5
+
+
+def scores(runs: Runs, _params: Params) -> Result:
+    """Average the newest scores of each judge by metric and models.
+
+    A run without a paper or without findings that can be read counts, with accuracy 0 (intention to treat); the mean of
+    the other runs (per protocol) stands beside it.
+    """
+    from labmates.workflows.science.score_tables import scores_table
+    from labmates.workflows.science.teamwork import judged_runs
+
+    records = runs.ended("science")
+    judged = judged_runs(runs.store, records)
+    newest = runs.store.score_values([run.id for run in records])
+    if not any(newest.get(run.id) for run in records):
+        raise TooFewRunsError(f"no judge has scored these {len(records)} runs; add scores with labmates judge")
+    return Result([scores_table(judged, newest)])
+
+
+SCORES = Analysis(
+    "scores",
+    "Scores",
+    Params,
+    scores,
+    example="labmates analyze scores --task ecology",
+    choices=("runs", "study", "task"),
+    kind="science",
+)
+
+
+class TeamsParams(Params):
+    """The parameters of the ratings of models on the teams' seats."""
+
+    metric: str | None = Field(
+        None, description="What all models of a run get. Default: skill; accuracy if no run has it."
+    )
+    judge: str | None = Field(None, description="Whose newest score that is; by default the run's own metric.")
+    models: tuple[str, ...] = Field((), description="Compare these alone; repeatable.")
+    resamples: int = Field(200, ge=10, le=10_000, description="Of the bootstrap.")
+    seed: int = Field(0, ge=0, description="Of the bootstrap.")
+    plan: bool = Field(False, description="Print a study that plays every seating of the models given, and stop.")
+
+
+def teams(runs: Runs, params: TeamsParams) -> Result:
+    """Rate models by what labs with them on the teams' seats bring.
+
+    Science runs with a model for each team (--model-for TEAM=MODEL) are plays of a game whose payoff is the score of
+    the lab. For each seat, and for any: mean over all seatings, fitness after replicator dynamics and the population
+    that they end in, deviation rating and rank, with 95 % intervals. Runs of equal condition belong
+    together. Every seating must have been played; --plan prints a study for that.
+    """
+    from labmates.stats.intervals import ANY, SHARE
+    from labmates.workflows.science.experiment import SCIENCE
+    from labmates.workflows.science.seat_ratings import rate_teams, teams_table
+    from labmates.workflows.science.seatings import seat_games
+
+    if params.plan:
+        return Result([], document=_plan(params.models, runs.task))
+    records = runs.records("science")
+    metric, note = _metric(params, records)
+    games = seat_games(runs.store, records, metric=metric, judge=params.judge, models=params.models)
+    complete = [game for game in games if len(game.models) > 1 and not game.missing()]
+    if not complete:
+        raise TooFewRunsError(_missing_seatings(games))
+    domain = SCIENCE.domains({}).get(metric, SHARE if params.judge else ANY)
+    rated = [rate_teams(game, domain, resamples=params.resamples, seed=params.seed) for game in complete]
+    table = teams_table(rated, metric)
+    table.notes = (*table.notes, *note)
+    if len(complete) < len(games):
+        table.notes = (*table.notes, f"{len(games) - len(complete)} more conditions lack seatings and are left out.")
+    return Result([table])
+
+
+def _metric(params: TeamsParams, records: Sequence[RunRecord]) -> tuple[str, tuple[str, ...]]:
+    """The compared metric and the notes on it."""
+    if params.metric is not None:
+        return params.metric, ()
+    if params.judge not in (None, "verified"):
+        return "accuracy", ()
+    if any("skill" in run.metrics for run in records):
+        return "skill", ()
+    return "accuracy", ("Accuracy, not skill: no run has skill, since an earlier version judged them.",)
+
+
+def _plan(models: Sequence[str], task: str | None) -> str:
+    from labmates.models.names import parse_model
+    from labmates.tasks.registry import get_task
+    from labmates.workflows.science.seatings import seating_study
+
+    if len(models) < 2 or task is None:
+        raise UsageError("--plan needs --task and two models or more: --plan --task ecology --model A --model B")
+    get_task(task)
+    return seating_study([str(parse_model(model)) for model in dict.fromkeys(models)], {"task": task})
+
+
+def _missing_seatings(games: Sequence[SeatGame]) -> str:
+    from labmates.workflows.science.seatings import missing_seatings
+
+    game = min(games, key=lambda each: len(each.missing()) + (len(each.models) < 2) * 1_000_000)
+    if len(game.models) < 2:
+        return f"all seats are taken by one model, {game.models[0]}; a rating compares two or more"
+    gaps = missing_seatings(game)
+    number = len(game.models) ** len(game.seats)
+    lines = [
+        f"{len(gaps)} of {number} seatings of {', '.join(game.models)} were not played "
+        "(or have no such score), and none is filled in:",
+        *(f"  {gap}" for gap in gaps[:_SHOWN_SEATINGS]),
+    ]
+    if len(gaps) > _SHOWN_SEATINGS:
+        lines.append(f"  and {len(gaps) - _SHOWN_SEATINGS} more")
+    if game.unscored:
+        lines.append(
+            f"{len(game.unscored)} runs were played and not scored: another --metric or --judge may score them."
+        )
+    if len(games) > 1:
+        lines.append(f"({len(games)} conditions were looked at; this one lacks the fewest.)")
+    chosen = " ".join(f"--model {model}" for model in game.models)
+    task = game.condition.get("task")
+    lines.append(f"A study that plays all: labmates analyze teams --plan --task {task} {chosen} > teams.yaml")
+    return "\n".join(lines)
+
+
+TEAMS = Analysis(
+    "teams",
+    "Models on the teams' seats",
+    TeamsParams,
+    teams,
+    example="labmates analyze teams --study science-teams",
+    choices=("runs", "study", "task"),
+    kind="science",
+)
+
+
+def teamwork(runs: Runs, _params: Params) -> Result:
+    """Compare teams with one agent alone.
+
+    Without runs or options, all runs of the store count. A run of teams is paired with the run of one agent alone
+    (labmates run science --solo) of the same seed and of equal condition: task, difficulty, model, budget, visibility,
+    prices and whatever else both have. First comes one answer over all conditions, with models and tasks as clusters,
+    then each condition by itself. For each score (skill first), and for tokens and credits: both sides, the
+    difference (teams minus solo), and its mean over pairs with a 95 % interval. Reports that can't be read count as
+    accuracy 0; the mean over pairs that can be read stands beside it. For its references to other teams' work a
+    report is scored by the artifacts that it names; those of one agent alone are its own.
+    """
+    from dataclasses import asdict
+
+    from labmates.workflows.experiment import EXPERIMENTS
+    from labmates.workflows.science.teamwork import judged_runs, teamwork, teamwork_table
+    from labmates.workflows.science.teamwork_pooled import pooled_table
+
+    records = [run for run in runs.records() if "solo" in EXPERIMENTS.get(run.kind).condition.model_fields]
+    if not records:
+        raise TooFewRunsError("none of these runs is of a kind that one agent can do alone, as science is")
+    compared = teamwork(judged_runs(runs.store, records), EXPERIMENTS.get(records[0].kind).domains)
+    missing = list(_missing_partners(compared, records))
+    if not compared.contrasts:
+        raise TooFewRunsError(f"no pair among these {len(records)} runs", missing)
+    return Result(
+        [pooled_table(compared.pooled), teamwork_table(compared)],
+        objects=[asdict(compared)],
+        details=[_pairs_table(contrast) for contrast in compared.contrasts],
+        missing=missing,
+    )
+
+
+def _missing_partners(compared: Teamwork, records: Sequence[RunRecord]) -> Iterator[Missing]:
+    from labmates.workflows.experiment import condition_of
+    from labmates.workflows.science.teamwork import MIXED
+
+    by_id = {run.id: run for run in records}
+    for lonely in compared.unpaired:
+        seeds = sorted(set(lonely.seeds))
+        text = f"{_named(lonely.condition)}, seed {', '.join(map(str, seeds))}: {lonely.reason}"
+        run = by_id[lonely.runs[0]]
+        twin = None
+        with suppress(UsageError):  # a condition of another version can't be executed again
+            twin = None if lonely.reason == MIXED else condition_of(run).twin()
+        yield Missing(text, twin, seeds, run.settings)
+    if compared.unfinished:
+        yield Missing(f"left out, since they have not ended: {', '.join(compared.unfinished)}")
+
+
+def _pairs_table(contrast: Contrast) -> Table:
+    """Every pair of a condition of teams."""
+    from labmates.stats.tables import Column, Table
+    from labmates.workflows.science.teamwork import INTENTION
+
+    rows = [
+        {
+            "pair": f"seed {pair.seed}: {' '.join(pair.team_runs)} beside {' '.join(pair.solo_runs)}",
+            "measure": " ".join(filter(None, (each.measure.judge, each.measure.version, each.measure.metric))),
+            "teams": each.teams,
+            "solo": each.solo,
+            "difference": each.difference,
+        }
+        for pair in contrast.pairs
+        for each in pair.compared
+    ]
+    columns = [Column("pair", once=True), Column("measure"), *(Column(side, form=",.3f") for side in ("teams", "solo"))]
+    columns.append(Column("difference", form="+,.3f"))
+    readable = sum(pair.readable for pair in contrast.pairs)
+    notes = [
+        "Differences are teams minus solo.",
+        f"{INTENTION} {readable} of {len(contrast.pairs)} pairs can be read on both sides.",
+    ]
+    title = f"{_named(contrast.condition)} ({contrast.key}) beside one agent alone ({contrast.solo_key})"
+    return Table("pairs", title, columns, rows, notes)
+
+
+def _named(condition: Mapping[str, Any]) -> str:
+    """A condition in a few words."""
+    before = {"task": "", "difficulty": "", "model": "", "budget": "budget $", "visibility": "visibility "}
+    parts = [f"{words}{condition[name]}" for name, words in before.items() if name in condition]
+    parts += ["theory of mind"] if condition.get("theory_of_mind") else []
+    return ", ".join([*parts, "one agent alone" if condition.get("solo") else f"teams of {condition.get('team_size')}"])
+
+
+TEAMWORK = Analysis(
+    "teamwork",
+    "Teams beside one agent alone",
+    Params,
+    teamwork,
+    example="labmates analyze teamwork --task ecology",
+    choices=("runs", "study", "kind", "task"),
+    objects="",
+)
