@@ -12,10 +12,10 @@ TASKS: Registry[type[Task[Any, Any]]] = Registry(
     "task",
     "labmates.tasks",
     {
-        "ecology": "labmates.tasks.ecology:EcologyTask",
-        "anomaly": "labmates.tasks.anomaly:AnomalyTask",
-        "geospatial": "labmates.tasks.geospatial:GeospatialTask",
-        "biomarker": "labmates.tasks.biomarker:BiomarkerTask",
+        "ecology": "labmates.tasks.ecology.task:EcologyTask",
+        "anomaly": "labmates.tasks.anomaly.task:AnomalyTask",
+        "geospatial": "labmates.tasks.geospatial.task:GeospatialTask",
+        "biomarker": "labmates.tasks.biomarker.task:BiomarkerTask",
     },
 )
 

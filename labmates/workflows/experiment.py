@@ -57,9 +57,9 @@ class Condition(BaseModel, ABC):
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     @property
-    def title(self) -> str:
-        """A few words that name the condition in traces."""
-        return ""
+    def labels(self) -> tuple[str, ...]:
+        """Words that tag a trace of the condition; the first two are part of its name."""
+        return ()
 
     @property
     def pool(self) -> int | None:
@@ -303,8 +303,8 @@ class Experiment(Generic[C]):
         values = condition.model_dump(mode="json")
         simple = {name: value for name, value in values.items() if isinstance(value, str | int | float | bool)}
         return {
-            "run_name": " ".join((self.name, *condition.title.split(), services.run_id)),
-            "tags": ["labmates", self.name, *condition.title.split()],
+            "run_name": " ".join((self.name, *condition.labels[:2], services.run_id)),
+            "tags": ["labmates", self.name, *condition.labels],
             "metadata": {**simple, "run": services.run_id, "condition": services.key, "seed": services.seed},
         }
 

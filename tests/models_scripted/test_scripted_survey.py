@@ -18,7 +18,7 @@ from labmates.models.scripted.facts import facts
 from labmates.models.scripted.prompt import results_of
 from labmates.models.scripted.stated import merge, read_fields, restate, state
 from labmates.tasks.base import Difficulty, accuracy
-from labmates.tasks.geospatial import GeospatialFindings, GeospatialTask
+from labmates.tasks.geospatial.task import GeospatialFindings, GeospatialTask
 from labmates.tasks.schema import findings_schema_text
 
 TASK = GeospatialTask()

@@ -29,7 +29,7 @@ PRELOADED = (
     "labmates.sandboxes.local",
     "labmates.sandboxes.wire",
     "labmates.studies.execution",
-    "labmates.tasks.anomaly",
+    "labmates.tasks.anomaly.task",
     "labmates.workflows.science.run",
     "pandas",
     "tests.support.plays",

@@ -15,8 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labmates.tasks.base import DIFFICULTIES, Credit, Dataset, Difficulty, accuracy
-from labmates.tasks.biomarker import BiomarkerTask
-from labmates.tasks.biomarker_data import (
+from labmates.tasks.biomarker.data import (
     ASSAYS,
     BY_SCORE,
     LEVELS,
@@ -27,8 +26,9 @@ from labmates.tasks.biomarker_data import (
     draw_cohort,
     draw_trial,
 )
-from labmates.tasks.biomarker_findings import BiomarkerFindings, BiomarkerTruth, MarkerEffect, Subtype
-from labmates.tasks.biomarker_records import NOT_DONE, draw_laboratory
+from labmates.tasks.biomarker.findings import BiomarkerFindings, BiomarkerTruth, MarkerEffect, Subtype
+from labmates.tasks.biomarker.records import NOT_DONE, draw_laboratory
+from labmates.tasks.biomarker.task import BiomarkerTask
 from labmates.tasks.noise import Floats, random_for
 
 TASK = BiomarkerTask()

@@ -16,11 +16,11 @@ from scipy.spatial import cKDTree
 
 from labmates.tasks.base import DIFFICULTIES, Credit, Dataset, Difficulty, accuracy
 from labmates.tasks.conformance import check_task
-from labmates.tasks.geospatial import Driver, GeospatialFindings, GeospatialTask, GeospatialTruth, Spot
-from labmates.tasks.geospatial_data import APART, HEIGHT, INSIDE, LEVELS, SPREAD, WIDTH, Ground, draw_ground
-from labmates.tasks.geospatial_fields import LOW, Continuity, predicted, random_field
-from labmates.tasks.geospatial_soil import LEAST_STEP, Soil, draw_sites, draw_soil
-from labmates.tasks.geospatial_table import NO_DATA
+from labmates.tasks.geospatial.data import APART, HEIGHT, INSIDE, LEVELS, SPREAD, WIDTH, Ground, draw_ground
+from labmates.tasks.geospatial.fields import LOW, Continuity, predicted, random_field
+from labmates.tasks.geospatial.soil import LEAST_STEP, Soil, draw_sites, draw_soil
+from labmates.tasks.geospatial.table import NO_DATA
+from labmates.tasks.geospatial.task import Driver, GeospatialFindings, GeospatialTask, GeospatialTruth, Spot
 from labmates.tasks.noise import Floats, random_for
 
 TASK = GeospatialTask()

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labmates.tasks.anomaly import AnomalyFindings, AnomalyTruth, Event
+from labmates.tasks.anomaly.task import AnomalyFindings, AnomalyTruth, Event
 from labmates.tasks.base import DIFFICULTIES, Credit, Difficulty, accuracy
-from labmates.tasks.ecology import EcologyFindings, EcologyTruth, Forecast, Interaction
+from labmates.tasks.ecology.task import EcologyFindings, EcologyTruth, Forecast, Interaction
 from labmates.tasks.findings import read_findings
 from labmates.tasks.registry import get_task
 from labmates.tasks.schema import findings_schema_text

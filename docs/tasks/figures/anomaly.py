@@ -10,8 +10,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from page import BLUE, GREEN, ORANGE, RED, VIOLET, four_panels, open_frame, save
 
-from labmates.tasks.anomaly import AnomalyTask, AnomalyTruth, Event
-from labmates.tasks.anomaly_data import A_DAY, NO_READING
+from labmates.tasks.anomaly.data import A_DAY, NO_READING
+from labmates.tasks.anomaly.task import AnomalyTask, AnomalyTruth, Event
 from labmates.tasks.base import Difficulty
 
 SEED: int = 1

@@ -14,8 +14,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from labmates.tasks.base import Difficulty
-from labmates.tasks.biomarker import BiomarkerTask
-from labmates.tasks.biomarker_data import BY_SCORE, LEVELS, SCORE, Cohort, Trial, draw_cohort, draw_trial
+from labmates.tasks.biomarker.data import BY_SCORE, LEVELS, SCORE, Cohort, Trial, draw_cohort, draw_trial
+from labmates.tasks.biomarker.task import BiomarkerTask
 from labmates.tasks.noise import random_for
 
 SEED: int = 0

@@ -14,9 +14,9 @@ from matplotlib.patches import Circle
 from page import BLUE, GREEN, ORANGE, RED, VIOLET, four_panels, open_frame, save
 
 from labmates.tasks.base import DIFFICULTIES, Difficulty
-from labmates.tasks.geospatial import GeospatialTask
-from labmates.tasks.geospatial_data import LEVELS, SPREAD, Ground, draw_ground
-from labmates.tasks.geospatial_soil import Soil, draw_sites, draw_soil
+from labmates.tasks.geospatial.data import LEVELS, SPREAD, Ground, draw_ground
+from labmates.tasks.geospatial.soil import Soil, draw_sites, draw_soil
+from labmates.tasks.geospatial.task import GeospatialTask
 from labmates.tasks.noise import Floats, random_for
 
 SEED: int = 4

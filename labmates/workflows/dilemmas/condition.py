@@ -183,9 +183,9 @@ class DilemmaCondition(DecisionCondition):
         return list(dict.fromkeys(entrant.model for entrant in self.entrants))
 
     @property
-    def title(self) -> str:
-        """The words that name it in traces."""
-        return f"{self.table.name} {self.mechanism}"
+    def labels(self) -> tuple[str, ...]:
+        """The words that tag its traces."""
+        return self.table.name, self.mechanism
 
     def check(self) -> None:
         """Check that models are known and that mechanism and seating fit the game."""

@@ -107,9 +107,9 @@ class GameCondition(DecisionCondition):
         return list(dict.fromkeys(self.model_of(group, player) for group, player in self.seats()))
 
     @property
-    def title(self) -> str:
-        """The words that name it in traces."""
-        return f"{self.game} {self.model}"
+    def labels(self) -> tuple[str, ...]:
+        """The words that tag its traces."""
+        return self.game, self.model
 
     def check(self) -> None:
         """Check that models are known, and that those of single groups and players have somebody to play."""

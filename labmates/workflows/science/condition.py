@@ -169,9 +169,9 @@ class ScienceCondition(Condition):
         return list(dict.fromkeys(self.model_of(team.name) for team in self.teams))
 
     @property
-    def title(self) -> str:
-        """The words that name it in traces."""
-        return f"{self.task} {self.model}"
+    def labels(self) -> tuple[str, ...]:
+        """The words that tag its traces."""
+        return self.task, self.model, self.visibility
 
     def needs(self) -> tuple[Ability, ...]:
         """Return what the servers of the models have to be able to do."""

@@ -101,9 +101,9 @@ class TournamentCondition(DecisionCondition):
         return self
 
     @property
-    def title(self) -> str:
-        """The words that name it in traces."""
-        return f"{self.structure} {self.model}"
+    def labels(self) -> tuple[str, ...]:
+        """The words that tag its traces."""
+        return self.structure, self.model
 
     @property
     def payoffs(self) -> Payoffs:

@@ -12,8 +12,8 @@ from typing import Final
 
 import numpy as np
 
-from labmates.tasks.geospatial_data import HEIGHT, INSIDE, SPREAD, WIDTH, GeospatialLevel, Ground
-from labmates.tasks.geospatial_fields import Continuity, Whole, predicted, random_field
+from labmates.tasks.geospatial.data import HEIGHT, INSIDE, SPREAD, WIDTH, GeospatialLevel, Ground
+from labmates.tasks.geospatial.fields import Continuity, Whole, predicted, random_field
 from labmates.tasks.noise import DECIMALS, Floats
 
 SAMPLE_STEP, GRID_STEP, LEAST_STEP = 100.0, 50.0, 25.0

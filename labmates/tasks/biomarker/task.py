@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from labmates.tasks.base import Check, Credit, Dataset, Difficulty, Task, level_of
-from labmates.tasks.biomarker_data import ASSAYS, LEVELS, MARKERS, Cohort, Trial, draw_cohort, draw_trial
-from labmates.tasks.biomarker_findings import (
+from labmates.tasks.biomarker.data import ASSAYS, LEVELS, MARKERS, Cohort, Trial, draw_cohort, draw_trial
+from labmates.tasks.biomarker.findings import (
     ECHO,
     BiomarkerFindings,
     BiomarkerTruth,
@@ -22,7 +22,7 @@ from labmates.tasks.biomarker_findings import (
     TrueSubtype,
     score_findings,
 )
-from labmates.tasks.biomarker_records import NOT_DONE, Laboratory, draw_laboratory, trial_frame
+from labmates.tasks.biomarker.records import NOT_DONE, Laboratory, draw_laboratory, trial_frame
 from labmates.tasks.noise import Floats, random_for
 from labmates.tasks.words import says_count, says_together
 

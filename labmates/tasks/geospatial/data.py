@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from labmates.tasks.base import Difficulty
-from labmates.tasks.geospatial_fields import Continuity
+from labmates.tasks.geospatial.fields import Continuity
 from labmates.tasks.noise import Floats
 
 WIDTH, HEIGHT = 10_000.0, 8_000.0

@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 
 from labmates.tasks.base import Check, Credit, Dataset, Difficulty, Task, level_of
 from labmates.tasks.choices import AnySign, Sign
-from labmates.tasks.ecology_data import (
+from labmates.tasks.ecology.data import (
     HORIZON,
     LEVELS,
     Community,

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from labmates.tasks.biomarker_data import DAYS, MARKERS, Cohort, Integers, Trial, TrialLevel
+from labmates.tasks.biomarker.data import DAYS, MARKERS, Cohort, Integers, Trial, TrialLevel
 from labmates.tasks.dirt import blank, repeat_rows, respell, slip_decimals, swap_letters
 from labmates.tasks.noise import DECIMALS, Floats
 

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 
 from labmates.tasks.dirt import blank, repeat_rows, respell, slip_decimals, swap_letters
-from labmates.tasks.geospatial_data import Covariate, GeospatialLevel, Ground
-from labmates.tasks.geospatial_fields import Whole
-from labmates.tasks.geospatial_soil import Soil, local_part
+from labmates.tasks.geospatial.data import Covariate, GeospatialLevel, Ground
+from labmates.tasks.geospatial.fields import Whole
+from labmates.tasks.geospatial.soil import Soil, local_part
 from labmates.tasks.noise import Floats
 
 NO_DATA: Final = -9999.0

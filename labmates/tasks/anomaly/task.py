@@ -12,7 +12,7 @@ from typing import Annotated
 import numpy as np
 from pydantic import BaseModel, Field
 
-from labmates.tasks.anomaly_data import (
+from labmates.tasks.anomaly.data import (
     KINDS,
     LEVELS,
     NO_READING,

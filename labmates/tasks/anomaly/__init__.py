@@ -1,0 +1,1 @@
+"""The anomaly task: faults in sensor data."""

@@ -1,0 +1,1 @@
+"""The biomarker task: markers and subtypes in a trial."""

@@ -1,0 +1,1 @@
+"""The ecology task: surveys of species at sites."""

@@ -1,0 +1,1 @@
+"""The geospatial task: samples, grids and rocks of a survey area."""
