@@ -3,13 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
-from labmates.budgets.ledger import Entry, Reservation
+from labmates.budgets.ledger import Entry, InsufficientFundsError, Ledger, Reservation
 from labmates.budgets.prices import Price
 from labmates.budgets.purse import Purse
 
-Lost = Callable[[Entry, str], None]
-"""Called with the charge of an attempt that may be billed though it brought no reply, and with the reason."""
+Lost = Callable[[Entry, str, int | None], None]
+"""Called with the charge of an attempt that may be billed though it brought no reply, the reason, and, for a pool of
+credits with a bound in dollars, what that paid for it, in micro-dollars."""
+
+
+@dataclass(frozen=True)
+class Money:
+    """The dollars that a call draws on beside a pool of credits.
+
+    Attributes
+    ----------
+    bound
+        What the run may spend.
+    price
+        What the provider charges.
+    """
+
+    bound: Ledger
+    price: Price
 
 
 class CallMeter:
@@ -24,9 +42,13 @@ class CallMeter:
     call
         Name of the call in the ledger.
     input_tokens, output_tokens
-        The most that an attempt takes: the prompt as estimated, and the limit on the reply.
+        What an attempt takes: the prompt as estimated, and the limit on the reply.
+    reserved
+        How many input tokens are reserved, where that is more than the estimate.
     lost
         Told each attempt that is charged without a reply.
+    money
+        The dollars behind a purse of credits; None where no provider's price is known, or the purse holds dollars.
 
     Attributes
     ----------
@@ -36,19 +58,31 @@ class CallMeter:
         What the call has cost so far, in micro-dollars.
     uncertain
         What of it is for attempts that brought no reply.
+    excess
+        What of the provider's bill the bound of the run could not pay.
     """
 
     def __init__(
-        self, purse: Purse, price: Price, call: str, input_tokens: int, output_tokens: int, lost: Lost | None = None
+        self,
+        purse: Purse,
+        price: Price,
+        call: str,
+        input_tokens: int,
+        output_tokens: int,
+        *,
+        reserved: int | None = None,
+        lost: Lost | None = None,
+        money: Money | None = None,
     ) -> None:
-        self.cost = 0
-        self.uncertain = 0
+        self.cost = self.uncertain = self.excess = 0
         self.price = price
         self._purse = purse
         self._call = call
-        self._most = price.dearest.cost(input_tokens, output_tokens)
+        self._tokens = (input_tokens, output_tokens)
+        self._most = price.dearest.cost(input_tokens if reserved is None else reserved, output_tokens)
         self._lost = lost
-        self._held: Reservation | None = None
+        self._money = money
+        self._held: tuple[Reservation, Reservation | None] | None = None
 
     def begin(self) -> None:
         """Reserve what the next attempt can cost.
@@ -56,30 +90,57 @@ class CallMeter:
         Raises
         ------
         InsufficientFundsError
-            If the purse can't pay it.
+            If the purse, or the bound of the run, can't pay it.
         """
-        self._held = self._purse.reserve(self._most, self._call)
+        held = self._purse.reserve(self._most, self._call)
+        try:
+            self._held = held, self._reserve_money()
+        except InsufficientFundsError:
+            self._purse.release(held)
+            raise
 
     def spare(self) -> None:
         """Give back what is reserved: the attempt can't be billed."""
         if self._held is not None:
-            held, self._held = self._held, None
+            (held, money), self._held = self._held, None
             self._purse.release(held)
+            if self._money is not None and money is not None:
+                self._money.bound.release(money)
 
     def lost(self, reason: str) -> None:
-        """Charge all that is reserved: nobody knows what the attempt is billed with."""
+        """Charge the estimated prompt and the whole output limit: nobody knows what the attempt is billed with."""
         if self._held is not None:
-            held, self._held = self._held, None
-            entry = self._purse.settle(held, self._most)
-            self.cost -= entry.amount
+            bill = None if self._money is None else self._money.price.dearest.cost(*self._tokens)
+            entry = self._settle(self.price.dearest.cost(*self._tokens), bill)
             self.uncertain -= entry.amount
             if self._lost is not None:
-                self._lost(entry, reason)
+                self._lost(entry, reason, bill)
 
-    def settle(self, cost: int) -> Entry:
-        """Charge the `cost` of the attempt that brought the reply, in micro-dollars."""
+    def settle(self, cost: int, bill: int | None = None) -> Entry:
+        """Charge the attempt that brought the reply, in micro-dollars.
+
+        Parameters
+        ----------
+        cost
+            What the purse pays.
+        bill
+            What the provider charges; None where nobody knows.
+        """
+        entry = self._settle(cost, bill)
+        if self._money is None and bill is not None:
+            self.excess += entry.uncovered
+        return entry
+
+    def _reserve_money(self) -> Reservation | None:
+        if self._money is None:
+            return None
+        return self._money.bound.reserve(self._money.price.dearest.cost(*self._tokens), call=self._call, team="")
+
+    def _settle(self, cost: int, bill: int | None) -> Entry:
         assert self._held is not None
-        held, self._held = self._held, None
+        (held, money), self._held = self._held, None
         entry = self._purse.settle(held, cost)
         self.cost -= entry.amount
+        if self._money is not None and money is not None:
+            self.excess += self._money.bound.settle(money, -entry.amount if bill is None else bill).uncovered
         return entry

@@ -17,7 +17,7 @@ from labmates.models.metering import Meter, NoMeter
 from labmates.models.normalise import NO_TEXT, resendable
 from labmates.models.objects import UnusableAnswerError
 from labmates.models.reply import Reply, Usage
-from labmates.models.tokens import estimate_messages
+from labmates.models.tokens import estimate_messages, most_tokens
 from labmates.models.window import reply_limit
 from labmates.seeds import derive
 
@@ -40,15 +40,15 @@ class UnansweredError(Exception):
 
 NO_REPLY = Reply("", (), ("empty",), resendable("", ()), "unknown", Usage(0, 0), attempts=0)
 """Stands for the reply to a call that brought none."""
-Meters = Callable[[str, int, int], Meter]
-"""Makes what pays for a call of a model, of so many input tokens and at most so many output tokens."""
+Meters = Callable[[str, int, int, int], Meter]
+"""Makes what pays for a call of a model: input tokens as estimated, the most that there can be, and output limit."""
 
 
 @dataclass(frozen=True)
 class JudgeCall:
     """One model call that a judge made; `reply` is `NO_REPLY` for one that failed and may be billed nevertheless.
 
-    `cost` and `uncertain` are in micro-dollars, as in `labmates.models.metering.Meter`.
+    `cost`, `uncertain` and `excess` are in micro-dollars, as in `labmates.models.metering.Meter`.
     """
 
     model: str
@@ -57,6 +57,7 @@ class JudgeCall:
     seed: int
     cost: int = 0
     uncertain: int = 0
+    excess: int = 0
 
 
 class Interviewer:
@@ -138,7 +139,7 @@ class Interviewer:
         seed = derive(self._seed, name)
         inputs = estimate_messages(messages)
         limit = reply_limit(limit, inputs, self._hub.context(model), model)
-        meter = self._meters(model, inputs, limit)
+        meter = self._meters(model, inputs, most_tokens(messages), limit)
         reply = NO_REPLY
         try:
             reply = await self._hub.call(
@@ -151,16 +152,16 @@ class Interviewer:
                 config={"run_name": name, "tags": ["judge"], "metadata": {"model": model}},
                 meter=meter,
             )
-            meter.settle(reply.usage.cost(meter.price) if reply.bill is None else reply.bill)
+            meter.settle(reply.usage.cost(meter.price) if reply.bill is None else reply.bill, reply.bill)
         finally:
             meter.spare()
             if reply is not NO_REPLY or meter.uncertain:
-                self._log(JudgeCall(model, tuple(messages), reply, seed, meter.cost, meter.uncertain))
+                self._log(JudgeCall(model, tuple(messages), reply, seed, meter.cost, meter.uncertain, meter.excess))
         return reply
 
 
-def _unpaid(model: str, input_tokens: int, output_tokens: int) -> Meter:
-    del model, input_tokens, output_tokens
+def _unpaid(model: str, input_tokens: int, most_tokens: int, output_tokens: int) -> Meter:
+    del model, input_tokens, most_tokens, output_tokens
     return NoMeter()
 
 

@@ -18,11 +18,14 @@ class Meter(Protocol):
         What the call has cost so far, all its attempts together, in micro-dollars.
     uncertain
         What of the cost is for attempts that brought no reply and may be billed.
+    excess
+        What of the provider's bill could not be paid, in micro-dollars.
     """
 
     price: Price
     cost: int
     uncertain: int
+    excess: int
 
     def begin(self) -> None:
         """Reserve what the next attempt can cost; raises an error if that can't be paid."""
@@ -33,8 +36,8 @@ class Meter(Protocol):
     def lost(self, reason: str) -> None:
         """Charge what is reserved: the attempt brought no reply and may be billed."""
 
-    def settle(self, cost: int) -> object:
-        """Charge the attempt that brought the reply with what it cost, in micro-dollars."""
+    def settle(self, cost: int, bill: int | None = None) -> object:
+        """Charge the attempt that brought the reply with what it cost, and was billed with, in micro-dollars."""
 
 
 class NoMeter:
@@ -43,6 +46,7 @@ class NoMeter:
     price = Price()
     cost = 0
     uncertain = 0
+    excess = 0
 
     def begin(self) -> None:
         """Reserve nothing."""
@@ -53,5 +57,5 @@ class NoMeter:
     def lost(self, reason: str) -> None:
         """Charge nothing."""
 
-    def settle(self, cost: int) -> None:
+    def settle(self, cost: int, bill: int | None = None) -> None:
         """Charge nothing."""

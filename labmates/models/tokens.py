@@ -27,7 +27,7 @@ PROMPT_TOKENS = 3
 """What it adds once, to start the reply."""
 
 _LONGEST_KEPT = 50_000
-_TEMPLATE_TOKENS = 2_048
+TEMPLATE_TOKENS = 2_048
 """What a provider may add to a prompt by itself: a system prompt of its own, instructions on tools."""
 
 PIECE = re.compile(
@@ -79,7 +79,7 @@ def estimate_messages(messages: Sequence[BaseMessage], tools: Iterable[Mapping[s
 
 def most_tokens(messages: Sequence[BaseMessage], tools: Iterable[Mapping[str, Any]] = ()) -> int:
     """Return more tokens than any tokenizer and chat template can make of a prompt: one for each byte, and some."""
-    total = _TEMPLATE_TOKENS
+    total = TEMPLATE_TOKENS
     for message in messages:
         content = message.content if isinstance(message.content, str) else _compact(message.content)
         calls = _compact([(call["name"], call["args"]) for call in getattr(message, "tool_calls", None) or ()])

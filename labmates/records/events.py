@@ -107,9 +107,11 @@ class ToolCallEvent(EventBase):
 class ChargeEvent(EventBase):
     """Credits taken from the pool for one call: `amount` in micro-dollars; `uncovered` is what the pool could not pay.
 
-    `bill` is what the provider charges for the call, in micro-dollars; None where no price is known. `cached` tells
+    `bill` is what the provider charges for the call, in micro-dollars; None where no price is known. `excess` is what
+    of the bill the bound of the run could not pay: the provider charges more than the request allows. `cached` tells
     that the pool alone paid: the reply came from a cache of calls and cost nothing. `uncertain` tells that an attempt
-    brought no reply, for the `reason`, and may be billed nevertheless: it is charged with the most that it can cost.
+    brought no reply, for the `reason`, and may be billed nevertheless: it is charged as if the reply had its full
+    length.
     """
 
     type: Literal["charge"] = "charge"
@@ -122,13 +124,14 @@ class ChargeEvent(EventBase):
     estimated: bool = False
     cached: bool = False
     bill: int | None = None
+    excess: int = 0
     uncertain: bool = False
     reason: str = ""
 
     @property
     def real_cost(self) -> int:
-        """What counts against a study's cap, in micro-dollars: the bill; the credits where no price is known."""
-        return 0 if self.cached else self.amount if self.bill is None else self.bill
+        """What counts against a study's cap, in micro-dollars: the bill as paid; the credits where none is known."""
+        return 0 if self.cached else self.amount if self.bill is None else self.bill - self.excess
 
 
 class DecisionEvent(EventBase):
@@ -222,7 +225,7 @@ class JudgeCallEvent(EventBase):
 
     `messages` and `reply` are numbers of bodies, `cost` is in micro-dollars (the bill; by the run's price list where no
     price is known); 0 for a `cached` reply. `uncertain` is what of the cost is for attempts that brought no reply and
-    may be billed.
+    may be billed, `excess` what the provider charges beyond the cost: the bound of the run could not pay it.
     """
 
     type: Literal["judge_call"] = "judge_call"
@@ -239,6 +242,7 @@ class JudgeCallEvent(EventBase):
     estimated: bool = False
     cost: int = 0
     uncertain: int = 0
+    excess: int = 0
     attempts: int = 1
     seconds: float = 0.0
     seed: int

@@ -119,6 +119,10 @@ class Recorder:
         known = [bill for step in paid if (bill := bills.get(step)) is not None]
         return sum(known) if len(known) == len(paid) else None
 
+    def excess(self) -> int:
+        """Add up what providers charge beyond what the bound of the run could pay, in micro-dollars."""
+        return sum(event.excess for event in self.events if event.type in ("charge", "judge_call"))
+
     def spent(self) -> int:
         """Add up what the run has been charged so far, in micro-dollars."""
         return sum(event.amount for event in self.events if event.type == "charge")

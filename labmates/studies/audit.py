@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from labmates.budgets.money import parse_dollars, show_dollars
 from labmates.records import schema
-from labmates.records.events import ChargeEvent, Event, LLMCallEvent, body_numbers
+from labmates.records.events import ChargeEvent, Event, JudgeCallEvent, LLMCallEvent, body_numbers
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.steps import costs
 from labmates.records.store import Store
@@ -98,6 +98,8 @@ def _wrong(store: Store, run: RunRecord) -> Iterator[str]:
     # Forks of earlier versions count what they took over as well.
     if row.spent not in (cost, costs(numbered)):
         yield f"its study takes it to have cost {show_dollars(row.spent)}, and its events cost {show_dollars(cost)}"
+    if excess := sum(event.excess for event in events if isinstance(event, ChargeEvent | JudgeCallEvent)):
+        yield f"its providers charge {show_dollars(excess)} more than its bound could pay; its study doesn't count that"
     paid = sum(event.real_cost for event in events if isinstance(event, ChargeEvent))
     if run.most and paid > run.most:
         yield f"its calls have cost {show_dollars(paid)}, more than its bound of {show_dollars(run.most)}"

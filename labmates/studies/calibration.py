@@ -127,7 +127,7 @@ async def calibrate(
     known = [get_task(name) for name in dict.fromkeys(tasks)]
     await check_models(panel.models, options)
     async with traced(None), ModelHub(options) as hub:
-        judging, meters = Judging(panel, hub), judges_meters(Ledger(UNLIMITED), prices or PriceList())
+        judging, meters = Judging(panel, hub), judges_meters(Ledger(UNLIMITED), prices or PriceList(), hub)
         reports = [
             (task.name, seed, specimen, report)
             for task in known

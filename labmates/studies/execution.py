@@ -9,9 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 from labmates.budgets.ledger import UNLIMITED, Ledger
+from labmates.budgets.money import show_dollars
 from labmates.errors import LabmatesError
 from labmates.models.hub import ModelHub
 from labmates.records.database import StoreError
@@ -33,6 +34,8 @@ from labmates.workflows.services import Services
 from labmates.workflows.workshop import Workshop
 
 _log = logging.getLogger(__name__)
+OVERCHARGED: Final = "providers charge {} more than its bound of {} could pay"
+"""Why a run is invalid whose providers charge more than its requests allow."""
 
 Watch = Callable[[RunRecord, Event | None], None]
 """Called with a run and its newest event, and with None when the run starts and when it ends."""
@@ -123,6 +126,9 @@ class OpenSession:
             sandbox=self._workshop.backend.name if self._workshop and recorder.ran_code() else None,
             seconds=round(run.seconds + time.time() - start, 3),
         )
+        if excess := recorder.excess():
+            faults = (ended_run.invalid, OVERCHARGED.format(show_dollars(excess), show_dollars(run.most or 0)))
+            ended_run = replace(ended_run, invalid="; ".join(filter(None, faults)))
         lease.ending = True
         ended_run = await to_its_end(recorder.finish(ended_run))
         self._tell(ended_run, None)

@@ -197,7 +197,7 @@ class _Job:
         try:
             had = await asyncio.to_thread(self.store.scores, self.run.id)
             prices = self.prices or getattr(condition_of(self.run), "prices", None) or PriceList()
-            meters = judges_meters(self.ledger, prices)
+            meters = judges_meters(self.ledger, prices, self.judging.hub)
             open_ = hearings(self.judging, seed=self.run.seed, meters=meters, had=had, again=self.again)
             if open_:
                 report = await asyncio.to_thread(self._report)

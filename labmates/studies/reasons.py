@@ -114,7 +114,7 @@ async def _label(
     prices: PriceList = getattr(condition_of(run), "prices", None) or PriceList()
     places = asyncio.Semaphore(options.calls_at_once)
     thinkers: set[str] = set()
-    meters = judges_meters(ledger, prices)
+    meters = judges_meters(ledger, prices, hub)
 
     async def one(choice: Choice) -> tuple[Choice, Labelled, list[JudgeCall]]:
         calls: list[JudgeCall] = []

@@ -274,7 +274,9 @@ class _Story:
             data = told_whole(event, bodies)
             if isinstance(event, ChargeEvent):
                 # What the pool could pay of it depends on the bound, which may have been raised since.
-                data = {**data, "amount": event.amount + event.uncovered, "uncovered": 0}
+                data = {**data, "amount": event.amount + event.uncovered, "uncovered": 0, "excess": 0}
+                if event.uncertain:
+                    data.pop("bill", None)  # Earlier versions left it out.
             self.told[*same, often[same]] = {name: value for name, value in data.items() if name not in _TIMES}
 
 

@@ -18,7 +18,7 @@ from labmates.budgets.money import format_dollars
 from labmates.budgets.prices import Price, PriceList
 from labmates.judges.panel import make_panel
 from labmates.models.hub import ModelHub
-from labmates.models.names import parse_model
+from labmates.models.tokens import TEMPLATE_TOKENS
 from labmates.records.entering import Cell, Planned, enter_study
 from labmates.records.run import RunRecord
 from labmates.records.steps import LeaseLostError
@@ -37,8 +37,14 @@ from labmates.workflows.experiment import EXPERIMENTS, Condition
 
 _POLL_SECONDS = 1.0
 _PACK = 500  # conditions that are compressed together
-_JUDGE_TOKENS = (60_000, 8_000)
-"""What one model judge may read and write of one run: so much is set aside for it under a cap."""
+_JUDGE_TOKENS = (160_000, 8_000)
+"""What one model judge may read and write of one run, with 100,000 for what its longest prompt reserves beyond its
+tokens: so much is set aside for it under a cap."""
+_BEYOND_ESTIMATES = 250_000
+"""Input tokens that the last calls of a pool of credits may have beyond their estimates."""
+_AT_ONCE = 8
+"""Calls of a run without a pool that are under way together when its bound is nearly spent."""
+_BYTES_PER_TOKEN = 5
 
 
 @dataclass(frozen=True)
@@ -184,7 +190,10 @@ def most_cost(spec: StudySpec, condition: Condition, charged: Charged = lambda _
     if condition.pool is None:
         return judges + _most_of_calls(condition, {one: charged(one) or prices.of(one) for one in condition.models()})
     dearer = max((_dearer(charged(one), prices.of(one)) for one in condition.models()), default=Fraction(1))
-    return judges + math.ceil(condition.pool * dearer)
+    pool = math.ceil(condition.pool * dearer)
+    known = [price for one in condition.models() if (price := charged(one)) is not None]
+    beyond = max((price.dearest.cost(_BEYOND_ESTIMATES, 0) for price in known), default=0)
+    return judges + pool + min(pool, beyond)
 
 
 def _dearer(charged: Price | None, credits: Price) -> Fraction:
@@ -205,12 +214,11 @@ def _most_of_calls(condition: Condition, prices: Mapping[str, Price]) -> int:
     expected = estimate(condition)
     tries = math.ceil(expected.calls) * (1 + getattr(condition, "repair_turns", 0))
     inputs = math.ceil(_LONGEST_INPUT * expected.input_tokens / max(1.0, expected.calls))
-    longest = getattr(condition, "max_output_tokens", 0)
-    calls = (
-        price.dearest.cost(inputs, parse_model(model).settings.max_output_tokens or longest)
-        for model, price in prices.items()
-    )
-    return tries * max(calls, default=0)
+    calls = (price.dearest.cost(inputs, condition.longest_reply(model)) for model, price in prices.items())
+    # A call reserves a token for each byte of its prompt.
+    at_once = min(tries, _AT_ONCE) * (_BYTES_PER_TOKEN * inputs // _LONGEST_INPUT + TEMPLATE_TOKENS)
+    reserved = max((price.dearest.cost(at_once, 0) for price in prices.values()), default=0)
+    return tries * max(calls, default=0) + reserved
 
 
 def stored_spec(store: Store, name: str | None) -> StudySpec:

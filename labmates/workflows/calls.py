@@ -14,9 +14,9 @@ from typing import Any, cast
 from langchain_core.messages import AIMessage, BaseMessage
 
 from labmates.agents.transcript import compact, message_from_data, message_to_data, shorten, with_limit
-from labmates.budgets.ledger import Entry, InsufficientFundsError
-from labmates.budgets.meter import CallMeter
-from labmates.budgets.prices import PriceList
+from labmates.budgets.ledger import Entry, InsufficientFundsError, Ledger
+from labmates.budgets.meter import CallMeter, Money
+from labmates.budgets.prices import Price, PriceList
 from labmates.budgets.purse import Purse
 from labmates.models.errors import ContextOverflowError
 from labmates.models.hub import ModelHub
@@ -24,7 +24,7 @@ from labmates.models.names import parse_model
 from labmates.models.normalise import NO_TEXT
 from labmates.models.orders import with_orders
 from labmates.models.reply import Reply, ToolCall, Usage
-from labmates.models.tokens import estimate_messages
+from labmates.models.tokens import estimate_messages, most_tokens
 from labmates.models.window import reply_limit
 from labmates.records.bodies import Bodies
 from labmates.records.events import ChargeEvent, Event, FailedReplyEvent, LLMCallEvent, WarningEvent
@@ -68,6 +68,8 @@ class Caller:
     ----------
     max_output_tokens
         Output limit of each call.
+    bound
+        What the run may spend, beside a purse of credits; calls whose provider's price is known draw on both.
     lowers_limit
         Lower that limit where the purse can't pay it, down to `LEAST_OUTPUT_TOKENS`; else such a call is
         not made.
@@ -91,6 +93,7 @@ class Caller:
         steps: Steps | None = None,
         context_tokens: int | None = None,
         lowers_limit: bool = True,
+        bound: Ledger | None = None,
     ) -> None:
         self.hub = hub
         self.recorder = recorder
@@ -101,6 +104,7 @@ class Caller:
         self._temperature = temperature
         self._context_tokens = context_tokens
         self._lowers_limit = lowers_limit
+        self._bound = bound
 
     async def call(
         self,
@@ -192,36 +196,25 @@ class Caller:
         name: str,
         state_limit: bool,
     ) -> Exchange:
-        # A pool is in credits, by the condition's price list; a bound is in money.
-        charged = None if self._lowers_limit else self.hub.price(speaker.model)
-        price = charged or self._prices.of(speaker.model)
-        dearest = price.dearest
-        inputs = estimate_messages(messages, tools)
-        wanted = self.whole_output(speaker.model)
-        whole = reply_limit(wanted, inputs + _LIMIT_LINE_TOKENS, self._window(speaker.model), speaker.model)
-        limit = min(whole, dearest.most_output(inputs, purse.available))
-        state_limit = state_limit or limit < wanted
-        if state_limit:
-            # No limit that can be stated takes more tokens than the highest one.
-            inputs = estimate_messages(with_limit(messages, whole), tools)
-            limit = min(whole, self.most_output(speaker, messages, purse.available, tools))
-        if limit < (min(LEAST_OUTPUT_TOKENS, whole) if self._lowers_limit else whole):
-            raise InsufficientFundsError("the pool can't pay another reply")
-        if state_limit:
-            messages = with_limit(messages, limit)
+        # A pool is in credits, by the condition's price list; a bound is in dollars.
+        charged = self.hub.price(speaker.model)
+        price = self._prices.of(speaker.model) if self._lowers_limit or charged is None else charged
+        messages, inputs, limit = self._sized(speaker, messages, tools, purse.available, price, state_limit)
         where = {"step": step, "team": speaker.team, "agent": speaker.agent}
         prices = {"input_price": price.input, "output_price": price.output}
 
-        def lost(entry: Entry, reason: str) -> None:
+        def lost(entry: Entry, reason: str, bill: int | None) -> None:
             number = len(self._uncertain(step))
             at = {**where, "step": _lost(step, number)}
             tokens = {"input_tokens": inputs, "output_tokens": limit}
-            told = {"estimated": True, "uncertain": True, "reason": reason}
+            told = {"estimated": True, "uncertain": True, "reason": reason, "bill": bill}
             self.recorder.emit(
                 ChargeEvent(**at, amount=-entry.amount, uncovered=entry.uncovered, **tokens, **prices, **told)
             )
 
-        meter = CallMeter(purse, price, step, inputs, limit, lost)
+        reserved = inputs if self._lowers_limit else most_tokens(messages, tools)
+        money = None if self._bound is None or charged is None else Money(self._bound, charged)
+        meter = CallMeter(purse, price, step, inputs, limit, reserved=reserved, lost=lost, money=money)
         seed = derive(self._seed, step)
         try:
             reply = await self.hub.call(
@@ -243,7 +236,8 @@ class Caller:
             meter.spare()
             raise
         usage = reply.usage
-        entry = meter.settle(usage.cost(price) if self._lowers_limit or reply.bill is None else reply.bill)
+        billed = reply.bill if money is not None or not self._lowers_limit else None
+        entry = meter.settle(usage.cost(price) if self._lowers_limit or billed is None else billed, billed)
         keep = self.recorder.bodies.keep
         self.recorder.emit(
             LLMCallEvent(
@@ -279,11 +273,40 @@ class Caller:
                 estimated=usage.estimated,
                 cached=reply.cached,
                 bill=reply.bill,
+                excess=meter.excess,
             ),
             *(WarningEvent(**{**where, "step": f"{step}/answer"}, text=f"{step}: {note}") for note in reply.notes),
         )
         await self.recorder.flush()
         return Exchange(replace(reply, limit=limit), messages)
+
+    def _sized(
+        self,
+        speaker: Speaker,
+        messages: list[BaseMessage],
+        tools: Sequence[dict[str, Any]],
+        funds: int,
+        price: Price,
+        state_limit: bool,
+    ) -> tuple[list[BaseMessage], int, int]:
+        """Return the transcript as it is sent, its estimated tokens, and the output limit that the funds pay.
+
+        A bound reserves more tokens than the prompt can have, a pool of credits as many as it is estimated to have.
+        """
+        size = estimate_messages if self._lowers_limit else most_tokens
+        inputs = estimate_messages(messages, tools)
+        wanted = self.whole_output(speaker.model)
+        whole = reply_limit(wanted, inputs + _LIMIT_LINE_TOKENS, self._window(speaker.model), speaker.model)
+        limit = min(whole, price.dearest.most_output(size(messages, tools), funds))
+        state_limit = state_limit or limit < wanted
+        if state_limit:
+            # No limit that can be stated takes more tokens than the highest one.
+            stated = with_limit(messages, wanted)
+            inputs = estimate_messages(stated, tools)
+            limit = min(whole, price.dearest.most_output(size(stated, tools), funds))
+        if limit < (min(LEAST_OUTPUT_TOKENS, whole) if self._lowers_limit else whole):
+            raise InsufficientFundsError("the pool can't pay another reply")
+        return with_limit(messages, limit) if state_limit else messages, inputs, limit
 
     def failed(self, step: str, speaker: Speaker, reason: str) -> None:
         """Record that a reply could not be used as it was."""

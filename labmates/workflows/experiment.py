@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from labmates.budgets.ledger import InsufficientFundsError
 from labmates.budgets.money import show_dollars
 from labmates.errors import UsageError, explain
+from labmates.models.names import parse_model
 from labmates.records.run import STOPPED, RunRecord
 from labmates.registry import Registry, lazy
 from labmates.stats.intervals import ANY, Domain
@@ -73,6 +74,10 @@ class Condition(BaseModel, ABC):
     def needs(self) -> tuple[Ability, ...]:
         """Return what the servers of the models have to be able to do."""
         return ()
+
+    def longest_reply(self, model: str) -> int:
+        """Return the highest output limit of a model's calls, in tokens."""
+        return parse_model(model).settings.max_output_tokens or int(getattr(self, "max_output_tokens", 0))
 
     @abstractmethod
     def models(self) -> list[str]:

@@ -94,12 +94,13 @@ def hearings(
     return found
 
 
-def judges_meters(ledger: Ledger, prices: PriceList) -> Meters:
-    """Return what makes the meters of judges' calls, which draw on `ledger`."""
+def judges_meters(ledger: Ledger, prices: PriceList, hub: ModelHub) -> Meters:
+    """Return what makes the meters of judges' calls, which draw on `ledger`, at the providers' prices where known."""
     purse = Purse(ledger, "judges", {})
 
-    def meter(model: str, input_tokens: int, output_tokens: int) -> CallMeter:
-        return _JudgeMeter(purse, prices.of(model), "judge", input_tokens, output_tokens)
+    def meter(model: str, input_tokens: int, most_tokens: int, output_tokens: int) -> CallMeter:
+        price = hub.price(model) or prices.of(model)
+        return _JudgeMeter(purse, price, "judge", input_tokens, output_tokens, reserved=most_tokens)
 
     return meter
 
@@ -170,6 +171,7 @@ def call_event(judge: str, version: str, call: JudgeCall, bodies: Bodies) -> Jud
         estimated=usage.estimated,
         cost=call.uncertain if reply.cached else call.cost,
         uncertain=call.uncertain,
+        excess=call.excess,
         attempts=reply.attempts,
         seconds=round(reply.seconds, 4),
         seed=call.seed,

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labmates.budgets.ledger import InsufficientFundsError, Ledger
-from labmates.budgets.meter import CallMeter
+from labmates.budgets.ledger import Entry, InsufficientFundsError, Ledger
+from labmates.budgets.meter import CallMeter, Money
 from labmates.budgets.prices import Price
 from labmates.budgets.purse import Purse
 
@@ -24,9 +25,12 @@ def test_calls_at_the_same_time_never_take_more_than_there_is(
     purse = Purse(ledger, "team", {})
     lost: list[int] = []
     price = Price(input="1", output="2", reasoning="5")
-    meters = [
-        CallMeter(purse, price, str(n), 100 * n, 100, lambda entry, _: lost.append(-entry.amount)) for n in range(5)
-    ]
+
+    def note(entry: Entry, reason: str, bill: int | None) -> None:
+        assert (reason, bill) == ("cut", None)
+        lost.append(-entry.amount)
+
+    meters = [CallMeter(purse, price, str(n), 50 * n, 100, reserved=100 * n, lost=note) for n in range(5)]
     held = set[int]()
     for which, what, cost in steps:
         meter = meters[which]
@@ -48,3 +52,25 @@ def test_calls_at_the_same_time_never_take_more_than_there_is(
         assert ledger.available >= 0
     assert ledger.spent == purse.spent == sum(meter.cost for meter in meters)
     assert sum(lost) == sum(meter.uncertain for meter in meters)
+
+
+@given(bound=st.integers(0, 3_000), bills=st.lists(st.integers(0, 2_000), max_size=8))
+def test_dollars_behind_a_pool_are_never_overdrawn_and_an_excess_is_counted(bound: int, bills: list[int]) -> None:
+    dollars, pool = Ledger(bound), Ledger(1_000_000)
+    purse = Purse(pool, "team", {})
+    billed = excess = 0
+    for bill in bills:
+        # A call reserves 600 dollars' micros: 100 tokens in, and 100 out at the price of reasoning.
+        meter = CallMeter(
+            purse, Price(), "a", 100, 100, money=Money(dollars, Price(input="1", output="2", reasoning="5"))
+        )
+        if dollars.available < 600:
+            with pytest.raises(InsufficientFundsError):
+                meter.begin()
+            assert pool.available == 1_000_000 - pool.spent
+            break
+        meter.begin()
+        meter.settle(7, bill)
+        billed, excess = billed + bill, excess + meter.excess
+    assert dollars.spent == billed - excess <= bound
+    assert pool.spent == purse.spent

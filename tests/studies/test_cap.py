@@ -24,8 +24,8 @@ from labmates.records.studies import retry_failed, study_counts
 from labmates.studies.audit import audit, overspent
 from labmates.studies.replay import replay
 from labmates.studies.source import Source
-from labmates.studies.spec import StudySpec, read_spec
-from labmates.studies.study import enter, work_on
+from labmates.studies.spec import StudySpec, conditions_of, read_spec
+from labmates.studies.study import enter, most_cost, work_on
 from tests.support.form_filler import FormFiller
 from tests.support.openai_server import Answer, Call, Json, OpenAIServer, completion, fault, serve_model
 
@@ -108,29 +108,31 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("labmates.models.hub.Backoff", lambda: Backoff(first=0.001, longest=0.002, longest_asked=0.002))
 
 
-def study(kind: str, server: OpenAIServer | None, **more: Any) -> StudySpec:
+def study(kind: str, server: OpenAIServer | None, *, stream: bool = False, **more: Any) -> StudySpec:
     url = "http://127.0.0.1:9/v1" if server is None else server.base_url
-    connection = {"base_url": url, "call_timeout": 1.0, "max_retries": 2}
+    connection = {"base_url": url, "call_timeout": 1.0, "max_retries": 2, "stream": stream}
     data = {"name": kind, "kind": kind, "connection": connection, "concurrency": {"runs": 4, "calls": 16}, **more}
     return read_spec(Source(f"{kind}.yaml", data, {}))
 
 
+PRICE = "price.input=0.5&price.output=3"
 STUDIES: dict[str, dict[str, Any]] = {
     "game": {
         "models": ["openai:m"],
         "fixed": {"game": "public-goods", "rounds": 2, "group_size": 3, "groups": 1, "max_output_tokens": 128},
         "replicates": 8,
-        "bound": 0.005,
-        "cap": 0.022,
+        "bound": 0.01,
+        "cap": 0.05,
     },
     "dilemma": {
         "fixed": {"game": "prisoners", "entrants": "openai:m,openai:n", "max_output_tokens": 128},
         "replicates": 6,
-        "bound": 0.006,
-        "cap": 0.02,
+        "stream": True,
+        "bound": 0.012,
+        "cap": 0.04,
     },
     "tournament": {
-        "models": ["openai:m"],
+        "models": [f"openai:m?{PRICE}"],
         "fixed": {
             "structure": "ri",
             "team_size": "1",
@@ -140,8 +142,8 @@ STUDIES: dict[str, dict[str, Any]] = {
             "max_output_tokens": 128,
         },
         "replicates": 6,
-        "bound": 0.005,
-        "cap": 0.022,
+        "bound": 0.01,
+        "cap": 0.05,
     },
 }
 
@@ -175,6 +177,60 @@ async def test_no_fault_of_a_server_overdraws_a_cap_and_what_stopped_goes_on(sto
     assert list(overspent(store)) == []
 
 
+def test_a_bill_beyond_what_a_call_may_cost_is_a_fault_and_breaks_no_cap(
+    store: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = Answer(text="word " * 2_000, usage={"prompt_tokens": 300, "completion_tokens": 2_500, "total_tokens": 2_800})
+    models = {**STUDIES["game"], "models": [f"openai:m?{PRICE}"], "replicates": 3, "bound": 0.008, "cap": 0.02}
+    with OpenAIServer([said]) as server:
+        spec = study("game", server, **models)
+        enter(store, spec)
+        asyncio.run(work_on(store, spec))
+    counts = study_counts(store.database, "game")
+    assert counts.spent <= parse_dollars(0.02)
+    runs = [run for run in store.runs(study="game") if run.status == "exhausted"]
+    assert len(runs) == 2  # The cap can't pay the bound of a third one.
+    for run in runs:
+        paid = charges(store, run)
+        # Three players ask at once: the third bill is more than what is left.
+        assert sum(charge.real_cost for charge in paid) == store.costs([run.id])[run.id] == 8_000 == run.most
+        assert [charge.bill for charge in paid] == [7_650] * len(paid)
+        assert sum(charge.excess for charge in paid) == 7_650 * len(paid) - 8_000 > 0
+        assert "providers charge $0.0" in str(run.invalid)
+        assert "more than its bound of $0.0080 could pay" in str(run.invalid)
+    assert run_command(["store", "check", "--store", store.url]) == 1
+    assert "more than its bound could pay; its study doesn't count that" in capsys.readouterr().out
+    assert _report(store.database, "game", stopped=False, as_json=False) == 1
+    assert "more than its bound of $0.0080 could pay" in capsys.readouterr().out
+
+
+async def test_what_is_reserved_holds_any_prompt_and_reply_that_keep_to_the_limit(store: Store) -> None:
+    most = Answer(text='{"contribution": 1}', usage={"prompt_tokens": 99_000_000, "completion_tokens": 128})
+    data = {**STUDIES["game"], "models": [f"openai:m?{PRICE}"], "replicates": 4, "cap": 1}
+    with OpenAIServer([most]) as server:
+        spec = study("game", server, **data)
+        enter(store, spec)
+        await work_on(store, spec)
+    for run in store.runs(study="game"):
+        assert not any(charge.excess or charge.uncovered for charge in charges(store, run))
+        assert 0 < store.costs([run.id])[run.id] <= 10_000
+
+
+@pytest.mark.parametrize(
+    "model", ["openai:dear?price.input=5&price.output=30", "openai:cheap?price.input=0&price.output=1"]
+)
+def test_the_bound_of_a_dilemma_has_the_longest_reply_of_each_entrant(model: str) -> None:
+    def bound(entrants: str) -> int:
+        spec = study("dilemma", None, fixed={"game": "prisoners", "entrants": entrants, "max_output_tokens": 128})
+        [condition] = conditions_of(spec)
+        return most_cost(spec, condition)
+
+    usual, longer = (bound(f"openai:m,{model}{more}") for more in ("", "&max_output_tokens=65536"))
+    tries = 4 * 2 * 3
+    assert longer - usual >= tries * (65_536 - 128) * 3
+    assert bound(f"openai:m,{model}&max_output_tokens=64") <= usual
+
+
 def charges(store: Store, run: RunRecord) -> list[ChargeEvent]:
     return [event for event in store.events(run.id) if isinstance(event, ChargeEvent)]
 
@@ -183,10 +239,11 @@ def check_runs(store: Store, kind: str, bound: int) -> int:
     """Check that each run is within its bound and says how it ended; return how many stopped at it."""
     stopped = 0
     runs = list(store.runs(study=kind))
-    assert [fault for _, faults in audit(store, [run.id for run in runs]) for fault in faults] == []
+    faults = {run: faults for run, faults in audit(store, [run.id for run in runs]) if faults}
+    assert set(faults) == {run.id for run in runs if any(charge.excess for charge in charges(store, run))}
     for run in runs:
         assert run.most == bound
-        spent = sum(event.amount for event in charges(store, run))
+        spent = sum(charge.amount for charge in charges(store, run))
         assert spent == store.costs([run.id])[run.id] <= bound
         if run.status == "exhausted":
             assert run.invalid is not None

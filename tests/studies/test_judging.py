@@ -142,7 +142,7 @@ async def test_calls_of_judges_are_recorded_apart_with_their_cost(store: Store) 
 async def test_judging_a_studys_runs_stays_within_its_cap(store: Store) -> None:
     prices = PriceList.model_validate({"models": {GPT: {"input": "1000", "output": "1000"}}})
     runs = [ended_run(store, seed=seed, study="capped", prices=prices) for seed in (1, 2, 3)]
-    cap = 6_000_000
+    cap = 20_000_000
     study = {"name": "capped", "spec": {}, "cap": cap, "created": 0.0}
     store.database.write(lambda connection: connection.execute(sa.insert(schema.studies).values(study)))
     with OpenAIServer(Answer(text=answer())) as server:

@@ -182,6 +182,11 @@ class DilemmaCondition(DecisionCondition):
         """Return the models that take part, each once, in order."""
         return list(dict.fromkeys(entrant.model for entrant in self.entrants))
 
+    def longest_reply(self, model: str) -> int:
+        """Return the highest output limit of a model's calls, with that of each entrant that it stands for."""
+        usual = super().longest_reply(model)
+        return max(entrant.max_output_tokens or usual for entrant in self.entrants if entrant.model == model)
+
     @property
     def labels(self) -> tuple[str, ...]:
         """The words that tag its traces."""

@@ -85,6 +85,7 @@ async def opened(condition: ScienceCondition, services: Services) -> AsyncIterat
         temperature=condition.temperature,
         steps=Steps(services.brake),
         context_tokens=condition.context_tokens,
+        bound=services.ledger,
     )
     try:
         findings, form = findings_fields_text(task), findings_form(task)
@@ -120,9 +121,9 @@ async def scored(
     recorder = ctx.recorder
     report = _report(ctx.condition, _known(ctx.dataset), recorder.events, recorder.bodies)
     judging = judging or Judging(DEFAULT_PANEL, ctx.caller.hub)
-    # The teams have drawn on their pool alone.
+    # Calls of models without a known price have drawn on the pool alone.
     ledger.restore(charges(recorder.events) - ledger.spent, call="pool", team="")
-    meters = judges_meters(ledger, ctx.condition.prices)
+    meters = judges_meters(ledger, ctx.condition.prices, judging.hub)
     open_ = hearings(judging, seed=seed, meters=meters, had=_scores(recorder))
     for verdict in await asyncio.gather(*(hearing.hold(report) for hearing in open_)):
         recorder.emit(*verdict_events(verdict, recorder.bodies))
