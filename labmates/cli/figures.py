@@ -1,12 +1,10 @@
-"""Figures: the options that name their files, and where they were drawn to."""
+"""Figures: the option that names a file, and where it was drawn to."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -41,42 +39,3 @@ def draw(figure: Figure, path: Path) -> None:
 
     save_figure(figure, path)
     err().print(f"Drawn to {path}", markup=False)
-
-
-@dataclass(frozen=True)
-class Plots:
-    """Where figures are drawn to, and in which format."""
-
-    folder: Path
-    form: str
-
-    def draw(self, name: str, figure: Figure) -> None:
-        """Draw a figure to a file of this name, and say so."""
-        draw(figure, self.folder / f"{name}.{self.form}")
-
-
-def plots_options(function: Callable[..., int]) -> Callable[..., int]:
-    """Add ``--plots`` and ``--format``, which the verb gets as `plots`, `Plots` or None."""
-
-    @wraps(function)
-    def gathered(plots: Path | None, form: str, **values: Any) -> int:
-        if plots is not None:
-            from labmates.stats.figures import check_figure
-
-            check_figure(plots / f"figure.{form}")
-        return function(plots=None if plots is None else Plots(plots, form), **values)
-
-    into = click.Path(file_okay=False, path_type=Path)
-    for part in (
-        click.option(
-            "--format",
-            "form",
-            type=click.Choice(["png", "svg", "pdf"]),
-            default="png",
-            show_default=True,
-            help="Of figures.",
-        ),
-        click.option("--plots", type=into, help="Draw figures into this folder."),
-    ):
-        gathered = part(gathered)
-    return gathered

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 
@@ -138,18 +138,19 @@ def _option(name: str, field: FieldInfo) -> click.Option:
         names = [name, *_more_flags(field), *dict.fromkeys((flag_of_one(name), flag(name)))]
         if _is_dict(field):
             return click.Option(names, multiple=True, metavar="NAME=VALUE", help=help_)
-        each = get_args(kind)[0]
-        return click.Option(names, multiple=True, help=help_, **_values(each, getattr(each, "__metadata__", ())))
+        return click.Option(names, multiple=True, help=help_, **_values(get_args(kind)[0]))
     return click.Option([flag(name)], help=f"{help_}{_bounds(field)}", **_values(kind, field.metadata))
 
 
-def _values(kind: Any, metadata: Iterable[object]) -> dict[str, Any]:
-    """What click has to know of the values: those that are allowed, or that they are files."""
+def _values(kind: Any, metadata: Sequence[object] = ()) -> dict[str, Any]:
+    """What click has to know of the values: those that are allowed, or that they are files or folders."""
     if get_origin(kind) is Literal:
         return {"type": click.Choice(list(get_args(kind)))}
     if Path in (kind, *get_args(kind)):
-        exists = any(isinstance(one, PathType) for one in metadata)
-        return {"type": click.Path(exists=exists, dir_okay=False, path_type=Path), "metavar": "FILE"}
+        marks = [mark for mark in (*metadata, *getattr(kind, "__metadata__", ())) if isinstance(mark, PathType)]
+        if any(mark.path_type == "dir" for mark in marks):
+            return {"type": click.Path(exists=True, file_okay=False, path_type=Path), "metavar": "DIR"}
+        return {"type": click.Path(exists=bool(marks), dir_okay=False, path_type=Path), "metavar": "FILE"}
     return {"metavar": _metavar(kind)}
 
 

@@ -11,7 +11,6 @@ from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
 from labmates.reports.parts import Part, Picture, picture
 from labmates.stats.figures import has_figures
-from labmates.stats.tables import Table
 from labmates.workflows.analysis import ANALYSES, Analysis, Runs, TooFewRunsError
 from labmates.workflows.experiment import EXPERIMENTS
 
@@ -38,7 +37,7 @@ def parts_of(kind: str, store: Store, runs: Sequence[RunRecord]) -> Iterator[Par
 
 
 def _analysed(analysis: Analysis[Any], runs: Runs) -> Part:
-    result = analysis.compute(runs, analysis.params())
+    result = analysis.compute(runs, analysis.in_report or analysis.params())
     drawn = ((one, one.draw()) for one in (result.figures[:MOST_FIGURES] if has_figures() else ()))
     pictures = tuple(picture(figure, one.title, one.alt) for one, figure in drawn if figure is not None)
     return Part(analysis.title, tuple(result.verdict), tuple(result.tables), pictures)
@@ -62,31 +61,6 @@ def _predicted(store: Store, runs: Sequence[RunRecord]) -> Part | None:
     except UsageError:
         return None  # too few models have both, or several judges gave scores: labmates analyze prediction says which
     return Part("Prediction from profiles", tables=(answers_table(outcomes),))
-
-
-def _dilemma(store: Store, runs: Sequence[RunRecord]) -> Part | None:
-    from labmates.workflows.dilemmas import figures as draw
-    from labmates.workflows.dilemmas.cross_plays import cross_plays
-    from labmates.workflows.dilemmas.frames import actions_frame, failures_frame, outcomes_frame
-    from labmates.workflows.dilemmas.rating_tables import summaries_table
-    from labmates.workflows.dilemmas.ratings import summarise_plays
-
-    plays = cross_plays(store, [run.id for run in runs])
-    actions = actions_frame(plays)
-    tables = [
-        summaries_table(summarise_plays(plays)),
-        Table("actions", "How likely models take each action", None, actions),
-    ]
-    failures = failures_frame(plays)
-    if len(failed := failures[failures["failed"] > 0]):
-        tables.append(Table("failures", "Failed decisions, by model, stage and seat", None, failed))
-    if len(outcomes := outcomes_frame(plays)):
-        tables.append(Table("outcomes", "How votes end", None, outcomes))
-    pictures = []
-    if has_figures() and len(actions):
-        alt = "How likely each model takes each action, by game and mechanism; the numbers are in the table."
-        pictures.append(picture(draw.actions_figure(actions), "Actions", alt))
-    return Part("Ratings and actions", tables=tuple(tables), pictures=tuple(pictures))
 
 
 def _selfplay(store: Store, runs: Sequence[RunRecord]) -> Part | None:
@@ -125,7 +99,6 @@ def _evolution(store: Store, runs: Sequence[RunRecord]) -> Part | None:
 
 _PARTS: Final[dict[str, Callable[[Store, Sequence[RunRecord]], Part | None]]] = {
     "science": _predicted,
-    "dilemma": _dilemma,
     "selfplay": _selfplay,
     "evolution": _evolution,
 }

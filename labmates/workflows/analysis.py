@@ -113,6 +113,22 @@ class Runs:
         """The records of the runs that have ended; as `records`."""
         return [record for record in self.records(kind) if record.status in ENDED]
 
+    def completed(self, kind: str) -> list[RunRecord]:
+        """The records of the completed runs of an experiment.
+
+        Raises
+        ------
+        UsageError
+            If there are none, or a named run is of another experiment.
+        """
+        records = self.records(kind)
+        if other := next((record for record in records if record.kind != kind), None):
+            raise UsageError(f"the run '{other.id}' is of the kind {other.kind}, not {kind}")
+        completed = [record for record in records if record.status == "completed"]
+        if not completed:
+            raise TooFewRunsError(f"none of these {len(records)} runs of the kind {kind} is completed")
+        return completed
+
     def close(self) -> None:
         """Close the store if it was opened here."""
         if self._opened:
@@ -290,6 +306,8 @@ class Analysis(Generic[P]):
         Whether it draws figures.
     exports
         Further files that it writes.
+    in_report
+        Its parameters in a report, where these are not the defaults.
     """
 
     name: str
@@ -302,6 +320,7 @@ class Analysis(Generic[P]):
     objects: str = "per row"
     has_figures: bool = False
     exports: tuple[Export, ...] = ()
+    in_report: Params | None = None
 
 
 ANALYSES: Registry[Analysis[Any]] = Registry(
@@ -310,7 +329,9 @@ ANALYSES: Registry[Analysis[Any]] = Registry(
     {
         "agreement": "labmates.workflows.agreement_analysis:AGREEMENT",
         "convergence": "labmates.workflows.games.analyses:CONVERGENCE",
+        "dilemmas": "labmates.workflows.dilemmas.analyses:CHOICES",
         "profiles": "labmates.workflows.games.analyses:PROFILES",
+        "ratings": "labmates.workflows.dilemmas.analyses:RATINGS",
         "scores": "labmates.workflows.science.analyses:SCORES",
         "teams": "labmates.workflows.science.analyses:TEAMS",
         "teamwork": "labmates.workflows.science.analyses:TEAMWORK",

@@ -201,4 +201,4 @@ def test_published_folders_that_can_not_be_read_are_told_and_left_out(labmates: 
     both = labmates("analyze", "ratings", "--published", "some", "--study", "x")
     assert (both.code, "--published takes the place of runs" in both.err) == (2, True)
     nowhere = labmates("analyze", "ratings", "--published", "nowhere")
-    assert (nowhere.code, "nowhere is no folder" in nowhere.err) == (2, True)
+    assert (nowhere.code, "'nowhere' does not exist" in nowhere.err) == (2, True)

@@ -11,11 +11,9 @@ import click
 from pydantic import ValidationError
 
 from labmates.cli.analyze.check import check
-from labmates.cli.analyze.dilemmas import dilemmas
 from labmates.cli.analyze.populations import evolution, selfplay
 from labmates.cli.analyze.prediction import prediction
 from labmates.cli.analyze.proximity import proximity
-from labmates.cli.analyze.ratings import ratings
 from labmates.cli.analyze.reasons import reasons
 from labmates.cli.analyze.strategies import diversity, invasion
 from labmates.cli.common import json_option, store_option
@@ -38,13 +36,11 @@ from labmates.workflows.analysis import (
 
 _NOT_PORTED = (
     check,
-    dilemmas,
     diversity,
     evolution,
     invasion,
     prediction,
     proximity,
-    ratings,
     reasons,
     selfplay,
 )

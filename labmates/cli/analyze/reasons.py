@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -41,9 +42,8 @@ def reasons(
     """
     from labmates.models.catalog import Catalog
     from labmates.models.names import parse_model
-    from labmates.records.store import Store
     from labmates.studies.reasons import label_reasons
-    from labmates.workflows.dilemmas.cross_plays import ended_cross_plays
+    from labmates.workflows.analysis import Runs
 
     catalog = Catalog(model_options(values))
     model = str(parse_model(catalog.name_of(judge)))
@@ -55,9 +55,10 @@ def reasons(
     def watch(run: RunRecord, done: int, whole: int) -> None:
         notify(f"run {run.id}: {done} of {whole} choices")
 
-    with Store(store, must_exist=True) as database:
-        runs = ended_cross_plays(database, run_ids, study=study)
-        added = run_until_stopped(label_reasons(database, runs, model, options, most=most, watch=watch, notify=notify))
+    with closing(Runs(store, run_ids, study=study)) as chosen:
+        runs = chosen.completed("dilemma")
+        labelling = label_reasons(chosen.store, runs, model, options, most=most, watch=watch, notify=notify)
+        added = run_until_stopped(labelling)
     if added is None:
         notify("Interrupted. What is labelled is kept; the same command goes on with the rest.")
         return 130

@@ -147,6 +147,26 @@ def responses_figure(frame: pd.DataFrame) -> Figure:
     return figure
 
 
+ADOPTION = {
+    "approves": "approves of proposals",
+    "approved": "its proposals are approved of",
+    "wins": "its proposal is played",
+    "signs": "signs the winner",
+    "delegates": "delegates",
+}
+DESIGNS = {"nash": "cooperation is an equilibrium", "dominant": "cooperation is weakly dominant"}
+
+
+def adoption_figure(frame: pd.DataFrame) -> Figure:
+    """Draw votes and adoption (`labmates.workflows.dilemmas.frames.adoption_frame`); see `shares_figure`."""
+    return shares_figure(frame, ADOPTION, "Votes and adoption")
+
+
+def designs_figure(frame: pd.DataFrame) -> Figure:
+    """Draw how good designs are (`labmates.workflows.dilemmas.frames.designs_frame`); see `shares_figure`."""
+    return shares_figure(frame, DESIGNS, "Designs under which cooperation is stable")
+
+
 def shares_figure(frame: pd.DataFrame, columns: Mapping[str, str], title: str) -> Figure:
     """Draw shares as dots, a row for each mechanism, game and model (as far as the table has them).
 
@@ -206,16 +226,6 @@ def reasons_figure(frame: pd.DataFrame) -> Figure:
         _ticks(ax, map(str, table.index), (": ".join(column) for column in table.columns.to_list()))
         ax.set_title(f"Reasons: share of choices that {judge} labelled", loc="left", fontweight="bold")
     return figure
-
-
-ADOPTION = {
-    "approves": "approves of proposals",
-    "approved": "its proposals are approved of",
-    "wins": "its proposal is played",
-    "signs": "signs the winner",
-    "delegates": "delegates",
-}
-DESIGNS = {"nash": "cooperation is an equilibrium", "dominant": "cooperation is weakly dominant"}
 
 
 def _mean(cells: Sequence[Cell]) -> tuple[Cell, Array]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 import numpy as np
 
@@ -20,6 +20,13 @@ from labmates.stats.intervals import Domain
 from labmates.stats.metagame import Array, metagame
 from labmates.stats.ratings import Cell, Scale
 from labmates.stats.validity import Tally, tallies
+from labmates.workflows.experiment import condition_of
+
+if TYPE_CHECKING:
+    from labmates.records.run import RunRecord
+    from labmates.records.store import Store
+    from labmates.workflows.analysis import Runs
+    from labmates.workflows.dilemmas.condition import DilemmaCondition
 
 Use = Literal["expected", "sampled"]
 """Payoffs that were to be expected of the distributions that players handed in, or of the actions that were drawn."""
@@ -323,6 +330,25 @@ def scale_of(game: NormalForm) -> Scale | None:
         return None
     defect, cooperate = (float(game.table[profile].mean()) for profile in (game.defect, game.cooperate))
     return Scale(defect, cooperate) if cooperate != defect else None
+
+
+def cross_plays(runs: Runs) -> list[CrossPlay]:
+    """The completed cross-plays among runs; names of mechanisms tell runs under other parameters apart (`told_apart`).
+
+    Raises
+    ------
+    UsageError
+        If there are none, or a named run is of another experiment.
+    """
+    completed = runs.completed("dilemma")
+    mechanisms = told_apart([run.condition for run in completed])
+    return [replace(_stored(runs.store, run), mechanism=name) for run, name in zip(completed, mechanisms, strict=True)]
+
+
+def _stored(store: Store, run: RunRecord) -> CrossPlay:
+    condition = cast("DilemmaCondition", condition_of(run))
+    events = [event for kind in ("decision", "payoff", "label") for event in store.events(run.id, kind=kind)]
+    return read_cross_play(run.id, run.condition, condition.names(), events)
 
 
 def read_cross_play(

@@ -26,11 +26,11 @@ from labmates.records.store import Store
 from labmates.stats.figures import save_figure, svg_text
 from labmates.stats.ratings import Cell, rate, summarise
 from labmates.studies.reasons import label_reasons
+from labmates.workflows.analysis import Runs
 from labmates.workflows.dilemmas import figures as dilemma_figures
 from labmates.workflows.dilemmas import frames as dilemma_frames
-from labmates.workflows.dilemmas.cross_plays import cross_plays
 from labmates.workflows.dilemmas.reason_judge import CATEGORIES, Labels, has_reasons
-from labmates.workflows.dilemmas.records import CrossPlay, read_cross_play, told_apart
+from labmates.workflows.dilemmas.records import CrossPlay, cross_plays, read_cross_play, told_apart
 
 MODELS = "scripted:equilibrium,scripted:defect,scripted:cooperate"
 
@@ -53,7 +53,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def plays(url: str) -> list[CrossPlay]:
-    return cross_plays(Store(url))
+    return cross_plays(Runs(url))
 
 
 @pytest.mark.parametrize(
@@ -85,11 +85,11 @@ async def test_runs_under_other_terms_are_not_averaged(tmp_path: Path) -> None:
     for rounds in (2, 3):
         condition: dict[str, Any] = {"game": "prisoners", "mechanism": "repetition", "entrants": "scripted:random"}
         await arun("dilemma", store=url, terms={"rounds": rounds}, **condition)
-    found = cross_plays(Store(url))
+    found = cross_plays(Runs(url))
     frame = dilemma_frames.actions_frame(found)
     assert set(frame["mechanism"]) == {"repetition(rounds=2)", "repetition(rounds=3)"}
     assert {one.mechanism for one in summarise([rate(play.cell()) for play in found])} == set(frame["mechanism"])
-    [alone] = cross_plays(Store(url), [found[0].run])
+    [alone] = cross_plays(Runs(url, [found[0].run]))
     assert alone.mechanism == "repetition"
 
 
@@ -204,9 +204,9 @@ def test_equal_shares_do_not_cover_each_other() -> None:
 
 def test_runs_of_other_kinds_have_no_cross_play(url: str) -> None:
     with pytest.raises(UsageError, match="no run"):
-        cross_plays(Store(url), ["0123456789"])
+        cross_plays(Runs(url, ["0123456789"]))
     with pytest.raises(UsageError, match="no run"):
-        cross_plays(Store(url), study="nothing")
+        cross_plays(Runs(url, study="nothing"))
 
 
 @contextmanager
@@ -251,7 +251,7 @@ def test_reasons_are_labelled_once_and_counted(tmp_path: Path) -> None:
     labels = [event for event in events if isinstance(event, LabelEvent)]
     assert {event.reason for event in labels if event.labels is None} == {"the reply gives no reasons"}
     assert sum(isinstance(event, JudgeCallEvent) for event in events) == 5
-    frame = dilemma_frames.reasons_frame(cross_plays(store))
+    frame = dilemma_frames.reasons_frame(cross_plays(Runs(url)))
     assert set(frame["label"]) == {"equilibrium focus", "utility maximisation"}
     assert set(frame["model"]) == {talker}
     assert set(frame["share"]) == {1.0}

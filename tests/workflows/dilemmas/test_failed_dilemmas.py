@@ -12,13 +12,12 @@ import numpy as np
 import pytest
 
 from labmates.api import arun
-from labmates.records.store import Store
 from labmates.stats.ratings import ALL_GAMES, rate
+from labmates.workflows.analysis import Runs
 from labmates.workflows.dilemmas import frames as dilemma_frames
-from labmates.workflows.dilemmas.cross_plays import cross_plays
 from labmates.workflows.dilemmas.rating_tables import cells_table, summaries_table
 from labmates.workflows.dilemmas.ratings import bounds_of, pooled, rate_play, summarise_plays
-from labmates.workflows.dilemmas.records import CrossPlay
+from labmates.workflows.dilemmas.records import CrossPlay, cross_plays
 
 MECHANISMS = [
     ("none", {}),
@@ -37,8 +36,7 @@ def plays(url: str, *games: str, models: str, mechanism: str = "none", **terms: 
     for game in games:
         condition: dict[str, Any] = {"game": game, "mechanism": mechanism, "entrants": models, "terms": terms}
         asyncio.run(arun("dilemma", store=url, **condition))
-    with Store(url) as store:
-        return cross_plays(store)
+    return cross_plays(Runs(url))
 
 
 def failing(play: CrossPlay, steps: Collection[str], *, stage: str = "choose") -> CrossPlay:

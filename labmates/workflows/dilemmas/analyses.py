@@ -1,0 +1,219 @@
+"""The analyses of social dilemmas: how good models are in them, and what they do."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
+
+from pydantic import DirectoryPath, Field
+
+from labmates.errors import UsageError
+from labmates.workflows.analysis import Analysis, Drawing, Params, Result, Runs
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from labmates.stats.ratings import Cell, Rated, Summary
+    from labmates.workflows.dilemmas.records import CrossPlay
+
+KIND: Final = "dilemma"
+TableName = Literal["failures", "actions", "responses", "adoption", "outcomes", "designs", "reasons"]
+TABLES: Final = {
+    "failures": "Failed decisions, by model, stage and seat",
+    "actions": "How likely models take each action",
+    "responses": "How likely models take each action after what co-players did in the round before",
+    "adoption": "Votes and adoption, by model",
+    "outcomes": "How votes end",
+    "designs": "Under how many proposals full cooperation is stable",
+    "reasons": "By which kinds of reasons choices are explained (see: labmates analyze reasons)",
+}
+
+
+class RatingsParams(Params):
+    """The parameters of ratings."""
+
+    payoffs: Path | None = Field(
+        None,
+        description="Rate a file of recorded payoffs instead of runs: models, and cells with the payoffs of matches.",
+    )
+    published: DirectoryPath | None = Field(
+        None,
+        description="Rate the published data of CoopEval beside the published ratings: a checkout of its repository, "
+        "or the folder of a run.",
+    )
+    use: Literal["expected", "sampled"] = Field(
+        "expected",
+        description="Of runs, the expected payoffs of the distributions handed in, or those of the drawn actions.",
+    )
+    summary: bool = Field(
+        False, description="Means over runs with 95 % intervals instead of ratings of each run; also with --json."
+    )
+    keep_failed: bool = Field(
+        False, description="Rate models of which too many decisions failed, too; they are marked."
+    )
+
+
+def ratings(runs: Runs, params: RatingsParams) -> Result:
+    """Rate models by what they earned against each other in social dilemmas.
+
+    For each cell (a run of a game under a mechanism): the mean payoff over all seatings, the fitness after replicator
+    dynamics and the population that they end in, and the deviation rating with its rank. Lists are in the order of the
+    models. Under reputation, where co-players change, there are means alone.
+
+    A model of which more than 20 % of the decisions failed has not played: it is left out, and the others are rated
+    among themselves. What its failed choices could have been bounds its mean and its rank.
+    """
+    from labmates.workflows.dilemmas.rating_tables import cells_table, summaries_table
+
+    if params.published is not None:
+        if runs.ids or runs.study or params.payoffs:
+            raise UsageError("--published takes the place of runs and of --payoffs: give one of them")
+        return _published(params.published)
+    if params.payoffs is not None and (runs.ids or runs.study):
+        raise UsageError("rate a file of payoffs or runs, not both")
+    cells, summaries = _rated(runs, params)
+    is_any_rated = any(summary.models for summary in summaries) or any(rated.cell.models for rated in cells)
+    return Result(
+        [summaries_table(summaries) if params.summary else cells_table(cells)],
+        objects=[asdict(summary) for summary in summaries] if params.summary else [rated.as_json() for rated in cells],
+        fault=None
+        if is_any_rated
+        else "no model is rated: too many decisions of each of them failed (see --keep-failed)",
+    )
+
+
+def _rated(runs: Runs, params: RatingsParams) -> tuple[Sequence[Rated], Sequence[Summary]]:
+    """The ratings of each cell; for a summary, also or only those over runs."""
+    if params.payoffs is not None:
+        from labmates.stats.ratings import rate, summarise
+        from labmates.workflows.dilemmas.payoff_files import read_cells
+
+        cells = [rate(cell) for cell in read_cells(params.payoffs)]
+        return cells, summarise(cells) if params.summary else []
+    from labmates.workflows.dilemmas.ratings import rate_play, summarise_plays
+    from labmates.workflows.dilemmas.records import cross_plays
+
+    plays = cross_plays(runs)
+    if params.summary:
+        return [], summarise_plays(plays, params.use, keep_failed=params.keep_failed)
+    return [rate_play(play, params.use, leave_out=() if params.keep_failed else None) for play in plays], []
+
+
+def _published(folder: Path) -> Result:
+    """Published ratings beside ours; folders that can't be rated are a fault."""
+    from labmates.workflows.dilemmas.published_payoffs import published_tables, read_published
+
+    rated, unread = read_published(folder)
+    averages, cells = published_tables(rated, unread)
+    left_out = "\n".join(f"{skipped.path} is left out: {skipped.reason}" for skipped in unread)
+    return Result([averages, cells], objects=cells.rows, fault=left_out or None)
+
+
+RATINGS = Analysis(
+    "ratings",
+    "Ratings",
+    RatingsParams,
+    ratings,
+    example="labmates analyze ratings --study dilemmas --summary",
+    kind=KIND,
+    objects="per cell",
+    in_report=RatingsParams(summary=True),
+)
+
+
+class ChoicesParams(Params):
+    """The parameters of the analysis of choices."""
+
+    tables: tuple[TableName, ...] = Field((), description=f"This table alone ({', '.join(TABLES)}); can be repeated.")
+
+
+def choices(runs: Runs, params: ChoicesParams) -> Result:
+    """Show what models do in social dilemmas under cooperation mechanisms.
+
+    Action frequencies; frequencies after what co-players did last (repetition, reputation); votes, adoption and
+    delegation; and for proposed mediators and contracts whether full cooperation is a Nash equilibrium under them, or
+    weakly dominant, computed exactly. Failed decisions count nowhere but in their own table. Figures also show payoffs
+    of the metagame and evolution of the population, without models of which more than 20 % of the decisions failed.
+    """
+    from labmates.stats.tables import Table
+    from labmates.workflows.dilemmas import frames
+    from labmates.workflows.dilemmas.records import cross_plays
+
+    plays = cross_plays(runs)
+    computed: dict[str, pd.DataFrame] = {
+        name: getattr(frames, f"{name}_frame")(plays) for name in params.tables or TABLES
+    }
+    filled = {name: frame for name, frame in computed.items() if len(frame)}
+    tables = [Table(name, TABLES[name], None, frame) for name, frame in filled.items()]
+    return Result(
+        tables,
+        figures=[*_drawings_of_tables(filled), *_drawings_of_metagames(plays)],
+        objects=[{"table": table.name, **row} for table in tables for row in table.rows],
+    )
+
+
+def _drawings_of_tables(tables: Mapping[str, pd.DataFrame]) -> Iterator[Drawing]:
+    from labmates.workflows.dilemmas import figures
+
+    draw: Mapping[str, tuple[str, Callable[[pd.DataFrame], Figure]]] = {
+        "actions": ("Actions", figures.actions_figure),
+        "responses": ("Actions after what co-players did", figures.responses_figure),
+        "adoption": ("Votes and adoption", figures.adoption_figure),
+        "designs": ("Designs under which cooperation is stable", figures.designs_figure),
+        "reasons": ("Reasons", figures.reasons_figure),
+    }
+    for name, (title, figure) in draw.items():
+        if name in tables:
+            alt = f"{TABLES[name]}; the numbers are in the table."
+            yield Drawing(name, title, alt, partial(figure, tables[name]))
+
+
+def _drawings_of_metagames(plays: Sequence[CrossPlay]) -> Iterator[Drawing]:
+    """The payoffs and the evolution of each game under each mechanism, all runs with the same models together."""
+    from labmates.workflows.dilemmas import figures
+
+    metagames = list(_metagames(plays))
+    names = Counter((cells[0].game, cells[0].mechanism) for cells in metagames)
+    for place, cells in enumerate(metagames):
+        game, mechanism = cells[0].game, cells[0].mechanism
+        name = re.sub(r"[^\w.+=-]+", "-", f"{game}-{mechanism}").strip("-")
+        name += f"-{place}" if names[game, mechanism] > 1 else ""
+        where = f"in {game} under {mechanism}"
+        alt = f"What each model gets against each other one {where}, as a heat map."
+        yield Drawing(f"payoffs-{name}", f"Payoffs {where}", alt, partial(figures.payoffs_figure, cells))
+        if len(cells[0].models) > 1:
+            alt = f"Shares of models under replicator dynamics {where}, and what each earns."
+            yield Drawing(f"population-{name}", f"Evolution {where}", alt, partial(figures.population_figure, cells))
+
+
+def _metagames(plays: Sequence[CrossPlay]) -> Iterator[list[Cell]]:
+    """The cells of each metagame, without models of which too many decisions failed."""
+    from labmates.stats.validity import invalid
+    from labmates.workflows.dilemmas.ratings import pooled
+
+    groups: dict[tuple[str, str, tuple[str, ...]], list[CrossPlay]] = {}
+    for play in plays:
+        if play.has_metagame:
+            groups.setdefault((play.game, play.mechanism, play.models), []).append(play)
+    for (_, _, models), members in groups.items():
+        left_out = invalid(pooled(members))
+        if len(left_out) < len(models):
+            yield [play.without(left_out).cell() for play in members]
+
+
+CHOICES = Analysis(
+    "dilemmas",
+    "Choices",
+    ChoicesParams,
+    choices,
+    example="labmates analyze dilemmas --table actions --plots figures",
+    kind=KIND,
+    objects="per row with its table",
+    has_figures=True,
+)
