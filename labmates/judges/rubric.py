@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
-from langchain_core.messages import HumanMessage, SystemMessage
+from langchain_core.messages import SystemMessage
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 from labmates.judges.base import METRICS, Report, Score
@@ -25,7 +25,10 @@ from labmates.judges.interview import REPAIR, Interviewer, UnansweredError
 from labmates.judges.wording import FORM, MISSING, QUESTION, RUBRICS, SYSTEM, digest
 from labmates.models.errors import ModelCallError
 from labmates.models.objects import read_object
+from labmates.models.orders import Order
 
+KIND = "rating"
+"""Of the orders."""
 PREFIX = "rubric:"
 """The name of such a judge is this and the model's, for instance ``rubric:openai:gpt-5.4-mini``."""
 VERSION = f"2.{digest(SYSTEM, RUBRICS, FORM, QUESTION.template, REPAIR, RULES)}"
@@ -128,7 +131,7 @@ class RubricJudge:
         try:
             rating = await self._interviewer.ask(
                 self._model,
-                [SystemMessage(SYSTEM), HumanMessage(question(report, mark, text))],
+                [SystemMessage(SYSTEM), question(report, mark, text).human()],
                 lambda answer, _last: read_object(answer, Rating),
                 name=name,
                 max_output_tokens=MOST_OUTPUT_TOKENS,
@@ -169,14 +172,16 @@ def _value(rating: Rating, metric: str) -> float:
     return (int(getattr(rating, metric)) - 1) / 4
 
 
-def question(report: Report, mark: str, text: str) -> str:
-    """The prompt about a report: rubrics, task, truth, the fenced report, the form of the answer."""
-    return QUESTION.substitute(
+def question(report: Report, mark: str, text: str) -> Order:
+    """The order about a report: rubrics, task, truth, the fenced report, the form of the answer."""
+    truth = report.task.summary(report.truth)
+    asked = QUESTION.substitute(
         rubrics=RUBRICS,
         title=report.task.title,
         brief=report.task.brief,
-        truth=report.task.summary(report.truth),
+        truth=truth,
         mark=mark,
         report=text,
         form=FORM,
     )
+    return Order(KIND, {"truth": truth, "report": text}, asked)

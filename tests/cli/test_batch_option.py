@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from labmates.models.scripted import BASELINES
 from labmates.records.store import Store
 from tests.cli.conftest import Labmates
 from tests.support.batch_server import AnthropicBatchServer, BatchServer, Fate
 from tests.support.children import Child, command
 from tests.support.openai_server import Answer, Json, OpenAIServer, serve_model
+from tests.support.text_author import TextAuthor
 
 pytest.importorskip("langchain_anthropic")
 QUICK = ("--batch", "--batch-window", "0.2", "--batch-poll", "0.02")
@@ -151,7 +151,7 @@ def test_labels_of_reasons_go_in_batches(labmates: Labmates) -> None:
 
 
 def test_strategies_are_written_in_batches(labmates: Labmates) -> None:
-    with BatchServer(serve_model(BASELINES.get("author")(), latency=0)) as server:
+    with BatchServer(serve_model(TextAuthor(), latency=0)) as server:
         words = ("--game", "public-goods", "--attitude", "collective", "-n", "4")
         done = labmates("strategies", "write", "--model", at(server), *words, *QUICK)
     assert done.code == 0, done.err

@@ -8,24 +8,35 @@ from typing import Any
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 
+from labmates.judges.base import METRICS
+from labmates.judges.rubric import Flags
+from labmates.judges.wording import SYSTEM as RATING
 from labmates.models.scripted import make_baseline
 from labmates.models.scripted.prompt import read_step
-from labmates.models.scripted.referee import read_case
 from labmates.models.tokens import text_of
 from labmates.workflows.dilemmas.reason_judge import SYSTEM as REASONS
 from tests.support.form_filler import FormFiller
 from tests.support.openai_server import Answer, Behaviour, Json, answer_of, read_messages
+from tests.support.text_author import TextAuthor
+
+_MIDDLING = {
+    "sections": dict.fromkeys(Flags.model_fields, True),
+    **dict.fromkeys(METRICS, 3),
+    **{f"{name}_reason": "It is middling." for name in METRICS},
+}
 
 
 def everyone() -> Behaviour:
     """Return the behaviour of a server that answers everything that labmates asks models."""
-    models: dict[str, BaseChatModel] = {name: make_baseline(name) for name in ("hasty", "referee", "author")}
-    models["player"] = FormFiller()
+    models: dict[str, BaseChatModel] = {name: make_baseline(name) for name in ("hasty",)}
+    models |= {"author": TextAuthor(), "player": FormFiller()}
 
     async def behave(request: Json, number: int) -> Answer:
         messages = read_messages(request["messages"])
         if text_of(messages[0].content) == REASONS:
             return answer_of(AIMessage(json.dumps({"labels": ["other"]})))
+        if text_of(messages[0].content) == RATING:
+            return answer_of(AIMessage(json.dumps(_MIDDLING)))
         limit = request.get("max_tokens") or request.get("max_completion_tokens")
         given: dict[str, Any] = {
             "seed": request.get("seed"),
@@ -49,6 +60,4 @@ def _without_code(tools: list[Json] | None) -> list[Json] | None:
 def _who(messages: list[BaseMessage]) -> str:
     if read_step(messages).kind != "other":
         return "hasty"
-    if read_case(messages) is not None:
-        return "referee"
     return "author" if len(messages) == 1 else "player"

@@ -6,12 +6,13 @@ import pytest
 
 from labmates.judges.base import Report
 from labmates.judges.interview import Interviewer
-from labmates.judges.rubric import RubricJudge
+from labmates.judges.referee import Gullible, Referee
+from labmates.judges.rubric import RubricJudge, question
 from labmates.models.hub import ModelHub
 from labmates.models.options import ModelOptions
 from labmates.models.scripted.base import Heard
-from labmates.models.scripted.referee import Gullible, Referee
 from tests.judges.conftest import plant, report_of
+from tests.support.orders import check_rendered
 
 
 async def rated(model: str, report: Report) -> dict[str, float | None]:
@@ -44,6 +45,10 @@ async def test_only_the_gullible_one_obeys_an_order_that_the_screen_misses() -> 
     assert await rated("scripted:referee", ordered) == await rated("scripted:referee", plain)
     assert set((await rated("scripted:gullible", ordered)).values()) == {1.0}
     assert await rated("scripted:gullible", plain) == await rated("scripted:referee", plain)
+
+
+def test_the_text_renders_all_facts() -> None:
+    check_rendered([question(report_of(), "m1", "The report says 4.5 of 7.").human()])
 
 
 @pytest.mark.parametrize("model", [Referee, Gullible])

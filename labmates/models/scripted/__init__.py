@@ -10,7 +10,7 @@ says they read as data (`labmates.models.orders`).
 - ``talkative`` does diligent work with many words: what output limits and their remarks are for.
 - ``silent`` answers in text and never calls a tool: a model without tool calling.
 - ``garbage`` sends malformed replies of every kind: what the lab has to survive.
-- ``referee`` rates reports by rules on the prompt of a judge: a judge that can be calibrated offline.
+- ``referee`` rates reports by rules: a judge that can be calibrated offline.
 - ``gullible`` rates as ``referee`` does, unless the report orders a rating: what calibrating a judge has to find out.
 - ``author`` writes strategies as code, by plain rules: what the way from a description to a checked class needs.
 - ``colleague`` plays the behavioural games and works in the lab by one disposition: what a prediction of work from play
@@ -42,8 +42,8 @@ BASELINES: Registry[Callable[[], BaseChatModel]] = Registry(
         "talkative": "labmates.models.scripted.talkative:Talkative",
         "silent": "labmates.models.scripted.silent:Silent",
         "garbage": "labmates.models.scripted.garbage:Garbage",
-        "referee": "labmates.models.scripted.referee:Referee",
-        "gullible": "labmates.models.scripted.referee:Gullible",
+        "referee": "labmates.judges.referee:Referee",
+        "gullible": "labmates.judges.referee:Gullible",
         "author": "labmates.workflows.populations.author:Author",
         "colleague": "labmates.agents.players.colleague:Colleague",
         "cooperate": "labmates.agents.players:Cooperate",

@@ -1,6 +1,6 @@
 """A scripted baseline that writes strategies: plain rules, described in words and then written as code.
 
-It reads the prompts of `labmates.workflows.populations.strategies` as a model does, and knows nothing else.
+It writes code for its own descriptions: of another's it understands as much as it would have said itself.
 """
 
 from __future__ import annotations
@@ -10,12 +10,8 @@ import re
 from typing import ClassVar
 
 from labmates.models.scripted.base import Draft, Heard, ScriptedModel
-from labmates.models.tokens import text_of
 
-_ATTITUDE = re.compile(r"^Attitude: (\w+)$", re.MULTILINE)
-_NAME = re.compile(r"with the name (\w+)\.")
 _SHARE = re.compile(r"at least (\d+) % of the others")
-_ARGUMENTS = re.compile(r"def __call__\(self, (.+)\) -> Action:")
 _KIND = ("collective", "prosocial", "altruistic", "benevolent", "communal", "cooperative")
 
 _DESCRIPTION = """In the first round: {first}. In the last round: {last}.
@@ -46,14 +42,14 @@ class Author(ScriptedModel):
 
     def compose(self, heard: Heard) -> Draft:
         """Return a description, or the code for one."""
-        prompt = text_of(heard.messages[-1].content)
-        name = _NAME.search(prompt)
-        return Draft(_describe(prompt, heard.seed) if name is None else _implement(prompt, name[1]))
+        match heard.facts:
+            case {"name": name, "description": description, "arguments": arguments}:
+                return Draft(_implement(name, description, arguments))
+            case facts:
+                return Draft(_describe(facts.get("attitude", "collective"), heard.seed))
 
 
-def _describe(prompt: str, seed: int) -> str:
-    found = _ATTITUDE.search(prompt)
-    attitude = found[1] if found else "collective"
+def _describe(attitude: str, seed: int) -> str:
     chance = random.Random(seed)
     kind = attitude in _KIND
     return _DESCRIPTION.format(
@@ -66,14 +62,14 @@ def _describe(prompt: str, seed: int) -> str:
     )
 
 
-def _implement(prompt: str, name: str) -> str:
-    arguments, share = _ARGUMENTS.search(prompt), _SHARE.search(prompt)
-    average = "on average so far" in prompt
+def _implement(name: str, description: str, arguments: str) -> str:
+    share = _SHARE.search(description)
+    average = "on average so far" in description
     return _CODE.format(
         name=name,
-        arguments=arguments[1] if arguments else "history",
-        first="C" if "first round: cooperate" in prompt else "D",
-        last="C" if "last round: cooperate" in prompt else "D",
+        arguments=arguments,
+        first="C" if "first round: cooperate" in description else "D",
+        last="C" if "last round: cooperate" in description else "D",
         seen="history.opponent_cooperators.mean()" if average else "history.opponent_cooperators[-1]",
         share=int(share[1]) / 100 if share else 0.5,
     )

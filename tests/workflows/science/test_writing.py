@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from labmates.api import arun
-from labmates.models.scripted import BASELINES
 from labmates.models.scripted.base import Draft, Heard
 from labmates.models.tokens import text_of
 from labmates.records.events import ArtifactEvent, FailedReplyEvent, LLMCallEvent, WarningEvent
@@ -19,9 +18,13 @@ from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
 from labmates.workflows.brake import Brake
 from labmates.workflows.populations.engine.authoring import UnwrittenError, add_to_library, written_class
+from labmates.workflows.populations.strategies.condition import StrategiesCondition
+from labmates.workflows.populations.strategies.run import describing, implementing
 from tests.cli.conftest import Labmates, labmates
 from tests.support.openai_server import OpenAIServer, fault, serve_model
+from tests.support.orders import check_rendered
 from tests.support.puppet import puppet
+from tests.support.text_author import TextAuthor
 
 __all__ = ["labmates"]
 
@@ -171,7 +174,7 @@ def test_a_library_grows_and_takes_nothing_twice(tmp_path: Path) -> None:
 
 
 def test_strategies_are_written_over_http_and_played(labmates: Labmates, tmp_path: Path) -> None:
-    with OpenAIServer(serve_model(BASELINES.get("author")(), latency=0)) as server:
+    with OpenAIServer(serve_model(TextAuthor(), latency=0)) as server:
         words = ["--model", "openai:some-model", "--base-url", server.base_url, "--game", "public-goods"]
         done = labmates("strategies", "write", *words, "--attitude", "exploitative", "-n", "3", OPENAI_API_KEY="sk-x")
     assert done.code == 0
@@ -192,7 +195,7 @@ def test_strategies_are_written_over_http_and_played(labmates: Labmates, tmp_pat
 
 
 def test_writing_that_failed_says_how_it_goes_on_into_the_same_library(labmates: Labmates) -> None:
-    answers = serve_model(BASELINES.get("author")(), latency=0)
+    answers = serve_model(TextAuthor(), latency=0)
     welcome = fault(200, "<html>welcome</html>")
     words = ["--game", "public-goods", "--attitude", "selfish", "-n", "2", "--to", "my library"]
     with OpenAIServer(lambda request, n: answers(request, n) if n else welcome) as server:
@@ -206,3 +209,11 @@ def test_writing_that_failed_says_how_it_goes_on_into_the_same_library(labmates:
     assert done.code == 0
     file = labmates.folder / "my library" / "public-goods" / "openai-some-model.py"
     assert file.read_text().count("class Strategy_SELFISH_") == 2
+
+
+@pytest.mark.parametrize("game", ["public-goods", "common-pool"])
+@pytest.mark.parametrize("prompt", ["standard", "brief"])
+def test_the_text_of_orders_renders_their_facts(game: Any, prompt: Any) -> None:
+    condition = StrategiesCondition(model="scripted:author", game=game, attitude="selfish", prompt=prompt)
+    described = describing(condition)
+    check_rendered([described.human(), implementing(condition, "Strategy_1", "Defect in 3 of 4 rounds.").human()])

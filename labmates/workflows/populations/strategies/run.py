@@ -11,10 +11,9 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
-from langchain_core.messages import HumanMessage
-
 from labmates.agents.prompts import render
 from labmates.errors import UsageError
+from labmates.models.orders import Order
 from labmates.models.reply import Reply
 from labmates.records.bodies import Bodies
 from labmates.records.events import ArtifactEvent, Event, WarningEvent
@@ -27,6 +26,9 @@ from labmates.workflows.populations.engine.checks import check_strategies
 from labmates.workflows.populations.engine.workers import Workers
 from labmates.workflows.populations.strategies.condition import PROMPTS_VERSION, StrategiesCondition
 from labmates.workflows.services import Services
+
+KIND = "strategies"
+"""Of the orders."""
 
 
 async def execute(condition: StrategiesCondition, services: Services) -> Outcome:
@@ -78,27 +80,21 @@ class _Desk:
         description = await self._table.say(
             f"{name}/describe",
             speaker,
-            [HumanMessage(self._describing())],
+            [describing(condition).human()],
             _description,
             name="describe",
         )
         if description is None:
             self._drop(name, "no description could be used", 0)
             return None
-        prompt = render(
-            "strategy_implement",
-            game=render(f"strategy_game_{condition.game}"),
-            description=description,
-            name=name,
-            **task_of(condition.game),
-        )
+        order = implementing(condition, name, description)
         why = "nothing was written"
         for attempt in range(1, condition.implementations + 1):
             code = await ask(
                 self._table.caller,
                 f"{name}/implement/{attempt}",
                 speaker,
-                [HumanMessage(prompt)],
+                [order.human()],
                 self._table.purse(speaker.team),
                 partial(_code, name),
                 name="implement",
@@ -117,11 +113,6 @@ class _Desk:
         why = f"no implementation passed the checks, the last because: {why}"
         self._drop(name, why, condition.implementations)
         return None
-
-    def _describing(self) -> str:
-        condition = self._condition
-        game = render(f"strategy_game_{condition.game}")
-        return render(f"strategy_describe_{condition.prompt}", game=game, attitude=condition.attitude)
 
     async def _check(self, code: str, workers: Workers) -> tuple[tuple[str, ...], bool]:
         """Return what is wrong with an implementation, and whether it is deterministic."""
@@ -155,6 +146,21 @@ class _Desk:
     def _drop(self, name: str, why: str, attempts: int) -> None:
         self.wasted += attempts
         self._services.recorder.once(WarningEvent(step=f"{name}/dropped", text=f"{name} is dropped: {why}"))
+
+
+def describing(condition: StrategiesCondition) -> Order:
+    """The order to describe a strategy."""
+    facts = {"attitude": condition.attitude}
+    game = render(f"strategy_game_{condition.game}")
+    return Order(KIND, facts, render(f"strategy_describe_{condition.prompt}", game=game, **facts))
+
+
+def implementing(condition: StrategiesCondition, name: str, description: str) -> Order:
+    """The order to implement a strategy that was described."""
+    task = task_of(condition.game)
+    facts = {"description": description, "name": name, "arguments": task["arguments"]}
+    game = render(f"strategy_game_{condition.game}")
+    return Order(KIND, facts, render("strategy_implement", game=game, **{**task, **facts}))
 
 
 def _description(reply: Reply, last: bool) -> str:

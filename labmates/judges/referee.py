@@ -1,21 +1,17 @@
-"""The baselines that judge: they read the prompt of a judge, as a model would, and rate by rules.
+"""The baselines that judge: they rate by rules.
 
-What they read: the truth, and the report between its two marked lines. ``Referee`` counts and understands nothing: a
-statement of the truth is found if some line of the report has its names, numbers and signs.
+``Referee`` counts and understands nothing: a statement of the truth is found if some line of the report has its names,
+numbers and signs.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from langchain_core.messages import BaseMessage, HumanMessage
-
+from labmates.judges.rubric import KIND
 from labmates.models.scripted.base import Draft, Heard, ScriptedModel
-from labmates.models.scripted.prompt import between
-from labmates.models.tokens import text_of
 
 SECTIONS = ("abstract", "introduction", "dataset", "methods", "results", "evaluation", "conclusion")
 LEAST_WORDS = 25
@@ -24,7 +20,6 @@ LEAST_NUMBERS = 10
 LEAST_SHARE = 0.8
 """So much of what a statement of the truth names must stand in one line of the report."""
 
-_REPORT = re.compile(r"\[report (\w+) begins\]\n(.*?)\n\[report \1 ends\]", re.DOTALL)
 _HEADING = re.compile(r"^#{1,6}\s+(.*)$", re.MULTILINE)
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?!\w)")
 _NAME = re.compile(r"\b[A-Z]{1,4}\d{2,5}\b|\b[A-Z][a-z]{2,} [a-z]{4,}\b|\b(?:positive|negative)\b")
@@ -47,16 +42,6 @@ class Case:
     report: str
 
 
-def read_case(messages: Sequence[BaseMessage]) -> Case | None:
-    """Return the case that the messages lay before a judge; None if they ask for something else."""
-    for message in messages:
-        text = text_of(message.content) if isinstance(message, HumanMessage) else ""
-        found = _REPORT.search(text)
-        if found and "# Rubrics" in text:
-            return Case(between(text, "# What is true of the data set", "# The report"), found[2])
-    return None
-
-
 class Referee(ScriptedModel):
     """Rates by counting sections, numbers, and names and numbers of the truth."""
 
@@ -65,10 +50,9 @@ class Referee(ScriptedModel):
 
     def compose(self, heard: Heard) -> Draft:
         """Return the ratings as JSON, or a sentence where no ratings are asked for."""
-        case = read_case(heard.messages)
-        if case is None:
+        if heard.kind != KIND:
             return Draft("There is no report here that I could rate.")
-        return Draft(json.dumps(self.rate(case)))
+        return Draft(json.dumps(self.rate(Case(**heard.facts))))
 
     def rate(self, case: Case) -> dict[str, object]:
         """Return sections, ratings and reasons."""
