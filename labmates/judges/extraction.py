@@ -81,6 +81,7 @@ class Extractor:
             lambda text, last: _usable(text, task.findings, last),
             name=f"extract findings with {self.model}",
             max_output_tokens=MOST_OUTPUT_TOKENS,
+            form=task.findings,
         )
 
 

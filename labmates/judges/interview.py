@@ -6,17 +6,20 @@ that what judging took can be told apart from what the teams used.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from pydantic import BaseModel
 
 from labmates.models.hub import ModelHub
 from labmates.models.metering import Meter, NoMeter
+from labmates.models.names import parse_model
 from labmates.models.normalise import NO_TEXT, resendable
 from labmates.models.objects import UnusableAnswerError
 from labmates.models.reply import Reply, Usage
+from labmates.models.structured import format_of
 from labmates.models.tokens import estimate_messages, most_tokens
 from labmates.models.window import reply_limit
 from labmates.seeds import derive
@@ -98,6 +101,7 @@ class Interviewer:
         *,
         name: str,
         max_output_tokens: int,
+        form: type[BaseModel],
     ) -> T:
         """Ask until `read` can use the answer, at most `REPAIR_TURNS` more times.
 
@@ -108,6 +112,8 @@ class Interviewer:
             it can't use it.
         name
             Readable name of the calls in a trace; their seeds derive from it too.
+        form
+            What an answer holds; the server is told where the model is ``structured``.
 
         Raises
         ------
@@ -117,10 +123,11 @@ class Interviewer:
             If the model can't be asked, the call can't be paid, or the prompt is too long for the model.
         """
         transcript = list(messages)
+        held = format_of(form) if parse_model(model).settings.structured else None
         calls = repairs = 0
         while True:
             room = REASONING_TOKENS if model in self._thinkers else 0
-            reply = await self._call(model, transcript, f"{name} {calls}", max_output_tokens + room)
+            reply = await self._call(model, transcript, f"{name} {calls}", max_output_tokens + room, held)
             calls += 1
             try:
                 return read(reply.text, repairs == REPAIR_TURNS)
@@ -135,7 +142,9 @@ class Interviewer:
             said = AIMessage(reply.text[:MOST_SENT_BACK] or NO_TEXT)
             transcript += [said, HumanMessage(REPAIR.format(problem=problem))]
 
-    async def _call(self, model: str, messages: list[BaseMessage], name: str, limit: int) -> Reply:
+    async def _call(
+        self, model: str, messages: list[BaseMessage], name: str, limit: int, held: Mapping[str, Any] | None
+    ) -> Reply:
         seed = derive(self._seed, name)
         inputs = estimate_messages(messages)
         limit = reply_limit(limit, inputs, self._hub.context(model), model)
@@ -149,6 +158,7 @@ class Interviewer:
                 max_output_tokens=limit,
                 temperature=TEMPERATURE,
                 insist=False,
+                response_format=held,
                 config={"run_name": name, "tags": ["judge"], "metadata": {"model": model}},
                 meter=meter,
             )

@@ -135,6 +135,7 @@ class RubricJudge:
                 lambda answer, _last: read_object(answer, Rating),
                 name=name,
                 max_output_tokens=MOST_OUTPUT_TOKENS,
+                form=Rating,
             )
         except UnansweredError as error:
             return _Answer(None, str(error))

@@ -13,6 +13,7 @@ from labmates.models.entries import DEFAULT_ACCESS, named_entries
 from labmates.models.names import ModelName, parse_model
 from labmates.models.options import ModelOptions
 from labmates.models.providers import BATCH_PROVIDERS, check_settings
+from labmates.models.structured import check_structured
 
 Ability = Literal["tools", "json_replies"]
 """A capability of a model's server that a run may need."""
@@ -44,6 +45,9 @@ async def check_models(names: Iterable[str], options: ModelOptions) -> None:
         if model.scripted:
             make_baseline(model.name)
             continue
+        if model.settings.structured:
+            check_structured(text)
+            check_capabilities([text], ["json_replies"], options)
         if options.batch and model.provider not in BATCH_PROVIDERS:
             raise UsageError(
                 f"batch: labmates knows no batch API of '{model.provider}', the provider of {model}; these have one: "

@@ -45,7 +45,7 @@ It is called with those of these keywords that it declares: ``model``, ``base_ur
 doesn't declare is an error before the first call.
 """
 
-_NOT_SENT = {"temperature", "max_output_tokens", "context_tokens", "variant", "seed"}
+_NOT_SENT = {"temperature", "max_output_tokens", "context_tokens", "variant", "seed", "structured"}
 """Settings that go with each call, or to nobody."""
 
 
@@ -152,6 +152,10 @@ def provider_chat(
 
         clients = {"http_async_client": client, "http_client": synchronous_client()}
         wanted |= {"timeout": patience(options), **clients}
+    if model.provider not in PROVIDERS:
+        if not takes("max_tokens"):
+            more.pop("max_tokens", None)  # A plug-in need not be able to limit replies.
+        _required(more, takes, model)
     values = {name: value for name, value in wanted.items() if takes(name)} | more
     if not endpoint.hosted:
         access = {"base_url": endpoint.address, "api_key": endpoint.key or NO_KEY}

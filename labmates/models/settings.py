@@ -42,6 +42,9 @@ class ModelSettings(BaseModel):
     )
     stop: tuple[str, ...] | None = Field(None, max_length=16, description="Texts at which a reply ends; repeatable.")
     response_format: dict[str, Any] | None = Field(None, description="OpenAI's response_format, by its members.")
+    structured: bool | None = Field(
+        None, description="Of a judge's model: its server holds answers to their JSON schema (response_format)."
+    )
     context_tokens: int | None = Field(
         None, ge=1024, description="Context of the model in tokens; longer transcripts are compacted before a call."
     )
@@ -56,9 +59,9 @@ class ModelSettings(BaseModel):
     def _one_or_many(cls, value: Any) -> Any:
         return (value,) if isinstance(value, str) else value
 
-    @field_validator(*JSON_FIELDS)
+    @field_validator(*JSON_FIELDS, "structured")
     @classmethod
-    def _says_something(cls, value: dict[str, Any] | None) -> dict[str, Any] | None:
+    def _says_something(cls, value: Any) -> Any:
         return value or None
 
     @field_validator("extra_body")

@@ -11,6 +11,8 @@ from labmates.models.names import parse_model
 
 PROVIDERS = ("openai", "azure_openai", "together", "upstage", "xai")
 """Providers that speak OpenAI's protocol and hold replies to a schema."""
+_NOT_STRICT = {"minLength", "maxLength"}
+"""Keywords that OpenAI's strict mode refuses; our own reading holds answers to them."""
 
 
 def format_of(form: type[BaseModel]) -> dict[str, Any]:
@@ -20,7 +22,19 @@ def format_of(form: type[BaseModel]) -> dict[str, Any]:
     """
     schema = form.model_json_schema()
     strict = set(schema.get("required", ())) == set(schema.get("properties", ()))
+    if strict:
+        schema = _closed(schema)
     return {"type": "json_schema", "json_schema": {"name": form.__name__, "strict": strict, "schema": schema}}
+
+
+def _closed(schema: Any) -> Any:
+    """Return a schema whose objects have no other members, without what strict mode does not know."""
+    if isinstance(schema, list):
+        return [_closed(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    closed = {name: _closed(part) for name, part in schema.items() if name not in _NOT_STRICT}
+    return {**closed, "additionalProperties": False} if "properties" in schema else closed
 
 
 def check_structured(model: str) -> None:

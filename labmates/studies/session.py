@@ -11,10 +11,11 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequenc
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 
+from labmates.errors import UsageError
 from labmates.judges.panel import Panel, make_panel, partial_judges
 from labmates.models.check import check_capabilities, check_models
 from labmates.models.hub import ModelHub
-from labmates.models.names import is_own_baseline
+from labmates.models.names import is_own_baseline, parse_model
 from labmates.owners import this_worker
 from labmates.records.batches import StoredBatches
 from labmates.records.calls import StoredCalls
@@ -50,6 +51,7 @@ async def checked(conditions: Iterable[Condition], settings: RunSettings) -> tup
     kinds = set()
     for condition in conditions:
         condition.check()
+        _check_players(condition)
         check_capabilities(condition.models(), condition.needs(), settings.models)
         named |= dict.fromkeys(condition.models())
         kinds.add(condition.kind)
@@ -57,6 +59,15 @@ async def checked(conditions: Iterable[Condition], settings: RunSettings) -> tup
     panel = make_panel(settings.judges, settings.extractor)
     await check_models([*models, *panel.models], settings.models)
     return models, kinds, panel
+
+
+def _check_players(condition: Condition) -> None:
+    for model in condition.models():
+        if parse_model(model).settings.structured:
+            raise UsageError(
+                f"model '{model}': structured is a setting of judges; in games, dilemmas and tournaments --structured "
+                "holds decisions to their schema"
+            )
 
 
 class Session:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
+from typing import Any
+
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
+import labmates
 from labmates.errors import UsageError
 from labmates.models.catalog import Catalog
 from labmates.models.check import check_models
@@ -67,6 +72,27 @@ async def test_a_setting_that_anthropic_does_not_have_is_an_error_before_the_fir
         with pytest.raises(UsageError, match=told):
             await check_models([name], catalog.options())
         assert server.requests == []
+
+
+def test_two_event_loops_use_one_model_after_another() -> None:
+    async def ask(catalog: Catalog, name: str) -> str:
+        async with ModelHub(catalog.options()) as hub:
+            return (await hub.call(name, [HumanMessage("Hello")], seed=1, max_output_tokens=90)).text
+
+    with AnthropicServer(Answer(text="fine")) as server:
+        catalog = Catalog(ModelOptions(max_retries=0), {})
+        name = catalog.name_of(f"anthropic:claude-x?base_url={server.base_url}")
+        assert [asyncio.run(ask(catalog, name)) for _ in range(3)] == ["fine"] * 3
+        assert server.connections == 0, "a hub takes its connections with it"
+
+
+async def test_notebooks_run_games_of_anthropic_models_again_and_again(tmp_path: Path) -> None:
+    with AnthropicServer(Answer(text='{"effort": 3}')) as server:
+        model = f"anthropic:claude-x?base_url={server.base_url}"
+        game: dict[str, Any] = {"game": "weakest-link", "group_size": 2, "rounds": 1, "model": model}
+        for _ in range(2):  # Within a running loop, as in a cell.
+            [run] = labmates.run("game", store=f"sqlite:///{tmp_path}/runs.db", **game)
+            assert run.status == "completed"
 
 
 async def test_errors_are_told_and_overload_is_retried() -> None:

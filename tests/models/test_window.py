@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import HumanMessage
+from pydantic import BaseModel
 
 import labmates
 from labmates.errors import UsageError
@@ -73,7 +74,9 @@ async def test_a_judge_does_not_ask_a_model_that_can_not_hold_the_report() -> No
             judge = Interviewer(hub, seed=1, log=lambda call: None, thinkers=set())
             messages = [HumanMessage("word " * 1000)]
             with pytest.raises(ContextOverflowError, match="in a context of 1,024"):
-                await judge.ask(name, messages, lambda text, last: text, name="judge", max_output_tokens=512)
+                await judge.ask(
+                    name, messages, lambda text, _: text, name="judge", max_output_tokens=512, form=BaseModel
+                )
     assert server.requests == []
 
 

@@ -81,7 +81,9 @@ class Labels(BaseModel):
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
 
-    labels: list[str] = Field(min_length=1)
+    labels: list[str] = Field(
+        min_length=1, json_schema_extra={"items": {"type": "string", "enum": [*CATEGORIES, OTHER]}}
+    )
 
     @field_validator("labels")
     @classmethod
@@ -169,6 +171,7 @@ class ReasonsJudge:
             lambda text, _last: read_object(text, Labels),
             name=name,
             max_output_tokens=MOST_OUTPUT_TOKENS,
+            form=Labels,
         )
         return tuple(found.labels)
 
