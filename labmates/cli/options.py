@@ -132,7 +132,8 @@ def _option(name: str, field: FieldInfo) -> click.Option:
         help_ += f" [default: {default}]"
     kind = _kind(field)
     if kind is bool:
-        negated = f"/--no-{flag(name)[2:]}" if field.default is True else ""
+        is_negatable = field.default is True or field.json_schema_extra == {"negatable": True}
+        negated = f"/--no-{flag(name)[2:]}" if is_negatable else ""
         return click.Option([flag(name) + negated], is_flag=True, default=None, help=help_)
     if _is_many(field):
         names = [name, *_more_flags(field), *dict.fromkeys((flag_of_one(name), flag(name)))]

@@ -494,7 +494,7 @@ def _good(calls: Iterable[_Waiting], results: Mapping[str, Result]) -> int:
 def _submission_failure(result: Result, group: Group) -> Result:
     """Return what calls get whose batch could not be submitted."""
     if result.status in _NO_API:
-        told = f"{group.base} has no batch API (HTTP {result.status}): leave --batch out"
+        told = f"{group.base} has no batch API (HTTP {result.status}): leave --batch out (resume with --no-batch)"
         return failed(400, told)
     # Where a server breaks down nobody knows whether it has the batch: the next attempt looks for it.
     return replace(result, keeps=result.keeps or result.status >= 500)

@@ -35,6 +35,7 @@ class ModelOptions(BaseModel):
         False,
         description="Make the calls through the providers' batch APIs (openai: and anthropic: models), for half the "
         "price: calls that are due together are answered together, within 24 hours.",
+        json_schema_extra={"negatable": True},
     )
     batch_window: float = Field(
         5.0, gt=0, le=600, description="A batch is submitted when no call has come for so many seconds."
@@ -60,8 +61,9 @@ class ModelOptions(BaseModel):
     @model_serializer(mode="wrap")
     def _without_empty(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
         values: dict[str, Any] = dump(self)
-        if not self.batch:  # Settings are recorded as they were before there were batches.
-            values = {name: value for name, value in values.items() if not name.startswith("batch")}
+        for name in ("batch", "batch_window", "batch_poll"):  # Recorded as before there were batches, where it can be.
+            if values.get(name) == ModelOptions.model_fields[name].default:
+                del values[name]
         entries = {name: access.model_dump(mode="json", exclude_none=True) for name, access in self.entries.items()}
         values.pop("entries", None)
         return {**values, "entries": entries} if entries else values

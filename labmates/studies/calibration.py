@@ -109,6 +109,7 @@ async def calibrate(
     difficulty: Difficulty = "medium",
     prices: PriceList | None = None,
     watch: Callable[[int, int], None] | None = None,
+    notify: Callable[[str], None] | None = None,
 ) -> list[Calibration]:
     """Let the judges of a panel score reports of known quality.
 
@@ -118,6 +119,8 @@ async def calibrate(
         Number of data sets per task.
     watch
         Told how many verdicts are there, and how many there will be.
+    notify
+        Told in words what the user should know.
 
     Raises
     ------
@@ -126,7 +129,7 @@ async def calibrate(
     """
     known = [get_task(name) for name in dict.fromkeys(tasks)]
     await check_models(panel.models, options)
-    async with traced(None), ModelHub(options) as hub:
+    async with traced(notify), ModelHub(options, notify=notify) as hub:
         judging, meters = Judging(panel, hub), judges_meters(Ledger(UNLIMITED), prices or PriceList(), hub)
         reports = [
             (task.name, seed, specimen, report)

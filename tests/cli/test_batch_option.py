@@ -97,8 +97,10 @@ def test_a_provider_without_batches_is_refused_before_the_first_call(labmates: L
 def test_a_server_without_a_batch_api_ends_the_run_with_advice(labmates: Labmates) -> None:
     with BatchServer(by_seed, has_api=False) as server:
         done = labmates(*GAME, "--model", at(server), *QUICK)
-    assert done.code == 1
-    assert "has no batch API (HTTP 404): leave --batch out" in done.err
+        assert done.code == 1
+        assert "has no batch API (HTTP 404): leave --batch out (resume with --no-batch)" in done.err
+        resumed = labmates("run", "game", "--resume", done.records[0]["id"], "--no-batch", "--json")
+    assert resumed.code == 0, resumed.err
 
 
 def test_a_study_in_batches_takes_half_of_its_cap(labmates: Labmates, tmp_path: Path) -> None:
