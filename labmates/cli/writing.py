@@ -18,7 +18,7 @@ from labmates.records.run import RunRecord
 from labmates.records.store import Store
 from labmates.studies.runs import stopped_run
 from labmates.studies.settings import RunSettings
-from labmates.workflows.populations.strategies.condition import StrategiesCondition
+from labmates.workflows.populations.condition import StrategiesCondition
 
 
 @click.command(
@@ -50,7 +50,7 @@ def write(library: Path, seed: int, resume: str | None, as_json: bool, store: st
     from labmates.studies.runs import new_runs
     from labmates.workflows.experiment import condition_of, make_condition
     from labmates.workflows.populations.engine.authoring import add_to_library
-    from labmates.workflows.populations.strategies.run import written_in
+    from labmates.workflows.populations.strategies import written_in
 
     asked = condition_given(values, StrategiesCondition)
     if resume is None:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from labmates.errors import UsageError
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
-from labmates.reports.parts import Part, Picture, picture
+from labmates.reports.parts import Part, picture
 from labmates.stats.figures import has_figures
 from labmates.workflows.analysis import ANALYSES, Analysis, Runs, TooFewRunsError
 from labmates.workflows.experiment import EXPERIMENTS
@@ -63,42 +63,6 @@ def _predicted(store: Store, runs: Sequence[RunRecord]) -> Part | None:
     return Part("Prediction from profiles", tables=(answers_table(outcomes),))
 
 
-def _selfplay(store: Store, runs: Sequence[RunRecord]) -> Part | None:
-    from labmates.workflows.experiment import condition_of
-    from labmates.workflows.populations.figures import selfplay_figure
-    from labmates.workflows.populations.outcomes import curves_of, mixed, mixtures_table
-
-    found = [mixed(store, run) for run in runs]
-
-    def pictures() -> Iterator[Picture]:
-        for game in dict.fromkeys(one.game for one in found):
-            mine = [run for run in runs if run.condition["game"] == game]
-            curves = curves_of([one for one in found if one.game == game])
-            bounds = [condition_of(run).make_game().bounds() for run in mine]  # type: ignore[attr-defined]
-            alt = f"Welfare in {game} by the share of selfish players; the numbers are in the table."
-            yield picture(selfplay_figure(curves, bounds, f"Self-play in {game}"), f"Self-play in {game}", alt)
-
-    return Part("Mixtures", (), (mixtures_table(found),), tuple(pictures()) if has_figures() else ())
-
-
-def _evolution(store: Store, runs: Sequence[RunRecord]) -> Part | None:
-    from labmates.workflows.populations.figures import evolution_figure
-    from labmates.workflows.populations.outcomes import evolved, gene_shares, winners_table
-
-    firsts = list({run.key: run for run in reversed(runs)}.values())[::-1]
-    pictures = tuple(
-        picture(
-            evolution_figure(gene_shares(store, run), f"Evolution in {run.condition['game']} (run {run.id})"),
-            f"Evolution in {run.condition['game']}, run {run.id}, the first of its condition",
-            "Stacked shares of genes over the generations; who wins how often is in the table.",
-        )
-        for run in (firsts[:MOST_FIGURES] if has_figures() else ())
-    )
-    return Part("Winners", (), (winners_table(evolved(store, runs)),), pictures)
-
-
 _PARTS: Final[dict[str, Callable[[Store, Sequence[RunRecord]], Part | None]]] = {
     "science": _predicted,
-    "selfplay": _selfplay,
-    "evolution": _evolution,
 }

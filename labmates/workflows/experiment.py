@@ -346,9 +346,9 @@ EXPERIMENTS: Registry[Experiment[Condition]] = Registry(
         "game": "labmates.workflows.games.experiment:GAME",
         "dilemma": "labmates.workflows.dilemmas.experiment:DILEMMA",
         "tournament": "labmates.workflows.tournament.experiment:TOURNAMENT",
-        "selfplay": "labmates.workflows.populations.selfplay.experiment:SELFPLAY",
-        "evolution": "labmates.workflows.populations.evolution.experiment:EVOLUTION",
-        "strategies": "labmates.workflows.populations.strategies.experiment:STRATEGIES",
+        "selfplay": "labmates.workflows.populations.experiment:SELFPLAY",
+        "evolution": "labmates.workflows.populations.experiment:EVOLUTION",
+        "strategies": "labmates.workflows.populations.experiment:STRATEGIES",
     },
 )
 """All experiments by name."""

@@ -11,11 +11,9 @@ import click
 from pydantic import ValidationError
 
 from labmates.cli.analyze.check import check
-from labmates.cli.analyze.populations import evolution, selfplay
 from labmates.cli.analyze.prediction import prediction
 from labmates.cli.analyze.proximity import proximity
 from labmates.cli.analyze.reasons import reasons
-from labmates.cli.analyze.strategies import diversity, invasion
 from labmates.cli.common import json_option, store_option
 from labmates.cli.console import clean, complain, err, out, print_json
 from labmates.cli.figures import draw
@@ -36,13 +34,9 @@ from labmates.workflows.analysis import (
 
 _NOT_PORTED = (
     check,
-    diversity,
-    evolution,
-    invasion,
     prediction,
     proximity,
     reasons,
-    selfplay,
 )
 _FORMATS = ("png", "svg", "pdf")
 _CHOICES: Mapping[Choice, Callable[[Any], Any]] = {

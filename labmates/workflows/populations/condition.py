@@ -1,4 +1,4 @@
-"""What conditions of kinds share in which strategies written as code play. This module is light."""
+"""The conditions of self-play, evolution and strategy writing. This module is light."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from abc import ABC
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from pydantic import Field, FiniteFloat, ValidationError, model_validator
+from pydantic import Field, FiniteFloat, ValidationError, ValidationInfo, field_validator, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from labmates.errors import UsageError
+from labmates.models.catalog import ModelRef
 from labmates.workflows.experiment import Condition
+from labmates.workflows.playing import PlayCondition
 
 if TYPE_CHECKING:
     from labmates.games.repeated import RepeatedGame
@@ -75,3 +77,147 @@ def fault(condition: Condition, name: str, text: str) -> ValidationError:
     why = PydanticCustomError("population", "{text}", {"text": text})
     details = InitErrorDetails(type=why, loc=(name,), input=getattr(condition, name))
     return ValidationError.from_exception_data(type(condition).__name__, [details])
+
+
+class SelfplayCondition(PopulationCondition):
+    """One model's strategies in groups of every mixture of two attitudes (collective-behaviour paper, section 5)."""
+
+    kind: ClassVar[str] = "selfplay"
+
+    model: str | None = Field(None, description="Whose strategies play; by default the only ones that are there.")
+    collective: str = Field("collective", description="The attitude of those who wish well to all.")
+    selfish: str = Field("exploitative", description="The attitude of the others.")
+    samples: int = Field(200, ge=2, le=100_000, description="Groups of each mixture.")
+    step: int | None = Field(
+        None, ge=1, le=4096, description="Look at every so-many-th mixture; by default at about 64 of them."
+    )
+
+    @field_validator("collective", "selfish")
+    @classmethod
+    def _as_files_have_it(cls, value: str) -> str:
+        return value.lower()
+
+    def check(self) -> None:
+        """Check that there is one model's strategies, enough of each attitude for a group.
+
+        Raises
+        ------
+        UsageError
+            If not.
+        """
+        from labmates.workflows.populations.engine.library import files_for, written_counts
+
+        files = files_for(Path(self.strategies), self.game, (self.model,) if self.model else ())
+        if len(files) > 1:
+            raise UsageError(f"--model: name whose strategies play: {', '.join(file.model for file in files)}")
+        counts = written_counts(files[0])
+        for attitude in (self.collective, self.selfish):
+            # All sets with this attitude are counted (collective[prompt=brief]); the run itself takes one alone.
+            written = counts[attitude.partition("[")[0]]
+            if written < self.group_size:
+                raise UsageError(
+                    f"{files[0].model} has {written} strategies with the attitude '{attitude}'; mixtures of "
+                    f"{self.group_size} players need {self.group_size} (a smaller --group-size, or more strategies)"
+                )
+
+    @model_validator(mode="after")
+    def _two_attitudes(self) -> SelfplayCondition:
+        if self.collective == self.selfish:
+            raise fault(self, "selfish", f"must be another attitude than that of the others ('{self.collective}')")
+        return self
+
+
+_USUAL = {"paper": (200, 0.1), "imitation": (1000, 0.0025)}
+"""Generations and mutation of each protocol."""
+
+
+class EvolutionCondition(PopulationCondition):
+    """Cultural evolution of who writes the strategies, with which attitude (collective-behaviour paper, section 6)."""
+
+    kind: ClassVar[str] = "evolution"
+
+    protocol: Literal["paper", "imitation"] = Field(
+        "paper",
+        description="How genes spread: the best keep theirs and all others copy in proportion to payoff (paper), or "
+        "everybody compares with one other and copies by the Fermi rule (imitation).",
+    )
+    model_names: tuple[str, ...] = Field((), description="Take the strategies of this model; can be repeated.")
+    attitudes: tuple[str, ...] = Field((), description="Take strategies with this attitude; can be repeated.")
+    population: int = Field(512, ge=4, le=100_000, description="Number of agents.")
+    games: int = Field(4, ge=1, le=1000, description="Games that each agent plays in a generation.")
+    elite: int = Field(64, ge=0, le=100_000, description="Agents that keep gene and strategy (paper).")
+    mutation: float | None = Field(
+        None,
+        ge=0,
+        le=1,
+        description="Probability of a mutation: of a copied gene (paper, by default 0.1), or of each locus (imitation, "
+        "by default 0.0025).",
+    )
+    strength: float = Field(
+        1.0, ge=0, le=1000, description="Selection strength of the Fermi rule, on payoffs scaled to 0 to 1 (imitation)."
+    )
+    threshold: float = Field(0.75, gt=0, le=1, description="Share of one gene at which the evolution ends (paper).")
+    generations: int | None = Field(
+        None, ge=1, le=1_000_000, description="Most generations; by default 200 (paper) or 1000 (imitation)."
+    )
+    window: int = Field(
+        100, ge=1, le=1_000_000, description="Last generations over which shares are averaged (imitation)."
+    )
+
+    @field_validator("mutation", "generations")
+    @classmethod
+    def _usual(cls, value: float | None, info: ValidationInfo) -> float | None:
+        if value is not None or "protocol" not in info.data:
+            return value
+        return _USUAL[info.data["protocol"]][info.field_name == "mutation"]
+
+    @field_validator("attitudes", "model_names")
+    @classmethod
+    def _in_order(cls, value: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        return tuple(sorted({name.lower() if info.field_name == "attitudes" else name for name in value}))
+
+    @model_validator(mode="after")
+    def _whole_groups(self) -> EvolutionCondition:
+        if self.population % self.group_size:
+            raise fault(self, "population", f"must be a multiple of the group size ({self.group_size})")
+        if self.protocol == "paper" and self.elite > self.population:
+            raise fault(self, "elite", f"must be at most the population ({self.population})")
+        return self
+
+
+PROMPTS_VERSION = "2"
+"""Of the prompts in `labmates.agents.prompts`; to be raised with each change of theirs."""
+
+
+class StrategiesCondition(PlayCondition):
+    """Strategies that a model writes for one game with one attitude (collective-behaviour paper, section 4.1)."""
+
+    kind: ClassVar[str] = "strategies"
+
+    model: ModelRef = Field(description="The model that writes, provider:name (see: labmates models).")
+    game: Literal["public-goods", "collective-risk", "common-pool"] = Field(description="The game.")
+    attitude: str = Field(description="How the strategies are to be, for instance exploitative or collective.")
+    number: int = Field(8, ge=1, le=100_000, description="How many strategies are described.")
+    prompt: Literal["standard", "brief"] = Field(
+        "standard", description="Which of two prompts asks for the description, to see how much depends on it."
+    )
+    implementations: int = Field(
+        5, ge=1, le=100, description="How often one description is implemented, until it passes the checks."
+    )
+
+    @field_validator("attitude")
+    @classmethod
+    def _a_word(cls, value: str) -> str:
+        if not value.isascii() or not value.isalpha():
+            raise ValueError("must be one word of letters, for instance exploitative")
+        return value.lower()
+
+    def models(self) -> list[str]:
+        """Return the model that writes."""
+        return [self.model]
+
+    def check(self) -> None:
+        """Check that the model is known."""
+        from labmates.models.names import parse_model
+
+        parse_model(self.model)

@@ -32,6 +32,16 @@ class Mixed:
     points: Points
     condition: Mapping[str, object]
 
+    def as_json(self) -> dict[str, object]:
+        """It as JSON data."""
+        parts = ("low", "high", "n", "df", "method", "reason")
+        points = [
+            {"selfish": share, "welfare": welfare.value, **{part: getattr(welfare, part) for part in parts}}
+            for share, welfare in self.points
+        ]
+        names = ("run", "game", "model", "group_size")
+        return {**{name: getattr(self, name) for name in names}, "condition": dict(self.condition), "mixtures": points}
+
 
 @dataclass(frozen=True)
 class Evolved:
@@ -54,6 +64,18 @@ class Evolved:
     generations: float
     efficiency: float
     cooperation: float
+
+    def as_json(self) -> dict[str, object]:
+        """It as JSON data."""
+        return {
+            "condition": dict(self.condition),
+            "runs": self.runs,
+            "generations": self.generations,
+            "welfare_efficiency": self.efficiency,
+            "threshold_reached": self.reached,
+            "cooperation": self.cooperation,
+            "winners": dict(self.winners),
+        }
 
 
 def curves_of(found: Sequence[Mixed]) -> dict[str, Points]:

@@ -19,11 +19,10 @@ from labmates.games.repeated import make_repeated
 from labmates.records.events import PayoffEvent, WarningEvent
 from labmates.records.store import Store
 from labmates.studies.settings import RunSettings
+from labmates.workflows.populations.condition import EvolutionCondition, SelfplayCondition
 from labmates.workflows.populations.engine.evolution import Evolution, Generation, Rules, invasion
 from labmates.workflows.populations.engine.library import Gene, Population, load_population
 from labmates.workflows.populations.engine.workers import Workers
-from labmates.workflows.populations.evolution.condition import EvolutionCondition
-from labmates.workflows.populations.selfplay.condition import SelfplayCondition
 from tests.support.strategies import library, strategy, write
 
 ROOT = Path(__file__).parents[2]

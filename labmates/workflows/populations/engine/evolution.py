@@ -8,7 +8,7 @@ gone on with.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -225,6 +225,10 @@ class Invasion:
     def invades(self) -> bool:
         """Whether one invader does better than residents do among themselves, by two standard errors or more."""
         return self.invader_payoff - self.resident_payoff > 2 * self.standard_error
+
+    def row(self) -> dict[str, object]:
+        """It as a row of a table."""
+        return {**asdict(self), "resident": str(self.resident), "invader": str(self.invader), "invades": self.invades}
 
 
 def invasion(

@@ -9,9 +9,9 @@ from typing import cast
 from labmates.records.events import PayoffEvent
 from labmates.stats.intervals import Domain, mean
 from labmates.workflows.experiment import Outcome
+from labmates.workflows.populations.condition import SelfplayCondition
 from labmates.workflows.populations.engine.selfplay import mixtures, play_mixture, select_genes
 from labmates.workflows.populations.playing import blocking, invalid_strategies, open_strategies, warn_of_errors
-from labmates.workflows.populations.selfplay.condition import SelfplayCondition
 from labmates.workflows.services import Services
 
 

@@ -21,10 +21,10 @@ from labmates.workflows.asking import UnusableError, ask
 from labmates.workflows.calls import Speaker
 from labmates.workflows.experiment import Outcome
 from labmates.workflows.playing import Table, together
+from labmates.workflows.populations.condition import PROMPTS_VERSION, StrategiesCondition
 from labmates.workflows.populations.engine.authoring import UnwrittenError, source_of, task_of, written_class
 from labmates.workflows.populations.engine.checks import check_strategies
 from labmates.workflows.populations.engine.workers import Workers
-from labmates.workflows.populations.strategies.condition import PROMPTS_VERSION, StrategiesCondition
 from labmates.workflows.services import Services
 
 KIND = "strategies"

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from labmates.records.events import PayoffEvent
 from labmates.workflows.experiment import Outcome
+from labmates.workflows.populations.condition import EvolutionCondition
 from labmates.workflows.populations.engine.attitudes import falls_back_to_cooperation
 from labmates.workflows.populations.engine.evolution import Evolution, Generation, Rules
-from labmates.workflows.populations.evolution.condition import EvolutionCondition
 from labmates.workflows.populations.playing import blocking, invalid_strategies, open_strategies, warn_of_errors
 from labmates.workflows.services import Services
 

@@ -1,0 +1,337 @@
+"""The analyses of strategies written as code: of self-play and evolution, and of the strategies themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from pydantic import Field
+
+from labmates.errors import UsageError
+from labmates.stats.tables import Column, Table
+from labmates.workflows.analysis import Analysis, Drawing, Params, Result, Runs
+
+if TYPE_CHECKING:
+    import numpy as np
+    from matplotlib.figure import Figure
+    from numpy.typing import NDArray
+
+    from labmates.games.repeated import RepeatedGame
+    from labmates.records.run import RunRecord
+    from labmates.workflows.populations.engine.behaviour import Behaviour
+    from labmates.workflows.populations.engine.library import Gene, Population
+    from labmates.workflows.populations.engine.workers import Workers
+    from labmates.workflows.populations.outcomes import Mixed
+
+
+def selfplay(runs: Runs, params: Params) -> Result:
+    """Show how groups fare by their share of selfish players; by default in all runs of self-play of the store."""
+    from labmates.workflows.populations.outcomes import mixed, mixtures_table
+
+    del params
+    found = [mixed(runs.store, record) for record in runs.completed("selfplay")]
+    return Result([mixtures_table(found)], list(_welfare_drawings(found)), objects=[one.as_json() for one in found])
+
+
+def _welfare_drawings(found: Sequence[Mixed]) -> Iterator[Drawing]:
+    from labmates.workflows.populations.condition import SelfplayCondition
+    from labmates.workflows.populations.figures import selfplay_figure
+    from labmates.workflows.populations.outcomes import curves_of
+
+    for game in dict.fromkeys(one.game for one in found):
+        members = [one for one in found if one.game == game]
+        bounds = [SelfplayCondition.model_validate(one.condition).make_game().bounds() for one in members]
+        title = f"Self-play in {game}"
+        alt = f"Welfare in {game} by the share of selfish players; the numbers are in the table."
+        yield Drawing(f"selfplay-{game}", title, alt, partial(selfplay_figure, curves_of(members), bounds, title))
+
+
+SELFPLAY = Analysis(
+    "selfplay",
+    "Mixtures",
+    Params,
+    selfplay,
+    example="labmates analyze selfplay --plot welfare.png",
+    choices=("runs",),
+    kind="selfplay",
+    objects="per run",
+    has_figures=True,
+)
+
+
+def evolution(runs: Runs, params: Params) -> Result:
+    """Show which genes win, by condition; by default in all evolutions of the store.
+
+    Figures show the first run of each condition.
+    """
+    from labmates.workflows.populations.outcomes import evolved, winners_table
+
+    del params
+    records = runs.completed("evolution")
+    found = evolved(runs.store, records)
+    return Result(
+        [winners_table(found)], list(_share_drawings(runs, records)), objects=[one.as_json() for one in found]
+    )
+
+
+def _share_drawings(runs: Runs, records: Sequence[RunRecord]) -> Iterator[Drawing]:
+    from labmates.workflows.populations.figures import evolution_figure
+    from labmates.workflows.populations.outcomes import gene_shares
+
+    def draw(record: RunRecord) -> Figure:
+        title = f"Evolution in {record.condition['game']} (run {record.id})"
+        return evolution_figure(gene_shares(runs.store, record), title)
+
+    firsts: dict[str, RunRecord] = {}
+    for record in records:
+        firsts.setdefault(record.key, record)
+    for record in firsts.values():
+        title = f"Evolution in {record.condition['game']}, run {record.id}, the first of its condition"
+        alt = "Stacked shares of genes over the generations; who wins how often is in the table."
+        yield Drawing(f"evolution-{record.id}", title, alt, partial(draw, record))
+
+
+EVOLUTION = Analysis(
+    "evolution",
+    "Winners",
+    Params,
+    evolution,
+    example="labmates analyze evolution --plot evolution.png",
+    choices=("runs",),
+    kind="evolution",
+    objects="per condition",
+    has_figures=True,
+)
+
+
+class StrategiesParams(Params):
+    """What analyses of strategies share in their parameters: which play, by which rules, and where."""
+
+    path: Path = Field(description="A library or a file of strategies.", json_schema_extra={"argument": True})
+    game: Literal["public-goods", "collective-risk", "common-pool"] = Field(description="The game.")
+    models: tuple[str, ...] = Field((), description="Take this model's strategies; repeatable.")
+    attitudes: tuple[str, ...] = Field((), description="Take strategies of this attitude; repeatable.")
+    k: float | None = Field(None, description="Multiplier (public-goods) or benefit (collective-risk). [default: 2]")
+    m: int | None = Field(None, description="Cooperators needed (collective-risk). [default: half of the players]")
+    capacity: int | None = Field(None, description="Greatest stock (common-pool). [default: 4 for each player]")
+    processes: int | None = Field(
+        None, ge=1, le=256, description="Worker processes; by default one for each processor."
+    )
+    sandbox: Literal["auto", "unsafe-local"] = Field(
+        "auto",
+        description="Where strategies' code runs: in confined processes, or (unsafe) in plain ones that can do what "
+        "you can do.",
+    )
+
+    def make_game(self, group_size: int, rounds: int) -> RepeatedGame:
+        """The game under these rules."""
+        from labmates.games.repeated import make_repeated
+
+        return make_repeated(self.game, group_size, rounds, {"k": self.k, "m": self.m, "capacity": self.capacity})
+
+    def workers(self, runs: Runs) -> Workers:
+        """The workers that play the strategies."""
+        from labmates.workflows.populations.engine.workers import Workers
+
+        unsafe = self.sandbox == "unsafe-local"
+        if unsafe:
+            runs.watch("WARNING: strategies' code runs on this machine without any isolation.")
+        return Workers(processes=self.processes, unsafe=unsafe)
+
+    def population(self, workers: Workers) -> Population:
+        """The strategies, loaded into the workers."""
+        from labmates.workflows.populations.engine.library import load_population
+
+        return load_population(workers, self.path, self.game, models=self.models, attitudes=self.attitudes)
+
+
+REFERENCES: Final = ("cooperate", "defect", "random-0.5", "cc-1", "cc-2", "cc-3", "cd-1", "cd-2", "cd-3")
+"""Reference strategies on the map (paper, figure 1)."""
+
+
+class DiversityParams(StrategiesParams):
+    """The parameters of the analysis of diversity."""
+
+    features: Literal["histories", "counts"] = Field(
+        "counts",
+        description="Situations: what each opponent did, whoever it was, or how many cooperated in each round.",
+    )
+    group_size: int = Field(4, ge=2, le=64, description="Players of the games.")
+    rounds: int = Field(5, ge=1, le=12, description="Rounds of the games.")
+    rollouts: int = Field(50, ge=1, le=10_000, description="Games through each history.")
+
+    def behaviours(
+        self, runs: Runs, workers: Workers, indices: Sequence[int], cooperate: frozenset[int] = frozenset()
+    ) -> list[Behaviour]:
+        """What strategies do in every situation; those in `cooperate` fall back to cooperation."""
+        from labmates.workflows.populations.engine.behaviour import behaviours
+
+        steps = max(1, len(indices) // 10)
+
+        def tell(done: int) -> None:
+            if done % steps == 0:
+                runs.watch(f"{done} of {len(indices)} strategies")
+
+        return behaviours(
+            self.make_game(self.group_size, self.rounds),
+            workers.play,
+            indices,
+            features=self.features,
+            random={loaded.index: loaded.random for loaded in workers.loaded},
+            cooperate=cooperate,
+            rollouts=self.rollouts,
+            tell=tell,
+        )
+
+
+def diversity(runs: Runs, params: DiversityParams) -> Result:
+    """Measure how different strategies are.
+
+    Each strategy is met with every history that its opponents can have, which gives a vector of cooperation rates. For
+    each set (a model and an attitude; strategies that were written by different prompts, versions of them, models or
+    temperatures are different sets): the mean pairwise distance (of random vectors: 1), the effective number of
+    dimensions, and how far the model's sets of the other kind of attitude lie apart (Cohen's d).
+    """
+    import numpy as np
+
+    from labmates.workflows.populations.engine.behaviour import situations
+
+    situations(params.make_game(params.group_size, params.rounds), params.features)  # refuses too many
+    with params.workers(runs) as workers:
+        population = params.population(workers)
+        members = [index for indices in population.genes.values() for index in indices]
+        found = params.behaviours(runs, workers, members, population.cooperate)
+    vectors = np.array([behaviour.rates for behaviour in found])
+    rows = {index: row for row, index in enumerate(members)}
+    sets = {gene: [rows[index] for index in indices] for gene, indices in population.genes.items()}
+    measured = [_measured(gene, sets, found, vectors) for gene in sets]
+    notes = ["Distance: mean of all pairs, 1 for random vectors. Apart: Cohen's d. – is not defined."]
+    notes += [f"{name} is left out: {problems[0]}" for name, problems in population.refused.items()]
+    notes += [
+        f"{population.names[index]} failed in {behaviour.errors} decisions and fell back"
+        for index, behaviour in zip(members, found, strict=True)
+        if behaviour.errors
+    ]
+    alt = "The strategies on the first two principal components of their behaviour, beside reference strategies."
+    title = f"Strategies for {params.game}"
+    return Result(
+        [_diversity_table(measured, notes)],
+        [Drawing("map", title, alt, partial(_map, runs, params, sets, vectors, title))],
+        objects=[
+            {"game": params.game, "features": params.features, "situations": vectors.shape[1], **row}
+            for row in measured
+        ],
+    )
+
+
+def _measured(
+    gene: Gene, sets: Mapping[Gene, Sequence[int]], found: Sequence[Behaviour], vectors: NDArray[np.float64]
+) -> dict[str, Any]:
+    from labmates.workflows.populations.diversity import cohens_d, mean_pairwise_distance, participation_ratio
+    from labmates.workflows.populations.engine.attitudes import falls_back_to_cooperation
+
+    rates = vectors[sets[gene]]
+    kind = falls_back_to_cooperation(gene.attitude)
+    return {
+        "model": gene.model,
+        "attitude": gene.attitude,
+        "variant": gene.variant,
+        "set": gene.set_name,
+        "strategies": len(rates),
+        "cooperation": float(rates.mean()),
+        "mean_pairwise_distance": mean_pairwise_distance(rates),
+        "participation_ratio": participation_ratio(rates),
+        "cohens_d": {
+            other.set_name: cohens_d(rates, vectors[sets[other]])
+            for other in sets
+            if other.model == gene.model and falls_back_to_cooperation(other.attitude) != kind
+        },
+        "deterministic": sum(found[row].deterministic for row in sets[gene]),
+        "errors": sum(found[row].errors for row in sets[gene]),
+    }
+
+
+def _diversity_table(measured: Sequence[Mapping[str, Any]], notes: Sequence[str]) -> Table:
+    rows = []
+    for row in measured:
+        apart = (f"{'–' if value is None else f'{value:.2f}'} from {name}" for name, value in row["cohens_d"].items())
+        rows.append({**row, "cohens_d": ", ".join(apart) or None})
+    columns = [Column("model", once=True), *map(Column, ("set", "strategies", "deterministic"))]
+    columns += [Column("cooperation", form=".2f"), Column("mean_pairwise_distance", "distance", ".2f")]
+    columns += [Column("participation_ratio", "dimensions", ".2f"), Column("cohens_d", "apart")]
+    return Table("diversity", "How different strategies are", columns, rows, notes)
+
+
+def _map(
+    runs: Runs,
+    params: DiversityParams,
+    sets: Mapping[Gene, Sequence[int]],
+    vectors: NDArray[np.float64],
+    title: str,
+) -> Figure:
+    """All strategies on a map beside the reference strategies, which are played for it."""
+    import numpy as np
+
+    from labmates.workflows.populations.diversity import principal_components
+    from labmates.workflows.populations.engine.reference import reference_source
+    from labmates.workflows.populations.figures import diversity_figure
+
+    with params.workers(runs) as workers:
+        known = workers.load("reference strategies", reference_source(REFERENCES))
+        behaviours = params.behaviours(runs, workers, [loaded.index for loaded in known])
+    references = {name: np.array(behaviour.rates) for name, behaviour in zip(REFERENCES, behaviours, strict=True)}
+    named = {str(gene): rows for gene, rows in sets.items()}
+    return diversity_figure(principal_components(vectors), named, references, title)
+
+
+DIVERSITY = Analysis(
+    "diversity",
+    "Diversity of strategies",
+    DiversityParams,
+    diversity,
+    example="labmates analyze diversity strategies --game public-goods --plot map.png",
+    choices=(),
+    objects="per model and attitude",
+    has_figures=True,
+)
+
+
+class InvasionParams(StrategiesParams):
+    """The parameters of the analysis of invasions."""
+
+    group_size: int = Field(4, ge=2, le=4096, description="Players in a group.")
+    rounds: int = Field(20, ge=1, le=1000, description="Rounds of a game.")
+    samples: int = Field(500, ge=2, le=100_000, description="Groups of each kind.")
+    seed: int = Field(0, ge=0, description="Of all random numbers.")
+
+
+def invasion(runs: Runs, params: InvasionParams) -> Result:
+    """Show which sets of strategies can invade which: one invader does better than residents among themselves."""
+    from labmates.workflows.populations.engine import evolution
+
+    game = params.make_game(params.group_size, params.rounds)
+    with params.workers(runs) as workers:
+        population = params.population(workers)
+        genes = list(population.genes)
+        if len(genes) < 2:
+            raise UsageError(f"there is one set of strategies alone, {genes[0]}; it takes two to invade")
+        play = partial(evolution.invasion, game, population, workers.play, samples=params.samples, seed=params.seed)
+        rows = [play(resident, invader).row() for resident in genes for invader in genes if invader != resident]
+    columns = [Column("resident", once=True), Column("invader"), Column("resident_payoff", "residents earn")]
+    columns += [Column("invader_payoff", "invader earns"), Column("standard_error", "SE of the difference")]
+    columns += [Column("invades"), Column("errors", "failed decisions")]
+    notes = ["Payoffs per round. A set invades if one of it earns at least two standard errors more than residents do."]
+    return Result([Table("invasion", "Which sets can invade which", columns, rows, notes)])
+
+
+INVASION = Analysis(
+    "invasion",
+    "Invasion",
+    InvasionParams,
+    invasion,
+    example="labmates analyze invasion strategies --game public-goods",
+    choices=(),
+    objects="per pair",
+)

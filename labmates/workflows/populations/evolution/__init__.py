@@ -1,1 +1,0 @@
-"""Cultural evolution of strategies written as code."""

@@ -1,0 +1,83 @@
+"""Self-play, evolution and strategy writing as experiments. This module is light: runs import what executes them."""
+
+from __future__ import annotations
+
+from labmates.registry import lazy
+from labmates.stats.intervals import COUNT, SHARE
+from labmates.workflows.experiment import Estimate, Experiment, Metric
+from labmates.workflows.populations.condition import EvolutionCondition, SelfplayCondition, StrategiesCondition
+
+SELFPLAY_METRICS = (
+    Metric("welfare_collective", "payoff per round if all are collective"),
+    Metric("welfare_selfish", "payoff per round if all are selfish"),
+    Metric("welfare", "payoff per round over all mixtures", better="higher"),
+    Metric("efficiency_collective", "welfare if all are collective, between the game's bounds", SHARE, "higher"),
+    Metric("efficiency_selfish", "welfare if all are selfish, between the game's bounds", SHARE),
+    Metric("efficiency", "welfare over all mixtures, between the game's bounds", SHARE, "higher"),
+    Metric("cooperation", "share of decisions that cooperate", SHARE, "higher"),
+    Metric("error_rate", "share of decisions that failed", SHARE, "lower"),
+)
+
+
+SELFPLAY = Experiment.plain(
+    "selfplay",
+    SelfplayCondition,
+    lazy("labmates.workflows.populations.selfplay:execute"),
+    SELFPLAY_METRICS,
+    example="labmates run selfplay --game public-goods --strategies strategies --group-size 16",
+    shared=lazy("labmates.workflows.populations.engine.crew:open_crew"),
+    analyses=("selfplay",),
+    page=lazy("labmates.workflows.populations.page:selfplay_sections"),
+)
+
+EVOLUTION_METRICS = (
+    Metric("generations", "generations played", COUNT),
+    Metric("threshold_reached", "1 if one gene reached the threshold", SHARE),
+    Metric("welfare_efficiency", "welfare between the game's bounds", SHARE, "higher"),
+    Metric("welfare", "payoff per round", better="higher"),
+    Metric("cooperation", "share of decisions that cooperate", SHARE, "higher"),
+    Metric("winner_share", "share of the most frequent gene at the end", SHARE),
+    Metric("selfish_share", "share of selfish genes at the end", SHARE),
+    Metric("error_rate", "share of decisions that failed", SHARE, "lower"),
+)
+
+
+EVOLUTION = Experiment.plain(
+    "evolution",
+    EvolutionCondition,
+    lazy("labmates.workflows.populations.evolution:execute"),
+    EVOLUTION_METRICS,
+    example="labmates run evolution --game collective-risk --strategies strategies --replicates 100",
+    shared=lazy("labmates.workflows.populations.engine.crew:open_crew"),
+    analyses=("evolution",),
+    page=lazy("labmates.workflows.populations.page:evolution_sections"),
+)
+
+STRATEGIES_METRICS = (
+    Metric("written", "strategies written", COUNT, "higher"),
+    Metric("dropped", "strategies given up", COUNT, "lower"),
+    Metric("attempts", "implementations tried", COUNT),
+    Metric("first_try_rate", "share of strategies whose first implementation passed", SHARE, "higher"),
+    Metric("deterministic_rate", "share of strategies that use no chance", SHARE),
+)
+
+
+def estimate(condition: StrategiesCondition) -> Estimate:
+    """Return what a run is expected to take if each first implementation passes."""
+    calls = 2 * condition.number
+    return Estimate(calls, calls * _INPUT, calls * _OUTPUT, _SECONDS * calls / _AT_ONCE, in_a_row=2)
+
+
+_INPUT, _OUTPUT, _SECONDS, _AT_ONCE = 800, 700, 10, 32
+
+
+STRATEGIES = Experiment.plain(
+    "strategies",
+    StrategiesCondition,
+    lazy("labmates.workflows.populations.strategies:execute"),
+    STRATEGIES_METRICS,
+    example="labmates run strategies --model scripted:author --game public-goods --attitude collective",
+    estimate=estimate,
+    shared=lazy("labmates.workflows.populations.engine.crew:open_crew"),
+    page=lazy("labmates.workflows.populations.page:strategies_sections"),
+)

@@ -1,0 +1,70 @@
+"""The pages of self-plays, evolutions and strategy writing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from labmates.pages.links import Links
+from labmates.pages.reader import RunReader
+from labmates.pages.rendering import templates_of
+from labmates.pages.section import Section
+from labmates.pages.svg import Plot, line_plot, stacked_plot, thinned
+from labmates.workflows.populations.outcomes import mixed, payoff_events, winner
+
+render = templates_of(__package__)
+
+_MOST_ROWS: Final = 60
+_MOST_STRATEGIES: Final = 40
+
+
+def selfplay_sections(reader: RunReader, _links: Links) -> Iterator[Section]:
+    """What groups of every mixture of two attitudes earn."""
+    if not reader.events("payoff"):
+        return
+    points = mixed(reader.store, reader.run).points
+    lows, highs = ([(share, one.ends()[side]) for share, one in points] for side in (0, 1))
+    plot = Plot((0, 1), (min(low for _, low in lows), max(high for _, high in highs)))
+    band = plot.area(lows, highs, 0)
+    line = plot.line([(share, one.value) for share, one in points], 0)
+    title = "Welfare by the share of selfish players, with its 95 % interval"
+    axes = plot.axes("share of selfish players", "welfare", x_format="{:.0%}")
+    body = render("selfplay.html", drawing=plot.drawn(title, band, axes, line), points=points)
+    yield Section("mixtures", "Mixtures", body)
+
+
+def evolution_sections(reader: RunReader, _links: Links) -> Iterator[Section]:
+    """The shares of genes, welfare and cooperation, generation by generation."""
+    events = payoff_events(reader.store, reader.run.id)
+    if not events:
+        return
+    all_shares = [event.details["shares"] for event in events]
+    genes = list(dict.fromkeys(gene for one in all_shares for gene in one))
+    kept = [events[place] for place in thinned(events)]
+    shares = {gene: [float(event.details["shares"].get(gene, 0.0)) for event in kept] for gene in genes}
+    rounds = [float(event.round) for event in kept]
+    drawn = stacked_plot(shares, rounds, "Shares of genes by generation", x_label="generation")
+    body = render("plot.html", drawing=drawn, names=genes)
+    yield Section("generations", "Generations", body)
+    for name in ("welfare", "cooperation"):
+        line = list(zip(rounds, (float(event.details[name]) for event in kept), strict=True))
+        drawn = line_plot({name: line}, f"{name} by generation", x_label="generation")
+        yield Section(name, name.capitalize(), render("plot.html", drawing=drawn, names=[]))
+    rows = [events[place] for place in thinned(events, _MOST_ROWS)]
+    best = winner(reader.run, all_shares)
+    body = render("generations.html", events=rows, genes=genes, winner=best)
+    left = len(events) - len(rows)
+    yield Section("table", "In numbers", body, f"{left} more generations stand in the story" if left else "")
+
+
+def strategies_sections(reader: RunReader, links: Links) -> Iterator[Section]:
+    """What was described, and the code that passed the checks."""
+    written = reader.events("artifact")
+    if not written:
+        return
+    shown = dict(list(written.items())[:_MOST_STRATEGIES])
+    bodies = reader.values(event.content for event in shown.values())
+    strategies = [(number, event, bodies.get(event.content, {})) for number, event in shown.items()]
+    body = render("strategies.html", strategies=strategies, links=links, run=reader.run)
+    left = len(written) - len(shown)
+    yield Section("strategies", "Strategies", body, f"{left} more stand in the story" if left else "")

@@ -1,1 +1,0 @@
-"""Self-play of strategies written as code: all mixtures of two attitudes."""

@@ -1,1 +1,0 @@
-"""Strategies written by models: described in words, then implemented and checked."""
