@@ -18,11 +18,11 @@ from langchain_core.outputs import ChatResult
 
 from labmates.api import arun
 from labmates.models.scripted import BASELINES
-from labmates.models.scripted.diligent import Diligent
-from labmates.models.scripted.silent import Silent
 from labmates.records.events import LLMCallEvent, ToolCallEvent
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
+from labmates.workflows.science.baselines.diligent import Diligent
+from labmates.workflows.science.baselines.silent import Silent
 
 LATENCY = 0.1
 BACKENDS = ("unsafe-local", "bubblewrap", "docker")

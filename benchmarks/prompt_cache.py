@@ -28,9 +28,9 @@ from langchain_core.outputs import ChatResult
 
 from labmates.api import arun
 from labmates.models.scripted import BASELINES
-from labmates.models.scripted.diligent import Diligent
 from labmates.models.tokens import estimate_messages, estimate_tokens, text_of
 from labmates.records.run import RunRecord
+from labmates.workflows.science.baselines.diligent import Diligent
 
 BUILT_IN = ("ecology", "anomaly", "biomarker", "geospatial")
 SCORES = ("accuracy", "skill", "quality", "completeness")

@@ -24,12 +24,12 @@ import numpy as np
 import pandas as pd
 from pydantic import BaseModel
 
-from labmates.models.scripted.cells import cells_for, pieces
-from labmates.models.scripted.prompt import results_of
-from labmates.models.scripted.stated import merge, read_fields, state
 from labmates.tasks.base import DIFFICULTIES, Dataset, Difficulty, Task, accuracy
 from labmates.tasks.registry import TASKS, get_task
 from labmates.tasks.schema import findings_schema_text
+from labmates.workflows.science.baselines.cells import cells_for, pieces
+from labmates.workflows.science.baselines.prompt import results_of
+from labmates.workflows.science.baselines.stated import merge, read_fields, state
 
 BUILT_IN = ("ecology", "anomaly", "biomarker", "geospatial")
 GRID = 40

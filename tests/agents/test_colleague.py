@@ -21,9 +21,9 @@ from labmates.games.registry import make_game
 from labmates.models.names import parse_model
 from labmates.models.scripted import BASELINES, describe
 from labmates.models.scripted.base import Draft, Heard
-from labmates.models.scripted.diligent import Diligent
 from labmates.studies.profiling import profile_games
 from labmates.workflows.games.players import Situation, play
+from labmates.workflows.science.baselines.diligent import Diligent
 
 SHARE = st.floats(0, 1)
 DISPOSITIONS = st.builds(Disposition, SHARE, SHARE, SHARE, SHARE, SHARE)

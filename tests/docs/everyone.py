@@ -12,9 +12,9 @@ from labmates.judges.base import METRICS
 from labmates.judges.rubric import Flags
 from labmates.judges.wording import SYSTEM as RATING
 from labmates.models.scripted import make_baseline
-from labmates.models.scripted.prompt import read_step
 from labmates.models.tokens import text_of
 from labmates.workflows.dilemmas.reason_judge import SYSTEM as REASONS
+from labmates.workflows.science.baselines.prompt import read_step
 from tests.support.form_filler import FormFiller
 from tests.support.openai_server import Answer, Behaviour, Json, answer_of, read_messages
 from tests.support.text_author import TextAuthor

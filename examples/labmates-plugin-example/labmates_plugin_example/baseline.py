@@ -8,8 +8,8 @@ from importlib.resources import files
 from typing import Any
 
 from labmates.models.scripted.base import Draft, Heard, ScriptedModel, call, cut_to_tokens
-from labmates.models.scripted.prompt import Step, read_step
-from labmates.models.scripted.stated import find_block, show_block
+from labmates.workflows.science.baselines.prompt import Step, read_step
+from labmates.workflows.science.baselines.stated import find_block, show_block
 
 MARK = "RESULT "
 CODE = (files(__package__) / "kinetics.py").read_text(encoding="utf-8") + (
@@ -41,7 +41,7 @@ class Kineticist(ScriptedModel):
     """Fits enzyme kinetics and hands the result on.
 
     It hears what any model hears: messages, tools, a seed and a token limit. Everything that it knows of the run it
-    reads from the prompts, by `labmates.models.scripted.prompt.read_step`.
+    reads from the prompts, by `labmates.workflows.science.baselines.prompt.read_step`.
     """
 
     baseline = "kineticist"

@@ -20,6 +20,8 @@ Strategy = Callable[[Any, random.Random], str]
 LIBRARY: Final = "axelrod/"
 """How the names of baselines begin that are strategies of the library axelrod."""
 _MIDDLE: Final = 0.5
+_WITHOUT_ORDERS: Final = "science"
+"""Whose prompts carry no facts: they are read as texts."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,7 @@ PLAYERS: Registry[Family] = Registry(
     {
         "behavioural": "labmates.workflows.games.players:FAMILY",
         "dilemma": "labmates.workflows.dilemmas.players:FAMILY",
+        "science": "labmates.workflows.science.baselines.players:FAMILY",
         "tournament": "labmates.workflows.tournament.players:FAMILY",
     },
 )
@@ -102,7 +105,8 @@ PLAYERS: Registry[Family] = Registry(
 
 def family_of(heard: Heard) -> Family | None:
     """The family that plays what is asked; None if there is none."""
-    return PLAYERS.get(heard.kind) if heard.kind in PLAYERS else None
+    kind = heard.kind or _WITHOUT_ORDERS
+    return PLAYERS.get(kind) if kind in PLAYERS else None
 
 
 class Player(ScriptedModel):
@@ -113,7 +117,7 @@ class Player(ScriptedModel):
     def compose(self, heard: Heard) -> Draft:
         """Return the reply of the strategy."""
         family = family_of(heard)
-        if family is None or (situation := family.read(heard)) is None:
+        if family is None or not family.strategies or (situation := family.read(heard)) is None:
             return Draft("This is no game that I know.")
         if (strategy := family.strategy(self.baseline)) is None:
             return Draft(f"I do not play {heard.kind} games.")

@@ -13,25 +13,15 @@ from typing import ClassVar, Final
 from labmates.agents.players.base import Disposition, Player, family_of
 from labmates.errors import UsageError, unknown_name
 from labmates.models.scripted.base import Draft, Heard
-from labmates.models.scripted.diligent import Diligent, artifact_draft, closing_draft
-from labmates.models.scripted.hasty import Hasty
-from labmates.models.scripted.prompt import Step, read_step
 
 FAMILY: Final = "colleague/"
 """How the names of baselines begin that are colleagues with parameters of their own."""
-
-
 PARAMETERS = tuple(field.name for field in fields(Disposition))
 """The names of what can be set."""
 
 
 class Colleague(Player):
-    """Plays the behavioural games and works in the lab by its disposition.
-
-    In the lab it does as `Diligent` does, with the probability `Disposition.effort`. Otherwise it closes a task without
-    having done anything, has nothing to say, and leaves out a section of an artifact. The teams after it can only work
-    with what they are handed.
-    """
+    """Does by its disposition whatever families of players know of dispositions."""
 
     baseline: ClassVar[str] = "colleague"
     description: ClassVar[str] = "Plays and works by a disposition: colleague/generosity=0.8/trust=0.3 and so on."
@@ -44,20 +34,7 @@ class Colleague(Player):
         family = family_of(heard)
         if family is not None and family.as_colleague is not None and (said := family.read(heard)) is not None:
             return family.as_colleague(said, heard, self.disposition, chance)
-        step = read_step(heard.messages)
-        if step.kind == "other":
-            return super().compose(heard)
-        return self._work(step, heard, chance)
-
-    def _work(self, step: Step, heard: Heard, chance: random.Random) -> Draft:
-        effort = self.disposition.effort
-        if step.kind == "write":
-            sections = [one for one in step.sections() if chance.random() < effort]
-            return artifact_draft(step, heard, step.artifact, sections or step.sections()[:1])
-        # A plan is always made, and whoever has begun with a task goes on with it.
-        if step.kind == "plan" or step.replies > 0 or chance.random() < effort:
-            return Diligent().compose(heard)
-        return closing_draft(step, heard) if step.kind == "work" else Hasty().compose(heard)
+        return super().compose(heard)
 
 
 def colleague(text: str) -> type[Colleague]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
-from labmates.models.scripted.facts import facts, lines_with_numbers, noun_of
-from labmates.models.scripted.material import TEST, Material
+from labmates.workflows.science.baselines.facts import facts, lines_with_numbers, noun_of
+from labmates.workflows.science.baselines.material import TEST, Material
 
 
 def write_sections(sections: Iterable[tuple[str, str]], material: Material, most: int) -> str:

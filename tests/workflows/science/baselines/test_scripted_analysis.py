@@ -13,12 +13,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from labmates.models.scripted.base import call, call_tokens
-from labmates.models.scripted.cells import FILES, TITLES, WORK, Cell, cells_for, guarded, pieces, source
-from labmates.models.scripted.prompt import results_of
-from labmates.models.scripted.stated import merge, read_fields, state
 from labmates.tasks.base import Difficulty, accuracy
 from labmates.tasks.registry import get_task
 from labmates.tasks.schema import findings_schema_text
+from labmates.workflows.science.baselines.cells import FILES, TITLES, WORK, Cell, cells_for, guarded, pieces, source
+from labmates.workflows.science.baselines.prompt import results_of
+from labmates.workflows.science.baselines.stated import merge, read_fields, state
 
 MENTIONS = {"species": 20, "survey": 5, "site": 4, "count": 4, "grade_ppm": 5, "rock": 9}
 SEQUENCES = {

@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterator, Sequence
 
 from labmates.models.scripted.base import DraftCall, Heard, call, call_tokens
-from labmates.models.scripted.cells import OPTIONAL, Cell, cells_for, is_finished, pieces
-from labmates.models.scripted.facts import facts, lines_with_numbers, printed_lines
-from labmates.models.scripted.material import TEST, nouns, owners_of
-from labmates.models.scripted.prompt import Step, Use, between, columns_of, results_of
-from labmates.models.scripted.stated import Block, Results, find_block, merge, read_fields, restate
+from labmates.workflows.science.baselines.cells import OPTIONAL, Cell, cells_for, is_finished, pieces
+from labmates.workflows.science.baselines.facts import facts, lines_with_numbers, printed_lines
+from labmates.workflows.science.baselines.material import TEST, nouns, owners_of
+from labmates.workflows.science.baselines.prompt import Step, Use, between, columns_of, results_of
+from labmates.workflows.science.baselines.stated import Block, Results, find_block, merge, read_fields, restate
 
 REQUESTS = ("request_additional_work", "request_team_redo")
 CHECKS = "check the claim"

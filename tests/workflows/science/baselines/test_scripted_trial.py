@@ -13,13 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labmates.models.scripted.base import call, call_tokens
-from labmates.models.scripted.cells import FILES, WORK, Cell, cells_for, pieces
-from labmates.models.scripted.facts import facts
-from labmates.models.scripted.stated import find_block, read_fields, restate, show_block, state
 from labmates.tasks.findings import read_findings
 from labmates.tasks.registry import get_task
 from labmates.tasks.schema import findings_schema_text
-from tests.models_scripted.test_scripted_analysis import SEQUENCES, analyse, any_length, run
+from labmates.workflows.science.baselines.cells import FILES, WORK, Cell, cells_for, pieces
+from labmates.workflows.science.baselines.facts import facts
+from labmates.workflows.science.baselines.stated import find_block, read_fields, restate, show_block, state
+from tests.workflows.science.baselines.test_scripted_analysis import SEQUENCES, analyse, any_length, run
 
 ALL = ("prepare", *(FILES["trial"][piece] for piece in ("clean", "patterns", "model", "future", "compare", "errors")))
 FOUND: dict[str, Any] = {

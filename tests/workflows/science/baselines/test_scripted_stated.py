@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labmates.models.scripted.facts import facts, lines_with_numbers, printed_lines
-from labmates.models.scripted.stated import find_block, merge, read_fields, restate, show_block, state
 from labmates.tasks.findings import read_findings
 from labmates.tasks.registry import get_task
 from labmates.tasks.schema import findings_schema_text
+from labmates.workflows.science.baselines.facts import facts, lines_with_numbers, printed_lines
+from labmates.workflows.science.baselines.stated import find_block, merge, read_fields, restate, show_block, state
 
 ECOLOGY = {
     "entities": ["A b", "C d"],

@@ -13,13 +13,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from labmates.models.scripted.cells import FILES, guarded, source
-from labmates.models.scripted.facts import facts
-from labmates.models.scripted.prompt import results_of
-from labmates.models.scripted.stated import merge, read_fields, restate, state
 from labmates.tasks.base import Difficulty, accuracy
 from labmates.tasks.geospatial.task import GeospatialFindings, GeospatialTask
 from labmates.tasks.schema import findings_schema_text
+from labmates.workflows.science.baselines.cells import FILES, guarded, source
+from labmates.workflows.science.baselines.facts import facts
+from labmates.workflows.science.baselines.prompt import results_of
+from labmates.workflows.science.baselines.stated import merge, read_fields, restate, state
 
 TASK = GeospatialTask()
 SCHEMA = f"## What the final paper has to state\n{findings_schema_text(TASK)}\n## Your role"

@@ -9,8 +9,8 @@ from labmates.agents.prompts import render
 from labmates.agents.roles import TEAMS
 from labmates.agents.tools import TO_CLOSE, tool_names
 from labmates.budgets.visibility import budget_status
-from labmates.models.scripted.material import brief_of, owners_of, split_parts
-from labmates.models.scripted.prompt import Step, columns_of, read_step, results_of
+from labmates.workflows.science.baselines.material import brief_of, owners_of, split_parts
+from labmates.workflows.science.baselines.prompt import Step, columns_of, read_step, results_of
 
 EVAL = TEAMS["eval"]
 MEMBERS = "\n".join(f"- {role.id}: {role.title}" for role in EVAL.members(3))

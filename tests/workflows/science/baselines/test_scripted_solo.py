@@ -6,10 +6,10 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, Tool
 
 from labmates.agents.prompts import render
 from labmates.agents.roles import SOLO
-from labmates.models.scripted.diligent import Diligent
-from labmates.models.scripted.material import gather, owners_of
-from labmates.models.scripted.prompt import read_step
-from labmates.models.scripted.stated import find_block
+from labmates.workflows.science.baselines.diligent import Diligent
+from labmates.workflows.science.baselines.material import gather, owners_of
+from labmates.workflows.science.baselines.prompt import read_step
+from labmates.workflows.science.baselines.stated import find_block
 
 SYSTEM = SystemMessage(
     render(

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from labmates.models.scripted.stated import Results, warmth
+from labmates.workflows.science.baselines.stated import Results, warmth
 
 MOST_NAMES = 12
 FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)

@@ -7,10 +7,10 @@ import re
 from dataclasses import replace
 
 from labmates.models.scripted.base import Draft, DraftCall, Heard, call
-from labmates.models.scripted.diligent import Diligent, contribution, plan_text, write_draft
-from labmates.models.scripted.prompt import Step, read_step
-from labmates.models.scripted.wasteful import padded
 from labmates.models.tokens import estimate_tokens
+from labmates.workflows.science.baselines.diligent import Diligent, contribution, plan_text, write_draft
+from labmates.workflows.science.baselines.prompt import Step, read_step
+from labmates.workflows.science.baselines.wasteful import padded
 
 TALK_TOKENS = 500
 """What it says around a plan, a contribution and the calls of a step of work; half of it after each remark on that."""

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from labmates.models.scripted.base import Draft, DraftCall, Heard, call, call_tokens
-from labmates.models.scripted.diligent import (
+from labmates.models.tokens import estimate_tokens
+from labmates.workflows.science.baselines.diligent import (
     NO_LIMIT,
     Diligent,
     closing_draft,
@@ -15,10 +16,9 @@ from labmates.models.scripted.diligent import (
     plan_text,
     write_draft,
 )
-from labmates.models.scripted.material import owners_of
-from labmates.models.scripted.prompt import Step, read_step
-from labmates.models.scripted.working import REQUESTS
-from labmates.models.tokens import estimate_tokens
+from labmates.workflows.science.baselines.material import owners_of
+from labmates.workflows.science.baselines.prompt import Step, read_step
+from labmates.workflows.science.baselines.working import REQUESTS
 
 PRINT_ALL = "print(df.to_string())"
 RAMBLE = (

@@ -36,12 +36,12 @@ from labmates.models.normalise import normalise
 from labmates.models.prefix import shared_message
 from labmates.models.reply import Reply
 from labmates.models.scripted import BASELINES
-from labmates.models.scripted.stated import find_block
 from labmates.models.tokens import estimate_tokens
 from labmates.tasks.base import Check, Credit, Dataset, Difficulty, Task, accuracy
 from labmates.tasks.findings import check_findings
 from labmates.tasks.registry import get_task
 from labmates.tasks.schema import findings_example, findings_schema_text
+from labmates.workflows.science.baselines.stated import find_block
 from labmates.workflows.science.digests import delimited
 from labmates.workflows.science.findings import findings_form, findings_json
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from labmates.models.scripted.base import Draft, Heard, ScriptedModel, call
-from labmates.models.scripted.material import brief_of
-from labmates.models.scripted.prompt import STATE, Step, read_step
+from labmates.workflows.science.baselines.material import brief_of
+from labmates.workflows.science.baselines.prompt import STATE, Step, read_step
 
 LOOK = "print(df.shape)"
 

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from labmates.models.scripted.facts import lines_with_numbers, printed_lines
-from labmates.models.scripted.prompt import SOLO, Step, Use, between, results_of
-from labmates.models.scripted.stated import Block, Field, Results, find_block, merge, read_fields, restate
+from labmates.workflows.science.baselines.facts import lines_with_numbers, printed_lines
+from labmates.workflows.science.baselines.prompt import SOLO, Step, Use, between, results_of
+from labmates.workflows.science.baselines.stated import Block, Field, Results, find_block, merge, read_fields, restate
 
 TRUST = ("evaluation_report", "model_architecture", "experiment_results", "dataset_description")
 """Whose findings count where artifacts disagree: checked ones before estimates, estimates before first looks."""

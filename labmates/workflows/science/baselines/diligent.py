@@ -7,14 +7,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from labmates.models.scripted.base import Draft, DraftCall, Heard, ScriptedModel, call, call_tokens, cut_to_tokens
-from labmates.models.scripted.facts import facts, lines_with_numbers
-from labmates.models.scripted.material import gather, owners_of
-from labmates.models.scripted.prompt import STATE, Hurry, Step, between, read_step, results_of
-from labmates.models.scripted.stated import Block, merge, read_fields, show_block, state
-from labmates.models.scripted.tasks import points_for, task_for
-from labmates.models.scripted.working import next_calls, summary
-from labmates.models.scripted.writing import write_sections
 from labmates.models.tokens import estimate_tokens
+from labmates.workflows.science.baselines.facts import facts, lines_with_numbers
+from labmates.workflows.science.baselines.material import gather, owners_of
+from labmates.workflows.science.baselines.prompt import STATE, Hurry, Step, between, read_step, results_of
+from labmates.workflows.science.baselines.stated import Block, merge, read_fields, show_block, state
+from labmates.workflows.science.baselines.tasks import points_for, task_for
+from labmates.workflows.science.baselines.working import next_calls, summary
+from labmates.workflows.science.baselines.writing import write_sections
 
 LEVELS = (8, 5, 3, 2, 1, 0)
 """How many sentences a part gets at most, tried in this order until the text fits the limit of the reply."""

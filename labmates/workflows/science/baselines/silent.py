@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from labmates.models.scripted.base import Draft, Heard, ScriptedModel
-from labmates.models.scripted.prompt import read_step
-from labmates.models.scripted.tasks import points_for, task_for
+from labmates.workflows.science.baselines.prompt import read_step
+from labmates.workflows.science.baselines.tasks import points_for, task_for
 
 
 class Silent(ScriptedModel):

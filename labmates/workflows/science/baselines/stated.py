@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from labmates.models.scripted.prompt import between
+from labmates.workflows.science.baselines.prompt import between
 
 Results = dict[str, Any]
 """What analysis cells found, by the names that they use."""

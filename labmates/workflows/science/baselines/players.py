@@ -1,0 +1,35 @@
+"""What baselines with a disposition do in the science lab."""
+
+from __future__ import annotations
+
+import random
+
+from labmates.agents.players.base import Disposition, Family
+from labmates.models.scripted.base import Draft, Heard
+from labmates.workflows.science.baselines.diligent import Diligent, artifact_draft, closing_draft
+from labmates.workflows.science.baselines.hasty import Hasty
+from labmates.workflows.science.baselines.prompt import Step, read_step
+
+
+def read(heard: Heard) -> Step | None:
+    """The step that the messages ask for; None if it is none of the lab."""
+    step = read_step(heard.messages)
+    return None if step.kind == "other" else step
+
+
+def _as_colleague(step: Step, heard: Heard, mine: Disposition, chance: random.Random) -> Draft:
+    """Do as `Diligent` does, with the probability of the effort.
+
+    Otherwise close a task without having done anything, have nothing to say, and leave out a section of an artifact.
+    The teams after it can only work with what they are handed.
+    """
+    if step.kind == "write":
+        sections = [section for section in step.sections() if chance.random() < mine.effort]
+        return artifact_draft(step, heard, step.artifact, sections or step.sections()[:1])
+    # A plan is always made, and whoever has begun with a task goes on with it.
+    if step.kind == "plan" or step.replies > 0 or chance.random() < mine.effort:
+        return Diligent().compose(heard)
+    return closing_draft(step, heard) if step.kind == "work" else Hasty().compose(heard)
+
+
+FAMILY = Family(read, {}, as_colleague=_as_colleague)
