@@ -17,9 +17,9 @@ from labmates.records.store import Store
 from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
 from labmates.workflows.brake import Brake
+from labmates.workflows.populations.condition import StrategiesCondition
 from labmates.workflows.populations.engine.authoring import UnwrittenError, add_to_library, written_class
-from labmates.workflows.populations.strategies.condition import StrategiesCondition
-from labmates.workflows.populations.strategies.run import describing, implementing
+from labmates.workflows.populations.strategies import describing, implementing
 from tests.cli.conftest import Labmates, labmates
 from tests.support.openai_server import OpenAIServer, fault, serve_model
 from tests.support.orders import check_rendered
