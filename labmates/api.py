@@ -16,7 +16,7 @@ from labmates.loops import run_async
 from labmates.models.catalog import Catalog
 from labmates.models.options import ModelOptions
 from labmates.plain import clean
-from labmates.records.frames import Rows, frame
+from labmates.records.frames import Rows, chosen_runs, frame
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.selection import select_runs
 from labmates.records.store import Store
@@ -504,7 +504,7 @@ def _frame(what: Rows, store: str | None, kind: str | None, study: str | None, m
     with Store(store, must_exist=True) as database:
         if study is not None:
             study_record(database.database, study)
-        return frame(database, what, kind=kind, study=study, model=model)
+        return frame(database, what, chosen_runs(database, kind=kind, study=study, model=model))
 
 
 def report(study: str | None = None, *, out: str | Path, kind: str | None = None, store: str | None = None) -> Path:

@@ -1,10 +1,17 @@
-"""A section of a run's page."""
+"""A section of a page: what it shows is given as text, table, figure or markup."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from markupsafe import Markup
+
+from labmates.pages.rendering import render
+from labmates.stats.figures import Drawing, has_figures
+from labmates.stats.tables import Table
+
+Body = str | Table | Drawing
+"""Text (`markupsafe.Markup` is written as it is), a table or a figure."""
 
 
 @dataclass(frozen=True)
@@ -15,11 +22,33 @@ class Section:
     ----------
     anchor
         Its name within the page's address.
+    body
+        What it shows, in order.
     note
         What it does not show, and where that is.
     """
 
     anchor: str
     title: str
-    body: Markup
+    body: Body | tuple[Body, ...]
     note: str = ""
+
+    @property
+    def html(self) -> Markup:
+        """What it shows, as markup."""
+        bodies = self.body if isinstance(self.body, tuple) else (self.body,)
+        return Markup("").join(map(body_html, bodies))
+
+
+def body_html(body: Body) -> Markup:
+    """A text, a table or a figure as markup; a figure needs the extra ``plots``, and says so where that is missing."""
+    if isinstance(body, Markup):
+        return body
+    if isinstance(body, Table):
+        return render("table.html", table=body)
+    if isinstance(body, str):
+        return Markup("<p>{}</p>").format(body)
+    if not has_figures():
+        return Markup("<p class=quiet>{} needs the extra 'plots'.</p>").format(body.title)
+    picture = body.picture()
+    return Markup("") if picture is None else render("figure.html", picture=picture)

@@ -66,10 +66,8 @@ def rows(store: Store, what: Rows, runs: Iterable[RunRecord]) -> Iterator[Row]:
         yield from _MAKERS[what](store, chunk)
 
 
-def frame(
-    store: Store, what: Rows, *, kind: str | None = None, study: str | None = None, model: str | None = None
-) -> pd.DataFrame:
-    """Return the rows of a store, or those of the runs of a kind, of a study, with a model among theirs.
+def frame(store: Store, what: Rows, runs: Iterable[RunRecord]) -> pd.DataFrame:
+    """The rows of runs of a store as a data frame.
 
     Parameters
     ----------
@@ -85,7 +83,7 @@ def frame(
     import pandas as pd
 
     # Not by json_normalize: rows are flat already, and columns have to be there without rows too.
-    found = pd.DataFrame(list(rows(store, what, chosen_runs(store, kind=kind, study=study, model=model))))
+    found = pd.DataFrame(list(rows(store, what, runs)))
     columns = list(dict.fromkeys([*COLUMNS[what], *found.columns]))
     return found.reindex(columns=columns)
 

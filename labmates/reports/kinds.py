@@ -11,7 +11,7 @@ from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
 from labmates.reports.parts import Part, picture
 from labmates.stats.figures import has_figures
-from labmates.workflows.analysis import ANALYSES, Analysis, Runs, TooFewRunsError
+from labmates.workflows.analysis import ANALYSES, Analysis, TooFewRunsError
 from labmates.workflows.experiment import EXPERIMENTS
 
 MOST_FIGURES = 12
@@ -33,13 +33,13 @@ def parts_of(kind: str, store: Store, runs: Sequence[RunRecord]) -> Iterator[Par
         yield part
     for name in EXPERIMENTS.get(kind).analyses if kind in EXPERIMENTS else ():
         with suppress(TooFewRunsError):
-            yield _analysed(ANALYSES.get(name), Runs.given(store, ended))
+            yield _analysed(ANALYSES.get(name), store, ended)
 
 
-def _analysed(analysis: Analysis[Any], runs: Runs) -> Part:
-    result = analysis.compute(runs, analysis.in_report or analysis.params())
-    drawn = ((one, one.draw()) for one in (result.figures[:MOST_FIGURES] if has_figures() else ()))
-    pictures = tuple(picture(figure, one.title, one.alt) for one, figure in drawn if figure is not None)
+def _analysed(analysis: Analysis[Any], store: Store, runs: Sequence[RunRecord]) -> Part:
+    result = analysis.shown(store, runs)
+    drawn = (drawing.picture() for drawing in (result.figures[:MOST_FIGURES] if has_figures() else ()))
+    pictures = tuple(picture for picture in drawn if picture is not None)
     return Part(analysis.title, tuple(result.verdict), tuple(result.tables), pictures)
 
 

@@ -2,39 +2,15 @@
 
 from __future__ import annotations
 
-import base64
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from labmates.stats.figures import Picture as Picture
 from labmates.stats.figures import svg_text
 from labmates.stats.tables import Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A figure.
-
-    Attributes
-    ----------
-    title
-        What stands under it.
-    alt
-        What it shows, for those who do not see it.
-    svg
-        The file.
-    """
-
-    title: str
-    alt: str
-    svg: str
-
-    @property
-    def address(self) -> str:
-        """The picture itself as an address."""
-        return "data:image/svg+xml;base64," + base64.b64encode(self.svg.encode()).decode()
 
 
 @dataclass(frozen=True)

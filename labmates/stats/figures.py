@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +32,55 @@ _STYLE: Any = {
     "axes.titlesize": 10,
     "svg.hashsalt": "labmates",
 }
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A drawn figure.
+
+    Attributes
+    ----------
+    title
+        What stands under it.
+    alt
+        What it shows, for those who do not see it.
+    svg
+        The file.
+    """
+
+    title: str
+    alt: str
+    svg: str
+
+    @property
+    def address(self) -> str:
+        """The picture itself as an address."""
+        return "data:image/svg+xml;base64," + base64.b64encode(self.svg.encode()).decode()
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure that is drawn when it is needed.
+
+    Attributes
+    ----------
+    name
+        A short name, part of file names.
+    title, alt
+        The caption, and what it shows in words.
+    draw
+        Returns the figure; None if there is nothing to draw.
+    """
+
+    name: str
+    title: str
+    alt: str
+    draw: Callable[[], Figure | None]
+
+    def picture(self) -> Picture | None:
+        """The figure as a picture; None if there is nothing to draw."""
+        figure = self.draw()
+        return None if figure is None else Picture(self.title, self.alt, svg_text(figure))
 
 
 def look(place: int) -> tuple[str, str]:

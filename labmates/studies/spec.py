@@ -320,7 +320,8 @@ def _draw(pool: Sequence[dict[str, Any]], sample: Sample, seed: int) -> list[dic
 def _condition(spec: StudySpec, cell: Mapping[str, Any], source: Source, catalog: Catalog) -> Condition:
     kind = EXPERIMENTS.get(spec.kind).condition
     try:
-        condition = with_bill(kind.model_validate({**spec.fixed, **cell}, context=catalog), catalog)
+        condition: Condition = kind.model_validate({**spec.fixed, **cell}, context=catalog)
+        condition = with_bill(condition, catalog)
     except ValidationError as error:
         faults = [(_path_of(spec, cell, fault["loc"]), _said(fault)) for fault in error.errors()]
         raise source.error(faults) from error

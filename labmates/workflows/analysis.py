@@ -15,15 +15,16 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict
 
 from labmates.errors import UsageError
+from labmates.records.frames import Rows, frame
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.selection import select_runs
 from labmates.records.store import Store
 from labmates.registry import Registry
+from labmates.stats.figures import Drawing as Drawing
 from labmates.stats.tables import Table
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
 
     from labmates.workflows.experiment import Condition
 
@@ -129,6 +130,18 @@ class Runs:
             raise TooFewRunsError(f"none of these {len(records)} runs of the kind {kind} is completed")
         return completed
 
+    def frame(self, what: Rows, kind: str | None = None) -> pd.DataFrame:
+        """What the store holds of the runs that have ended; for the columns see `labmates.records.frames.frame`.
+
+        Parameters
+        ----------
+        what
+            ``runs``, ``scores``, ``players``, ``decisions``, ``payoffs`` or ``events``.
+        kind
+            As for `records`.
+        """
+        return frame(self.store, what, self.ended(kind))
+
     def close(self) -> None:
         """Close the store if it was opened here."""
         if self._opened:
@@ -165,26 +178,6 @@ class TooFewRunsError(UsageError):
     def __init__(self, text: str, missing: Sequence[Missing] = ()) -> None:
         super().__init__(text)
         self.missing = tuple(missing)
-
-
-@dataclass(frozen=True)
-class Drawing:
-    """A figure of a result, drawn when it is needed.
-
-    Attributes
-    ----------
-    name
-        A short name, part of file names.
-    title, alt
-        The caption, and what it shows in words.
-    draw
-        Returns the figure; None if there is nothing to draw.
-    """
-
-    name: str
-    title: str
-    alt: str
-    draw: Callable[[], Figure | None]
 
 
 @dataclass(frozen=True)
@@ -321,6 +314,20 @@ class Analysis(Generic[P]):
     has_figures: bool = False
     exports: tuple[Export, ...] = ()
     in_report: Params | None = None
+
+    def shown_params(self) -> Params:
+        """The parameters with which reports and the viewer show it."""
+        return self.in_report or self.params()
+
+    def shown(self, store: Store, records: Sequence[RunRecord]) -> Result:
+        """The result of runs as reports and the viewer show it.
+
+        Raises
+        ------
+        TooFewRunsError
+            If the runs have nothing to analyse.
+        """
+        return self.compute(Runs.given(store, records), self.shown_params())
 
 
 ANALYSES: Registry[Analysis[Any]] = Registry(

@@ -83,7 +83,6 @@ class Condition(BaseModel, ABC):
     def models(self) -> list[str]:
         """Return the models that take part, each once, in order."""
 
-    @abstractmethod
     def check(self) -> None:
         """Check what a type can't say (for instance that the task is known).
 
@@ -338,7 +337,7 @@ async def _entered(context: Any) -> AsyncIterator[Any]:
         yield context
 
 
-EXPERIMENTS: Registry[Experiment[Condition]] = Registry(
+EXPERIMENTS: Registry[Experiment[Any]] = Registry(
     "kind",
     "labmates.experiments",
     {
@@ -363,11 +362,12 @@ def condition_of(run: RunRecord) -> Condition:
         If this labmates does not know such a condition.
     """
     try:
-        return EXPERIMENTS.get(run.kind).condition.model_validate(run.condition)
+        condition: Condition = EXPERIMENTS.get(run.kind).condition.model_validate(run.condition)
     except ValidationError as error:
         raise UsageError(
             f"the condition of the run '{run.id}' is not of this version of labmates: {explain(error)}"
         ) from error
+    return condition
 
 
 def make_condition(
@@ -388,7 +388,7 @@ def make_condition(
         If the kind is unknown, or a value is missing, unknown or out of bounds.
     """
     try:
-        condition = EXPERIMENTS.get(kind).condition.model_validate(dict(values), context=catalog)
+        condition: Condition = EXPERIMENTS.get(kind).condition.model_validate(dict(values), context=catalog)
     except ValidationError as error:
         raise UsageError(explain(error, names)) from error
     return with_bill(condition, catalog)

@@ -16,6 +16,7 @@ PRINTED = {
     "analyse_store": ["What all others give, round by round", "scripted:defect", "10.0   7.0   5.0"],
     "compare_baselines": ["verified accuracy", "scripted:diligent less scripted:hasty"],
     "custom_judge": ["scripted:diligent", "say how sure they are", "unscored"],
+    "new_experiment": ["Problems: none", "scripted:thinker      4    2.0"],
     "new_game": ["Problems: none", "Secure equilibrium: 10   best for all: 0", "scripted:conditional"],
     "new_mechanism": ["Problems: none", "   1                             yes               1.50             1.50"],
     "strategies_population": ["100% exploitative   1.01", "evolutions"],

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+import pandas as pd
 import pytest
 import sqlalchemy as sa
 
@@ -22,6 +23,10 @@ from labmates.records.events import (
 from labmates.records.frames import COLUMNS, ROWS, Rows, chosen_runs, frame, rows
 from labmates.records.run import RunRecord, Usage
 from labmates.records.store import Store
+
+
+def frame_of(store: Store, what: Rows, **filters: str) -> pd.DataFrame:
+    return frame(store, what, chosen_runs(store, **filters))
 
 
 def a_run(number: int, kind: str = "game", study: str | None = "s", model: str = "m:a") -> RunRecord:
@@ -63,7 +68,7 @@ def store(store_url: str) -> Iterator[Store]:
 
 
 def test_runs_are_rows_with_their_condition_metrics_and_newest_scores(store: Store) -> None:
-    found = frame(store, "runs")
+    found = frame_of(store, "runs")
     assert found["id"].tolist() == ["r1", "r2", "r3"]
     assert found["metrics.level"].tolist() == [0.1, 0.2, 0.3]
     assert found["condition.prices.default"].tolist() == [1, 1, 1]
@@ -77,11 +82,11 @@ def test_runs_are_rows_with_their_condition_metrics_and_newest_scores(store: Sto
     [({"kind": "game"}, ["r1", "r2"]), ({"study": "s"}, ["r1", "r3"]), ({"model": "m:b"}, ["r3"]), ({"kind": "x"}, [])],
 )
 def test_runs_are_chosen_by_kind_study_and_model(store: Store, filters: dict[str, str], expected: list[str]) -> None:
-    assert frame(store, "runs", **filters)["id"].tolist() == expected
+    assert frame_of(store, "runs", **filters)["id"].tolist() == expected
 
 
 def test_players_have_what_they_used_decided_and_earned(store: Store) -> None:
-    one, two = frame(store, "players").to_dict("records")
+    one, two = frame_of(store, "players").to_dict("records")
     assert (one["run"], one["agent"], one["team"], one["model"], two["model"]) == ("r1", "A1", "A", "m:a", "m:b")
     assert (one["calls"], one["input_tokens"], one["failed_replies"], one["spent"]) == (2, 20, 1, 7)
     assert [(row["decisions"], row["failed_decisions"], row["payoff"]) for row in (one, two)] == [
@@ -91,12 +96,12 @@ def test_players_have_what_they_used_decided_and_earned(store: Store) -> None:
 
 
 def test_decisions_and_payoffs_are_rows_with_what_was_decided_and_its_details(store: Store) -> None:
-    decided = frame(store, "decisions")
+    decided = frame_of(store, "decisions")
     assert decided["agent"].tolist() == ["A1", "A2"]
     assert decided["decision.effort"].tolist() == [3, 0]
     assert decided["decision.to.A1"].tolist()[1] == 2
     assert decided["failed"].tolist() == [False, True]
-    paid = frame(store, "payoffs")
+    paid = frame_of(store, "payoffs")
     assert list(zip(paid["round"], paid["player"], paid["payoff"], strict=True)) == [
         (1, "A1", 1.5), (1, "A2", 2.0), (2, "A1", 1.0), (2, "A2", 0.0)
     ]  # fmt: skip
@@ -105,22 +110,22 @@ def test_decisions_and_payoffs_are_rows_with_what_was_decided_and_its_details(st
 
 
 def test_scores_are_all_there_and_unscored_ones_have_no_number(store: Store) -> None:
-    found = frame(store, "scores")
+    found = frame_of(store, "scores")
     assert found["value"].isna().tolist() == [False, True]
     assert found["reason"].tolist() == ["so", "no report"]
     assert found["key"].tolist() == ["k", "k"]
 
 
 def test_events_are_numbered_and_their_data_is_json(store: Store) -> None:
-    found = frame(store, "events")
+    found = frame_of(store, "events")
     assert found["number"].tolist() == list(range(len(EVENTS)))
     assert json.loads(found["data"][3]) == {"amount": 7}
 
 
 @pytest.mark.parametrize("what", ROWS)
 def test_every_frame_has_its_columns_also_without_rows(store: Store, what: Rows) -> None:
-    assert set(frame(store, what, kind="absent").columns) == set(COLUMNS[what])
-    found = frame(store, what)
+    assert set(frame_of(store, what, kind="absent").columns) == set(COLUMNS[what])
+    found = frame_of(store, what)
     assert list(found.columns[: len(COLUMNS[what])]) == list(COLUMNS[what])
     assert len(found)
 

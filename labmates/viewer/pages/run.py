@@ -17,6 +17,7 @@ from labmates.pages.reader import RunReader
 from labmates.pages.rendering import render
 from labmates.pages.section import Section
 from labmates.viewer.burning import burning
+from labmates.viewer.pages.default import default_sections
 from labmates.viewer.pages.runs import headline
 from labmates.viewer.telling import HIDDEN, Item, changes, items, message_texts
 from labmates.viewer.timeline import timeline
@@ -69,11 +70,9 @@ def experiment_sections(reader: RunReader, links: Links) -> list[Section]:
     the reason is shown.
     """
     kind = reader.run.kind
-    page = EXPERIMENTS.get(kind).page if kind in EXPERIMENTS else None
     sections: list[Section] = []
-    if page is None:
-        return sections
     try:
+        page = (EXPERIMENTS.get(kind).page if kind in EXPERIMENTS else None) or default_sections
         sections.extend(page(reader, links))
     except Exception as error:
         _log.warning("the page of the run %s (%s) failed", reader.run.id, kind, exc_info=True)
