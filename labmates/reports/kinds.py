@@ -9,7 +9,7 @@ from typing import Any, Final
 from labmates.errors import UsageError
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
-from labmates.reports.parts import Part, picture
+from labmates.reports.parts import Part
 from labmates.stats.figures import has_figures
 from labmates.workflows.analysis import ANALYSES, Analysis, TooFewRunsError
 from labmates.workflows.experiment import EXPERIMENTS
@@ -39,7 +39,7 @@ def parts_of(kind: str, store: Store, runs: Sequence[RunRecord]) -> Iterator[Par
 def _analysed(analysis: Analysis[Any], store: Store, runs: Sequence[RunRecord]) -> Part:
     result = analysis.shown(store, runs)
     drawn = (drawing.picture() for drawing in (result.figures[:MOST_FIGURES] if has_figures() else ()))
-    pictures = tuple(picture for picture in drawn if picture is not None)
+    pictures = tuple(each for each in drawn if each is not None)
     return Part(analysis.title, tuple(result.verdict), tuple(result.tables), pictures)
 
 
