@@ -60,6 +60,8 @@ class CallMeter:
         What of it is for attempts that brought no reply.
     excess
         What of the provider's bill the bound of the run could not pay.
+    paid
+        The charge of the attempt that brought the reply; None before.
     """
 
     def __init__(
@@ -75,6 +77,7 @@ class CallMeter:
         money: Money | None = None,
     ) -> None:
         self.cost = self.uncertain = self.excess = 0
+        self.paid: Entry | None = None
         self.price = price
         self._purse = purse
         self._call = call
@@ -126,7 +129,7 @@ class CallMeter:
         bill
             What the provider charges; None where nobody knows.
         """
-        entry = self._settle(cost, bill)
+        entry = self.paid = self._settle(cost, bill)
         if self._money is None and bill is not None:
             self.excess += entry.uncovered
         return entry

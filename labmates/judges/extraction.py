@@ -68,7 +68,7 @@ class Extractor:
 
         Raises
         ------
-        UnansweredError
+        UnusableAnswerError
             If the model gave no usable answer.
         ModelCallError
             If the model can't be asked, or the report is too long for it.

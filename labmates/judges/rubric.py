@@ -21,10 +21,10 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstr
 from labmates.judges.base import METRICS, Report, Score
 from labmates.judges.fence import fenced
 from labmates.judges.injection import RULES
-from labmates.judges.interview import REPAIR, Interviewer, UnansweredError
+from labmates.judges.interview import REPAIR, Interviewer
 from labmates.judges.wording import FORM, MISSING, QUESTION, RUBRICS, SYSTEM, digest
 from labmates.models.errors import ModelCallError
-from labmates.models.objects import read_object
+from labmates.models.objects import UnusableAnswerError, read_object
 from labmates.models.orders import Order
 
 KIND = "rating"
@@ -137,7 +137,7 @@ class RubricJudge:
                 max_output_tokens=MOST_OUTPUT_TOKENS,
                 form=Rating,
             )
-        except UnansweredError as error:
+        except UnusableAnswerError as error:
             return _Answer(None, str(error))
         except ModelCallError as error:
             return _Answer(None, str(error), failed=True)

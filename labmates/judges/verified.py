@@ -16,10 +16,10 @@ from labmates.judges.base import SKILL, Report, Score
 from labmates.judges.extraction import Extractor
 from labmates.judges.handoff import audit
 from labmates.judges.injection import find_injections
-from labmates.judges.interview import UnansweredError
 from labmates.judges.statement import Statement, read_statement
 from labmates.models.bodies import one_line
 from labmates.models.errors import ModelCallError
+from labmates.models.objects import UnusableAnswerError
 from labmates.tasks.base import accuracy, skill
 from labmates.tasks.findings import check_findings
 
@@ -75,7 +75,7 @@ class VerifiedJudge:
             version = self.version
             try:
                 read = await self._extractor.read(report.text or "", report.task)
-            except UnansweredError as error:
+            except UnusableAnswerError as error:
                 why = f"findings could not be extracted: {error}"
                 return await self._score(None, why, report, statement, details, version)
             except ModelCallError as error:

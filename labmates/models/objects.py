@@ -39,7 +39,17 @@ _MEANT = re.compile(r"""\{\s*(?:["'“”„‘’`]|//|/\*|\#|[^\W\d]\w*\s*:)""
 
 
 class UnusableAnswerError(Exception):
-    """A text holds no answer that can be used; the error says why, and goes back to the model."""
+    """A reply holds no answer that can be used; the error says why, and goes back to the model.
+
+    Attributes
+    ----------
+    remark
+        All that the model is told; empty for the usual request to answer again.
+    """
+
+    def __init__(self, problem: str, *, remark: str = "") -> None:
+        super().__init__(problem)
+        self.remark = remark
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ class PhaseEvent(EventBase):
 
 
 class LLMCallEvent(EventBase):
-    """One model call that gave a reply. `messages` and `reply` are numbers of bodies.
+    """One model call that gave a reply: of an agent, or of a judge. `messages` and `reply` are numbers of bodies.
 
     `cached` tells that nobody was asked: the reply is the one that the same request got at an earlier time.
     `cached_tokens` and `cache_write_tokens` are input tokens read from, and written to, the provider's prompt cache.
@@ -54,9 +54,16 @@ class LLMCallEvent(EventBase):
     the body with the name and the arrived arguments of a tool call that the limit cut. `uncertain_attempts` counts
     the attempts before it that were given up and may be billed: each has an uncertain charge. `notes` tell how the
     server broke the rules: a reply longer than its limit, token counts that can't be.
+
+    A judge's call is no part of what the teams used, and has no charge of its own. `judge` and `version` tell who made
+    it, `cost` what it cost in micro-dollars (the bill; by the run's price list where no price is known; 0 for a
+    `cached` reply), `uncertain` what of the cost is for attempts that brought no reply and may be billed, and `excess`
+    what the provider charges beyond the cost: the bound of the run could not pay it.
     """
 
-    type: Literal["llm_call"] = "llm_call"
+    type: Literal["llm_call", "judge_call"] = "llm_call"
+    judge: str = ""
+    version: str = ""
     model: str
     messages: list[int]
     reply: int
@@ -77,6 +84,14 @@ class LLMCallEvent(EventBase):
     cache_write_tokens: int = 0
     uncertain_attempts: int = 0
     notes: list[str] = []
+    cost: int = 0
+    uncertain: int = 0
+    excess: int = 0
+
+    @property
+    def by(self) -> Literal["agent", "judge"]:
+        """Who made it."""
+        return "agent" if self.type == "llm_call" else "judge"
 
 
 class FailedReplyEvent(EventBase):
@@ -220,37 +235,6 @@ class FindingsEvent(EventBase):
     repaired: list[dict[str, str]] = []
 
 
-class JudgeCallEvent(EventBase):
-    """One model call that a judge made; no part of what the teams used.
-
-    `messages` and `reply` are numbers of bodies, `cost` is in micro-dollars (the bill; by the run's price list where no
-    price is known); 0 for a `cached` reply. `uncertain` is what of the cost is for attempts that brought no reply and
-    may be billed, `excess` what the provider charges beyond the cost: the bound of the run could not pay it.
-    """
-
-    type: Literal["judge_call"] = "judge_call"
-    judge: str
-    version: str
-    model: str
-    messages: list[int]
-    reply: int
-    finish: str
-    faults: list[str] = []
-    input_tokens: int
-    output_tokens: int
-    reasoning_tokens: int = 0
-    estimated: bool = False
-    cost: int = 0
-    uncertain: int = 0
-    excess: int = 0
-    attempts: int = 1
-    seconds: float = 0.0
-    seed: int
-    cached: bool = False
-    cached_tokens: int = 0
-    cache_write_tokens: int = 0
-
-
 class ScoreEvent(EventBase):
     """What one judge says of the run.
 
@@ -342,7 +326,6 @@ Event = Annotated[
     | RequestEvent
     | ArtifactEvent
     | FindingsEvent
-    | JudgeCallEvent
     | ScoreEvent
     | LabelEvent
     | WarningEvent
@@ -353,13 +336,14 @@ Event = Annotated[
 
 _ADAPTER: TypeAdapter[Event] = TypeAdapter(Event)
 _EVERY_EVENT_HAS = {"type", "at", "step", "team", "agent"}
+_OF_CALLS = ("messages", "reply", "reasoning", "cut_call")
 _BODIES: dict[str, tuple[str, ...]] = {
-    "llm_call": ("messages", "reply", "reasoning", "cut_call"),
+    "llm_call": _OF_CALLS,
+    "judge_call": _OF_CALLS,
     "tool_call": ("arguments", "result", "images", "files"),
     "message": ("text",),
     "artifact": ("content",),
     "findings": ("findings",),
-    "judge_call": ("messages", "reply"),
 }
 """The fields of each type that hold numbers of bodies."""
 

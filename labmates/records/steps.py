@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from labmates.records import schema
 from labmates.records.bodies import Body
 from labmates.records.database import Database, StoreError, is_tried_again
-from labmates.records.events import ChargeEvent, Event, JudgeCallEvent
+from labmates.records.events import ChargeEvent, Event
 from labmates.records.rows import RUN_COLUMNS, event_row, run_row
 from labmates.records.run import ENDED, RunRecord
 
@@ -212,4 +212,4 @@ def charges(events: Iterable[Event]) -> int:
 def _cost(event: Event) -> int:
     if isinstance(event, ChargeEvent):
         return event.real_cost
-    return event.cost if isinstance(event, JudgeCallEvent) else 0
+    return event.cost if event.type == "judge_call" else 0

@@ -219,6 +219,8 @@ class Store:
     def events_of(self, run_ids: Sequence[str], *types: type[E]) -> Iterator[tuple[str, E]]:
         """Yield the events of these types (of all without any) of many runs, each with its run's id.
 
+        Of model calls, those of agents.
+
         The events of a run come together and in order, runs in any order. Not all are in memory at once.
         """
         table = schema.events

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from labmates.budgets.money import parse_dollars, show_dollars
 from labmates.records import schema
-from labmates.records.events import ChargeEvent, Event, JudgeCallEvent, LLMCallEvent, body_numbers
+from labmates.records.events import ChargeEvent, Event, body_numbers
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.steps import costs
 from labmates.records.store import Store
@@ -85,7 +85,7 @@ def _wrong(store: Store, run: RunRecord) -> Iterator[str]:
         yield f"it has {len(events)} events, which are numbered from {row.first} to {row.last}"
     yield from _done_twice(events)
     charged = {event.step for event in events if isinstance(event, ChargeEvent)}
-    uncharged = [event.step for event in events if isinstance(event, LLMCallEvent) and event.step not in charged]
+    uncharged = [event.step for event in events if event.type == "llm_call" and event.step not in charged]
     if uncharged:
         yield f"model calls were not charged: {_some(uncharged)}"
     missing = {number for event in events for number in body_numbers(event)} - row.bodies
@@ -98,7 +98,7 @@ def _wrong(store: Store, run: RunRecord) -> Iterator[str]:
     # Forks of earlier versions count what they took over as well.
     if row.spent not in (cost, costs(numbered)):
         yield f"its study takes it to have cost {show_dollars(row.spent)}, and its events cost {show_dollars(cost)}"
-    if excess := sum(event.excess for event in events if isinstance(event, ChargeEvent | JudgeCallEvent)):
+    if excess := sum(event.excess for event in events if event.type in ("charge", "judge_call")):
         yield f"its providers charge {show_dollars(excess)} more than its bound could pay; its study doesn't count that"
     paid = sum(event.real_cost for event in events if isinstance(event, ChargeEvent))
     if run.most and paid > run.most:

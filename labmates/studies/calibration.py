@@ -27,7 +27,7 @@ from labmates.stats.coefficients import kendall, spearman
 from labmates.studies.tracing import traced
 from labmates.tasks.base import Difficulty, Task
 from labmates.tasks.registry import get_task
-from labmates.workflows.judging import Judging, Verdict, hearings, judges_meters
+from labmates.workflows.judging import Judging, Verdict, hearings
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ async def calibrate(
     known = [get_task(name) for name in dict.fromkeys(tasks)]
     await check_models(panel.models, options)
     async with traced(notify), ModelHub(options, notify=notify) as hub:
-        judging, meters = Judging(panel, hub), judges_meters(Ledger(UNLIMITED), prices or PriceList(), hub)
+        judging, ledger, prices = Judging(panel, hub), Ledger(UNLIMITED), prices or PriceList()
         reports = [
             (task.name, seed, specimen, report)
             for task in known
@@ -143,7 +143,8 @@ async def calibrate(
             nonlocal done
             verdicts = []
             async with places:
-                for hearing in hearings(judging, seed=derive(seed, task, specimen.name), meters=meters):
+                own_seed = derive(seed, task, specimen.name)
+                for hearing in hearings(judging, seed=own_seed, ledger=ledger, prices=prices):
                     verdicts.append(await hearing.hold(report))
                     done += 1
                     if watch is not None:

@@ -19,7 +19,7 @@ from labmates.budgets.money import show_dollars
 from labmates.errors import UsageError, explain, unknown_name
 from labmates.models.catalog import Catalog
 from labmates.records.bodies import Body
-from labmates.records.events import ChargeEvent, Event, JudgeCallEvent, LabelEvent, ScoreEvent, body_numbers
+from labmates.records.events import ChargeEvent, Event, body_numbers
 from labmates.records.recorder import Recorder
 from labmates.records.run import RunRecord, new_run_id
 from labmates.records.store import Store
@@ -146,10 +146,7 @@ def whole_steps(events: Sequence[Event], at: int) -> int:
 
     The events of one step stand together; its charge comes last.
     """
-    judged = next(
-        (n for n, event in enumerate(events) if isinstance(event, ScoreEvent | JudgeCallEvent | LabelEvent)),
-        len(events),
-    )
+    judged = next((n for n, event in enumerate(events) if event.type in ("score", "judge_call", "label")), len(events))
     at = min(at, judged)
     if 0 < at < len(events) and isinstance(events[at], ChargeEvent) and events[at].step == events[at - 1].step:
         return at - 1

@@ -23,14 +23,14 @@ from labmates.models.options import ModelOptions
 from labmates.records.batches import StoredBatches
 from labmates.records.bodies import Bodies
 from labmates.records.database import StoreError
-from labmates.records.events import Event, JudgeCallEvent, ScoreEvent
+from labmates.records.events import Event, LLMCallEvent, ScoreEvent
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
 from labmates.records.studies import study_counts, study_records
 from labmates.studies.salted import check_salt
 from labmates.studies.tracing import traced
 from labmates.workflows.experiment import EXPERIMENTS, condition_of
-from labmates.workflows.judging import Hearing, Judging, hearings, judges_meters, mean_events, verdict_events
+from labmates.workflows.judging import Hearing, Judging, hearings, mean_events, verdict_events
 
 _log = logging.getLogger(__name__)
 
@@ -54,7 +54,7 @@ def judging_usage(events: Iterable[Event]) -> list[JudgingUsage]:
     """Add up what each judge used, in the order in which they came."""
     used: dict[str, JudgingUsage] = {}
     for event in events:
-        if isinstance(event, JudgeCallEvent):
+        if event.type == "judge_call":
             before = used.get(event.judge, JudgingUsage(event.judge))
             used[event.judge] = JudgingUsage(
                 event.judge,
@@ -83,7 +83,7 @@ class Judged:
 
     run: RunRecord
     added: list[ScoreEvent] = field(default_factory=list)
-    calls: list[JudgeCallEvent] = field(default_factory=list)
+    calls: list[LLMCallEvent] = field(default_factory=list)
     error: str | None = None
 
     @property
@@ -94,7 +94,7 @@ class Judged:
     def take(self, events: Sequence[Event]) -> None:
         """Take in what was stored."""
         self.added += [event for event in events if isinstance(event, ScoreEvent)]
-        self.calls += [event for event in events if isinstance(event, JudgeCallEvent)]
+        self.calls += [event for event in events if event.type == "judge_call"]
 
 
 Watch = Callable[[Judged], None]
@@ -197,8 +197,9 @@ class _Job:
         try:
             had = await asyncio.to_thread(self.store.scores, self.run.id)
             prices = self.prices or getattr(condition_of(self.run), "prices", None) or PriceList()
-            meters = judges_meters(self.ledger, prices, self.judging.hub)
-            open_ = hearings(self.judging, seed=self.run.seed, meters=meters, had=had, again=self.again)
+            open_ = hearings(
+                self.judging, seed=self.run.seed, ledger=self.ledger, prices=prices, had=had, again=self.again
+            )
             if open_:
                 report = await asyncio.to_thread(self._report)
                 heard = await asyncio.gather(

@@ -9,7 +9,7 @@ from typing import Any
 
 from labmates.agents.roles import SOLO
 from labmates.budgets.money import parse_dollars, show_dollars
-from labmates.records.events import ChargeEvent, Event, LLMCallEvent, PhaseEvent, ToolCallEvent
+from labmates.records.events import ChargeEvent, Event, PhaseEvent, ToolCallEvent
 from labmates.records.run import RunRecord
 
 MOST_RUNS = 20
@@ -29,7 +29,7 @@ class Count:
 
     def add(self, event: Event) -> None:
         """Count an event."""
-        if isinstance(event, LLMCallEvent):
+        if event.type == "llm_call":
             self.calls += 1
             self.tokens += event.input_tokens + event.output_tokens
         elif isinstance(event, ToolCallEvent):

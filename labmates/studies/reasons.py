@@ -14,7 +14,7 @@ from functools import partial
 
 from labmates.budgets.ledger import Ledger
 from labmates.budgets.prices import PriceList
-from labmates.judges.interview import Interviewer, JudgeCall
+from labmates.judges.interview import Interviewer
 from labmates.models.check import check_models
 from labmates.models.hub import ModelHub
 from labmates.models.options import ModelOptions
@@ -28,7 +28,7 @@ from labmates.studies.judging import add_events, money_left
 from labmates.studies.tracing import traced
 from labmates.workflows.dilemmas.reason_judge import PREFIX, VERSION, Labelled, ReasonsJudge
 from labmates.workflows.experiment import condition_of
-from labmates.workflows.judging import call_event, judges_meters
+from labmates.workflows.judging import JudgeCall, JudgeCaller, judge_call_event
 
 _TOGETHER, _RUNS_OF_A_BATCH = 32, 64
 """Choices whose labels are written together, and runs whose choices go into one batch of a provider."""
@@ -47,7 +47,7 @@ def choices(events: Sequence[Event], bodies: Bodies) -> Iterator[Choice]:
     """Yield the choices of a run that were the players' own, each with the prompt and the reply that was used."""
     calls: dict[str, LLMCallEvent] = {}
     for event in events:
-        if isinstance(event, LLMCallEvent):
+        if event.type == "llm_call":
             calls[event.step.rpartition("/")[0]] = event  # the last turn's reply is the one that was used
     for event in events:
         if isinstance(event, DecisionEvent) and event.stage == "choose" and not event.failed:
@@ -114,14 +114,13 @@ async def _label(
     prices: PriceList = getattr(condition_of(run), "prices", None) or PriceList()
     places = asyncio.Semaphore(options.calls_at_once)
     thinkers: set[str] = set()
-    meters = judges_meters(ledger, prices, hub)
 
     async def one(choice: Choice) -> tuple[Choice, Labelled, list[JudgeCall]]:
-        calls: list[JudgeCall] = []
         seed = derive(run.seed, "reasons", choice.event.step)
-        judge = ReasonsJudge(model, Interviewer(hub, seed=seed, log=calls.append, thinkers=thinkers, meters=meters))
+        caller = JudgeCaller(hub, seed=seed, ledger=ledger, prices=prices)
         async with places:
-            return choice, await judge.label(choice.asked, choice.said), calls
+            judge = ReasonsJudge(model, Interviewer(caller.ask, thinkers))
+            return choice, await judge.label(choice.asked, choice.said), caller.calls
 
     together = max(len(left), 1) if options.batch else _TOGETHER
     for start in range(0, len(left), together):
@@ -153,7 +152,7 @@ def _events(
     name = f"{PREFIX}{model}"
     for choice, said, calls in labelled:
         where = {"step": choice.event.step, "team": choice.event.team, "agent": choice.event.agent}
-        events += [call_event(name, VERSION, call, bodies) for call in calls]
+        events += [judge_call_event(name, VERSION, call, bodies) for call in calls]
         labels = None if said.labels is None else list(said.labels)
         events.append(
             LabelEvent(**where, judge=name, version=VERSION, labels=labels, reason=said.reason, failed=said.failed)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
 
 from langchain_core.messages import BaseMessage
 
@@ -15,11 +14,9 @@ from labmates.agents.transcript import message_to_data
 from labmates.errors import UsageError
 from labmates.judges.interview import Interviewer
 from labmates.judges.panel import MEAN, Panel, open_judge
-from labmates.models.hub import ModelHub
-from labmates.models.options import ModelOptions
-from labmates.models.reply import Reply
+from labmates.models.asking import Exchange
 from labmates.records.bodies import Bodies
-from labmates.records.events import Event, JudgeCallEvent, LLMCallEvent, ScoreEvent, event_data
+from labmates.records.events import Event, LLMCallEvent, ScoreEvent, event_data
 from labmates.records.run import RunRecord
 from labmates.seeds import derive
 from labmates.studies.differences import Difference, apart
@@ -27,15 +24,13 @@ from labmates.studies.judging import report_of
 from labmates.workflows.calls import recorded_reply
 from labmates.workflows.judging import mean_events, score_event
 
-_OF_CALLS: Final = (JudgeCallEvent.model_fields.keys() & LLMCallEvent.model_fields.keys()) - {"type"}
-
 
 @dataclass
 class _Verdict:
     """What one judge said at one time: its calls, then its scores."""
 
     judge: str
-    calls: list[JudgeCallEvent] = field(default_factory=list)
+    calls: list[LLMCallEvent] = field(default_factory=list)
     scores: list[ScoreEvent] = field(default_factory=list)
 
     @property
@@ -63,7 +58,7 @@ async def rejudge(run: RunRecord, events: Sequence[Event], bodies: Bodies, wante
     Verdicts of judges that failed, whose version is another one now, or that are not installed can't be compared.
     """
     found = Rejudged()
-    chosen = [event for event in wanted if isinstance(event, JudgeCallEvent | ScoreEvent)]
+    chosen = [event for event in wanted if event.type in ("judge_call", "score")]
     verdicts = [verdict for verdict in _verdicts(chosen) if not any(score.failed for score in verdict.scores)]
     try:
         report = report_of(run, events, bodies) if verdicts else None
@@ -74,16 +69,14 @@ async def rejudge(run: RunRecord, events: Sequence[Event], bodies: Bodies, wante
         tries = []
         # Whether a model was known to think before it answers, when it was asked, stands in no record.
         for thinkers in (set[str](), {call.model for call in verdict.calls}):
-            hub = _RecordedAnswers(verdict.calls, bodies)
+            answers = _RecordedAnswers(verdict.calls, bodies, derive(run.seed, "judge", verdict.judge))
             helper = verdict.calls[0].model if verdict.calls else None
-            asks = Interviewer(
-                hub, seed=derive(run.seed, "judge", verdict.judge), log=lambda _: None, thinkers=set(thinkers)
-            )
+            asks = Interviewer(answers.ask, set(thinkers))
             judge = open_judge(verdict.judge, Panel((verdict.judge,), helper), asks)
             if judge.version.partition("+")[0] != verdict.version:
                 break
             now = {score.metric: score_event(score) for score in await judge.score(report)}
-            tries.append([*_differences(verdict.scores, now), *hub.unasked()])
+            tries.append([*_differences(verdict.scores, now), *answers.unasked()])
             if not tries[-1] or not verdict.calls:
                 break
         if tries:
@@ -96,12 +89,12 @@ async def rejudge(run: RunRecord, events: Sequence[Event], bodies: Bodies, wante
     return found
 
 
-def _verdicts(events: Iterable[JudgeCallEvent | ScoreEvent]) -> list[_Verdict]:
+def _verdicts(events: Iterable[LLMCallEvent | ScoreEvent]) -> list[_Verdict]:
     verdicts: list[_Verdict] = []
-    calls: dict[str, list[JudgeCallEvent]] = {}
+    calls: dict[str, list[LLMCallEvent]] = {}
     last: dict[str, _Verdict] = {}
     for event in events:
-        if isinstance(event, JudgeCallEvent):
+        if isinstance(event, LLMCallEvent):
             calls.setdefault(event.judge, []).append(event)
         elif event.judge != MEAN:
             verdict = last.get(event.judge)
@@ -120,15 +113,15 @@ def _means(events: Iterable[Event]) -> Iterator[tuple[ScoreEvent, list[ScoreEven
             yield score, scores[:place]
 
 
-class _RecordedAnswers(ModelHub):
+class _RecordedAnswers:
     """Answers the calls of a judge as they were answered then."""
 
-    def __init__(self, calls: Iterable[JudgeCallEvent], bodies: Bodies) -> None:
-        super().__init__(ModelOptions())
+    def __init__(self, calls: Iterable[LLMCallEvent], bodies: Bodies, seed: int) -> None:
         self._left = list(calls)
         self._bodies = bodies
+        self._seed = seed
 
-    async def call(self, model: str, messages: Sequence[BaseMessage], *, seed: int, **arguments: Any) -> Reply:
+    async def ask(self, model: str, messages: list[BaseMessage], name: str, limit: int, held: object) -> Exchange:
         """Return the recorded reply to these messages.
 
         Raises
@@ -136,12 +129,13 @@ class _RecordedAnswers(ModelHub):
         LookupError
             If there is none.
         """
+        del limit, held
         asked = [message_to_data(message) for message in messages]
+        made = (model, derive(self._seed, name))
         for place, call in enumerate(self._left):
-            if (call.model, call.seed) == (model, seed) and [self._bodies[n] for n in call.messages] == asked:
+            if (call.model, call.seed) == made and [self._bodies[n] for n in call.messages] == asked:
                 del self._left[place]
-                event = LLMCallEvent(**{name: getattr(call, name) for name in _OF_CALLS})
-                return recorded_reply(event, self._bodies)
+                return Exchange(recorded_reply(call, self._bodies), messages)
         raise LookupError("the record holds no reply to what it asks")
 
     def unasked(self) -> Iterator[Difference]:

@@ -100,7 +100,7 @@ class RecordedHub(ModelHub):
         super().__init__(ModelOptions())
         events = list(events)
         self._bodies = bodies
-        self._calls = {event.step: event for event in events if isinstance(event, LLMCallEvent)}
+        self._calls = {event.step: event for event in events if event.type == "llm_call"}
         self._bills = {event.step: event.bill for event in events if isinstance(event, ChargeEvent)}
         self._overflows = overflow_steps(events)
         self._lost = lost_attempts(events)

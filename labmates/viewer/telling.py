@@ -14,7 +14,7 @@ from labmates.pages.markdown import markdown
 from labmates.pages.reader import RunReader
 from labmates.pages.rendering import as_text, cut, plain
 from labmates.records.bodies import Value
-from labmates.records.events import ArtifactEvent, ChargeEvent, Event, JudgeCallEvent, LLMCallEvent, ToolCallEvent
+from labmates.records.events import ArtifactEvent, ChargeEvent, Event, ToolCallEvent
 from labmates.records.telling import artifact_text, findings_text, heading
 
 SHORT_CHARS: Final = 1_500
@@ -124,14 +124,14 @@ def _item(
         files = [FileLink(plain(name), links.file(run_id, number, at)) for at, name in enumerate(event.files, start=1)]
     elif isinstance(event, ArtifactEvent):
         files = [FileLink("as a file", links.file(run_id, number, 0))]
-    cost = costs.get(event.step) if isinstance(event, LLMCallEvent) else None
+    cost = costs.get(event.step) if event.type == "llm_call" else None
     return Item(
         number=number,
         event=event,
         title=plain(cut(_title(event, bodies), most)),
         tone=_tone(event),
         seconds=max(0.0, event.at - start),
-        cost=event.cost if isinstance(event, JudgeCallEvent) else cost,
+        cost=event.cost if event.type == "judge_call" else cost,
         texts=tuple(_cut(text, most) for text in texts_of(event, bodies, whole=whole) if text.body.strip()),
         figures=figures,
         files=tuple(files),
@@ -142,12 +142,10 @@ def _item(
 def texts_of(event: Event, bodies: Mapping[int, Value], *, whole: bool = True) -> Iterator[Text]:
     """Return the texts of an event, each in full; without `whole`, those that stand with other events are left out."""
     match event.type:
-        case "llm_call":
+        case "llm_call" | "judge_call":
             if event.reasoning is not None:
                 yield Text("reasoning", "prose", as_text(bodies.get(event.reasoning)))
-            yield from message_texts(bodies.get(event.reply), with_calls=whole)
-        case "judge_call":
-            yield from message_texts(bodies.get(event.reply))
+            yield from message_texts(bodies.get(event.reply), with_calls=whole or event.by == "judge")
         case "tool_call":
             yield from _arguments(bodies.get(event.arguments))
             yield Text("result", "output", as_text(bodies.get(event.result)))
@@ -205,10 +203,8 @@ def changes(before: Value | None, after: Value) -> list[tuple[str, str]]:
 
 def _shown_bodies(event: Event) -> Iterable[int]:
     match event.type:
-        case "llm_call":
+        case "llm_call" | "judge_call":
             return [event.reply, *([] if event.reasoning is None else [event.reasoning])]
-        case "judge_call":
-            return [event.reply]
         case "tool_call":
             return [event.arguments, event.result]
         case "message":

@@ -1,10 +1,10 @@
-"""One question to an agent, asked again with its own error until the answer can be used, or given up."""
+"""Asking an agent of a run: each call is paid, an unusable answer goes back with what is wrong with it."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Iterable
+from typing import TypeVar, Unpack
 
 from langchain_core.messages import BaseMessage, HumanMessage
 
@@ -13,11 +13,12 @@ from labmates.agents.prompts import render
 from labmates.agents.sections import sections_of
 from labmates.agents.transcript import append_line
 from labmates.budgets.purse import Purse
+from labmates.models.asking import Conversation, Exchange, Read
 from labmates.models.errors import ContextOverflowError
 from labmates.models.objects import UnusableAnswerError
 from labmates.models.reply import Reply
 from labmates.models.structured import format_of
-from labmates.workflows.calls import Caller, Speaker
+from labmates.workflows.calls import Caller, CallOptions, Speaker
 
 T = TypeVar("T")
 
@@ -25,27 +26,43 @@ TAIL_CHARS = 200
 """How much of the end of a partial artifact its author is shown."""
 
 
-class UnusableError(Exception):
-    """An answer can't be used; the text says why, and goes back to the agent."""
-
-    @property
-    def remark(self) -> str:
-        """What the agent is told."""
-        return render("repair", problem=self)
-
-
-class FaultError(UnusableError):
-    """A reply is cut, empty or has a broken tool call; the text is all that the agent is told."""
-
-    @property
-    def remark(self) -> str:
-        """What the agent is told."""
-        return str(self)
-
-
 def form_text(keys: Iterable[str]) -> str:
     """Return how an answer looks: a JSON object with dots for its values, which favour none."""
     return f"{{{', '.join(f'{json.dumps(key)}: …' for key in keys)}}}"
+
+
+def conversation(
+    caller: Caller,
+    step: str,
+    speaker: Speaker,
+    messages: list[BaseMessage],
+    purse: Purse,
+    *,
+    name: str,
+    first: int = 0,
+    **options: Unpack[CallOptions],
+) -> Conversation:
+    """A conversation with an agent.
+
+    Parameters
+    ----------
+    step
+        Each call is the step of this name and the call's number.
+    name
+        Readable name of the calls in a trace; ``{}`` in it stands for the count of calls.
+    options
+        Passed on to `Caller.call`.
+    """
+
+    async def call(transcript: list[BaseMessage], number: int) -> Exchange:
+        return await caller.call(
+            f"{step}/{number}", speaker, transcript, purse, name=name.replace("{}", str(number + 1)), **options
+        )
+
+    def failed(number: int, reason: str) -> None:
+        caller.failed(f"{step}/{number}", speaker, reason)
+
+    return Conversation(call, messages, send_back=sent_back, failed=failed, first=first)
 
 
 async def ask(
@@ -54,54 +71,29 @@ async def ask(
     speaker: Speaker,
     messages: list[BaseMessage],
     purse: Purse,
-    read: Callable[[Reply, bool], T],
+    read: Read[T],
     *,
     name: str,
     repair_turns: int,
-    tools: tuple[dict[str, Any], ...] = (),
-    response_format: Mapping[str, Any] | None = None,
-    state_limit: bool = False,
+    **options: Unpack[CallOptions],
 ) -> T | None:
     """Ask until `read` can use the answer, at most `repair_turns` more times; None if it never can.
 
     Parameters
     ----------
-    read
-        Takes the reply, and whether it is the last that will be asked for; raises `UnusableError` if it can't use it.
-    response_format
-        What the server holds each reply to.
-    state_limit
-        State the output limit of each reply.
+    options
+        Passed on to `Caller.call`.
 
     Raises
     ------
     InsufficientFundsError, EndpointError
         As `Caller.call` does.
     """
-    for turn in range(repair_turns + 1):
-        try:
-            exchange = await caller.call(
-                f"{step}/{turn}",
-                speaker,
-                messages,
-                purse,
-                tools=tools,
-                response_format=response_format,
-                name=name,
-                state_limit=state_limit,
-            )
-        except ContextOverflowError:
-            return None
-        reply, messages = exchange.reply, exchange.sent
-        if reply.faults:
-            # Counted even where what is left of the reply can be used.
-            caller.failed(f"{step}/{turn}", speaker, ", ".join(reply.faults))
-        try:
-            return read(reply, turn == repair_turns)
-        except UnusableError as problem:
-            caller.failed(f"{step}/{turn}", speaker, str(problem))
-            messages = sent_back(messages, reply, problem.remark)
-    return None
+    talk = conversation(caller, step, speaker, messages, purse, name=name, **options)
+    try:
+        return await talk.ask(read, repair_turns=repair_turns)
+    except (UnusableAnswerError, ContextOverflowError):
+        return None
 
 
 async def decide(
@@ -131,10 +123,7 @@ async def decide(
 
     def read(reply: Reply, last: bool) -> FormT:
         del last
-        try:
-            return read_decision(reply, form)
-        except UnusableAnswerError as problem:
-            raise UnusableError(str(problem)) from problem
+        return read_decision(reply, form)
 
     held = format_of(form) if structured else None
     return await ask(
@@ -142,12 +131,18 @@ async def decide(
     )
 
 
-def sent_back(messages: list[BaseMessage], reply: Reply, remark: str) -> list[BaseMessage]:
-    """Return the transcript with a reply of text and a remark on it.
+def remark_on(problem: UnusableAnswerError) -> str:
+    """What an agent is told of a reply that can't be used."""
+    return problem.remark or render("repair", problem=problem)
+
+
+def sent_back(messages: list[BaseMessage], reply: Reply, problem: UnusableAnswerError) -> list[BaseMessage]:
+    """Return the transcript with a reply of text and the remark on it.
 
     An empty reply is not sent back, since servers refuse empty messages; nor are tool calls that stay without an
     answer.
     """
+    remark = remark_on(problem)
     if not reply.text.strip():
         return [*messages[:-1], append_line(messages[-1], remark)]
     said = reply.message.model_copy(update={"tool_calls": [], "content": reply.text})

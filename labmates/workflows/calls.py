@@ -1,6 +1,6 @@
-"""One paid model call: reserve, call, settle, record. A call that the record already holds is told again from it.
+"""One paid model call: reserve, call, settle, record. A call that the record already holds is replayed from it.
 
-Every kind of experiment makes its calls here, so that each is charged, counted, seeded and traced in the same way.
+Agents, players and judges make their calls here, so that each is charged, counted, seeded and traced in the same way.
 """
 
 from __future__ import annotations
@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count, takewhile
-from typing import Any, cast
+from typing import Any, TypedDict, Unpack, cast
 
 from langchain_core.messages import AIMessage, BaseMessage
 
@@ -18,6 +19,7 @@ from labmates.budgets.ledger import Entry, InsufficientFundsError, Ledger
 from labmates.budgets.meter import CallMeter, Money
 from labmates.budgets.prices import Price, PriceList
 from labmates.budgets.purse import Purse
+from labmates.models.asking import Exchange
 from labmates.models.errors import ContextOverflowError
 from labmates.models.hub import ModelHub
 from labmates.models.names import parse_model
@@ -50,15 +52,87 @@ class Speaker:
     model: str
 
 
-@dataclass(frozen=True)
-class Exchange:
-    """A model's reply, and the transcript as it was really sent.
+class CallOptions(TypedDict, total=False):
+    """What a call may also ask for.
 
-    It was shortened where the model's context asked for it, and ends with the output limit where that was stated.
+    Attributes
+    ----------
+    tools
+        Tools that the model may call, as OpenAI's JSON has them.
+    response_format
+        What the server holds the reply to.
+    state_limit
+        State the output limit whatever it is.
+    limit
+        Output limit, in tokens; without it that of the model, else the caller's.
     """
 
-    reply: Reply
-    sent: list[BaseMessage]
+    tools: Sequence[dict[str, Any]]
+    response_format: Mapping[str, Any] | None
+    state_limit: bool
+    limit: int
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call: what it asks, what pays for it, and with which limit it is made.
+
+    Attributes
+    ----------
+    inputs
+        Tokens of the transcript and the tools, as estimated.
+    reserved
+        Input tokens that are reserved.
+    limit
+        Output limit; 0 for that of the model, until the call is made.
+    """
+
+    step: str
+    speaker: Speaker
+    messages: list[BaseMessage]
+    purse: Purse
+    name: str
+    seed: int
+    tools: Sequence[dict[str, Any]] = ()
+    response_format: Mapping[str, Any] | None = None
+    state_limit: bool = False
+    inputs: int = 0
+    reserved: int = 0
+    limit: int = 0
+
+    @property
+    def where(self) -> dict[str, str]:
+        """Step, team and agent of the events that record the call."""
+        return {"step": self.step, "team": self.speaker.team, "agent": self.speaker.agent}
+
+    def with_messages(self, messages: list[BaseMessage]) -> Call:
+        """The same call with another transcript."""
+        return replace(self, messages=messages, inputs=estimate_messages(messages, self.tools))
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a model's calls cost, and their limits in tokens.
+
+    Attributes
+    ----------
+    price
+        What a call is charged by.
+    billed
+        What the provider charges; None where nobody knows.
+    output
+        Output limit where funds don't lower it: the model's own, else the condition's.
+    window
+        Context of the model; None if nobody knows it.
+    context
+        Transcripts that don't fit into it are compacted.
+    """
+
+    price: Price
+    billed: Price | None
+    output: int
+    window: int | None
+    context: int
 
 
 class Caller:
@@ -72,7 +146,10 @@ class Caller:
         What the run may spend, beside a purse of credits; calls whose provider's price is known draw on both.
     lowers_limit
         Lower that limit where the purse can't pay it, down to `LEAST_OUTPUT_TOKENS`; else such a call is
-        not made.
+        not made. The purse then is a pool in credits, charged by the price list; else it is a bound in money, charged
+        with what the provider charges where that is known.
+    insist
+        Let a call fail where the server refuses the temperature; else it is asked without it.
     steps
         The steps of the run, which may be asked to stop.
     context_tokens
@@ -93,6 +170,7 @@ class Caller:
         steps: Steps | None = None,
         context_tokens: int | None = None,
         lowers_limit: bool = True,
+        insist: bool = True,
         bound: Ledger | None = None,
     ) -> None:
         self.hub = hub
@@ -104,7 +182,9 @@ class Caller:
         self._temperature = temperature
         self._context_tokens = context_tokens
         self._lowers_limit = lowers_limit
+        self._insist = insist
         self._bound = bound
+        self._terms: dict[str, Terms] = {}
 
     async def call(
         self,
@@ -113,10 +193,8 @@ class Caller:
         messages: Sequence[BaseMessage],
         purse: Purse,
         *,
-        tools: Sequence[dict[str, Any]] = (),
-        response_format: Mapping[str, Any] | None = None,
         name: str,
-        state_limit: bool = False,
+        **options: Unpack[CallOptions],
     ) -> Exchange:
         """Make one call.
 
@@ -129,10 +207,8 @@ class Caller:
             Stable name of this call in the run.
         name
             Readable name of the call in a trace.
-        response_format
-            What the server holds the reply to.
-        state_limit
-            State the output limit whatever it is.
+        options
+            See `CallOptions`.
 
         Raises
         ------
@@ -151,17 +227,17 @@ class Caller:
             return told
         if self.recorder.done("warning", _too_long(step)) is not None:
             raise ContextOverflowError("the model's context could not hold the transcript", model=speaker.model)
-        sent = self._compacted(step, speaker, messages, tools)
+        asked = Call(step, speaker, [], purse, name, derive(self._seed, step), **options)
+        asked = self._compacted(asked.with_messages(list(messages)))
         while True:
             try:
                 async with self.steps.step():
-                    return await self._paid(step, speaker, sent, purse, tools, response_format, name, state_limit)
+                    return await self._paid(self._affordable(asked))
             except ContextOverflowError:
-                shorter = shorten(sent)
-                self._overflowed(step, speaker, shorter)
+                shorter = self._shortened(asked)
                 if shorter is None:
                     raise
-                sent = shorter
+                asked = asked.with_messages(shorter)
 
     def most_output(
         self, speaker: Speaker, messages: list[BaseMessage], funds: int, tools: Sequence[dict[str, Any]] = ()
@@ -175,143 +251,139 @@ class Caller:
         messages
             The transcript without the limit.
         """
-        whole = self.whole_output(speaker.model)
-        inputs = estimate_messages(with_limit(messages, whole), tools)
-        price = self._prices.of(speaker.model).dearest
-        window = self._window(speaker.model) or inputs + whole
-        return min(whole, price.most_output(inputs, funds), window - inputs)
+        terms = self._terms_of(speaker.model)
+        inputs = estimate_messages(with_limit(messages, terms.output), tools)
+        window = terms.window or inputs + terms.output
+        return min(terms.output, terms.price.dearest.most_output(inputs, funds), window - inputs)
 
     def whole_output(self, model: str) -> int:
         """Return the output limit of a model's calls where funds don't lower it: its own, else the condition's."""
-        return parse_model(model).settings.max_output_tokens or self.max_output_tokens
+        return self._terms_of(model).output
 
-    async def _paid(
-        self,
-        step: str,
-        speaker: Speaker,
-        messages: list[BaseMessage],
-        purse: Purse,
-        tools: Sequence[dict[str, Any]],
-        response_format: Mapping[str, Any] | None,
-        name: str,
-        state_limit: bool,
-    ) -> Exchange:
-        # A pool is in credits, by the condition's price list; a bound is in dollars.
-        charged = self.hub.price(speaker.model)
-        price = self._prices.of(speaker.model) if self._lowers_limit or charged is None else charged
-        messages, inputs, limit = self._sized(speaker, messages, tools, purse.available, price, state_limit)
-        where = {"step": step, "team": speaker.team, "agent": speaker.agent}
-        prices = {"input_price": price.input, "output_price": price.output}
+    def failed(self, step: str, speaker: Speaker, reason: str) -> None:
+        """Record that a reply could not be used as it was."""
+        self.recorder.once(FailedReplyEvent(step=step, team=speaker.team, agent=speaker.agent, reason=reason))
 
-        def lost(entry: Entry, reason: str, bill: int | None) -> None:
-            number = len(self._uncertain(step))
-            at = {**where, "step": _lost(step, number)}
-            tokens = {"input_tokens": inputs, "output_tokens": limit}
-            told = {"estimated": True, "uncertain": True, "reason": reason, "bill": bill}
-            self.recorder.emit(
-                ChargeEvent(**at, amount=-entry.amount, uncovered=entry.uncovered, **tokens, **prices, **told)
+    def _terms_of(self, model: str) -> Terms:
+        if model not in self._terms:
+            settings = parse_model(model).settings
+            known = self.hub.context(model)
+            given = settings.context_tokens or self._context_tokens
+            billed, listed = self.hub.price(model), self._prices.of(model)
+            self._terms[model] = Terms(
+                price=listed if self._lowers_limit or billed is None else billed,
+                billed=billed,
+                output=settings.max_output_tokens or self.max_output_tokens,
+                window=given or known,
+                context=given or min(known or CONTEXT_TOKENS, CONTEXT_TOKENS),
             )
+        return self._terms[model]
 
-        reserved = inputs if self._lowers_limit else most_tokens(messages, tools)
-        money = None if self._bound is None or charged is None else Money(self._bound, charged)
-        meter = CallMeter(purse, price, step, inputs, limit, reserved=reserved, lost=lost, money=money)
-        seed = derive(self._seed, step)
+    def _affordable(self, call: Call) -> Call:
+        """The call with the output limit that its purse pays, stated where it has to be.
+
+        A bound reserves more tokens than the prompt can have, a pool of credits as many as it is estimated to have.
+        """
+        terms, size = self._terms_of(call.speaker.model), estimate_messages if self._lowers_limit else most_tokens
+        dearest, funds, stated = terms.price.dearest, call.purse.available, call.messages
+        wanted = call.limit or terms.output
+        whole = reply_limit(wanted, call.inputs + _LIMIT_LINE_TOKENS, terms.window, call.speaker.model)
+        limit = min(whole, dearest.most_output(size(call.messages, call.tools), funds))
+        if is_stated := call.state_limit or limit < wanted:
+            # No limit that can be stated takes more tokens than the highest one.
+            stated = with_limit(call.messages, wanted)
+            limit = min(whole, dearest.most_output(size(stated, call.tools), funds))
+        if limit < (min(LEAST_OUTPUT_TOKENS, whole) if self._lowers_limit else whole):
+            raise InsufficientFundsError("the pool can't pay another reply")
+        inputs = estimate_messages(stated, call.tools) if is_stated else call.inputs
+        messages = with_limit(call.messages, limit) if is_stated else call.messages
+        reserved = inputs if self._lowers_limit else most_tokens(messages, call.tools)
+        return replace(call, messages=messages, inputs=inputs, reserved=reserved, limit=limit)
+
+    async def _paid(self, call: Call) -> Exchange:
+        model, terms = call.speaker.model, self._terms_of(call.speaker.model)
+        money = None if self._bound is None or terms.billed is None else Money(self._bound, terms.billed)
+        meter = CallMeter(
+            call.purse,
+            terms.price,
+            call.step,
+            call.inputs,
+            call.limit,
+            reserved=call.reserved,
+            lost=partial(self._lost, call),
+            money=money,
+        )
+        reply = None
         try:
             reply = await self.hub.call(
-                speaker.model,
-                messages,
-                tools=tools,
-                seed=seed,
-                max_output_tokens=limit,
+                model,
+                call.messages,
+                tools=call.tools,
+                seed=call.seed,
+                max_output_tokens=call.limit,
                 temperature=self._temperature,
+                insist=self._insist,
                 meter=meter,
-                response_format=response_format,
+                response_format=call.response_format,
                 config={
-                    "run_name": name,
-                    "tags": [speaker.team, speaker.agent],
-                    "metadata": {**where, "model": speaker.model, "run": self.recorder.run_id},
+                    "run_name": call.name,
+                    "tags": [tag for tag in (call.speaker.team, call.speaker.agent) if tag],
+                    "metadata": {**call.where, "model": model, "run": self.recorder.run_id},
                 },
             )
-        except BaseException:
+            cost = reply.usage.cost(terms.price) if self._lowers_limit or reply.bill is None else reply.bill
+            meter.settle(cost, None if self._lowers_limit and money is None else reply.bill)
+        finally:
             meter.spare()
-            raise
-        usage = reply.usage
-        billed = reply.bill if money is not None or not self._lowers_limit else None
-        entry = meter.settle(usage.cost(price) if self._lowers_limit or billed is None else billed, billed)
-        keep = self.recorder.bodies.keep
+            self._record(call, reply, meter)
+        await self.recorder.flush()
+        return Exchange(replace(reply, limit=call.limit), call.messages)
+
+    def _record(self, call: Call, reply: Reply | None, meter: CallMeter) -> None:
+        """Record a call that brought a reply."""
+        if reply is None or meter.paid is None:
+            return
+        price, where = self._terms_of(call.speaker.model).price, call.where
+        lost = len(self._uncertain(call.step))
         self.recorder.emit(
-            LLMCallEvent(
-                **where,
-                model=speaker.model,
-                messages=[keep(message_to_data(message)) for message in messages],
-                reply=keep(message_to_data(reply.message)),
-                finish=reply.finish,
-                output_limit=limit,
-                cut_call=keep(_call_data(reply.cut_call)) if reply.cut_call else None,
-                faults=list(reply.faults),
-                input_tokens=usage.input_tokens,
-                output_tokens=usage.output_tokens,
-                reasoning_tokens=usage.reasoning_tokens,
-                estimated=usage.estimated,
-                attempts=reply.attempts,
-                seconds=round(reply.seconds, 4),
-                seed=seed,
-                reasoning=keep(reply.reasoning) if reply.reasoning else None,
-                cached=reply.cached,
-                cached_tokens=usage.cached_tokens,
-                cache_write_tokens=usage.cache_write_tokens,
-                uncertain_attempts=len(self._uncertain(step)),
-                notes=list(reply.notes),
-            ),
+            call_event(call, reply, self.recorder.bodies, **where, uncertain_attempts=lost),
             ChargeEvent(
                 **where,
-                amount=-entry.amount,
-                uncovered=entry.uncovered,
-                input_tokens=usage.input_tokens,
-                output_tokens=usage.output_tokens,
-                **prices,
-                estimated=usage.estimated,
+                amount=-meter.paid.amount,
+                uncovered=meter.paid.uncovered,
+                input_tokens=reply.usage.input_tokens,
+                output_tokens=reply.usage.output_tokens,
+                input_price=price.input,
+                output_price=price.output,
+                estimated=reply.usage.estimated,
                 cached=reply.cached,
                 bill=reply.bill,
                 excess=meter.excess,
             ),
-            *(WarningEvent(**{**where, "step": f"{step}/answer"}, text=f"{step}: {note}") for note in reply.notes),
+            *(
+                WarningEvent(**{**where, "step": f"{call.step}/answer"}, text=f"{call.step}: {note}")
+                for note in reply.notes
+            ),
         )
-        await self.recorder.flush()
-        return Exchange(replace(reply, limit=limit), messages)
 
-    def _sized(
-        self,
-        speaker: Speaker,
-        messages: list[BaseMessage],
-        tools: Sequence[dict[str, Any]],
-        funds: int,
-        price: Price,
-        state_limit: bool,
-    ) -> tuple[list[BaseMessage], int, int]:
-        """Return the transcript as it is sent, its estimated tokens, and the output limit that the funds pay.
-
-        A bound reserves more tokens than the prompt can have, a pool of credits as many as it is estimated to have.
-        """
-        size = estimate_messages if self._lowers_limit else most_tokens
-        inputs = estimate_messages(messages, tools)
-        wanted = self.whole_output(speaker.model)
-        whole = reply_limit(wanted, inputs + _LIMIT_LINE_TOKENS, self._window(speaker.model), speaker.model)
-        limit = min(whole, price.dearest.most_output(size(messages, tools), funds))
-        state_limit = state_limit or limit < wanted
-        if state_limit:
-            # No limit that can be stated takes more tokens than the highest one.
-            stated = with_limit(messages, wanted)
-            inputs = estimate_messages(stated, tools)
-            limit = min(whole, price.dearest.most_output(size(stated, tools), funds))
-        if limit < (min(LEAST_OUTPUT_TOKENS, whole) if self._lowers_limit else whole):
-            raise InsufficientFundsError("the pool can't pay another reply")
-        return with_limit(messages, limit) if state_limit else messages, inputs, limit
-
-    def failed(self, step: str, speaker: Speaker, reason: str) -> None:
-        """Record that a reply could not be used as it was."""
-        if self.recorder.done("failed_reply", step) is None:
-            self.recorder.emit(FailedReplyEvent(step=step, team=speaker.team, agent=speaker.agent, reason=reason))
+    def _lost(self, call: Call, entry: Entry, reason: str, bill: int | None) -> None:
+        """Record the charge of an attempt that brought no reply and may be billed."""
+        price = self._terms_of(call.speaker.model).price
+        self.recorder.emit(
+            ChargeEvent(
+                **{**call.where, "step": _lost(call.step, len(self._uncertain(call.step)))},
+                amount=-entry.amount,
+                uncovered=entry.uncovered,
+                input_tokens=call.inputs,
+                output_tokens=call.limit,
+                input_price=price.input,
+                output_price=price.output,
+                estimated=True,
+                uncertain=True,
+                reason=reason,
+                bill=bill,
+            )
+        )
 
     def _uncertain(self, step: str) -> list[ChargeEvent]:
         """Return the charges of attempts of a call that brought no reply."""
@@ -328,47 +400,61 @@ class Caller:
         sent = [message_from_data(bodies[number]) for number in event.messages]
         return Exchange(recorded_reply(event, bodies), with_orders(sent, messages))
 
-    def _compacted(
-        self, step: str, speaker: Speaker, messages: Sequence[BaseMessage], tools: Sequence[dict[str, Any]]
-    ) -> list[BaseMessage]:
-        """Return the transcript, compacted if it and a whole reply would not fit the model's context.
+    def _compacted(self, call: Call) -> Call:
+        """The call with a transcript that leaves room for a whole reply in the model's context.
 
         A limit on the reply that is more than half of the context leaves half of it to the transcript.
         """
-
-        def size(transcript: Sequence[BaseMessage]) -> int:
-            return estimate_messages(transcript, tools)
-
-        context = self._context_of(speaker.model)
-        room = max(context - self.whole_output(speaker.model), context // 2)
-        sent = compact(messages, size, room)
-        if sent != list(messages):
-            text = (
-                f"{step}: the transcript was compacted from about {size(messages):,} to {size(sent):,} tokens, "
-                f"for a context of {context:,}"
-            )
-            where = {"team": speaker.team, "agent": speaker.agent}
-            self.recorder.once(WarningEvent(step=f"{step}/compacted", **where, text=text))
-        return sent
-
-    def _context_of(self, model: str) -> int:
-        given = parse_model(model).settings.context_tokens or self._context_tokens
-        return given or min(self.hub.context(model) or CONTEXT_TOKENS, CONTEXT_TOKENS)
-
-    def _window(self, model: str) -> int | None:
-        """Return the context of a model; None if nobody knows it."""
-        return parse_model(model).settings.context_tokens or self._context_tokens or self.hub.context(model)
-
-    def _overflowed(self, step: str, speaker: Speaker, shorter: list[BaseMessage] | None) -> None:
-        said = "it can't be shortened further" if shorter is None else "the transcript was shortened"
-        self.recorder.emit(
-            WarningEvent(
-                step=_too_long(step) if shorter is None else step,
-                team=speaker.team,
-                agent=speaker.agent,
-                text=f"{step}: the model's context overflowed; {said}",
-            )
+        terms = self._terms_of(call.speaker.model)
+        room = max(terms.context - terms.output, terms.context // 2)
+        if call.inputs <= room:
+            return call
+        sent = compact(call.messages, lambda transcript: estimate_messages(transcript, call.tools), room)
+        if sent == call.messages:
+            return call
+        shorter = call.with_messages(sent)
+        text = (
+            f"{call.step}: the transcript was compacted from about {call.inputs:,} to {shorter.inputs:,} tokens, "
+            f"for a context of {terms.context:,}"
         )
+        self.recorder.once(WarningEvent(**{**call.where, "step": f"{call.step}/compacted"}, text=text))
+        return shorter
+
+    def _shortened(self, call: Call) -> list[BaseMessage] | None:
+        """A shorter transcript for a call that overflowed the model's context; None if there is none."""
+        shorter = shorten(call.messages)
+        said = "it can't be shortened further" if shorter is None else "the transcript was shortened"
+        step = _too_long(call.step) if shorter is None else call.step
+        text = f"{call.step}: the model's context overflowed; {said}"
+        self.recorder.emit(WarningEvent(**{**call.where, "step": step}, text=text))
+        return shorter
+
+
+def call_event(call: Call, reply: Reply, bodies: Bodies, **more: Any) -> LLMCallEvent:
+    """The record of a call, in `bodies`; `more` are fields that call and reply don't tell."""
+    usage, keep = reply.usage, bodies.keep
+    return LLMCallEvent(
+        model=call.speaker.model,
+        messages=[keep(message_to_data(message)) for message in call.messages],
+        reply=keep(message_to_data(reply.message)),
+        finish=reply.finish,
+        output_limit=call.limit,
+        cut_call=keep(_call_data(reply.cut_call)) if reply.cut_call else None,
+        faults=list(reply.faults),
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        reasoning_tokens=usage.reasoning_tokens,
+        estimated=usage.estimated,
+        attempts=reply.attempts,
+        seconds=round(reply.seconds, 4),
+        seed=call.seed,
+        reasoning=keep(reply.reasoning) if reply.reasoning else None,
+        cached=reply.cached,
+        cached_tokens=usage.cached_tokens,
+        cache_write_tokens=usage.cache_write_tokens,
+        notes=list(reply.notes),
+        **more,
+    )
 
 
 def recorded_reply(event: LLMCallEvent, bodies: Bodies) -> Reply:

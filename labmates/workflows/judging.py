@@ -6,23 +6,35 @@ Used when a run ends, and when it is judged again later.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-from labmates.agents.transcript import message_to_data
-from labmates.budgets.ledger import InsufficientFundsError, Ledger
+from langchain_core.messages import BaseMessage
+
+from labmates.budgets.ledger import Entry, InsufficientFundsError, Ledger
 from labmates.budgets.meter import CallMeter
 from labmates.budgets.prices import PriceList
 from labmates.budgets.purse import Purse
 from labmates.judges.base import Report, Score
-from labmates.judges.interview import Interviewer, JudgeCall, Meters
+from labmates.judges.interview import TEMPERATURE, Interviewer
 from labmates.judges.panel import EVERY_METRIC, MEAN, Panel, SafeJudge, open_judge
 from labmates.judges.rubric import PREFIX
 from labmates.judges.rubric import VERSION as RUBRIC_VERSION
+from labmates.models.asking import Exchange
 from labmates.models.errors import UnpaidCallError
 from labmates.models.hub import ModelHub
+from labmates.models.normalise import resendable
+from labmates.models.reply import Reply, Usage
+from labmates.models.tokens import most_tokens
+from labmates.models.window import reply_limit
 from labmates.records.bodies import Bodies
-from labmates.records.events import Event, JudgeCallEvent, ScoreEvent
+from labmates.records.events import Event, LLMCallEvent, ScoreEvent
+from labmates.records.recorder import Recorder
 from labmates.seeds import derive
+from labmates.workflows.calls import Call, Caller, Speaker, call_event
+
+NO_REPLY = Reply("", (), ("empty",), resendable("", ()), "unknown", Usage(0, 0), attempts=0)
+"""Stands for the reply to a call that brought none."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +44,91 @@ class Judging:
     panel: Panel
     hub: ModelHub
     thinkers: set[str] = field(default_factory=set)
+
+
+@dataclass(frozen=True)
+class JudgeCall:
+    """One model call that a judge made; `reply` is `NO_REPLY` for one that failed and may be billed nevertheless.
+
+    `cost`, `uncertain` and `excess` are in micro-dollars, as in `labmates.models.metering.Meter`.
+    """
+
+    call: Call
+    reply: Reply
+    cost: int = 0
+    uncertain: int = 0
+    excess: int = 0
+
+
+class JudgeCaller(Caller):
+    """Makes the calls of one judge of one report, which are recorded with its verdict.
+
+    No prompt of a judge is shortened.
+
+    Parameters
+    ----------
+    ledger
+        What pays for the calls.
+    prices
+        Prices of models of which the provider's are not known.
+    seed
+        The seeds of the calls derive from it, and from their names.
+
+    Attributes
+    ----------
+    calls
+        The calls that brought a reply, or may be billed without one.
+    """
+
+    def __init__(self, hub: ModelHub, *, seed: int, ledger: Ledger, prices: PriceList) -> None:
+        super().__init__(
+            hub,
+            Recorder(None, None),
+            seed=seed,
+            prices=prices,
+            max_output_tokens=0,
+            temperature=TEMPERATURE,
+            lowers_limit=False,
+            insist=False,
+        )
+        self.calls: list[JudgeCall] = []
+        self._purse = Purse(ledger, "judges", {})
+
+    async def ask(
+        self, model: str, messages: list[BaseMessage], name: str, limit: int, held: Mapping[str, Any] | None
+    ) -> Exchange:
+        """Make a call; see `labmates.judges.interview.JudgeCalls`.
+
+        Raises
+        ------
+        ModelCallError
+            If it can't be paid, or brings no reply.
+        """
+        judge = Speaker("", "judge", model)
+        try:
+            return await self.call(name, judge, messages, self._purse, name=name, limit=limit, response_format=held)
+        except InsufficientFundsError as error:
+            raise UnpaidCallError(
+                f"the bound of the run, or the cap of its study, can't pay the judge: {error}"
+            ) from None
+
+    def _compacted(self, call: Call) -> Call:
+        return call
+
+    def _shortened(self, call: Call) -> None:
+        return None
+
+    def _affordable(self, call: Call) -> Call:
+        window, model = self._terms_of(call.speaker.model).window, call.speaker.model
+        limit = reply_limit(call.limit, call.inputs, window, model)
+        return replace(call, limit=limit, reserved=most_tokens(call.messages))
+
+    def _record(self, call: Call, reply: Reply | None, meter: CallMeter) -> None:
+        if reply is not None or meter.uncertain:
+            self.calls.append(JudgeCall(call, reply or NO_REPLY, meter.cost, meter.uncertain, meter.excess))
+
+    def _lost(self, call: Call, entry: Entry, reason: str, bill: int | None) -> None:
+        """Record nothing: the meter counts it."""
 
 
 @dataclass(frozen=True)
@@ -49,19 +146,20 @@ class Hearing:
     """One judge that is to score one report."""
 
     judge: SafeJudge
-    calls: list[JudgeCall] = field(default_factory=list)
+    caller: JudgeCaller
 
     async def hold(self, report: Report) -> Verdict:
         """Let the judge score the report."""
         scores = await self.judge.score(report)
-        return Verdict(self.judge.name, self.judge.version, tuple(scores), tuple(self.calls))
+        return Verdict(self.judge.name, self.judge.version, tuple(scores), tuple(self.caller.calls))
 
 
 def hearings(
     judging: Judging,
     *,
     seed: int,
-    meters: Meters,
+    ledger: Ledger,
+    prices: PriceList,
     had: Sequence[ScoreEvent] = (),
     again: bool = False,
 ) -> list[Hearing]:
@@ -71,8 +169,8 @@ def hearings(
     ----------
     seed
         Seed of the run.
-    meters
-        Make what pays for the judges' calls; see `judges_meters`.
+    ledger, prices
+        What pays for the judges' calls, and what they cost where the provider's price is not known.
     had
         Scores that the run has already.
     again
@@ -80,41 +178,11 @@ def hearings(
     """
     found = []
     for name in judging.panel.names:
-        calls: list[JudgeCall] = []
-        interviewer = Interviewer(
-            judging.hub,
-            seed=derive(seed, "judge", name),
-            log=calls.append,
-            thinkers=judging.thinkers,
-            meters=meters,
-        )
-        judge = open_judge(name, judging.panel, interviewer)
+        caller = JudgeCaller(judging.hub, seed=derive(seed, "judge", name), ledger=ledger, prices=prices)
+        judge = open_judge(name, judging.panel, Interviewer(caller.ask, judging.thinkers))
         if again or not has_judged(judge.name, judge.version, had):
-            found.append(Hearing(judge, calls))
+            found.append(Hearing(judge, caller))
     return found
-
-
-def judges_meters(ledger: Ledger, prices: PriceList, hub: ModelHub) -> Meters:
-    """Return what makes the meters of judges' calls, which draw on `ledger`, at the providers' prices where known."""
-    purse = Purse(ledger, "judges", {})
-
-    def meter(model: str, input_tokens: int, most_tokens: int, output_tokens: int) -> CallMeter:
-        price = hub.price(model) or prices.of(model)
-        return _JudgeMeter(purse, price, "judge", input_tokens, output_tokens, reserved=most_tokens)
-
-    return meter
-
-
-class _JudgeMeter(CallMeter):
-    """A meter that tells judges in their own terms that there is no money."""
-
-    def begin(self) -> None:
-        try:
-            super().begin()
-        except InsufficientFundsError as error:
-            raise UnpaidCallError(
-                f"the bound of the run, or the cap of its study, can't pay the judge: {error}"
-            ) from None
 
 
 def has_judged(name: str, version: str, had: Sequence[ScoreEvent]) -> bool:
@@ -136,7 +204,7 @@ def has_judged(name: str, version: str, had: Sequence[ScoreEvent]) -> bool:
 def verdict_events(verdict: Verdict, bodies: Bodies) -> list[Event]:
     """Return a verdict as events: the calls with what they cost, then the scores."""
     return [
-        *(call_event(verdict.judge, verdict.version, call, bodies) for call in verdict.calls),
+        *(judge_call_event(verdict.judge, verdict.version, call, bodies) for call in verdict.calls),
         *(score_event(score) for score in verdict.scores),
     ]
 
@@ -154,30 +222,18 @@ def score_event(score: Score) -> ScoreEvent:
     )
 
 
-def call_event(judge: str, version: str, call: JudgeCall, bodies: Bodies) -> JudgeCallEvent:
+def judge_call_event(judge: str, version: str, made: JudgeCall, bodies: Bodies) -> LLMCallEvent:
     """Return a judge's model call as an event."""
-    reply, usage = call.reply, call.reply.usage
-    return JudgeCallEvent(
+    return call_event(
+        made.call,
+        made.reply,
+        bodies,
+        type="judge_call",
         judge=judge,
         version=version,
-        model=call.model,
-        messages=[bodies.keep(message_to_data(message)) for message in call.messages],
-        reply=bodies.keep(message_to_data(reply.message)),
-        finish=reply.finish,
-        faults=list(reply.faults),
-        input_tokens=usage.input_tokens,
-        output_tokens=usage.output_tokens,
-        reasoning_tokens=usage.reasoning_tokens,
-        estimated=usage.estimated,
-        cost=call.uncertain if reply.cached else call.cost,
-        uncertain=call.uncertain,
-        excess=call.excess,
-        attempts=reply.attempts,
-        seconds=round(reply.seconds, 4),
-        seed=call.seed,
-        cached=reply.cached,
-        cached_tokens=usage.cached_tokens,
-        cache_write_tokens=usage.cache_write_tokens,
+        cost=made.uncertain if made.reply.cached else made.cost,
+        uncertain=made.uncertain,
+        excess=made.excess,
     )
 
 

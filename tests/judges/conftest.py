@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 
+from labmates.budgets.ledger import UNLIMITED, Ledger
+from labmates.budgets.prices import PriceList
 from labmates.judges.base import Report, Score
-from labmates.judges.interview import Interviewer, JudgeCall
+from labmates.judges.interview import Interviewer
 from labmates.judges.rubric import RubricJudge
 from labmates.models.hub import ModelHub
 from labmates.models.options import ModelOptions
@@ -20,6 +22,7 @@ from labmates.models.retry import Backoff
 from labmates.tasks.base import Dataset
 from labmates.tasks.registry import get_task
 from labmates.tasks.report import oracle_report
+from labmates.workflows.judging import NO_REPLY, JudgeCall, JudgeCaller
 from tests.support.openai_server import Answer, Behaviour, OpenAIServer
 
 QUICK = Backoff(first=0.001, longest=0.005, longest_asked=0.01)
@@ -84,10 +87,12 @@ Judged = Callable[..., Awaitable[Asked]]
 async def interviewing(
     server: OpenAIServer, log: list[JudgeCall], thinkers: set[str] | None = None, **options: Any
 ) -> AsyncIterator[Interviewer]:
-    """Yield an interviewer whose models are asked at `server`."""
+    """Yield an interviewer whose models are asked at `server`; its calls with a reply end in `log`."""
     settings = ModelOptions(**{"base_url": server.base_url, "max_retries": 1, "call_timeout": 20, **options})
     async with ModelHub(settings, backoff=QUICK) as hub:
-        yield Interviewer(hub, seed=7, log=log.append, thinkers=set() if thinkers is None else thinkers)
+        caller = JudgeCaller(hub, seed=7, ledger=Ledger(UNLIMITED), prices=PriceList())
+        yield Interviewer(caller.ask, set() if thinkers is None else thinkers)
+        log += [made for made in caller.calls if made.reply is not NO_REPLY]
 
 
 @pytest.fixture(autouse=True)

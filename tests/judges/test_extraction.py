@@ -10,9 +10,9 @@ import pytest
 
 from labmates.judges.base import Score
 from labmates.judges.extraction import Extractor
-from labmates.judges.interview import JudgeCall
 from labmates.judges.verified import VerifiedJudge
 from labmates.tasks.registry import get_task
+from labmates.workflows.judging import JudgeCall
 from tests.judges.conftest import MODEL, interviewing, plant, report_of
 from tests.support.openai_server import Answer, OpenAIServer, fault
 

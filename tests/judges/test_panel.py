@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from labmates.budgets.ledger import UNLIMITED, Ledger
+from labmates.budgets.prices import PriceList
 from labmates.errors import UsageError
 from labmates.judges.base import Judge, Report, Score
 from labmates.judges.interview import Interviewer
@@ -18,6 +20,7 @@ from labmates.judges.verified import VerifiedJudge
 from labmates.models.hub import ModelHub
 from labmates.models.options import ModelOptions
 from labmates.registry import Registry
+from labmates.workflows.judging import JudgeCaller
 from tests.judges.conftest import report_of
 
 
@@ -60,9 +63,8 @@ def style(value: Any = 0.5, reason: Any = "plain", **details: Any) -> Score:
 
 def opened(name: str, extractor: str | None = None) -> SafeJudge:
     panel = make_panel([name], extractor, always=())
-    return open_judge(
-        panel.names[0], panel, Interviewer(ModelHub(ModelOptions()), seed=0, log=lambda _: None, thinkers=set())
-    )
+    caller = JudgeCaller(ModelHub(ModelOptions()), seed=0, ledger=Ledger(UNLIMITED), prices=PriceList())
+    return open_judge(panel.names[0], panel, Interviewer(caller.ask))
 
 
 @pytest.fixture

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from labmates.budgets.ledger import UNLIMITED, Ledger
+from labmates.budgets.prices import PriceList
 from labmates.judges.base import Report
 from labmates.judges.interview import Interviewer
 from labmates.judges.referee import Gullible, Referee
@@ -11,13 +13,15 @@ from labmates.judges.rubric import RubricJudge, question
 from labmates.models.hub import ModelHub
 from labmates.models.options import ModelOptions
 from labmates.models.scripted.base import Heard
+from labmates.workflows.judging import JudgeCaller
 from tests.judges.conftest import plant, report_of
 from tests.support.orders import check_rendered
 
 
 async def rated(model: str, report: Report) -> dict[str, float | None]:
     async with ModelHub(ModelOptions()) as hub:
-        interviewer = Interviewer(hub, seed=0, log=lambda _: None, thinkers=set())
+        caller = JudgeCaller(hub, seed=0, ledger=Ledger(UNLIMITED), prices=PriceList())
+        interviewer = Interviewer(caller.ask)
         return {score.metric: score.value for score in await RubricJudge(model, interviewer).score(report)}
 
 

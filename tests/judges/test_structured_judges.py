@@ -11,7 +11,6 @@ import pytest
 import labmates
 from labmates.errors import UsageError
 from labmates.judges.extraction import Extractor
-from labmates.judges.interview import JudgeCall
 from labmates.judges.panel import make_panel
 from labmates.judges.rubric import RubricJudge
 from labmates.judges.verified import VerifiedJudge
@@ -22,6 +21,7 @@ from labmates.models.structured import format_of
 from labmates.records.store import Store
 from labmates.tasks.registry import TASKS, get_task
 from labmates.workflows.dilemmas.reason_judge import CATEGORIES, OTHER, ReasonsJudge
+from labmates.workflows.judging import JudgeCall
 from tests.judges.conftest import MODEL, answer, interviewing, plant, report_of
 from tests.support.openai_server import Answer, OpenAIServer
 

@@ -10,6 +10,8 @@ from langchain_core.messages import HumanMessage
 from pydantic import BaseModel
 
 import labmates
+from labmates.budgets.ledger import UNLIMITED, Ledger
+from labmates.budgets.prices import PriceList
 from labmates.errors import UsageError
 from labmates.judges.interview import Interviewer
 from labmates.models.catalog import Catalog
@@ -19,6 +21,7 @@ from labmates.models.scripted import make_baseline
 from labmates.models.tokens import estimate_tokens
 from labmates.models.window import reply_limit
 from labmates.records.store import Store
+from labmates.workflows.judging import JudgeCaller
 from tests.support.openai_server import OpenAIServer, serve_model
 
 GAME: dict[str, Any] = {"game": "public-goods", "group_size": 2, "rounds": 2}
@@ -71,7 +74,7 @@ async def test_a_judge_does_not_ask_a_model_that_can_not_hold_the_report() -> No
         catalog = Catalog(named={})
         name = catalog.name_of(f"openai:m?context_tokens=1024&base_url={server.base_url}")
         async with ModelHub(catalog.options()) as hub:
-            judge = Interviewer(hub, seed=1, log=lambda call: None, thinkers=set())
+            judge = Interviewer(JudgeCaller(hub, seed=1, ledger=Ledger(UNLIMITED), prices=PriceList()).ask)
             messages = [HumanMessage("word " * 1000)]
             with pytest.raises(ContextOverflowError, match="in a context of 1,024"):
                 await judge.ask(

@@ -13,7 +13,7 @@ from labmates.api import arun
 from labmates.models.scripted import BASELINES
 from labmates.records import schema
 from labmates.records.calls import StoredCalls
-from labmates.records.events import ChargeEvent, JudgeCallEvent, LLMCallEvent
+from labmates.records.events import ChargeEvent, LLMCallEvent
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
 from labmates.records.upgrade import upgrade_store
@@ -121,7 +121,7 @@ async def test_judges_take_replies_from_it_too(store: Store, server: OpenAIServe
     first = await ran(store, server, judges=("openai:gpt",))
     again = await ran(store, server, judges=("openai:gpt",))
     for run, cached in ((first, False), (again, True)):
-        judged = [event for event in store.events(run.id) if isinstance(event, JudgeCallEvent)]
+        judged = [event for event in store.events(run.id) if event.type == "judge_call"]
         assert judged
         assert {event.cached for event in judged} == {cached}
         assert all((used.cost == 0) == cached for used in judging_usage(judged))

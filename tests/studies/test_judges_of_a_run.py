@@ -11,7 +11,6 @@ from labmates.api import ajudge, analyze, arun, load_scores
 from labmates.errors import UsageError
 from labmates.judges.rubric import VERSION
 from labmates.models.scripted.base import Draft, Heard
-from labmates.records.events import JudgeCallEvent, LLMCallEvent
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
 from labmates.studies.runs import stopped_run
@@ -56,9 +55,9 @@ async def test_further_judges_score_with_heuristic_and_verified_and_cost_the_tea
     assert (run.usage, run.budget, run.key) == (plain.usage, plain.budget, plain.key)
     assert run.models == plain.models
     events = store.events(run.id)
-    assert sum(isinstance(event, LLMCallEvent) for event in events) == run.usage.llm_calls
+    assert sum(event.type == "llm_call" for event in events) == run.usage.llm_calls
     # One by rubrics; one extraction, since this team stated no findings, with its repair turns.
-    assert [e.judge for e in events if isinstance(e, JudgeCallEvent)] == ["verified"] * 3 + ["rubric:openai:gpt"]
+    assert [e.judge for e in events if e.type == "judge_call"] == ["verified"] * 3 + ["rubric:openai:gpt"]
 
 
 async def test_judges_may_be_asked_at_another_server_than_the_teams_models(store: Store) -> None:

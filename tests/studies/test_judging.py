@@ -15,7 +15,7 @@ from labmates.judges.panel import make_panel
 from labmates.models.options import ModelOptions
 from labmates.models.scripted.base import Draft
 from labmates.records import schema
-from labmates.records.events import Event, JudgeCallEvent, ScoreEvent
+from labmates.records.events import Event, ScoreEvent
 from labmates.records.run import RunRecord
 from labmates.records.selection import select_runs
 from labmates.records.store import Store
@@ -134,7 +134,7 @@ async def test_calls_of_judges_are_recorded_apart_with_their_cost(store: Store) 
     assert (used.judge, used.calls, used.input_tokens, used.output_tokens) == (f"rubric:{GPT}", 2, 200, 20)
     assert used.cost == 2 * (100 * 1000 + 10 * 2000)
     assert judging_usage(dearer.calls)[0].cost == 100 // 2 + 10 * 3
-    calls = [event for event in store.events(run.id) if isinstance(event, JudgeCallEvent)]
+    calls = [event for event in store.events(run.id) if event.type == "judge_call"]
     assert [call.model for call in calls] == [GPT] * 3
     assert store.run(run.id).usage.llm_calls == 1
 

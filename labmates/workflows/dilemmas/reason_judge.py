@@ -16,10 +16,10 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from labmates.judges.fence import fenced
 from labmates.judges.injection import RULES
-from labmates.judges.interview import REPAIR, Interviewer, UnansweredError
+from labmates.judges.interview import REPAIR, Interviewer
 from labmates.judges.wording import digest
 from labmates.models.errors import ModelCallError
-from labmates.models.objects import find_objects, read_object
+from labmates.models.objects import UnusableAnswerError, find_objects, read_object
 
 PREFIX: Final = "reasons:"
 """The name of such a judge is this and the model's."""
@@ -151,7 +151,7 @@ class ReasonsJudge:
                 return Labelled(written)
             name = f"judge {self.name} without flagged passages"
             without = await self._ask(asked, material.mark, material.without, name)
-        except UnansweredError as error:
+        except UnusableAnswerError as error:
             return Labelled(None, str(error))
         except ModelCallError as error:
             return Labelled(None, str(error), failed=True)

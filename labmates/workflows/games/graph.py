@@ -12,9 +12,9 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 
 from labmates.agents.decisions import Numbers, numbers_form
+from labmates.models.objects import UnusableAnswerError
 from labmates.models.reply import Reply
 from labmates.records.events import DecisionEvent, MessageEvent, PayoffEvent
-from labmates.workflows.asking import UnusableError
 from labmates.workflows.games.briefs import Round
 from labmates.workflows.games.condition import GameCondition
 from labmates.workflows.games.context import GameContext
@@ -149,7 +149,7 @@ def _sentences(reply: Reply, last: bool) -> str:
     del last
     text = " ".join(reply.text.split())
     if not text:
-        raise UnusableError("it has no text.")
+        raise UnusableAnswerError("it has no text.")
     return text if len(text) <= MOST_SAID_CHARS else f"{text[:MOST_SAID_CHARS]} …"
 
 

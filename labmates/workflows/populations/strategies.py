@@ -13,16 +13,17 @@ from typing import Any
 
 from labmates.agents.prompts import render
 from labmates.errors import UsageError
+from labmates.models.objects import UnusableAnswerError
 from labmates.models.orders import Order
 from labmates.models.reply import Reply
 from labmates.records.bodies import Bodies
 from labmates.records.events import ArtifactEvent, Event, WarningEvent
-from labmates.workflows.asking import UnusableError, ask
+from labmates.workflows.asking import ask
 from labmates.workflows.calls import Speaker
 from labmates.workflows.experiment import Outcome
 from labmates.workflows.playing import Table, together
 from labmates.workflows.populations.condition import PROMPTS_VERSION, StrategiesCondition
-from labmates.workflows.populations.engine.authoring import UnwrittenError, source_of, task_of, written_class
+from labmates.workflows.populations.engine.authoring import source_of, task_of, written_class
 from labmates.workflows.populations.engine.checks import check_strategies
 from labmates.workflows.populations.engine.workers import Workers
 from labmates.workflows.services import Services
@@ -166,20 +167,17 @@ def implementing(condition: StrategiesCondition, name: str, description: str) ->
 def _description(reply: Reply, last: bool) -> str:
     del last
     if "cut" in reply.faults:
-        raise UnusableError("The description was cut at the length limit: please write a shorter one.")
+        raise UnusableAnswerError("The description was cut at the length limit: please write a shorter one.")
     if not reply.text.strip():
-        raise UnusableError("There is no description in your reply.")
+        raise UnusableAnswerError("There is no description in your reply.")
     return reply.text.strip()
 
 
 def _code(name: str, reply: Reply, last: bool) -> str:
     del last
     if "cut" in reply.faults:
-        raise UnusableError("the implementation was cut at the length limit")
-    try:
-        return written_class(reply.text, name)
-    except UnwrittenError as error:
-        raise UnusableError(str(error)) from error
+        raise UnusableAnswerError("the implementation was cut at the length limit")
+    return written_class(reply.text, name)
 
 
 def written_in(

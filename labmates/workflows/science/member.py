@@ -21,11 +21,12 @@ from labmates.agents.transcript import append_line, message_from_data, message_t
 from labmates.budgets.ledger import InsufficientFundsError
 from labmates.budgets.purse import Purse
 from labmates.models.errors import ContextOverflowError
+from labmates.models.objects import UnusableAnswerError
 from labmates.models.prefix import continued_order
 from labmates.models.reply import Reply, ToolCall
 from labmates.records.events import ChargeEvent, Event, PhaseEvent, ToolCallEvent
 from labmates.sandboxes.base import CodeResult, OutputFile
-from labmates.workflows.asking import fault_text, kept_text, sent_back
+from labmates.workflows.asking import conversation, fault_text, kept_text
 from labmates.workflows.calls import Speaker
 from labmates.workflows.science.briefs import answered_text, status_text, system_message, work_prompt
 from labmates.workflows.science.context import LabContext, team_of, warm_up
@@ -64,7 +65,16 @@ class _Worker:
         self.desk = Desk(team, ctx.newest(lab), left, readers(lab["agenda"]), ctx.partial(lab), form)
         self.outputs: list[int] = list(self.member["outputs"])
         self.waiting: list[Waiting] = []
-        self.messages = self._opening(lab, team, role)
+        self.talk = conversation(
+            ctx.caller,
+            f"{self.phase['team']}/{self.phase['number']}/{role.id}/work",
+            self.speaker,
+            self._opening(lab, team, role),
+            purse,
+            name=f"{role.id}, phase {self.phase['number'] + 1}: work {{}}",
+            first=self.member["turns"],
+            tools=ctx.tools,
+        )
 
     async def work(self) -> None:
         """Take turns until the task is closed, a request has to be waited for, or nothing is left to go on with."""
@@ -83,7 +93,7 @@ class _Worker:
         member: Member = {
             **self.member,
             "status": "waiting" if waits else "done",
-            "transcript": [keep(message_to_data(message)) for message in self.messages],
+            "transcript": [keep(message_to_data(message)) for message in self.talk.messages],
             "summary": self.desk.summary or self.member["summary"],
             "outputs": self.outputs,
             "waiting": self.waiting,
@@ -119,29 +129,17 @@ class _Worker:
         return messages
 
     async def _turn(self) -> None:
-        turn = self.member["turns"]
-        step = f"{self.phase['team']}/{self.phase['number']}/{self.speaker.agent}/work/{turn}"
-        exchange = await self.ctx.caller.call(
-            step,
-            self.speaker,
-            self.messages,
-            self.purse,
-            tools=self.ctx.tools,
-            name=f"{self.speaker.agent}, phase {self.phase['number'] + 1}: work {turn + 1}",
-        )
-        self.member["turns"] = turn + 1
-        self.messages = exchange.sent
-        reply = exchange.reply
-        if reply.faults or not reply.tool_calls:
-            self.ctx.caller.failed(step, self.speaker, ", ".join(reply.faults) or "no tool call")
-        if not reply.tool_calls:
-            kept = self._kept(reply)
-            remark = kept or fault_text(reply) or render("nudge_no_tool", tools=", ".join(self.held))
-            self.member["failures"] = 0 if kept else self.member["failures"] + 1
-            self.messages = sent_back(self.messages, reply, f"{remark}\n\n{self._last_reply()}".rstrip())
+        reply = await self.talk.turn()
+        self.member["turns"] = self.talk.number
+        if reply.tool_calls:
+            self.member["failures"] = 0
+            self.talk.messages = [*self.talk.messages, reply.message, *await self._answers(reply)]
             return
-        self.member["failures"] = 0
-        await self._answer(step, reply)
+        kept = self._kept(reply)
+        remark = kept or fault_text(reply) or render("nudge_no_tool", tools=", ".join(self.held))
+        self.member["failures"] = 0 if kept else self.member["failures"] + 1
+        remark = f"{remark}\n\n{self._last_reply()}".rstrip()
+        self.talk.reject(reply, UnusableAnswerError("no tool call", remark=remark))
 
     def _last_reply(self) -> str:
         """Tell the agent that its next reply is the last that it has; empty before."""
@@ -153,8 +151,10 @@ class _Worker:
         kept = self.desk.keep_cut(reply.cut_call) if reply.cut_call else None
         return kept and kept_text(reply, kept, self.desk.text(kept))
 
-    async def _answer(self, step: str, reply: Reply) -> None:
+    async def _answers(self, reply: Reply) -> list[BaseMessage]:
+        """Use the tools that a reply calls, and answer each call."""
         answers: list[BaseMessage] = []
+        step = f"{self.phase['team']}/{self.phase['number']}/{self.speaker.agent}/work/{self.talk.number - 1}"
         for n, call in enumerate(reply.tool_calls):
             asked = len(self.desk.requests)
             text = await self._use(f"{step}/{n}", call)
@@ -165,7 +165,7 @@ class _Worker:
             answers[-1] = append_line(answers[-1], remark)
         answers[-1] = append_line(answers[-1], status_text(self.ctx, self.purse))
         answers[-1] = append_line(answers[-1], self._last_reply())
-        self.messages = [*self.messages, reply.message, *answers]
+        return answers
 
     async def _use(self, step: str, call: ToolCall) -> str:
         told = cast(ToolCallEvent | None, self.ctx.recorder.done("tool_call", step))

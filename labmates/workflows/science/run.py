@@ -38,7 +38,7 @@ from labmates.tasks.schema import findings_fields_text
 from labmates.workflows.brake import Steps
 from labmates.workflows.calls import Caller
 from labmates.workflows.experiment import Outcome
-from labmates.workflows.judging import Judging, hearings, judges_meters, mean_events, verdict_events
+from labmates.workflows.judging import Judging, hearings, mean_events, verdict_events
 from labmates.workflows.science.condition import ScienceCondition
 from labmates.workflows.science.context import LabContext, warm_up
 from labmates.workflows.science.findings import findings_form
@@ -123,8 +123,7 @@ async def scored(
     judging = judging or Judging(DEFAULT_PANEL, ctx.caller.hub)
     # Calls of models without a known price have drawn on the pool alone.
     ledger.restore(charges(recorder.events) - ledger.spent, call="pool", team="")
-    meters = judges_meters(ledger, ctx.condition.prices, judging.hub)
-    open_ = hearings(judging, seed=seed, meters=meters, had=_scores(recorder))
+    open_ = hearings(judging, seed=seed, ledger=ledger, prices=ctx.condition.prices, had=_scores(recorder))
     for verdict in await asyncio.gather(*(hearing.hold(report) for hearing in open_)):
         recorder.emit(*verdict_events(verdict, recorder.bodies))
     recorder.emit(*mean_events(_scores(recorder)))

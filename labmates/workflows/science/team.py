@@ -26,10 +26,11 @@ from labmates.agents.sections import continued
 from labmates.agents.transcript import message_from_data, shorten
 from labmates.budgets.ledger import InsufficientFundsError
 from labmates.budgets.purse import Purse
+from labmates.models.objects import UnusableAnswerError
 from labmates.models.prefix import continued_order
 from labmates.models.reply import Reply
 from labmates.records.events import MessageEvent, PhaseEvent, RequestEvent
-from labmates.workflows.asking import FaultError, UnusableError, ask, fault_text
+from labmates.workflows.asking import ask, fault_text
 from labmates.workflows.science.briefs import (
     deliberation_prompt,
     next_round_prompt,
@@ -142,11 +143,11 @@ async def plan(state: TeamState, runtime: Runtime[LabContext]) -> Update:
 
     def read(reply: Reply, last: bool) -> tuple[str, dict[str, str]]:
         if problem := fault_text(reply):
-            raise FaultError(problem)
+            raise UnusableAnswerError(problem, remark=problem)
         tasks = read_tasks(reply.text, members)
         missing = [role.id for role in members if role.id not in tasks]
         if missing and not last and not team.alone:
-            raise UnusableError(f"there is no line with a task for {', '.join(missing)}.")
+            raise UnusableAnswerError(f"there is no line with a task for {', '.join(missing)}.")
         return excerpt(reply.text, MOST_PLAN_CHARS, "first"), tasks
 
     try:
@@ -319,11 +320,11 @@ async def write(state: TeamState, runtime: Runtime[LabContext]) -> Update:
 
 def _read_said(reply: Reply, last: bool) -> str:
     if not reply.text.strip():
-        raise UnusableError(
+        raise UnusableAnswerError(
             "it has no text." if not reply.tool_calls else "answer with sentences, not with a tool call."
         )
     if "cut" in reply.faults and not last:
-        raise UnusableError("it was cut off; answer in 2 or 3 sentences.")
+        raise UnusableAnswerError("it was cut off; answer in 2 or 3 sentences.")
     return excerpt(reply.text.strip(), MOST_MESSAGE_CHARS, "first")
 
 

@@ -20,10 +20,12 @@ from labmates.agents.sections import sections_of
 from labmates.agents.tools import READ, STATE, TO_CLOSE, TO_WRITE, WriteArtifact, check_arguments, use_desk
 from labmates.agents.transcript import append_line
 from labmates.budgets.purse import Purse
+from labmates.models.asking import Conversation
 from labmates.models.errors import ContextOverflowError
+from labmates.models.objects import UnusableAnswerError
 from labmates.models.reply import Reply
 from labmates.records.events import ArtifactEvent
-from labmates.workflows.asking import FaultError, UnusableError, fault_text, kept_text, sent_back
+from labmates.workflows.asking import conversation, fault_text, kept_text, remark_on
 from labmates.workflows.calls import LEAST_OUTPUT_TOKENS
 from labmates.workflows.science.context import LabContext, team_of
 from labmates.workflows.science.findings import findings_json, keep_findings, paper_faults, statement
@@ -91,30 +93,25 @@ class Author:
             As `Caller.call` does.
         """
         order, reads, repairs, pieces, most = messages, 0, 0, 0, self._ctx.condition.repair_turns
+        talk = self._conversation(messages)
         while True:
-            number = reads + repairs + pieces
-            asked = messages
+            asked = talk.messages
             try:
-                reply, messages = await self._call(asked, number)
+                reply = await talk.turn()
             except ContextOverflowError:
                 return
-            step = self._step(number)
-            if reply.faults:
-                # Counted even where what is left of the reply can be used.
-                self._failed(step, ", ".join(reply.faults))
             problem = self._state(reply)
             if reads < MOST_READS and _only_reads(reply):
                 self._keep()
-                messages = order = [*asked, reply.message, *self._answers(reply, problem)]
+                talk.messages = order = [*asked, reply.message, *self._answers(reply, problem)]
                 reads += 1
                 continue
             try:
                 self._take(reply, last=repairs == most)
-            except UnusableError as error:
+            except UnusableAnswerError as error:
                 self._keep()
-                self._failed(step, str(error))
-                told = filter(None, [problem, self._standing(), error.remark])
-                messages = sent_back(messages, reply, "\n\n".join(told))
+                error.remark = "\n\n".join(filter(None, [problem, self._standing(), remark_on(error)]))
+                talk.reject(reply, error)
                 repairs += 1
                 if repairs > most:
                     return
@@ -122,12 +119,12 @@ class Author:
             came_on = self._keep()
             problem = problem or self._faults_of_the_paper()
             if problem:
-                self._failed(step, problem.partition("\n")[0])
+                talk.fail(problem.partition("\n")[0])
             repairs, pieces = (repairs, pieces + 1) if came_on and not problem else (repairs + 1, pieces)
             if (self._stands and not problem) or pieces > MOST_PIECES or repairs > most:
                 return
             # What stands is told in the remark: the order stays as short as it was.
-            messages = [*order[:-1], append_line(order[-1], self._remark(reply, problem))]
+            talk.messages = [*order[:-1], append_line(order[-1], self._remark(reply, problem))]
 
     @property
     def _stands(self) -> bool:
@@ -197,24 +194,18 @@ class Author:
             left = f"`{name}` is still to be written."
         return "\n\n".join(filter(None, [self._standing(), problem, left]))
 
-    async def _call(self, messages: list[BaseMessage], number: int) -> tuple[Reply, list[BaseMessage]]:
-        team, phase = self.desk.team, self._phase
-        exchange = await self._ctx.caller.call(
-            self._step(number),
-            self._ctx.speaker(team, team.lead),
+    def _conversation(self, messages: list[BaseMessage]) -> Conversation:
+        team, phase, lead = self.desk.team, self._phase, self.desk.team.lead
+        return conversation(
+            self._ctx.caller,
+            f"{phase['team']}/{phase['number']}/{lead.id}/write",
+            self._ctx.speaker(team, lead),
             messages,
             self._purse,
+            name=f"{lead.id}, phase {phase['number'] + 1}: write {team.artifact}",
             tools=self._ctx.tools,
-            name=f"{team.lead.id}, phase {phase['number'] + 1}: write {team.artifact}",
             state_limit=True,
         )
-        return exchange.reply, exchange.sent
-
-    def _step(self, number: int) -> str:
-        return f"{self._phase['team']}/{self._phase['number']}/{self.desk.team.lead.id}/write/{number}"
-
-    def _failed(self, step: str, reason: str) -> None:
-        self._ctx.caller.failed(step, self._ctx.speaker(self.desk.team, self.desk.team.lead), reason)
 
     def _keep(self) -> bool:
         """Record what the last reply has brought: versions, and findings; return whether it came on by that."""
@@ -252,7 +243,7 @@ def take(desk: Desk, reply: Reply, name: str, *, last: bool) -> None:
 
     Raises
     ------
-    UnusableError
+    UnusableAnswerError
         If there is no artifact in the reply; the text says why, and goes back to the agent.
     """
     wrong, misnamed, before = "", None, len(desk.written)
@@ -280,19 +271,19 @@ def take(desk: Desk, reply: Reply, name: str, *, last: bool) -> None:
         desk.write(name, misnamed.content, misnamed.description)
         return
     if wrong:
-        raise UnusableError(wrong)
+        raise UnusableAnswerError(wrong)
     text, cut = reply.text, "cut" in reply.faults and "cut_tool_call" not in reply.faults
     if (problem := fault_text(reply)) and not (text.strip() and (last or cut)):
-        raise FaultError(problem)
+        raise UnusableAnswerError(problem, remark=problem)
     if not text.strip():
-        raise UnusableError(f"it has no call of write_artifact with the name `{name}` and a content.")
+        raise UnusableAnswerError(f"it has no call of write_artifact with the name `{name}` and a content.")
     try:
         if before and desk.is_partial(name) and _first_line(text) != _first_line(desk.text(name)):
             desk.append(name, text, partial=cut)
         else:
             desk.write(name, text, partial=cut)
     except ToolError as error:
-        raise UnusableError(str(error)) from error
+        raise UnusableAnswerError(str(error)) from error
 
 
 def keep_version(

@@ -10,8 +10,9 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 
+from labmates.models.objects import UnusableAnswerError
 from labmates.models.reply import Reply
-from labmates.workflows.asking import FaultError, fault_text
+from labmates.workflows.asking import fault_text
 from labmates.workflows.tournament.briefs import View
 from labmates.workflows.tournament.context import TournamentContext
 from labmates.workflows.tournament.state import PlanOutcome, PlanState
@@ -87,7 +88,7 @@ async def _say(ctx: TournamentContext, state: PlanState, stage: str, messages: l
         fault = fault_text(reply)
         text = reply.text.strip()
         if fault and not (last and text):
-            raise FaultError(fault)
+            raise UnusableAnswerError(fault, remark=fault)
         return text[:MOST_CHARS]
 
     text = await ctx.table.say(step, ctx.speaker(player), messages, read, name=name)

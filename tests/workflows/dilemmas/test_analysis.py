@@ -21,7 +21,7 @@ from labmates.models.options import ModelOptions
 from labmates.models.scripted import BASELINES
 from labmates.models.scripted.base import Draft, Heard, ScriptedModel
 from labmates.models.tokens import text_of
-from labmates.records.events import DecisionEvent, Event, JudgeCallEvent, LabelEvent, PayoffEvent
+from labmates.records.events import DecisionEvent, Event, LabelEvent, PayoffEvent
 from labmates.records.store import Store
 from labmates.stats.figures import save_figure, svg_text
 from labmates.stats.ratings import Cell, rate, summarise
@@ -250,7 +250,7 @@ def test_reasons_are_labelled_once_and_counted(tmp_path: Path) -> None:
     events = store.events(run.id)
     labels = [event for event in events if isinstance(event, LabelEvent)]
     assert {event.reason for event in labels if event.labels is None} == {"the reply gives no reasons"}
-    assert sum(isinstance(event, JudgeCallEvent) for event in events) == 5
+    assert sum(event.type == "judge_call" for event in events) == 5
     frame = dilemma_frames.reasons_frame(cross_plays(Runs(url)))
     assert set(frame["label"]) == {"equilibrium focus", "utility maximisation"}
     assert set(frame["model"]) == {talker}

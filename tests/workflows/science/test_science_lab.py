@@ -14,6 +14,7 @@ from labmates.agents.desk import Desk
 from labmates.agents.roles import TEAMS, WRITING
 from labmates.api import arun
 from labmates.models.normalise import normalise
+from labmates.models.objects import UnusableAnswerError
 from labmates.models.scripted.base import Draft, DraftCall, Heard, call
 from labmates.models.tokens import text_of
 from labmates.records.bodies import Bodies
@@ -30,7 +31,6 @@ from labmates.records.events import (
 )
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
-from labmates.workflows.asking import UnusableError
 from labmates.workflows.science.writing import take
 from tests.support.puppet import agent_of, dutiful, puppet, step_of, turn_of
 
@@ -497,7 +497,7 @@ def test_the_artifact_is_found_among_what_the_lead_writes(
     for expected, is_last in ((first, False), (last, True)):
         desk = Desk(WRITING, {}, {})
         if expected is None:
-            with pytest.raises(UnusableError, match="must be called `paper`"):
+            with pytest.raises(UnusableAnswerError, match="must be called `paper`"):
                 take(desk, reply, "paper", last=is_last)
         else:
             take(desk, reply, "paper", last=is_last)

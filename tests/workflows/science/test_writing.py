@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from labmates.api import arun
+from labmates.models.objects import UnusableAnswerError
 from labmates.models.scripted.base import Draft, Heard
 from labmates.models.tokens import text_of
 from labmates.records.events import ArtifactEvent, FailedReplyEvent, LLMCallEvent, WarningEvent
@@ -18,7 +19,7 @@ from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
 from labmates.workflows.brake import Brake
 from labmates.workflows.populations.condition import StrategiesCondition
-from labmates.workflows.populations.engine.authoring import UnwrittenError, add_to_library, written_class
+from labmates.workflows.populations.engine.authoring import add_to_library, written_class
 from labmates.workflows.populations.strategies import describing, implementing
 from tests.cli.conftest import Labmates, labmates
 from tests.support.openai_server import OpenAIServer, fault, serve_model
@@ -137,7 +138,7 @@ async def test_interrupted_writing_goes_on_without_asking_again(store: Store) ->
     ],
 )
 def test_a_reply_without_a_class_that_stands_alone_can_not_be_used(reply: str, said: str) -> None:
-    with pytest.raises(UnwrittenError, match=said):
+    with pytest.raises(UnusableAnswerError, match=said):
         written_class(reply, "X")
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from labmates.games.repeated import RepeatedGame, make_repeated
+from labmates.models.objects import UnusableAnswerError
 from labmates.workflows.populations.engine.kernel.interface import DESCRIPTIONS
 from labmates.workflows.populations.engine.library import StrategyFile, write_provenance
 
@@ -32,10 +33,6 @@ _OUTSIDE = re.compile(r"^(?:def |async |class |if |for |while |with |try:|@|\w[\
 _UNSAFE = re.compile(r"[^A-Za-z0-9._+-]+")
 
 
-class UnwrittenError(Exception):
-    """A reply holds no class that could be checked; the text says why."""
-
-
 def task_of(game: str) -> dict[str, str]:
     """Return what the prompt for an implementation says of a game's interface."""
     made: RepeatedGame = make_repeated(game, 4)
@@ -55,23 +52,23 @@ def written_class(reply: str, name: str) -> str:
 
     Raises
     ------
-    UnwrittenError
+    UnusableAnswerError
         If there is none of this name, or something else stands beside it.
     """
     blocks = _FENCED.findall(reply) or [reply]
     code = next((block for block in reversed(blocks) if f"class {name}" in block), None)
     if code is None:
-        raise UnwrittenError(f"the reply has no class {name}")
+        raise UnusableAnswerError(f"the reply has no class {name}")
     known = set(filter(None, HEADER.splitlines()))
     lines = [line for line in code.splitlines() if line.rstrip() not in known]
     code = "\n".join(lines).strip("\n")
     start = re.search(rf"^class {name}\b", code, re.MULTILINE)
     if start is None:
-        raise UnwrittenError(f"the class {name} does not stand by itself")
+        raise UnusableAnswerError(f"the class {name} does not stand by itself")
     body = code[start.end() :]
     before = [line for line in code[: start.start()].splitlines() if line.strip() and not line.startswith("#")]
     if before or _OUTSIDE.search(body) or re.search(r"^(?:import|from) ", body, re.MULTILINE):
-        raise UnwrittenError("something stands beside the class: it has to hold all that it needs")
+        raise UnusableAnswerError("something stands beside the class: it has to hold all that it needs")
     return code[start.start() :].rstrip() + "\n"
 
 

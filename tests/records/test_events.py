@@ -1,0 +1,37 @@
+"""Events are read as they were stored, whichever version stored them."""
+
+from __future__ import annotations
+
+from labmates.records.digests import Chain
+from labmates.records.events import LLMCallEvent, body_numbers, event_data, make_event
+from labmates.records.rows import event_row
+from labmates.records.steps import costs
+
+OLD_CALL = {
+    "judge": "rubric:openai:gpt", "version": "2.abc", "model": "openai:gpt", "messages": [3, 4], "reply": 5,
+    "finish": "stop", "input_tokens": 100, "output_tokens": 20, "cost": 70, "seed": 9, "seconds": 0.25,
+}  # fmt: skip
+"""The data of a judge's call as it was stored when such calls were a class of events by themselves."""
+
+
+def test_a_stored_call_of_a_judge_is_a_call_by_a_judge() -> None:
+    event = make_event("judge_call", 1.0, "", "", "", OLD_CALL)
+    assert isinstance(event, LLMCallEvent)
+    assert (event.by, event.judge, event.cost) == ("judge", "rubric:openai:gpt", 70)
+    assert [*body_numbers(event)] == [3, 4, 5]
+    assert costs([(0, event)]) == 70
+
+
+def test_a_stored_call_of_a_judge_keeps_its_link_of_the_hash_chain() -> None:
+    stored = {"seq": 7, "type": "judge_call", "at": 1.0, "step": "", "team": "", "agent": "", "data": OLD_CALL}
+    event = make_event("judge_call", 1.0, "", "", "", OLD_CALL)
+    assert event_data(event) == OLD_CALL
+    assert Chain().longer([event_row("run", 7, event)], []) == Chain().longer([stored], [])
+
+
+def test_a_call_of_an_agent_is_by_an_agent_and_costs_what_its_charge_says() -> None:
+    call = {name: value for name, value in OLD_CALL.items() if name not in ("judge", "version", "cost")}
+    event = make_event("llm_call", 1.0, "decide/0", "", "A1", call)
+    assert isinstance(event, LLMCallEvent)
+    assert event.by == "agent"
+    assert costs([(0, event)]) == 0
