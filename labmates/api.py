@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import ValidationError
 
-from labmates.errors import LabmatesError, UsageError, explain, unknown_name
+from labmates.errors import LabmatesError, UsageError, explain
 from labmates.judges.panel import ALWAYS, make_panel
 from labmates.loops import run_async
 from labmates.models.catalog import Catalog
@@ -24,7 +25,6 @@ from labmates.records.studies import study_counts, study_record
 from labmates.reports.report import check_report, store_report, study_report, write_report
 from labmates.studies.fork import fork as fork_run
 from labmates.studies.judging import Judged, judge_runs, judgeable
-from labmates.studies.material import read_material
 from labmates.studies.processes import work_in_processes
 from labmates.studies.profiling import SIMULATIONS, missing_runs, profile_conditions, profile_games, profile_runs
 from labmates.studies.progress import Lines
@@ -41,7 +41,8 @@ from labmates.workflows.analysis import ANALYSES, Result, Runs
 from labmates.workflows.brake import Brake
 from labmates.workflows.experiment import EXPERIMENTS, make_condition
 from labmates.workflows.games.prediction.assembly import Choice
-from labmates.workflows.games.prediction.sources import ALL_OUTCOMES, USUAL
+from labmates.workflows.games.prediction.material import read_material
+from labmates.workflows.games.prediction.sources import USUAL, check_outcomes
 from labmates.workflows.games.profiles import Profile, profiles
 
 if TYPE_CHECKING:
@@ -371,11 +372,12 @@ def screen(
     UsageError
         If the store has too little to predict from, or a profile can't be used.
     """
-    if unknown := [name for name in outcomes if name not in ALL_OUTCOMES]:
-        raise unknown_name("outcome", unknown[0], ALL_OUTCOMES)
+    check_outcomes(outcomes)
     variant = {name: str(options[name]) for name in USUAL if name in options}
     choice = Choice(judges or {}, tuple(games), benchmarks)
-    screening = Screening(read_material(store, study=study, variant=variant), choice, form, outcomes)
+    with closing(Runs(store, study=study)) as runs:
+        material = read_material(runs, variant=variant)
+    screening = Screening(material, choice, form, outcomes)
     played = profile(
         models,
         games=screening.games(),

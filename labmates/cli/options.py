@@ -184,7 +184,7 @@ def _metavar(kind: Any) -> str:
 
 
 def _default(field: FieldInfo) -> object:
-    if field.default is PydanticUndefined or field.default is False or field.default == ():
+    if isinstance(field.default, bool) or field.default in (PydanticUndefined, (), {}):
         return None
     return field.default
 

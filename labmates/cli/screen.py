@@ -3,34 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from pydantic import ValidationError
 
-from labmates.cli.common import json_option, verbose_option
+from labmates.cli.common import json_option, store_option, verbose_option
 from labmates.cli.console import out, print_json
-from labmates.cli.options import model_options, options_of
-from labmates.cli.predicting import (
-    Asked,
-    check_outcomes,
-    choice_of,
-    material_of,
-    material_options,
-    print_left_out,
-)
+from labmates.cli.options import flags_of, given, model_options, options_of
 from labmates.cli.profile import FIXED, Player
 from labmates.cli.tables import out_option, write_files
-from labmates.errors import UsageError
+from labmates.errors import UsageError, explain
 from labmates.models.catalog import Catalog
 from labmates.models.names import parse_model
 from labmates.models.options import ModelOptions
+from labmates.workflows.analysis import Runs
 from labmates.workflows.games.condition import GameCondition
+from labmates.workflows.games.prediction.analysis import MaterialParams
 
 if TYPE_CHECKING:
-    from labmates.studies.material import Material
     from labmates.studies.screening import Screened
+    from labmates.workflows.games.prediction.material import Material
     from labmates.workflows.games.prediction.sources import Level
     from labmates.workflows.games.prediction.usefulness import Usefulness
 
@@ -48,9 +45,10 @@ if TYPE_CHECKING:
     show_default=True,
     help="Form of the model; the paper's own has too narrow intervals for models that it has not seen.",
 )
+@click.option("--study", metavar="NAME", help="Lab runs of this study only.")
 @json_option("per model")
 @out_option
-@material_options
+@store_option
 @verbose_option
 def screen(
     models: tuple[str, ...],
@@ -58,9 +56,10 @@ def screen(
     seed: int,
     stored: bool,
     form: Any,
+    study: str | None,
     as_json: bool,
     files: tuple[Path, ...],
-    asked: Asked,
+    store: str | None,
     **values: Any,
 ) -> int:
     """Predict how models would do in the lab from how they play the behavioural games.
@@ -76,15 +75,17 @@ def screen(
     from labmates.workflows.games.prediction.sources import USUAL
 
     catalog = Catalog(model_options(values))
-    if asked.games_file is None and not stored:
+    params = _params(values)
+    if params.games is None and not stored:
         for reference in models:
             parse_model(catalog.name_of(reference))
-    check_outcomes(asked)
-    choice = choice_of(asked)
+    choice = params.choice()
     variant = {name: str(values[name]) for name in USUAL if values.get(name) is not None}
-    material = material_of(asked, variant)
-    screening = Screening(material, choice, form, asked.outcomes, seed=asked.draws_seed)
-    profiles = _Profiles(material, asked, stored, screening.games(), seed, simulations, values, variant)
+    with closing(Runs(store, study=study)) as runs:
+        material = params.material(runs, variant)
+    screening = Screening(material, choice, form, params.outcomes, seed=params.draws_seed)
+    player = partial(Player, screening.games(), seed, values)
+    profiles = _Profiles(material, params, player, variant, store, study, None if stored else simulations)
     worst, screened = 0, []
     for reference in dict.fromkeys(models):
         model = catalog.name_of(reference)
@@ -109,31 +110,38 @@ def screen(
 
 screen.params = [
     *screen.params,
+    *options_of(MaterialParams, leave_out=("covariates",)),
     *options_of(GameCondition, leave_out=FIXED),
     *options_of(ModelOptions),
 ]
 
 
-class _Profiles:
-    """Profiles of the models to be screened: of the file, of the store, or played now."""
+def _params(values: dict[str, Any]) -> MaterialParams:
+    try:
+        return MaterialParams.model_validate(given(values, MaterialParams))
+    except ValidationError as error:
+        raise UsageError(explain(error, flags_of(MaterialParams))) from error
 
-    def __init__(
-        self,
-        material: Material,
-        asked: Asked,
-        stored: bool,
-        games: Sequence[str],
-        seed: int,
-        simulations: int,
-        values: dict[str, Any],
-        variant: Mapping[str, str],
-    ) -> None:
-        self._variant = variant
-        self._material = material
-        self._asked = asked
-        self._stored = stored
-        self._simulations = simulations
-        self._player: Callable[[], Player] = lambda: Player(games, seed, values)
+
+@dataclass(frozen=True)
+class _Profiles:
+    """Profiles of the models to be screened: of the file, of the store, or played now.
+
+    Attributes
+    ----------
+    player
+        Makes what plays missing simulations.
+    simulations
+        Of each game; None if nothing is played.
+    """
+
+    material: Material
+    params: MaterialParams
+    player: Callable[[], Player]
+    variant: Mapping[str, str]
+    store: str | None
+    study: str | None
+    simulations: int | None
 
     def of(self, model: str, reference: str) -> tuple[int, list[Level], dict[str, Any]]:
         """Return an exit code, how the model plays, and what that has cost; it is played by its `reference`.
@@ -143,34 +151,32 @@ class _Profiles:
         UsageError
             If nothing is to be played, and there is no profile.
         """
-        mine = [level for level in self._material.levels if level.model == model]
-        if self._stored or (self._asked.games_file and mine):
-            if not mine:
-                raise UsageError(
-                    f"there is no profile of {model} ({self._material.told}); without --stored it is taken"
-                )
+        mine = [level for level in self.material.levels if level.model == model]
+        if mine and (self.simulations is None or self.params.games):
             return 0, mine, {"cost": None, "tokens": None, **self._beside_lab(model, mine)}
-        return self._played(reference)
+        if self.simulations is None:
+            raise UsageError(f"there is no profile of {model} ({self.material.told}); without --stored it is taken")
+        return self._played(reference, self.simulations)
 
     def _beside_lab(self, model: str, levels: Sequence[Level]) -> dict[str, Any]:
         """Return the ratio of what the profile and lab runs take; none where either is from a file."""
         from labmates.records.store import Store
         from labmates.studies.effort import profile_beside_lab
 
-        if self._asked.games_file or self._asked.lab_file:
+        if self.params.games or self.params.lab:
             return {"ratio": None}
         games = [level.game for level in levels]
-        with Store(self._asked.store) as database:
-            found = profile_beside_lab(database, model, games, study=self._asked.study, variant=self._variant)
+        with Store(self.store) as database:
+            found = profile_beside_lab(database, model, games, study=self.study, variant=self.variant)
         return {"ratio": found}
 
-    def _played(self, model: str) -> tuple[int, list[Level], dict[str, Any]]:
+    def _played(self, model: str, simulations: int) -> tuple[int, list[Level], dict[str, Any]]:
         from labmates.budgets.money import format_dollars
         from labmates.records.store import Store
         from labmates.studies.screening import levels_of_profile
 
-        with Store(self._asked.store) as database:
-            code, found = self._player().play(database, [model], self._simulations)
+        with Store(self.store) as database:
+            code, found = self.player().play(database, [model], simulations)
         levels = [level for one in found for level in levels_of_profile(one)]
         games = [game for one in found for game in one.games]
         tokens = sum(one.simulations * (one.input_tokens + one.output_tokens) for one in games)
@@ -199,7 +205,10 @@ def _print(found: Screened, levels: Sequence[Level], cost: Mapping[str, Any]) ->
     for doubt in found.doubts:
         out().print(f"Warning: {doubt}", style="yellow", markup=False)
     of_studies = (left for one in found.studies.values() for left in one.left_out)
-    print_left_out(list(dict.fromkeys([*found.left_out, *of_studies])))
+    if left_out := dict.fromkeys([*found.left_out, *of_studies]):
+        out().print("\nLeft out", style="bold")
+    for left in left_out:
+        out().print(f"  {left.sentence}", markup=False)
 
 
 def _headline(one: Usefulness) -> str:

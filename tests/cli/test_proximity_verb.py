@@ -39,7 +39,7 @@ def test_both_specifications_stand_side_by_side_and_a_verdict_follows(labmates: 
     assert done.code == 0
     for part in ("Regression of cooperation", "log10(size)", "Game (ref: collective-risk)", "paper", "robust"):
         assert part in done.out
-    assert "What it says" in done.out
+    assert done.out.startswith("Ten times the parameters: ")
     assert "12 models are few" in " ".join(done.out.split())
     assert "k-hat" in done.out
 
@@ -198,4 +198,4 @@ def test_a_fit_is_checked_by_cell_by_model_and_by_prior_and_its_draws_are_taken_
     assert (tmp_path / "fit.nc").stat().st_size > 100_000
     wrong = labmates("analyze", "proximity", *asked, "--draws-out", "fit.csv")
     assert (wrong.code, wrong.out) == (2, "")
-    assert "a file of draws ends in .nc, not 'fit.csv'" in wrong.err
+    assert "--draws-out ends in .nc, not 'fit.csv'" in wrong.err

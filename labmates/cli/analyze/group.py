@@ -10,9 +10,6 @@ from typing import Any
 import click
 from pydantic import ValidationError
 
-from labmates.cli.analyze.check import check
-from labmates.cli.analyze.prediction import prediction
-from labmates.cli.analyze.proximity import proximity
 from labmates.cli.analyze.reasons import reasons
 from labmates.cli.common import json_option, store_option
 from labmates.cli.console import clean, complain, err, out, print_json
@@ -32,12 +29,7 @@ from labmates.workflows.analysis import (
     TooFewRunsError,
 )
 
-_NOT_PORTED = (
-    check,
-    prediction,
-    proximity,
-    reasons,
-)
+_NOT_PORTED = (reasons,)
 _FORMATS = ("png", "svg", "pdf")
 _CHOICES: Mapping[Choice, Callable[[Any], Any]] = {
     "runs": click.argument("run_ids", nargs=-1, metavar="[RUN]..."),

@@ -21,6 +21,8 @@ from labmates.stats.tables import Column, Table
 
 SENSITIVE: Final = 0.1
 """A mean that moves by more posterior standard deviations when the prior counts twice depends on the prior."""
+SHOWN: Final = 10
+"""Rows of the long tables that a screen shows."""
 POWERS: Final = (0.8, 1.25)
 _STATISTICS: Final[Mapping[str, Callable[[Array], Array]]] = {
     "standard deviation": lambda values: values.std(axis=1),
@@ -63,7 +65,8 @@ def cells_table(one: Evaluated) -> Table:
     ]
     columns = [Column("cell"), Column("count"), Column("observed"), Column("predicted", shows="both")]
     columns += [Column("p", form=".4f"), Column("p_holm", "p (Holm)", ".4f")]
-    return Table(f"check-{one.name}-cells", f"{one.name}: observed and predicted {one.outcome}", columns, rows)
+    title = f"{one.name}: observed and predicted {one.outcome}"
+    return Table(f"check-{one.name}-cells", title, columns, rows, shown=SHOWN)
 
 
 def statistics_table(one: Evaluated) -> Table:
@@ -187,7 +190,8 @@ def sensitivity_table(one: Evaluated) -> Table:
     ]
     if worst > GOOD_K:
         notes.append(f"k-hat of the weights is {worst:.2f}, above {GOOD_K}: these shifts are themselves badly known.")
-    return Table(f"check-{one.name}-priors", f"{one.name}: how much priors matter", columns, marked, notes)
+    title = f"{one.name}: how much priors matter"
+    return Table(f"check-{one.name}-priors", title, columns, marked, notes, shown=SHOWN)
 
 
 def verdict(one: Evaluated) -> str:

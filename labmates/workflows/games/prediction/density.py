@@ -20,18 +20,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final, Literal, get_args
+from typing import Final
 
 import numpy as np
 
 from labmates.stats.arrays import Array
 from labmates.workflows.games.prediction.data import PredictionData, summarise
 from labmates.workflows.games.prediction.dispositions import correlations
+from labmates.workflows.games.prediction.forms import Form
 from labmates.workflows.games.prediction.reactions import Reactions, Rows, reactions
 from labmates.workflows.games.prediction.shifts import Shifts
-
-Form = Literal["paper", "robust", "correlated"]
-FORMS: Final[tuple[Form, ...]] = get_args(Form)
 
 INTERCEPT: Final = (0.5, 0.5)
 """Mean and standard deviation of the prior of α (paper, section 4.1.2); so are the others."""

@@ -20,9 +20,9 @@ from labmates.stats.bayes.evidence import (
 from labmates.stats.bayes.posterior import Posterior
 from labmates.stats.intervals import Estimate
 from labmates.workflows.games.prediction.data import PredictionData, summarise
-from labmates.workflows.games.prediction.density import Form
 from labmates.workflows.games.prediction.dispositions import correlations
 from labmates.workflows.games.prediction.fit import PredictionFit
+from labmates.workflows.games.prediction.forms import Form
 from labmates.workflows.games.prediction.signs import sign_tests
 
 RELIABLE = 0.8

@@ -15,7 +15,8 @@ from labmates.stats.bayes.importance import DRAWS, Target, sample
 from labmates.stats.bayes.posterior import Posterior, from_sample
 from labmates.stats.bayes.threads import one_thread
 from labmates.workflows.games.prediction.data import PredictionData
-from labmates.workflows.games.prediction.density import Collapsed, Form
+from labmates.workflows.games.prediction.density import Collapsed
+from labmates.workflows.games.prediction.forms import Form
 from labmates.workflows.games.prediction.reactions import Reactions
 
 INTERCEPT, NOISE, BETWEEN = "intercept", "tau", "omega"

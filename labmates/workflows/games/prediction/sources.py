@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from labmates.csv_rows import finite, read_rows
-from labmates.errors import LabmatesError, UsageError
+from labmates.errors import LabmatesError, UsageError, unknown_name
 from labmates.records.exported import exported_runs, is_export
 from labmates.records.run import ENDED, RunRecord
 from labmates.stats.intervals import mean
@@ -98,6 +98,38 @@ class LeftOut:
     what: str
     count: int
     reason: str
+
+    @property
+    def sentence(self) -> str:
+        """What is left out, and why."""
+        what = f"{self.count} {self.what}" if self.what in ("runs", "simulations") else self.what
+        return f"{what}: {self.reason}"
+
+
+def check_outcomes(outcomes: Iterable[str]) -> None:
+    """Check names of outcomes.
+
+    Raises
+    ------
+    UsageError
+        If one is unknown.
+    """
+    for name in outcomes:
+        if name not in ALL_OUTCOMES:
+            raise unknown_name("outcome", name, ALL_OUTCOMES)
+
+
+def check_variant(variant: Iterable[str]) -> None:
+    """Check names of what varies of the condition of profiles.
+
+    Raises
+    ------
+    UsageError
+        If one is no part of that condition.
+    """
+    for name in variant:
+        if name not in USUAL:
+            raise UsageError(f"--variant takes NAME=VALUE with one of {', '.join(USUAL)}, not '{name}'")
 
 
 def levels_of_runs(

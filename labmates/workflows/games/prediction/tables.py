@@ -7,13 +7,13 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from labmates.stats.bayes.covariates import PREFIX
-from labmates.stats.bayes.posterior import Posterior
+from labmates.stats.bayes.posterior import Posterior, furthest
 from labmates.stats.intervals import mark
 from labmates.stats.tables import Column, Table
 from labmates.workflows.games.prediction.assembly import Assembled
-from labmates.workflows.games.prediction.density import Form
 from labmates.workflows.games.prediction.evidence import Evidence
 from labmates.workflows.games.prediction.fit import BETWEEN, DATA_SET, DEVIATION, INTERCEPT, NOISE, RUN, PredictionFit
+from labmates.workflows.games.prediction.forms import Form
 from labmates.workflows.games.prediction.simulation import PUBLISHED, printed
 from labmates.workflows.games.prediction.usefulness import Usefulness
 
@@ -77,6 +77,15 @@ class OutcomeResult:
         ours = [f"{form}: {text}" for form, fit in self.fits.items() for text in fit.warnings]
         theirs = [f"{form}, NUTS: {text}" for form, fit in self.checks.items() for text in fit.diagnostics.warnings]
         return ours + theirs
+
+    def agreement(self, form: Form) -> str:
+        """How near a form's fit by NUTS is."""
+        crossed = self.checks[form]
+        most, name = furthest(self.fits[form].posterior, crossed)
+        return (
+            f"{form} by NUTS: means differ by at most {most:.2f} posterior standard deviations ({name}); "
+            f"R-hat {crossed.diagnostics.r_hat:.3f}."
+        )
 
     def json(self) -> dict[str, Any]:
         """Return it as JSON data."""

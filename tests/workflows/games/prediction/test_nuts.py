@@ -9,8 +9,8 @@ import pytest
 
 from labmates.errors import MissingExtraError
 from labmates.stats.bayes.posterior import difference
-from labmates.workflows.games.prediction.density import Form
 from labmates.workflows.games.prediction.fit import fit_prediction
+from labmates.workflows.games.prediction.forms import Form
 from labmates.workflows.games.prediction.nuts import fit_nuts, fit_rows
 from tests.workflows.games.prediction.test_fit import small, with_data_sets
 

@@ -8,9 +8,11 @@ from pathlib import Path
 
 from labmates.errors import UsageError
 from labmates.models.roster import KnownModel, read_roster, traits_of
-from labmates.records.store import Store
 from labmates.records.studies import study_record
+from labmates.workflows.analysis import Runs
+from labmates.workflows.games.prediction.assembly import Assembled, Choice, assemble, assemble_all
 from labmates.workflows.games.prediction.sources import (
+    OUTCOMES,
     LeftOut,
     Level,
     Observation,
@@ -48,22 +50,36 @@ class Material:
         names = [*(one.model for one in self.levels), *(one.model for one in self.observations), *more]
         return traits_of(dict.fromkeys(names), self.known)
 
+    def benchmarked(self) -> bool:
+        """Whether benchmark scores of all models with both a profile and lab runs are known."""
+        both = {level.model for level in self.levels} & {one.model for one in self.observations}
+        traits = self.traits()
+        return bool(both) and all(model in traits and traits[model].mmlu_pro and traits[model].ifeval for model in both)
+
+    def assembled(
+        self, choice: Choice, outcomes: Sequence[str] = (), default: Sequence[str] = OUTCOMES
+    ) -> tuple[list[Assembled], list[LeftOut]]:
+        """The data of outcomes; see `labmates.workflows.games.prediction.assembly.assemble_all`."""
+        traits = self.traits()
+        return assemble_all(
+            outcomes, lambda name: assemble(name, self.levels, self.observations, traits, choice), default
+        )
+
 
 def read_material(
-    store: str | None = None,
+    runs: Runs,
     *,
-    study: str | None = None,
     games_file: Path | None = None,
     lab_file: Path | None = None,
     rosters: Sequence[Path] = (),
     variant: Mapping[str, str] | None = None,
 ) -> Material:
-    """Read profiles and lab runs from files, or where none is given from the store.
+    """The profiles and lab runs of files, or where none is given of a store.
 
     Parameters
     ----------
-    study
-        Lab runs of this study alone.
+    runs
+        The store, and the study whose lab runs count.
     rosters
         Files of further models; see `labmates.models.roster.read_roster`.
     variant
@@ -81,20 +97,20 @@ def read_material(
     told = [f"profiles of {games_file}"] if games_file else []
     told += [f"lab runs of {lab_file}"] if lab_file else []
     if not (games_file and lab_file):
-        with Store(store, must_exist=True) as database:
-            if not games_file:
-                levels, levels_left = levels_of_runs(database.runs(kind="game"), variant)
-                told.insert(0, f"profiles of {database.shown_url}")
-            if not lab_file:
-                if study is not None:
-                    study_record(database.database, study)
-                runs = database.runs(kind="science", study=study)
-                observations, observations_left = observations_of_runs(database, runs)
-                told.append(f"lab runs of {database.shown_url}" + (f", study {study}" if study else ""))
-                if not observations:
-                    raise UsageError(
-                        f"the store {database.shown_url} has no lab run of a team of one model that has ended"
-                        + (f" in the study '{study}'" if study else "")
-                        + "; make some with labmates run science or labmates study run"
-                    )
+        store, study = runs.store, runs.study
+        if not games_file:
+            levels, levels_left = levels_of_runs(store.runs(kind="game"), variant)
+            told.insert(0, f"profiles of {store.shown_url}")
+        if not lab_file:
+            if study is not None:
+                study_record(store.database, study)
+            lab_runs = runs.records("science") if runs.ids else store.runs(kind="science", study=study)
+            observations, observations_left = observations_of_runs(store, lab_runs)
+            told.append(f"lab runs of {store.shown_url}" + (f", study {study}" if study else ""))
+            if not observations:
+                raise UsageError(
+                    f"the store {store.shown_url} has no lab run of a team of one model that has ended"
+                    + (f" in the study '{study}'" if study else "")
+                    + "; make some with labmates run science or labmates study run"
+                )
     return Material(levels, observations, [*levels_left, *observations_left], known, "; ".join(told))

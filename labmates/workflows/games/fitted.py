@@ -1,0 +1,124 @@
+"""What the analyses that are fitted have in common: parameters, files of rows and draws, and checks of their fits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from pydantic import Field, FilePath
+
+from labmates.registry import lazy
+from labmates.workflows.analysis import Drawing, Export, Params, Result
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from labmates.stats.bayes.blocks import Block, Evaluated
+    from labmates.stats.tables import Table
+
+FormT = TypeVar("FormT", bound=str)
+MOST_DRAWS = 4000
+"""Draws of each fit in a file: log likelihoods of all cells are as many times as large."""
+ROWS = Export(
+    "rows_out",
+    (".csv", ".parquet"),
+    "Write the rows as analysed, after all exclusions, with their predictors: .csv or .parquet.",
+    check=lazy("labmates.stats.table_files:check_table"),
+)
+DRAWS = Export(
+    "draws_out",
+    (".nc",),
+    "Write draws from posterior and prior, log likelihoods and replications as netCDF (.nc) for ArviZ; of several fits "
+    "a file each (extra 'analysis').",
+    check=lazy("labmates.stats.bayes.inference_data:check_netcdf"),
+)
+
+
+class FitParams(Params):
+    """What is known of the models."""
+
+    rosters: tuple[FilePath, ...] = Field(
+        (),
+        description="A CSV file of further models: name, family, size (billions), thinking (yes or no), mmlu_pro, "
+        "ifeval; repeatable.",
+    )
+    covariates: tuple[str, ...] = Field(
+        (),
+        description="A predictor of your own, numbers or categories: a column of a file of --roster, or of the files "
+        "of data, with one value for each model; repeatable.",
+    )
+
+
+class CheckParams(Params):
+    """How fits are checked."""
+
+    left_out: bool = Field(
+        True,
+        description="Fit anew without each model in turn, to compare forms, which takes a fit for each model and form; "
+        "so by default.",
+    )
+    draws: int = Field(2000, ge=500, le=20_000, description="Of each fit.")
+
+
+def exports(
+    rows: Callable[[], pd.DataFrame], fits: Callable[[], list[Evaluated]]
+) -> dict[str, Callable[[Path], Sequence[Path]]]:
+    """Writers of `ROWS` and `DRAWS`."""
+
+    def write_rows(path: Path) -> Sequence[Path]:
+        from labmates.stats.table_files import write_tables
+        from labmates.stats.tables import Table
+
+        return write_tables([Table("rows", "Rows as analysed", None, rows())], path)
+
+    def write_draws(path: Path) -> Sequence[Path]:
+        from labmates.stats.bayes.inference_data import write_netcdf
+
+        return write_netcdf(fits(), path)
+
+    return {ROWS.name: write_rows, DRAWS.name: write_draws}
+
+
+def compared(
+    outcome: str,
+    models: Sequence[str],
+    forms: Sequence[FormT],
+    block: Callable[[FormT, int], Block],
+    *,
+    seed: int,
+    watch: Callable[[str], None],
+) -> Table:
+    """The forms of a model of an outcome by how well they predict models that are left out in turn.
+
+    Parameters
+    ----------
+    block
+        What the fit of a form without a model, given by its place, predicts for that model.
+    """
+    from labmates.stats.bayes.fit_checks import comparison_table, left_out
+
+    def blocks(form: FormT) -> Iterator[Block]:
+        for place, model in enumerate(models):
+            watch(f"{outcome}, {form}, without {model} ({place + 1} of {len(models)})")
+            yield block(form, place)
+
+    return comparison_table(outcome, [left_out(form, models, blocks(form), seed=seed) for form in forms])
+
+
+def checked(fits: Sequence[Evaluated], comparisons: Sequence[Table]) -> Result:
+    """The result of checking fits: comparisons of forms, then for each fit the data, the cells and the priors."""
+    from labmates.stats.bayes import fit_checks
+    from labmates.stats.bayes.check_figures import check_figure
+
+    tables = [*comparisons]
+    for fit in fits:
+        tables += [fit_checks.statistics_table(fit), fit_checks.cells_table(fit), fit_checks.sensitivity_table(fit)]
+    verdict = [fit_checks.verdict(fit) for fit in fits]
+    alt = "Observed outcomes against those that each fit predicts; the numbers are in the tables."
+    return Result(
+        tables,
+        [Drawing("check", "Observed and predicted outcomes", alt, lambda: check_figure(fits))],
+        verdict,
+        objects=[{"verdict": verdict, "tables": [table.as_json() for table in tables]}],
+    )

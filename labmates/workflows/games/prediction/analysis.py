@@ -1,0 +1,263 @@
+"""The analyses that predict lab outcomes from games: the prediction, and checks of its fits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field, FilePath
+
+from labmates.errors import UsageError
+from labmates.workflows.analysis import Analysis, Drawing, Result, Runs, TooFewRunsError
+from labmates.workflows.games.fitted import DRAWS, MOST_DRAWS, ROWS, CheckParams, FitParams, checked, compared, exports
+from labmates.workflows.games.prediction.forms import FORMS, Form
+
+if TYPE_CHECKING:
+    from labmates.stats.bayes.blocks import Block
+    from labmates.stats.tables import Table
+    from labmates.workflows.games.prediction.assembly import Assembled, Choice
+    from labmates.workflows.games.prediction.data import PredictionData
+    from labmates.workflows.games.prediction.material import Material
+    from labmates.workflows.games.prediction.sources import LeftOut
+    from labmates.workflows.games.prediction.tables import OutcomeResult
+
+
+class MaterialParams(FitParams):
+    """What is predicted, and from what."""
+
+    games: FilePath | None = Field(
+        None,
+        description="Profiles from a CSV file instead of the store: model, game, level (a row per simulation), or "
+        "model, game, mean, error, simulations.",
+    )
+    lab: FilePath | None = Field(
+        None,
+        description="Lab runs from a CSV file instead of the store: model, accuracy, quality, completeness, and what "
+        "is known of the condition (task, budget, visibility, team_size, theory_of_mind); optionally judge.",
+    )
+    outcomes: tuple[str, ...] = Field(
+        (),
+        description="accuracy, quality, completeness, skill or provenance; repeatable. Default: what the runs have of "
+        "the first three, as in the paper; for screen of skill, quality and completeness.",
+    )
+    judges: tuple[str, ...] = Field(
+        (),
+        description="[OUTCOME=]NAME: whose scores, for all outcomes or for one; repeatable. Default: verified for "
+        "accuracy and skill, the only judge for others; needed where several scored.",
+    )
+    game: tuple[str, ...] = Field((), description="A game; repeatable. By default all.")
+    no_benchmarks: bool = Field(
+        False,
+        description="Do not control for benchmark scores, size and thinking; models without them take part.",
+    )
+    unit: Literal["condition", "run"] | None = Field(
+        None,
+        description="What an observation is: a model and condition with its runs averaged (as in the paper), or a run. "
+        "Default: condition, or run where no model has two conditions.",
+    )
+    draws_seed: int = Field(0, ge=0, description="Seed of draws from posteriors.")
+
+    def choice(self) -> Choice:
+        """What of the material is analysed.
+
+        Raises
+        ------
+        UsageError
+            If an outcome is unknown, two judges are given for one, or no file has a covariate.
+        """
+        from labmates.stats.bayes.covariates import read_covariates
+        from labmates.workflows.games.prediction.assembly import Choice
+        from labmates.workflows.games.prediction.sources import check_outcomes
+
+        check_outcomes(self.outcomes)
+        judges: dict[str, str] = {}
+        for text in self.judges:
+            outcome, equals, name = text.partition("=")
+            if equals:
+                check_outcomes([outcome])
+            else:
+                outcome, name = "", text
+            if outcome in judges:
+                raise UsageError(
+                    f"--judge: two judges for {outcome or 'all outcomes'}; scores are not mixed, choose one"
+                )
+            judges[outcome] = name.strip()
+        files = [path for path in (*self.rosters, self.games, self.lab) if path is not None]
+        covariates = read_covariates(self.covariates, files)
+        return Choice(judges, tuple(dict.fromkeys(self.game)), not self.no_benchmarks, self.unit, covariates)
+
+    def material(self, runs: Runs, variant: Mapping[str, str] | None = None) -> Material:
+        """The profiles and lab runs; see `labmates.workflows.games.prediction.material.read_material`."""
+        from labmates.workflows.games.prediction.material import read_material
+
+        return read_material(runs, games_file=self.games, lab_file=self.lab, rosters=self.rosters, variant=variant)
+
+    def assembled(
+        self, runs: Runs, variant: Mapping[str, str] | None = None
+    ) -> tuple[Material, list[Assembled], list[LeftOut]]:
+        """The material, the data of each outcome, and the outcomes that are left out."""
+        choice = self.choice()
+        material = self.material(runs, variant)
+        return material, *material.assembled(choice, self.outcomes)
+
+
+class PredictionParams(MaterialParams):
+    """The parameters of the prediction of lab outcomes."""
+
+    spec: tuple[Form, ...] = Field((), description="Form of the model; repeatable. Default: all three.")
+    variant: dict[str, str] = Field(
+        {},
+        description="Profiles from simulations of another condition than the usual, such as reasoning=cot; repeatable.",
+    )
+    draws: int = Field(4000, ge=500, le=100_000, description="From each posterior.")
+    check_nuts: bool = Field(False, description="Fit all once more by NUTS, which takes minutes (extra 'analysis').")
+
+
+class PredictionCheckParams(CheckParams, MaterialParams):
+    """The parameters of checking the prediction of lab outcomes."""
+
+    spec: tuple[Form, ...] = Field((), description="Form of the model; repeatable. Default: all three.")
+
+
+def prediction(runs: Runs, params: PredictionParams) -> Result:
+    """Test whether models' game dispositions predict how their teams do in the lab.
+
+    The cooperative-profiles paper's model with errors of measurement, as it is published (paper), with a random
+    intercept per model (robust), and also with correlated dispositions (correlated); beside these, tests over models.
+    Profiles are those of labmates profile (usual rules, no prompt to reason), lab runs those of labmates run science;
+    models that lack one of them are left out, and listed.
+    """
+    from labmates.workflows.games.prediction.evaluated import evaluated
+    from labmates.workflows.games.prediction.figures import forest_figure
+    from labmates.workflows.games.prediction.report import predict_outcomes
+    from labmates.workflows.games.prediction.sources import check_variant
+    from labmates.workflows.games.prediction.tables import effects_table, predictors_table, rows_frame
+    from labmates.workflows.games.prediction.usefulness import answers_table
+
+    check_variant(params.variant)
+    material, outcomes, without = params.assembled(runs, params.variant)
+    forms = tuple(dict.fromkeys(params.spec)) or FORMS
+    results = predict_outcomes(
+        outcomes,
+        forms=forms,
+        draws=params.draws,
+        seed=params.draws_seed,
+        check=params.check_nuts,
+        watch=runs.watch if params.check_nuts else None,
+    )
+    answers = answers_table(outcomes, seed=params.draws_seed)
+    left_out = [*without, *material.left_out]
+    fits = [(result.assembled.outcome, fit) for result in results for fit in result.fits.values()]
+    how = {"draws": min(params.draws, MOST_DRAWS), "seed": params.draws_seed}
+    return Result(
+        [answers, *(effects_table(form, results) for form in forms), predictors_table(results)],
+        [
+            Drawing(
+                "prediction",
+                "What predicts lab outcomes",
+                "Effects of games and controls with 95 % intervals; the numbers are in the tables.",
+                lambda: forest_figure(results),
+            )
+        ],
+        [f"{_name(result)}. {sentence}" for result in results for sentence in result.verdict],
+        objects=[
+            {
+                "source": material.told,
+                "left_out": [asdict(one) for one in left_out],
+                "outcomes": [result.json() for result in results],
+            }
+        ],
+        remarks=_remarks(results, left_out),
+        warnings=[f"{_name(result)}, {warning}" for result in results for warning in result.warnings],
+        exports=exports(lambda: rows_frame(outcomes), lambda: [evaluated(fit, name, **how) for name, fit in fits]),
+    )
+
+
+def usefulness(runs: Runs, params: MaterialParams) -> Result:
+    """Test whether games predict lab outcomes better than the mean of the models does, without fitting a model.
+
+    The test of labmates analyze prediction alone: permutations of models, and models left out in turn. Benchmark
+    scores, size and thinking are controlled for where they are known of all models. By default of skill, quality and
+    completeness.
+    """
+    from labmates.workflows.games.prediction.sources import COMPARED
+    from labmates.workflows.games.prediction.usefulness import answers_table
+
+    choice = params.choice()
+    try:
+        material = params.material(runs)
+        choice = replace(choice, controls=choice.controls and material.benchmarked())
+        outcomes, _ = material.assembled(choice, params.outcomes, COMPARED)
+    except UsageError as error:
+        raise TooFewRunsError(str(error)) from error
+    return Result([answers_table(outcomes, seed=params.draws_seed)])
+
+
+def _name(result: OutcomeResult) -> str:
+    return result.assembled.outcome.capitalize()
+
+
+def _remarks(results: Sequence[OutcomeResult], left_out: Sequence[LeftOut]) -> dict[str, list[str]]:
+    everything = [*left_out, *(one for result in results for one in result.assembled.left_out)]
+    return {
+        "NUTS": [
+            f"{_name(result)}: {sentence}" for result in results for sentence in map(result.agreement, result.checks)
+        ],
+        "Notes": [f"{_name(result)}: {note}" for result in results for note in result.assembled.notes],
+        "Left out": list(dict.fromkeys(one.sentence for one in everything)),
+    }
+
+
+def check_prediction(runs: Runs, params: PredictionCheckParams) -> Result:
+    """Check the prediction of lab outcomes from games: by observation, by model left out, and by prior.
+
+    For each fit: observed outcomes beside what it predicts, with p values; forms compared by how they predict models
+    that are left out in turn; and how far each mean depends on the priors.
+    """
+    from labmates.workflows.games.prediction.evaluated import block, evaluated
+    from labmates.workflows.games.prediction.fit import fit_prediction
+
+    _, outcomes, _ = params.assembled(runs)
+    how: dict[str, Any] = {"draws": params.draws, "seed": params.draws_seed}
+    forms = tuple(dict.fromkeys(params.spec)) or FORMS
+
+    def comparison(outcome: str, data: PredictionData) -> Table:
+        def without(form: Form, at: int) -> Block:
+            return block(fit_prediction(data.without(at), form, starts=1, **how), data, at)
+
+        return compared(outcome, data.models, forms, without, seed=params.draws_seed, watch=runs.watch)
+
+    fits = [evaluated(fit_prediction(one.data, form, **how), one.outcome, **how) for one in outcomes for form in forms]
+    return checked(fits, [comparison(one.outcome, one.data) for one in outcomes] if params.left_out else [])
+
+
+PREDICTION = Analysis(
+    "prediction",
+    "Prediction of lab outcomes from games",
+    PredictionParams,
+    prediction,
+    example="labmates analyze prediction --study science-sample --outcome skill",
+    choices=("study",),
+    objects="",
+    has_figures=True,
+    exports=(ROWS, DRAWS),
+)
+USEFULNESS = Analysis(
+    "usefulness",
+    "Prediction from profiles",
+    MaterialParams,
+    usefulness,
+    example="labmates analyze usefulness --study science-sample",
+    choices=("study",),
+)
+CHECK_PREDICTION = Analysis(
+    "check/prediction",
+    "Checks of the prediction of lab outcomes",
+    PredictionCheckParams,
+    check_prediction,
+    example="labmates analyze check prediction --outcome quality --spec robust",
+    choices=("study",),
+    objects="",
+    has_figures=True,
+)

@@ -1,0 +1,199 @@
+"""The analyses of what drives cooperation in games: the regression, and checks of its fits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field
+
+from labmates.errors import UsageError
+from labmates.workflows.analysis import Analysis, Drawing, Result, Runs
+from labmates.workflows.games.fitted import DRAWS, MOST_DRAWS, ROWS, CheckParams, FitParams, checked, compared, exports
+
+if TYPE_CHECKING:
+    from labmates.stats.bayes.blocks import Block
+    from labmates.stats.bayes.covariates import Covariates
+    from labmates.workflows.games.proximity.fit import Specification
+    from labmates.workflows.games.proximity.observations import Observations
+    from labmates.workflows.games.proximity.report import ProximityReport
+
+
+class SimulationsParams(FitParams):
+    """Which simulations are explained, and what of them."""
+
+    data: Path | None = Field(None, description="A CSV file with one row per simulation, in the place of a store.")
+    outcome: Literal["cooperation", "efficiency", "proximity"] = Field(
+        "cooperation",
+        description="What is explained: cooperation, by what was done; efficiency, by what came of it; or the paper's "
+        "proximity, which is 1 - cooperation.",
+    )
+    question: Literal["strategy", "prompt"] = Field(
+        "strategy", description="What drives cooperation; or whether the wording of the rules matters."
+    )
+    spec: Literal["paper", "robust", "both"] = Field("both", description="What is fitted.")
+    seed: int = Field(0, ge=0, description="Seed of draws and permutations.")
+
+    def specifications(self) -> tuple[Specification, ...]:
+        """What is fitted."""
+        return ("paper", "robust") if self.spec == "both" else (self.spec,)
+
+    def own(self) -> Covariates:
+        """The user's own predictors.
+
+        Raises
+        ------
+        UsageError
+            If no file has one.
+        """
+        from labmates.stats.bayes.covariates import read_covariates
+
+        return read_covariates(self.covariates, [*self.rosters, *([self.data] if self.data else [])])
+
+    def observations(self, runs: Runs) -> Observations:
+        """The simulations of the file, or of a study or all of a store.
+
+        Raises
+        ------
+        UsageError
+            If both are given, or something is wrong with one.
+        """
+        from labmates.models.roster import read_roster, roster
+        from labmates.workflows.games.proximity.observations import observations_of_csv, observations_of_runs
+
+        if self.data is not None and (runs.study is not None or runs.url is not None):
+            raise UsageError("--data takes the place of a store: give a file, or a study and --store, not both")
+        known = [*roster(), *(model for path in self.rosters for model in read_roster(path))]
+        if self.data is not None:
+            return observations_of_csv(self.data, known)
+        return observations_of_runs(runs.records("game"), known)
+
+
+class ProximityParams(SimulationsParams):
+    """The parameters of the regression of cooperation."""
+
+    draws: int = Field(4000, ge=500, le=1_000_000, description="Of the posterior.")
+    check_nuts: bool = Field(False, description="Fit it once more by NUTS (extra 'analysis'); takes a minute or more.")
+    nuts_draws: int = Field(1000, ge=100, le=100_000, description="In each of four chains.")
+
+
+class ProximityCheckParams(CheckParams, SimulationsParams):
+    """The parameters of checking the regression of cooperation."""
+
+
+def proximity(runs: Runs, params: ProximityParams) -> Result:
+    """Show what drives how cooperatively models play.
+
+    A Bayesian regression of cooperation (0 at the equilibrium, 1 at the play that is best for all) on size, thinking,
+    prompts, group size and game, over the simulations of behavioural games of the store, of a STUDY, or of a CSV file.
+    Two specifications stand side by side: the paper's, which takes simulations of a model for independent of each
+    other, and a robust one, in which models also differ by themselves; rest conclusions on the latter.
+    """
+    from labmates.workflows.games.proximity.evaluated import evaluated
+    from labmates.workflows.games.proximity.figures import forest_figure
+    from labmates.workflows.games.proximity.report import proximity_json, proximity_report, proximity_tables
+
+    report = proximity_report(
+        params.observations(runs),
+        outcome=params.outcome,
+        question=params.question,
+        specifications=params.specifications(),
+        draws=params.draws,
+        seed=params.seed,
+        nuts_draws=params.nuts_draws if params.check_nuts else None,
+        covariates=params.own(),
+    )
+    how = {"draws": min(params.draws, MOST_DRAWS), "seed": params.seed}
+    return Result(
+        proximity_tables(report),
+        [
+            Drawing(
+                "proximity",
+                f"What drives {params.outcome}",
+                "Coefficients with 95 % intervals; the numbers are in the tables.",
+                lambda: forest_figure(report),
+            )
+        ],
+        report.verdict,
+        objects=[proximity_json(report)],
+        remarks=_remarks(report),
+        warnings=report.warnings,
+        exports=exports(
+            lambda: report.prepared.frame, lambda: [evaluated(fit, params.outcome, **how) for fit in report.fits]
+        ),
+    )
+
+
+def _remarks(report: ProximityReport) -> dict[str, list[str]]:
+    checks = report.checks
+    tests = [
+        f"{name}: p = {test.p:.3g} ({checks.p_holm[name]:.3g} after Holm's adjustment) over {test.units} models "
+        f"({test.permutations:,} permutations)"
+        for name, test in checks.tests.items()
+    ]
+    if checks.left_out_r2 is not None:
+        tests.append(f"R² for models left out one at a time: {checks.left_out_r2:.2f}")
+    tests += [f"variance inflation of {name}: {value:.1f}" for name, value in checks.inflation.items()]
+    tests += [f"largest leverage: {model} {value:.2f}" for model, value in list(checks.leverage.items())[:1]]
+    draws = [
+        f"{fit.specification}: {fit.posterior.diagnostics.effective:,.0f} effective draws, "
+        f"k-hat {fit.posterior.diagnostics.k_hat:.2f}"
+        for fit in report.fits
+    ]
+    dropped = [f"{fit.specification}: {note}" for fit in report.fits for note in fit.notes]
+    return {
+        "Over models": tests,
+        "Draws": [*draws, *(crossed.sentence for crossed in report.cross_checks)],
+        "Notes": [*report.prepared.notes, *dropped],
+        "Left out": [f"{left.what}: {left.rows} rows, {left.reason}" for left in report.prepared.left_out],
+    }
+
+
+def check_proximity(runs: Runs, params: ProximityCheckParams) -> Result:
+    """Check the regression of cooperation in games: by cell, by model left out, and by prior.
+
+    For each fit: observed outcomes beside what it predicts, with p values; forms compared by how they predict models
+    that are left out in turn; and how far each mean depends on the priors.
+    """
+    from labmates.workflows.games.proximity.evaluated import block, evaluated, without
+    from labmates.workflows.games.proximity.fit import fit
+    from labmates.workflows.games.proximity.prepare import prepare
+
+    observations = params.observations(runs)
+    cells = prepare(observations, outcome=params.outcome, question=params.question, covariates=params.own()).cells
+    how: dict[str, Any] = {"draws": params.draws, "seed": params.seed}
+
+    def left_out(form: Specification, at: int) -> Block:
+        return block(fit(without(cells, at), form, **how), cells, at, params.draws)
+
+    forms = params.specifications()
+    fits = [evaluated(fit(cells, form, **how), params.outcome, **how) for form in forms]
+    if not params.left_out:
+        return checked(fits, [])
+    comparison = compared(params.outcome, cells.models, forms, left_out, seed=params.seed, watch=runs.watch)
+    return checked(fits, [comparison])
+
+
+PROXIMITY = Analysis(
+    "proximity",
+    "What drives cooperation",
+    ProximityParams,
+    proximity,
+    example="labmates analyze proximity pilot --spec both --plot forest.pdf",
+    choices=("study_argument",),
+    kind="game",
+    objects="",
+    has_figures=True,
+    exports=(ROWS, DRAWS),
+)
+CHECK_PROXIMITY = Analysis(
+    "check/proximity",
+    "Checks of what drives cooperation",
+    ProximityCheckParams,
+    check_proximity,
+    example="labmates analyze check proximity --data runs.csv --no-left-out",
+    choices=("study_argument",),
+    kind="game",
+    objects="",
+    has_figures=True,
+)
