@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from fractions import Fraction
+from functools import lru_cache
 from math import ceil
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -65,9 +66,7 @@ class Price(BaseModel):
     @property
     def dearest(self) -> Price:
         """The price at which no call costs more than by this one, whatever is cached or reasoned: for reservations."""
-        inputs = [price for price in (self.input, self.cached, self.cache_write) if price is not None]
-        outputs = [price for price in (self.output, self.reasoning) if price is not None]
-        return self.model_copy(update={"input": max(inputs), "output": max(outputs)})
+        return _dearest(self)
 
     def most_output(self, input_tokens: int, funds: int) -> int:
         """The output tokens that `funds` micro-dollars still pay after the input; below 0 if not even that."""
@@ -89,6 +88,13 @@ class Charge(Price):
         share = Fraction(str(self.batch or BATCH_SHARE)) if batch else 1
         amounts = ((name, getattr(self, name)) for name in Price.model_fields)
         return Price().model_copy(update={n: None if amount is None else ceil(amount * share) for n, amount in amounts})
+
+
+@lru_cache(maxsize=256)
+def _dearest(price: Price) -> Price:
+    inputs = [each for each in (price.input, price.cached, price.cache_write) if each is not None]
+    outputs = [each for each in (price.output, price.reasoning) if each is not None]
+    return price.model_copy(update={"input": max(inputs), "output": max(outputs)})
 
 
 class PriceList(BaseModel):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from pydantic import ValidationError
@@ -37,7 +38,20 @@ def make_game(name: str, rules: Mapping[str, Any] | None = None) -> Game:
         found = GAMES.get(name)
         if not (isinstance(found, type) and issubclass(found, Game)):
             raise UsageError(f"a game must be a subclass of labmates.games.base.Game, not {found!r}")
+    rules = rules or {}
     try:
-        return found(**(rules or {}))
+        if not all(isinstance(value, Hashable) for value in rules.values()):
+            return found(**rules)
+        return _made(found, tuple(rules.items()), tuple(map(type, rules.values())))
     except ValidationError as error:
         raise UsageError(explain(error)) from error
+
+
+@lru_cache(maxsize=256)
+def _made(game: type[Game], rules: tuple[tuple[str, Any], ...], types: tuple[type, ...]) -> Game:
+    """Return a game, which is frozen: a study of many conditions has the same one many times.
+
+    `types` tell 1 from 1.0 and True.
+    """
+    del types
+    return game(**dict(rules))

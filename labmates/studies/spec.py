@@ -261,6 +261,14 @@ def each_condition(
     UsageError
         If a combination of parameters is no condition, or there are none or far too many.
     """
+    for key, condition, _ in each_cell(spec, source, catalog, set() if seen is None else seen):
+        yield key, condition
+
+
+def each_cell(
+    spec: StudySpec, source: Source | None, catalog: Catalog | None, seen: set[int]
+) -> Iterator[tuple[str, Condition, dict[str, Any]]]:
+    """Yield conditions as `each_condition` does, each with its values as JSON data."""
     source = source or Source(spec.name, {}, {})
     catalog = catalog or spec.catalog()
     size = max(1, len(spec.models))
@@ -268,13 +276,13 @@ def each_condition(
         size *= len(values)
         if size > MOST_CONDITIONS:
             raise source.error([(("grid", field), f"that makes over {MOST_CONDITIONS:,} conditions")])
-    seen = set() if seen is None else seen
     for cell in _chosen(spec, source):
         condition = _condition(spec, cell, source, catalog)
-        key = condition.key
+        data = condition.model_dump(mode="json")
+        key = condition.key_of(data)
         if (number := int(key, 16)) not in seen:
             seen.add(number)
-            yield key, condition
+            yield key, condition, data
 
 
 def _chosen(spec: StudySpec, source: Source) -> Iterator[dict[str, Any]]:

@@ -30,7 +30,7 @@ from labmates.studies.salted import check_study_salt
 from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
 from labmates.studies.source import Source
-from labmates.studies.spec import StudySpec, each_condition
+from labmates.studies.spec import StudySpec, each_cell, each_condition
 from labmates.studies.whole import to_its_end
 from labmates.workflows.brake import Brake
 from labmates.workflows.experiment import EXPERIMENTS, Condition
@@ -121,13 +121,13 @@ class _Cells:
         first: Condition | None = None
         catalog = spec.catalog()
         charged = cache(lambda model: ModelHub(catalog.options()).price(model))
-        for key, condition in each_condition(spec, source, catalog, self.keys):
+        for key, condition, values in each_cell(spec, source, catalog, self.keys):
             most = most_cost(spec, condition, charged)
             self.pool = max(self.pool, condition.pool or 0)
             self.asks_models = self.asks_models or bool(condition.models())
             self.least = most if first is None else min(most, self.least)
             first = first or condition
-            texts = (json.dumps(condition.models()), json.dumps(condition.model_dump(mode="json")))
+            texts = (json.dumps(condition.models()), json.dumps(values))
             some.append(Cell(key, most, *texts))
             if len(some) == _PACK:
                 self._pack(some)

@@ -53,7 +53,12 @@ class Condition(BaseModel, ABC):
     @property
     def key(self) -> str:
         """A stable name of this condition: a hash of its canonical JSON, 16 hexadecimal digits."""
-        data = {"kind": self.kind, **self.model_dump(mode="json")}
+        return self.key_of(self.model_dump(mode="json"))
+
+    @classmethod
+    def key_of(cls, values: Mapping[str, Any]) -> str:
+        """Return the key of the condition that has these JSON values."""
+        data = {"kind": cls.kind, **values}
         text = json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 

@@ -104,6 +104,8 @@ class GameCondition(DecisionCondition):
 
     def models(self) -> list[str]:
         """Return the models that take part, each once, in the order of the players."""
+        if not self.model_for:
+            return [self.model]
         return list(dict.fromkeys(self.model_of(group, player) for group, player in self.seats()))
 
     @property
@@ -116,7 +118,7 @@ class GameCondition(DecisionCondition):
         from labmates.errors import unknown_name
         from labmates.models.names import parse_model
 
-        known = {name for seat in self.seats() for name in seat}
+        known = {name for seat in self.seats() for name in seat} if self.model_for else set()
         for name in self.model_for:
             if name not in known:
                 raise unknown_name("group or player", name, known)
