@@ -29,6 +29,8 @@ _STATUS_OF_TYPE: Final = {
     "overloaded_error": 529,
 }
 """Status with which Anthropic answers a single call that fails with an error of a type; 500 for all others."""
+MOST_ID_CHARS: Final = 200
+"""No id of a batch is longer: a longer one is a server's mistake."""
 _CLOCK_SLACK: Final = 600.0
 """Seconds by which the clocks of a server and of this machine may differ."""
 
@@ -54,6 +56,11 @@ class Result:
     retry_after: str = ""
     uncertain: bool = False
     keeps: bool = False
+
+    @property
+    def is_passing(self) -> bool:
+        """Whether the same request may succeed later."""
+        return self.status == 429 or self.status >= 500
 
 
 def failed(
@@ -181,8 +188,9 @@ class OpenAIBatches:
         key, response, error = line.get("custom_id"), line.get("response"), line.get("error")
         if not isinstance(key, str):
             return None
-        if isinstance(response, dict) and isinstance(response.get("status_code"), int):
-            return key, Result(response["status_code"], response.get("body"))
+        status = response.get("status_code") if isinstance(response, dict) else None
+        if isinstance(response, dict) and isinstance(status, int) and 200 <= status < 600:
+            return key, Result(status, response.get("body"))
         if isinstance(error, dict):
             told = str(error.get("message") or error.get("code") or "no reason given")
             return key, failed(503, told, code=str(error.get("code") or ""))
@@ -261,8 +269,8 @@ def _refused(error: Json) -> Result:
 
 def _id(found: Json) -> str:
     batch = found.get("id")
-    if not isinstance(batch, str) or not batch:
-        raise BatchRequestError(failed(502, "the server's answer about a batch has no id"))
+    if not isinstance(batch, str) or not 0 < len(batch) <= MOST_ID_CHARS:
+        raise BatchRequestError(failed(502, "the server's answer about a batch has no usable id"))
     return batch
 
 

@@ -113,7 +113,7 @@ class Group:
 
 
 @dataclass(eq=False)
-class _Waiting:
+class Waiting:
     """A call that waits for its reply."""
 
     key: str
@@ -123,6 +123,7 @@ class _Waiting:
     reply: asyncio.Future[Result]
 
     def settle(self, result: Result) -> None:
+        """Give the reply to whoever waits, if anybody still does."""
         if not self.reply.done():
             self.reply.set_result(result)
 
@@ -131,7 +132,7 @@ class _Waiting:
 class _Gathering:
     """The calls of a group since the last submission, and when they are submitted."""
 
-    calls: list[_Waiting] = field(default_factory=list)
+    calls: list[Waiting] = field(default_factory=list)
     began: float = 0.0
     timer: asyncio.TimerHandle | None = None
 
@@ -176,7 +177,7 @@ class BatchQueue:
         self._most_failures = most_failures
         self._notify = notify or (lambda _text: None)
         self._gathering: dict[Group, _Gathering] = {}
-        self._followed: dict[str, list[_Waiting]] = {}
+        self._followed: dict[str, list[Waiting]] = {}
         self._claimed: set[str] = set()
         self._answered: list[str] = []
         self._tasks: set[asyncio.Task[None]] = set()
@@ -206,7 +207,7 @@ class BatchQueue:
         origin, most_bytes = (attempt.origin, attempt.most_bytes(streamed=False)) if attempt else ("", 1 << 24)
         key = self._claim(hashlib.blake2b(f"{origin}\n{base_key}".encode(), digest_size=20).hexdigest())
         future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
-        waiting = _Waiting(key, body, len(request.content), most_bytes, future)
+        waiting = Waiting(key, body, len(request.content), most_bytes, future)
         self._gather(group, waiting)
         answered = False
         try:
@@ -230,12 +231,12 @@ class BatchQueue:
         self._claimed.add(key)
         return key
 
-    def _leave(self, group: Group, waiting: _Waiting) -> None:
+    def _leave(self, group: Group, waiting: Waiting) -> None:
         self._claimed.discard(waiting.key)
         if (gathering := self._gathering.get(group)) is not None and waiting in gathering.calls:
             gathering.calls.remove(waiting)
 
-    def _gather(self, group: Group, waiting: _Waiting) -> None:
+    def _gather(self, group: Group, waiting: Waiting) -> None:
         loop = asyncio.get_running_loop()
         gathering = self._gathering.setdefault(group, _Gathering(began=loop.time()))
         gathering.calls.append(waiting)
@@ -250,14 +251,15 @@ class BatchQueue:
         if gathering.calls:
             self._start(gathering.calls, self._hand_in, group, gathering.calls)
 
-    def _start(self, calls: Sequence[_Waiting], work: Callable[..., Awaitable[None]], *arguments: Any) -> None:
+    def _start(self, calls: Sequence[Waiting], work: Callable[..., Awaitable[None]], *arguments: Any) -> None:
         """Work for calls, which get told if that breaks."""
 
         async def guarded() -> None:
             try:
-                await work(*arguments)
-            except BatchRequestError as error:
-                await self._settle(calls, dict.fromkeys((call.key for call in calls), error.result))
+                try:
+                    await work(*arguments)
+                except BatchRequestError as error:
+                    await self._settle(calls, dict.fromkeys((call.key for call in calls), error.result))
             except Exception as error:  # A bug or a broken store, which must not leave anybody waiting.
                 for call in calls:
                     if not call.reply.done():
@@ -267,21 +269,21 @@ class BatchQueue:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _hand_in(self, group: Group, calls: Sequence[_Waiting]) -> None:
+    async def _hand_in(self, group: Group, calls: Sequence[Waiting]) -> None:
         """Find the batches of calls that were submitted before, and submit the others."""
         told = await self._book.find([call.key for call in calls])
         noted = {key: Noted(*parts) for key, parts in told.items()}
         fresh = [call for call in calls if call.key not in noted]
-        submissions: dict[Noted, list[_Waiting]] = {}
+        submissions: dict[Noted, list[Waiting]] = {}
         for call in calls:
             if call.key in noted:
                 submissions.setdefault(noted[call.key], []).append(call)
         for submission, members in submissions.items():
             self._start(members, self._take_up, group, submission, members)
-        for part in _parts(fresh, PROTOCOLS[group.protocol]):
+        for part in split_into_batches(fresh, PROTOCOLS[group.protocol]):
             self._start(part, self._submit, group, part)
 
-    async def _take_up(self, group: Group, submission: Noted, calls: Sequence[_Waiting]) -> None:
+    async def _take_up(self, group: Group, submission: Noted, calls: Sequence[Waiting]) -> None:
         """Follow a batch that was submitted before; one that never reached the server is submitted anew."""
         batch = submission.batch
         if batch is None:
@@ -303,7 +305,7 @@ class BatchQueue:
                 return None
             raise BatchRequestError(replace(error.result, keeps=True)) from None
 
-    async def _submit(self, group: Group, calls: Sequence[_Waiting]) -> None:
+    async def _submit(self, group: Group, calls: Sequence[Waiting]) -> None:
         calls = [call for call in calls if not call.reply.done()]
         if not calls:
             return
@@ -326,7 +328,7 @@ class BatchQueue:
         self._follow(group, batch, calls, lines=list(requests))
 
     def _follow(
-        self, group: Group, batch: str, calls: Iterable[_Waiting], *, lines: Sequence[str] = (), is_certain: bool = True
+        self, group: Group, batch: str, calls: Iterable[Waiting], *, lines: Sequence[str] = (), is_certain: bool = True
     ) -> None:
         """Follow a batch, if that isn't done already.
 
@@ -344,7 +346,7 @@ class BatchQueue:
         self._start(members, self._until_its_end, group, batch, members, lines, is_certain)
 
     async def _until_its_end(
-        self, group: Group, batch: str, calls: list[_Waiting], lines: Sequence[str], is_certain: bool
+        self, group: Group, batch: str, calls: list[Waiting], lines: Sequence[str], is_certain: bool
     ) -> None:
         protocol, channel = PROTOCOLS[group.protocol], self._channel(group)
         try:
@@ -371,7 +373,7 @@ class BatchQueue:
                 failures = 0
             except BatchRequestError as error:
                 failures += 1
-                if error.result.status < 500 or failures > self._most_failures:
+                if not error.result.is_passing or failures > self._most_failures:
                     raise BatchRequestError(_looking_failure(error.result, batch)) from None
             else:
                 if state.ended:
@@ -381,7 +383,7 @@ class BatchQueue:
                     self._notify(f"waiting for batch {batch} of {group.model}: {state.done} of {state.total}")
             await asyncio.sleep(self._poll)
 
-    async def _settle(self, calls: Sequence[_Waiting], results: Mapping[str, Result]) -> None:
+    async def _settle(self, calls: Sequence[Waiting], results: Mapping[str, Result]) -> None:
         """Hand the results out; what failed is struck out first, so that another attempt is submitted anew."""
         lost = [call.key for call in calls if results[call.key].status != 200 and not results[call.key].keeps]
         if lost:
@@ -420,6 +422,8 @@ class _HTTP:
     async def lines(self, path: str) -> AsyncIterator[bytes]:
         response = await self._send("GET", path)
         try:
+            if response.status_code in _NO_API:
+                raise BatchRequestError(failed(504, "the server no longer has the results", uncertain=True))
             if response.is_error:
                 raise BatchRequestError(failed(503, f"HTTP {response.status_code} for the results", keeps=True))
             async for line in split_lines(response.aiter_bytes()):
@@ -456,9 +460,9 @@ def _read(request: httpx2.Request) -> tuple[Group, str, Json]:
     return Group(protocol, base, str(body.get("model")), headers), key, body
 
 
-def _parts(calls: Sequence[_Waiting], protocol: BatchProtocol) -> list[list[_Waiting]]:
+def split_into_batches(calls: Sequence[Waiting], protocol: BatchProtocol) -> list[list[Waiting]]:
     """Return calls in parts that a batch can hold."""
-    parts: list[list[_Waiting]] = []
+    parts: list[list[Waiting]] = []
     size = 0
     for call in calls:
         if not parts or len(parts[-1]) >= protocol.most_calls or size + call.size > protocol.most_bytes:
@@ -487,7 +491,7 @@ async def _results(protocol: BatchProtocol, channel: _HTTP, files: Sequence[str]
     return found
 
 
-def _good(calls: Iterable[_Waiting], results: Mapping[str, Result]) -> int:
+def _good(calls: Iterable[Waiting], results: Mapping[str, Result]) -> int:
     return sum(results[call.key].status == 200 for call in calls)
 
 
@@ -503,5 +507,5 @@ def _submission_failure(result: Result, group: Group) -> Result:
 def _looking_failure(result: Result, batch: str) -> Result:
     """Return what calls get whose batch could not be looked at; only one that is gone is submitted anew."""
     if result.status in _NO_API:
-        return failed(503, f"the server no longer knows the batch {batch}")
+        return failed(504, f"the server no longer knows the batch {batch}", uncertain=True)
     return replace(result, keeps=True)

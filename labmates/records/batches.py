@@ -43,7 +43,7 @@ class StoredBatches:
         return await asyncio.to_thread(self._database.read, read)
 
     async def plan(self, token: str, keys: Sequence[str]) -> None:
-        """Note that requests are about to be submitted together.
+        """Note that requests are about to be submitted together; what another process has noted stays.
 
         Raises
         ------
@@ -55,7 +55,7 @@ class StoredBatches:
             now = self._database.now(connection)
             connection.execute(sa.delete(_BATCHES).where(_BATCHES.c.at < now - _KEPT_SECONDS))
             rows = [{"key": k, "token": token, "batch": None, "requests": len(keys), "at": now} for k in keys]
-            connection.execute(sa.insert(_BATCHES), rows)
+            self._database.insert_new(connection, _BATCHES, rows)
 
         await self._write(write)
 

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from langchain_core.messages import HumanMessage
 
-from labmates.models.batches import Noted
+from labmates.models.batch_protocols import AnthropicBatches, BatchProtocol, OpenAIBatches
+from labmates.models.batches import Noted, Waiting, split_into_batches
 from labmates.models.catalog import Catalog
 from labmates.models.errors import EndpointError
 from labmates.models.hub import ModelHub
@@ -20,7 +21,7 @@ from labmates.models.options import ModelOptions
 from labmates.models.reply import Reply
 from tests.models.conftest import QUICK
 from tests.support.batch_server import AnthropicBatchServer, BatchServer, Fate
-from tests.support.openai_server import Answer, Call, Json
+from tests.support.openai_server import Answer, Call, Json, Recorded, _send
 
 pytest.importorskip("langchain_anthropic")
 SERVERS = [BatchServer, AnthropicBatchServer]
@@ -51,6 +52,15 @@ class Book:
     async def forget(self, keys: Sequence[str]) -> None:
         for key in keys:
             self.noted.pop(key, None)
+
+
+class Counting(NoMeter):
+    """Counts the attempts that may be billed without a reply."""
+
+    losses = 0
+
+    def lost(self, reason: str) -> None:
+        self.losses += 1
 
 
 @dataclass
@@ -132,12 +142,6 @@ async def test_what_a_batch_leaves_open_goes_into_the_next_one(kind: type[BatchS
 
 @pytest.mark.parametrize(("outcome", "charged"), [("missing", 1), ("malformed", 1), ("expired", 0), (500, 0)])
 async def test_only_a_reply_that_may_have_been_written_is_charged(outcome: Any, charged: int) -> None:
-    class Counting(NoMeter):
-        losses = 0
-
-        def lost(self, reason: str) -> None:
-            self.losses += 1
-
     meter = Counting()
     with BatchServer(echo, [Fate(outcomes={0: outcome})]) as server:
         hub, name = Lab(server).open()
@@ -246,6 +250,20 @@ async def test_a_batch_whose_id_was_not_heard_is_found(kind: type[BatchServer]) 
         assert len(server.batches) == 1
 
 
+@pytest.mark.parametrize("kind", SERVERS)
+async def test_a_batch_that_is_gone_may_be_billed_and_is_submitted_anew(kind: type[BatchServer]) -> None:
+    with kind(echo, [Fate(gone=9)]) as server:
+        lab = Lab(server)
+        await lab.ask()
+        lab.book.noted = {key: one._replace(batch="batch_9") for key, one in lab.book.noted.items()}
+        meter = Counting()
+        hub, name = lab.open()
+        async with hub:
+            reply = await hub.call(name, [HumanMessage("one")], seed=1, max_output_tokens=90, meter=meter)
+    assert (reply.text, meter.losses) == (SAID[0], 1)
+    assert [len(batch) for batch in server.bodies] == [3, 1]
+
+
 @dataclass
 class DyingBook(Book):
     """A book of a process that is killed before it submits what it has planned."""
@@ -304,6 +322,48 @@ async def test_the_key_of_the_server_stays_out_of_the_book_and_the_progress(monk
             await hub.call(name, [HumanMessage("Hi")], seed=1, max_output_tokens=90)
             assert lab.book.noted
             assert "key-of-the-lab" not in repr((lab.book, lab.told))
+
+
+def call_of(key: str, size: int) -> Waiting:
+    return Waiting(key, {}, size, 1, asyncio.get_running_loop().create_future())
+
+
+async def test_calls_are_parted_where_a_batch_is_full() -> None:
+    class Small(OpenAIBatches):
+        most_calls, most_bytes = 3, 2_000
+
+    sizes = [100, 100, 100, 100, 1_500, 100, 5_000, 100]
+    parts = split_into_batches([call_of(str(number), size) for number, size in enumerate(sizes)], Small())
+    assert [[int(call.key) for call in part] for part in parts] == [[0, 1, 2], [3, 4], [5], [6], [7]]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "line"),
+    [
+        (OpenAIBatches(), {}),
+        (OpenAIBatches(), {"custom_id": 7, "response": {"status_code": 200, "body": {}}}),
+        (OpenAIBatches(), {"custom_id": "a", "response": {"status_code": "200"}}),
+        (OpenAIBatches(), {"custom_id": "a", "response": {"status_code": 7}}),
+        (OpenAIBatches(), {"custom_id": "a", "response": None, "error": None}),
+        (AnthropicBatches(), {"custom_id": "a"}),
+        (AnthropicBatches(), {"custom_id": "a", "result": {"type": "succeeded", "message": None}}),
+        (AnthropicBatches(), {"custom_id": "a", "result": {"type": "unheard of"}}),
+    ],
+)
+def test_a_line_that_says_nothing_is_no_result(protocol: BatchProtocol, line: Json) -> None:
+    assert protocol.read(line) is None
+
+
+@pytest.mark.parametrize("answer", [b"<html>", b"[]", b"{}", b'{"id": 3}', b'{"id": "' + b"x" * 300 + b'"}'])
+async def test_nonsense_about_a_batch_ends_in_an_error_that_says_so(answer: bytes) -> None:
+    class Odd(BatchServer):
+        async def _respond(self, recorded: Recorded, writer: asyncio.StreamWriter) -> bool:
+            return await _send(writer, Answer(body=answer))
+
+    with Odd(echo) as server:
+        [error] = await Lab(server).ask(["one"], max_retries=0)
+    assert isinstance(error, EndpointError)
+    assert "no JSON object" in str(error) or "no usable id" in str(error)
 
 
 def test_streaming_and_batches_exclude_each_other() -> None:
