@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Any, Final
@@ -30,6 +31,10 @@ class Links:
     def studies(self) -> str:
         """Return the address of the list of studies."""
         return "/studies"
+
+    def analyses(self, study: str, name: str = "") -> str:
+        """The address of a study's analyses, or of one of them."""
+        return _with_query("/analyses", {"study": study, "analysis": name})
 
     def run(self, run_id: str) -> str:
         """Return the address of a run's first page."""
@@ -71,8 +76,8 @@ class FileLinks(Links):
 
     Attributes
     ----------
-    known
-        The runs that are there.
+    known, studies_known
+        The runs that are there, and the studies whose analyses are.
     told
         The numbers of the events that the story of the run at hand tells.
     has_events
@@ -82,6 +87,7 @@ class FileLinks(Links):
     is_static: bool = True
     depth: int = 0
     known: frozenset[str] = frozenset()
+    studies_known: frozenset[str] = frozenset()
     told: tuple[int, ...] = ()
     has_events: bool = True
 
@@ -96,6 +102,13 @@ class FileLinks(Links):
     def studies(self) -> str:
         """Return the address of the list of studies."""
         return self._to("studies.html")
+
+    def analyses(self, study: str, name: str = "") -> str:
+        """The address of a study's analyses, or of one of them; empty for a study that is not there."""
+        if study not in self.studies_known:
+            return ""
+        folder = f"{_plain_name(study)}-{hashlib.sha256(study.encode()).hexdigest()[:8]}"
+        return self._to(f"analyses/{folder}/{_plain_name(name) or 'index'}.html")
 
     def run(self, run_id: str) -> str:
         """Return the address of a run's first page; empty for a run that is not there."""
@@ -135,7 +148,11 @@ class FileLinks(Links):
 
 def run_folder(run_id: str) -> str:
     """Return the folder of a run within an export: its id, which is letters and digits, without anything else."""
-    return "runs/" + "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in run_id)
+    return f"runs/{_plain_name(run_id)}"
+
+
+def _plain_name(name: str) -> str:
+    return "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in name)
 
 
 def _with_query(path: str, query: dict[str, Any]) -> str:

@@ -16,14 +16,15 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from labmates.errors import LabmatesError, UsageError
+from labmates.errors import LabmatesError, UsageError, unknown_name
 from labmates.pages.links import Links
 from labmates.pages.reader import Readers, RunReader
 from labmates.pages.rendering import render
 from labmates.records.database import StoreError
-from labmates.records.listing import Chosen, near_ids, run_page
+from labmates.records.listing import Chosen, facets, near_ids, run_page
 from labmates.records.store import Store
 from labmates.viewer.files import NoFileError, figure, file_of
+from labmates.viewer.pages.analyses import analyses_page
 from labmates.viewer.pages.compare import compare_page
 from labmates.viewer.pages.run import event_page, overview, story, story_since
 from labmates.viewer.pages.runs import runs_page, studies_page
@@ -83,6 +84,7 @@ class _Viewer:
         pages: dict[str, Callable[[Request], Response]] = {
             "/": self._runs,
             "/studies": self._studies,
+            "/analyses": self._analyses,
             "/compare": self._compare,
             "/runs/{run}": self._run,
             "/runs/{run}/story": self._story,
@@ -118,6 +120,12 @@ class _Viewer:
 
     def _studies(self, request: Request) -> Response:
         return HTMLResponse(studies_page(self._store, _LINKS))
+
+    def _analyses(self, request: Request) -> Response:
+        study, name = request.query_params.get("study", ""), request.query_params.get("analysis", "")
+        if study not in (known := facets(self._store.database).studies):
+            raise unknown_name("study", study[:100], known)
+        return HTMLResponse(analyses_page(self._store, study, list(self._store.runs(study=study)), _LINKS, name))
 
     def _run(self, request: Request) -> Response:
         return HTMLResponse(overview(self._reader(request), _LINKS))

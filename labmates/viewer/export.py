@@ -14,17 +14,19 @@ from labmates.pages.links import PER_PAGE, FileLinks, run_folder
 from labmates.pages.reader import Readers, RunReader
 from labmates.records.events import Event
 from labmates.records.listing import PAGE, Chosen, ListedRun, RunPage, facets, run_page
+from labmates.records.run import RunRecord
 from labmates.records.store import Store
 from labmates.records.studies import study_record
 from labmates.viewer.app import ASSETS, asset
 from labmates.viewer.files import NoFileError, figure, file_of
+from labmates.viewer.pages.analyses import analyses_of, analyses_page
 from labmates.viewer.pages.run import event_page, overview, story
 from labmates.viewer.pages.runs import Asked, listed, studies_page
 from labmates.viewer.telling import HIDDEN
 
 _MARK: Final = ".labmates-view"
 """The file by which a folder is known as an export of ours, which may be written anew."""
-_OURS: Final = ("index.html", "studies.html", "runs", "static", _MARK)
+_OURS: Final = ("index.html", "studies.html", "analyses", "runs", "static", _MARK)
 
 
 @dataclass(frozen=True)
@@ -74,8 +76,12 @@ def export_pages(
         for name in ASSETS:
             writer.write(f"static/{name}", asset(name))
         known = frozenset(row.run.id for row in rows)
-        links = FileLinks(known=known, has_events=events)
+        studies = frozenset(row.run.study for row in rows if row.run.study)
+        links = FileLinks(known=known, studies_known=studies, has_events=events)
         _lists(store, rows, links, writer)
+        for name in sorted(studies):
+            watch(f"the analyses of {name}")
+            _analyses(store, name, [row.run for row in rows if row.run.study == name], links, writer)
         readers = Readers(store)
         for place, row in enumerate(rows, start=1):
             watch(f"run {place:,} of {len(rows):,}: {row.run.id}, {writer.files:,} files")
@@ -142,6 +148,12 @@ def _lists(store: Store, rows: Sequence[ListedRun], links: FileLinks, writer: _W
         html = listed(store, known, asked, some, links, static_page=page, static_pages=pages)
         writer.write(links.runs(page=page), html)
     writer.write("studies.html", studies_page(store, links))
+
+
+def _analyses(store: Store, study: str, runs: Sequence[RunRecord], links: FileLinks, writer: _Writer) -> None:
+    below = replace(links, depth=2)
+    for name in ("", *analyses_of(runs)):
+        writer.write(links.analyses(study, name), analyses_page(store, study, runs, below, name))
 
 
 def _run(reader: RunReader, links: FileLinks, writer: _Writer, *, events: bool) -> None:

@@ -1,0 +1,98 @@
+"""The analyses of a study's runs: which there are, and each with its tables and figures, computed when it is opened."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from inspect import getdoc
+from typing import Any
+
+from markupsafe import Markup
+
+from labmates.errors import LabmatesError, unknown_name
+from labmates.pages.links import Links
+from labmates.pages.rendering import render
+from labmates.pages.section import Body, Section
+from labmates.records.run import ENDED, RunRecord
+from labmates.records.store import Store
+from labmates.workflows.analysis import ANALYSES, Analysis, Result, TooFewRunsError
+from labmates.workflows.experiment import EXPERIMENTS
+
+_log = logging.getLogger(__name__)
+
+
+def analyses_page(store: Store, study: str, runs: Sequence[RunRecord], links: Links, name: str = "") -> Markup:
+    """The page of a study's analyses; with a `name`, that of one of them.
+
+    Parameters
+    ----------
+    runs
+        The runs of the study; those that have ended count.
+
+    Raises
+    ------
+    UsageError
+        If the study has no analysis of this name.
+    """
+    ended = [run for run in runs if run.status in ENDED]
+    offered = analyses_of(runs)
+    if name and name not in offered:
+        raise unknown_name("analysis of this study", name, offered)
+    kinds = offered.get(name, ())
+    sections = list(_sections(store, offered[name][0], [run for run in ended if run.kind in kinds])) if name else []
+    return render(
+        "analyses.html",
+        study=study,
+        ended=len(ended),
+        analyses={each: (analysis.title, _first_line(analysis)) for each, (analysis, *_) in offered.items()},
+        chosen=name,
+        sections=sections,
+        links=links,
+    )
+
+
+def analyses_of(runs: Sequence[RunRecord]) -> dict[str, tuple[Any, ...]]:
+    """By name, the analyses of the experiments of runs, each with the experiments that name it."""
+    offered: dict[str, tuple[Any, ...]] = {}
+    for kind in dict.fromkeys(run.kind for run in runs):
+        for name in EXPERIMENTS.get(kind).analyses if kind in EXPERIMENTS else ():
+            offered[name] = (*offered.get(name, (ANALYSES.get(name),)), kind)
+    return offered
+
+
+def _sections(store: Store, analysis: Analysis[Any], runs: Sequence[RunRecord]) -> Iterator[Section]:
+    """The result of an analysis; where it can't be computed, the reason."""
+    if not runs:
+        yield Section("reason", "No result yet", "No run of this study has ended.")
+        return
+    try:
+        result = analysis.shown(store, runs)
+        # Figures are drawn here, where a fault can be told.
+        sections = [replace(section, body=section.html) for section in _of_result(result)]
+    except TooFewRunsError as error:
+        yield Section("reason", "These runs have no result", str(error))
+    except Exception as error:
+        if not isinstance(error, LabmatesError):
+            _log.warning("the analysis %s failed", analysis.name, exc_info=True)
+        yield Section("reason", "It can't be computed", f"{type(error).__name__}: {str(error)[:2000]}")
+    else:
+        yield from sections
+
+
+def _of_result(result: Result) -> Iterator[Section]:
+    if said := (*result.verdict, *(f"Warning: {warning}" for warning in result.warnings)):
+        yield Section("answer", "Answer", said)
+    for place, table in enumerate((*result.tables, *result.details)):
+        yield Section(f"table-{place}", table.title, table)
+    for drawing in result.figures:
+        yield Section(f"figure-{drawing.name}", drawing.title, drawing)
+    for place, (heading, remarks) in enumerate(result.remarks.items()):
+        if remarks:
+            yield Section(f"remarks-{place}", heading, tuple[Body, ...](remarks))
+    if result.missing:
+        yield Section("missing", "Missing", tuple(gap.text for gap in result.missing))
+
+
+def _first_line(analysis: Analysis[Any]) -> str:
+    return (getdoc(analysis.compute) or "").partition("\n")[0]

@@ -1,0 +1,105 @@
+"""The analyses of a study in the viewer: what there is, each with tables and figures, and why one can't be computed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from labmates.errors import UsageError
+from labmates.pages.links import Links
+from labmates.records.events import ScoreEvent
+from labmates.records.run import RunRecord
+from labmates.records.store import Store
+from labmates.stats.figures import Drawing, new_figure
+from labmates.stats.tables import Table
+from labmates.viewer.export import export_pages
+from labmates.viewer.pages.analyses import analyses_page
+from labmates.workflows.analysis import ANALYSES, Analysis, Missing, Params, Result, Runs
+from tests.studies.ended import fresh_run
+from tests.support.site import served
+
+HOSTILE = "<script>alert(1)</script>"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    """A store with two runs of a study, scored by one judge."""
+    with Store(f"sqlite:///{tmp_path}/runs.db") as store:
+        for seed in range(2):
+            run = replace(
+                fresh_run(seed=seed), study="pilot", replicate=seed, status="completed", metrics={"accuracy": 1.0}
+            )
+            store.create(run)
+            score = ScoreEvent(judge="verified", version="1", metric="accuracy", value=0.25, reason="")
+            store.add(run.id, [(0, score)], [])
+        yield store
+
+
+def page(store: Store, name: str = "") -> str:
+    return analyses_page(store, "pilot", list(store.runs(study="pilot")), Links(), name)
+
+
+def register(monkeypatch: pytest.MonkeyPatch, result: Result | Exception) -> None:
+    """Put an analysis in the place of that of scores."""
+
+    def compute(_runs: Runs, _params: Params) -> Result:
+        """Compute nothing."""
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+    monkeypatch.setitem(ANALYSES._loaded, "scores", Analysis("scores", "Scores", Params, compute))
+
+
+def test_a_study_offers_the_analyses_of_its_experiments(store: Store) -> None:
+    with served(store) as site:
+        assert "/analyses?study=pilot" in site.get("/studies").text
+        assert "/analyses?study=pilot" in site.get("/?study=pilot").text
+        offered = site.get("/analyses?study=pilot").text
+        for name in ("scores", "teamwork", "teams", "agreement"):
+            assert f"/analyses?study=pilot&amp;analysis={name}" in offered
+        shown = site.get("/analyses?study=pilot&analysis=scores").text
+        assert "Scores by judge" in shown
+        assert "0.250" in shown
+        for query, said in (("study=nope", "unknown study"), ("study=pilot&analysis=nope", "unknown analysis")):
+            refused = site.get(f"/analyses?{query}")
+            assert refused.status == 400
+            assert said in refused.text
+
+
+def test_an_analysis_without_a_result_says_why(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "all seats are taken by one model" in page(store, "teams")
+    for error in (UsageError(f"too odd {HOSTILE}"), KeyError(HOSTILE)):
+        register(monkeypatch, error)
+        told = page(store, "scores")
+        assert f"{type(error).__name__}: " in told
+        assert "&lt;script&gt;" in told
+        assert HOSTILE not in told
+    assert "No run of this study has ended" in analyses_page(store, "pilot", [unended()], Links(), "scores")
+
+
+def unended() -> RunRecord:
+    return replace(fresh_run(), study="pilot", status="failed")
+
+
+def test_everything_that_a_result_says_is_shown(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    table, details = (Table(name, f"Table {name}", None, [{"value": 1}]) for name in ("main", "more"))
+    drawing = Drawing("line", "A line", "It goes up.", lambda: new_figure(2, 2)[0])
+    result = Result([table], [drawing], ["It is so."], details=[details], missing=[Missing("seed 3")])
+    register(monkeypatch, replace(result, remarks={"Left out": ["one model"]}, warnings=["few"]))
+    told = page(store, "scores")
+    for part in ("It is so.", "Warning: few", "Table main", "Table more", "It goes up.", "one model", "seed 3"):
+        assert part in told, part
+    assert 'src="data:image/svg+xml;base64,' in told
+
+
+def test_exported_pages_have_the_analyses_too(store: Store, tmp_path: Path) -> None:
+    export_pages(store, tmp_path / "pages", events=False)
+    [link] = re.findall(r'href="(analyses/[^"]+)"', (tmp_path / "pages" / "studies.html").read_text())
+    listed = (tmp_path / "pages" / link).read_text()
+    [scores] = set(re.findall(r'href="../../(analyses/[^"]+scores.html)"', listed))
+    assert "Scores by judge" in (tmp_path / "pages" / scores).read_text()
