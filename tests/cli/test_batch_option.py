@@ -19,7 +19,7 @@ from tests.support.text_author import TextAuthor
 pytest.importorskip("langchain_anthropic")
 QUICK = ("--batch", "--batch-window", "0.2", "--batch-poll", "0.02")
 GAME = ("run", "game", "--game", "weakest-link", "--rounds", "1", "--replicates", "3", "--reasoning", "none", "--json")
-PRICE = "price.input=2&price.output=20"
+PRICE = "price.input=4&price.output=20"
 
 
 def by_seed(request: Json, number: int) -> Answer:
@@ -120,6 +120,19 @@ def test_a_study_in_batches_takes_half_of_its_cap(labmates: Labmates, tmp_path: 
     assert float(half["dollars"]) == pytest.approx(float(planned["dollars"]) / 2, rel=0.01)
     assert batched * 2 == pytest.approx(single)
     assert single > 0
+
+
+def test_a_pool_that_charges_the_bill_is_the_same_in_batches(labmates: Labmates) -> None:
+    with BatchServer(by_seed) as server:
+        model = f"{at(server)}&price.batch=0.25"
+        words = (*GAME, "--prices", "bill", "--model", model)
+        batched, direct = labmates(*words, *QUICK), labmates(*words)
+        shown = labmates("models", "show", model)
+    ends = [sorted(done.records, key=lambda record: record["seed"]) for done in (batched, direct)]
+    for one, other in zip(*ends, strict=True):
+        assert played(one) == played(other)
+        assert float(one["bill"]) * 4 == pytest.approx(float(other["bill"]))
+    assert "0.25 of the price (given)" in shown.out
 
 
 @pytest.mark.needs("bubblewrap")
