@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import gc
 import json
 import multiprocessing
 import os
@@ -24,7 +23,6 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 
 from benchmarks.call_rate import CAP, clients, serve
 from benchmarks.duels import LATENCY_SECONDS, Waiting
-from labmates.cli.main import COLLECTION
 from labmates.models.options import ModelOptions
 from labmates.models.scripted import BASELINES
 from labmates.models.scripted.base import Draft, Heard
@@ -95,7 +93,6 @@ def main() -> None:
     chosen = parser.parse_args()
     os.environ["OPENAI_API_KEY"] = "none"
     most = CAP / LATENCY_SECONDS
-    gc.set_threshold(*COLLECTION)  # as the command line does
     got, cpu = rate("scripted:deciding", chosen.simulations)
     print(
         f"a model in the process: {got:.0f} calls/s, {got / most:.2f} of cap / latency = {most:.0f} calls/s; "

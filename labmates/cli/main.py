@@ -5,7 +5,6 @@ Exit codes: 0 all went as it should, 1 some run failed, 2 wrong usage, 130 inter
 
 from __future__ import annotations
 
-import gc
 import importlib
 import logging
 import sys
@@ -17,9 +16,6 @@ from labmates._version import __version__
 from labmates.cli.console import NO_ROOM, complain, make_streams_safe
 from labmates.cli.repeated import refuse_repeated_options
 from labmates.errors import LabmatesError, UsageError
-
-COLLECTION = (50_000, 20, 100)
-"""How seldom garbage is looked for: by Python's own setting that takes a sixth of the time of runs with short calls."""
 
 VERBS = {
     "demo": ("labmates.cli.demo:demo", "Let a scripted team do one science task, offline."),
@@ -84,7 +80,6 @@ def labmates() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit."""
-    gc.set_threshold(*COLLECTION)
     make_streams_safe()
     sys.exit(run_command(arguments))
 

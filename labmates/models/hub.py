@@ -95,6 +95,7 @@ class ModelHub:
         self._connections: dict[str, Connection] = {}
         self._scripted: dict[str, BaseChatModel] = {}
         self._slots: dict[str, asyncio.Semaphore] = {}
+        self._charges: dict[str, Price | None] = {}
         self._client: CallClient | None = None
         self._open: AsyncExitStack | None = None
 
@@ -198,7 +199,12 @@ class ModelHub:
 
     def price(self, model: str) -> Price | None:
         """Return what the provider of a model charges; None where that isn't known."""
-        if (name := parse_model(model)).scripted:
+        if model not in self._charges:
+            self._charges[model] = self._charge(parse_model(model))
+        return self._charges[model]
+
+    def _charge(self, name: ModelName) -> Price | None:
+        if name.scripted:
             return None
         return price_of(name, self._endpoint(name), self.options)
 

@@ -15,6 +15,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from operator import mul
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ PROMPT_TOKENS = 3
 """What it adds once, to start the reply."""
 
 _LONGEST_KEPT = 50_000
+_LONGEST_WORD = 32
 TEMPLATE_TOKENS = 2_048
 """What a provider may add to a prompt by itself: a system prompt of its own, instructions on tools."""
 
@@ -74,7 +76,7 @@ def estimate_messages(messages: Sequence[BaseMessage], tools: Iterable[Mapping[s
         total += MESSAGE_TOKENS + estimate_tokens(text_of(message.content))
         for call in getattr(message, "tool_calls", None) or ():
             total += MESSAGE_TOKENS + estimate_tokens(call["name"]) + estimate_tokens(_compact(call["args"]))
-    return total + sum(MESSAGE_TOKENS + estimate_tokens(_compact(tool)) for tool in tools)
+    return total + sum(MESSAGE_TOKENS + estimate_tokens(_schema_text(_Same(tool))) for tool in tools)
 
 
 def most_tokens(messages: Sequence[BaseMessage], tools: Iterable[Mapping[str, Any]] = ()) -> int:
@@ -82,9 +84,9 @@ def most_tokens(messages: Sequence[BaseMessage], tools: Iterable[Mapping[str, An
     total = TEMPLATE_TOKENS
     for message in messages:
         content = message.content if isinstance(message.content, str) else _compact(message.content)
-        calls = _compact([(call["name"], call["args"]) for call in getattr(message, "tool_calls", None) or ()])
-        total += 4 * MESSAGE_TOKENS + len(content.encode("utf-8", "replace")) + len(calls.encode("utf-8", "replace"))
-    return total + sum(4 * MESSAGE_TOKENS + len(_compact(tool).encode("utf-8", "replace")) for tool in tools)
+        calls = [(call["name"], call["args"]) for call in getattr(message, "tool_calls", None) or ()]
+        total += 4 * MESSAGE_TOKENS + _bytes(content) + (_bytes(_compact(calls)) if calls else 2)
+    return total + sum(4 * MESSAGE_TOKENS + _bytes(_schema_text(_Same(tool))) for tool in tools)
 
 
 def beginning(text: str, tokens: int) -> str:
@@ -113,7 +115,9 @@ def _estimate(text: str) -> int:
     if not text:
         return 0
     pieces = Counter(PIECE.findall(text))
-    return max(1, round(sum(count * _of_piece(piece) for piece, count in pieces.items())))
+    weights = (_of_word(piece) if len(piece) <= _LONGEST_WORD else _of_piece(piece) for piece in pieces)
+    weight = sum(map(mul, pieces.values(), weights), 0.0)
+    return max(1, round(weight))
 
 
 def _of_piece(piece: str) -> float:
@@ -134,6 +138,10 @@ def _of_piece(piece: str) -> float:
     return 1 + length / 8 if piece.count(first) == length else 0.9 + length / 4
 
 
+# The words of a run's texts are the same ones again and again.
+_of_word = lru_cache(maxsize=16_384)(_of_piece)
+
+
 def _rate(char: str) -> float:
     code = ord(char)
     if code < 0x370:
@@ -145,6 +153,28 @@ def _rate(char: str) -> float:
     if 0x3040 <= code < 0xD7B0:
         return IDEOGRAPH_RATE
     return LATIN_RATE if code < 0x2070 else OTHER_RATE
+
+
+class _Same:
+    """A tool's schema, the same as another only if it is that very object: calls of a run share their tools."""
+
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        self.schema = schema
+
+    def __hash__(self) -> int:
+        return id(self.schema)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.schema is self.schema
+
+
+@lru_cache(maxsize=256)
+def _schema_text(tool: _Same) -> str:
+    return _compact(tool.schema)
+
+
+def _bytes(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
 
 
 def _compact(value: object) -> str:

@@ -10,10 +10,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator, Awaitable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from labmates.sandboxes.base import CodeResult, Sandbox, SandboxBackend
 
@@ -64,9 +65,9 @@ class Workshop:
         self._habits: dict[str, _Habit] = {}
         self._benches: list[Bench] = []
 
-    def bench(self, data: asyncio.Task[Path]) -> Bench:
-        """Return the sandboxes of one run, whose data set is the CSV file that `data` is writing."""
-        bench = Bench(self, data)
+    def bench(self, write: Callable[[], Coroutine[Any, Any, Path]]) -> Bench:
+        """Return the sandboxes of one run, whose data set is the CSV file that `write` makes for the first of them."""
+        bench = Bench(self, write)
         self._benches.append(bench)
         return bench
 
@@ -123,9 +124,10 @@ class _Warm:
 class Bench:
     """The sandboxes of one run, by agent."""
 
-    def __init__(self, workshop: Workshop, data: asyncio.Task[Path]) -> None:
+    def __init__(self, workshop: Workshop, write: Callable[[], Coroutine[Any, Any, Path]]) -> None:
         self._workshop = workshop
-        self._data = data
+        self._write = write
+        self._data: asyncio.Task[Path] | None = None
         self._warm: dict[str, _Warm] = {}
         self._closing: set[asyncio.Task[None]] = set()
 
@@ -152,6 +154,8 @@ class Bench:
         return False
 
     async def _open(self) -> Sandbox:
+        if self._data is None:
+            self._data = asyncio.create_task(self._write())
         return await self._workshop.open(asyncio.shield(self._data))
 
     async def _open_after(self, earlier: Sequence[asyncio.Task[Sandbox | None]], warm: _Warm) -> Sandbox | None:
@@ -207,7 +211,8 @@ class Bench:
                 _log.warning("a sandbox could not be closed: %s", closed)
         self._workshop.forget(self)
         # Whoever opened a sandbox was told if the data could not be written; nobody else needs them.
-        await asyncio.gather(self._data, return_exceptions=True)
+        if self._data is not None:
+            await asyncio.gather(self._data, return_exceptions=True)
 
     async def _end(self, agent: str, session: Session) -> None:
         await session.close()

@@ -62,7 +62,7 @@ def bench_of(workshop: Workshop) -> Bench:
     async def written() -> Path:
         return Path("data.csv")
 
-    return workshop.bench(asyncio.create_task(written()))
+    return workshop.bench(written)
 
 
 async def settle() -> None:

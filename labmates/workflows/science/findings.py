@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from pydantic import BaseModel
@@ -23,6 +24,10 @@ MOST_FAULTS = 8
 """So many faults of one statement are told."""
 
 
+# Making a schema takes longer than a model call's whole overhead, and the runs of a study have the same one.
+_parameters = cache(findings_parameters)
+
+
 def findings_form(task: Task[Any, Any]) -> FindingsForm:
     """Return how the findings of a task are stated.
 
@@ -38,7 +43,7 @@ def findings_form(task: Task[Any, Any]) -> FindingsForm:
         repaired = [repair.as_json() for repair in read.repaired]
         return Stated(stated, tuple(repaired), _receipt(stated, [str(repair) for repair in read.repaired], model))
 
-    return FindingsForm(findings_parameters(model), check)
+    return FindingsForm(_parameters(model), check)
 
 
 def paper_faults(paper: str, task: Task[Any, Any]) -> str:

@@ -68,8 +68,8 @@ async def opened(condition: ScienceCondition, services: Services) -> AsyncIterat
     generating = asyncio.create_task(
         asyncio.to_thread(task.generate, data_seed(derive(services.seed, "dataset")), condition.difficulty)
     )
-    # Written while the first model call goes on: only sandboxes wait for it, and they start meanwhile.
-    bench = services.workshop.bench(asyncio.create_task(_write_csv(generating, services.folder() / "data.csv")))
+    # Written when the first sandbox starts: most runs have one before their first model call has ended.
+    bench = services.workshop.bench(lambda: _write_csv(generating, services.folder() / "data.csv"))
     if not services.recorder.events:
         warm_up(bench, condition, condition.teams[0])
     ledger = Ledger(condition.budget)
