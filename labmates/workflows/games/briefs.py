@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -20,7 +20,7 @@ Said = tuple[str, str]
 """Who said what."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Round:
     """What has happened in a round.
 
@@ -40,12 +40,22 @@ class Round:
         ``(groups, group_size)``; None before the round is settled.
     """
 
-    said: dict[str, list[Said]] = field(default_factory=dict)
+    said: Mapping[str, Sequence[Said]] = field(default_factory=dict)
     decisions: Array | None = None
     usable: Array | None = None
     tokens: Array | None = None
     spent: Array | None = None
     payoffs: Array | None = None
+
+
+def history(rounds: Iterable[Round]) -> Array:
+    """All decisions, ``(rounds, groups, group_size, quantities)``."""
+    return np.stack([one.decisions for one in rounds if one.decisions is not None])
+
+
+def payoffs(rounds: Iterable[Round]) -> Array:
+    """All payoffs, ``(rounds, groups, group_size)``."""
+    return np.stack([one.payoffs for one in rounds if one.payoffs is not None])
 
 
 class Briefing:
@@ -183,8 +193,8 @@ class Briefing:
         """Return what all members of a group get to know of the last of `rounds`, beyond its decisions."""
         key = (group, len(rounds))
         if key not in self._facts:
-            history = np.stack([one.decisions for one in rounds if one.decisions is not None])
-            self._facts[key] = [*self._game.group_facts(history[-1], group), *self._game.public(history)]
+            played = history(rounds)
+            self._facts[key] = [*self._game.group_facts(played[-1], group), *self._game.public(played)]
         return self._facts[key]
 
     def _sanctions(self, player: str, tokens: Array) -> list[str]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any, TypedDict
 
@@ -12,10 +15,12 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 
 from labmates.agents.decisions import Numbers, numbers_form
+from labmates.games.base import Array
 from labmates.models.objects import UnusableAnswerError
 from labmates.models.reply import Reply
 from labmates.records.events import DecisionEvent, MessageEvent, PayoffEvent
-from labmates.workflows.games.briefs import Round
+from labmates.seeds import derive
+from labmates.workflows.games.briefs import Round, Said, history, payoffs
 from labmates.workflows.games.condition import GameCondition
 from labmates.workflows.games.context import GameContext
 from labmates.workflows.playing import together
@@ -25,117 +30,129 @@ MOST_SAID_CHARS = 600
 
 
 class GameState(TypedDict):
-    """How far the game is; what happened stands in the context.
+    """What has happened.
 
     Attributes
     ----------
-    round
-        Rounds that have been settled.
+    rounds
+        All rounds so far, the present one last.
+    kept
+        Whether the players keep, at the end, what they have got.
     """
 
-    round: int
+    rounds: Sequence[Round]
+    kept: bool
 
 
 Update = dict[str, Any]
 
 
 async def deliberate(state: GameState, runtime: Runtime[GameContext]) -> Update:
-    """Let the members of each group speak in turn, all groups at the same time."""
-    del state
-    ctx = runtime.context
-    ctx.rounds.append(Round())
-    if ctx.condition.deliberation:
-        await together(_talk(ctx, group) for group in ctx.groups)
-    return {}
+    """Begin a round: the members of each group speak in turn, all groups at the same time."""
+    ctx, rounds = runtime.context, state["rounds"]
+    if not ctx.condition.deliberation:
+        return {"rounds": [*rounds, Round()]}
+    said = await together(_talk(ctx, group, rounds) for group in ctx.groups)
+    return {"rounds": [*rounds, Round(dict(zip(ctx.groups, said, strict=True)))]}
 
 
 async def decide(state: GameState, runtime: Runtime[GameContext]) -> Update:
     """Let all players decide at the same time."""
-    del state
     ctx, game = runtime.context, runtime.context.game
+    *past, now = state["rounds"]
     form = numbers_form({one.name: (one.low, one.high) for one in game.quantities}, total=game.total)
-    asked = {player: ctx.briefing.decide(player, ctx.rounds) for _, player in ctx.seats}
-    decided = await _decisions(ctx, "decide", asked, dict.fromkeys(asked, form))
+    asked = {player: ctx.briefing.decide(player, state["rounds"]) for _, player in ctx.seats}
+    decided = await _decisions(ctx, len(state["rounds"]), "decide", asked, dict.fromkeys(asked, form))
     default = dict(zip(form.model_fields, game.default_decision, strict=True))
-    last = ctx.rounds[-1]
-    last.usable = np.array([found is not None for found in decided]).reshape(game.groups, game.group_size)
     played = [found or default for found in decided]
-    last.decisions = np.array([list(one.values()) for one in played]).reshape(game.groups, game.group_size, -1)
-    last.payoffs = np.asarray(game.payoffs(last.decisions), dtype=float)
-    _record(ctx, "decide", played, decided)
-    return {}
+    decisions = np.array([list(one.values()) for one in played]).reshape(game.groups, game.group_size, -1)
+    now = replace(
+        now,
+        decisions=decisions,
+        usable=_made(ctx, decided),
+        payoffs=np.asarray(game.payoffs(decisions), dtype=float),
+    )
+    _record(ctx, len(state["rounds"]), "decide", played, decided)
+    return {"rounds": [*past, now]}
 
 
 async def sanction(state: GameState, runtime: Runtime[GameContext]) -> Update:
     """Let all players spend tokens on members of their groups, if the game has such a stage."""
-    del state
     ctx, game = runtime.context, runtime.context.game
-    last = ctx.rounds[-1]
+    *past, now = state["rounds"]
     if not game.sanction_limit:
         return {}
-    assert last.payoffs is not None
+    assert now.payoffs is not None
     others = {player: [one for one in ctx.briefing.members(player) if one != player] for _, player in ctx.seats}
     forms = {
         player: numbers_form(dict.fromkeys(names, (0, game.sanction_limit)), most=game.sanction_limit)
         for player, names in others.items()
     }
-    asked = {player: ctx.briefing.sanction(player, ctx.rounds) for player in others}
-    decided = await _decisions(ctx, "sanction", asked, forms)
+    asked = {player: ctx.briefing.sanction(player, state["rounds"]) for player in others}
+    decided = await _decisions(ctx, len(state["rounds"]), "sanction", asked, forms)
     spent = [found or dict.fromkeys(names, 0) for found, names in zip(decided, others.values(), strict=True)]
-    tokens = np.zeros((game.groups, game.group_size, game.group_size), dtype=int)
-    for (_, player), one in zip(ctx.seats, spent, strict=True):
+    tokens = _tokens(ctx, spent)
+    sanctioned = np.asarray(game.sanctioned(now.payoffs, tokens), dtype=float)
+    _record(ctx, len(state["rounds"]), "sanction", spent, decided)
+    return {"rounds": [*past, replace(now, tokens=tokens, spent=_made(ctx, decided), payoffs=sanctioned)]}
+
+
+def _made(ctx: GameContext, decided: Sequence[object]) -> Array:
+    """Whether each player made its decision, ``(groups, group_size)``."""
+    return np.array([decision is not None for decision in decided]).reshape(ctx.game.groups, ctx.game.group_size)
+
+
+def _tokens(ctx: GameContext, spent: Sequence[dict[str, int]]) -> Array:
+    """What each player spends on each member of its group, ``(groups, group_size, group_size)``."""
+    tokens = np.zeros((ctx.game.groups, ctx.game.group_size, ctx.game.group_size), dtype=int)
+    for (_, player), by_name in zip(ctx.seats, spent, strict=True):
         group, seat = ctx.briefing.seat(player)
-        for name, number in one.items():
+        for name, number in by_name.items():
             tokens[group, seat, ctx.briefing.seat(name)[1]] = number
-    last.tokens = tokens
-    last.spent = np.array([found is not None for found in decided]).reshape(game.groups, game.group_size)
-    last.payoffs = np.asarray(game.sanctioned(last.payoffs, tokens), dtype=float)
-    _record(ctx, "sanction", spent, decided)
-    return {}
+    return tokens
 
 
 async def settle(state: GameState, runtime: Runtime[GameContext]) -> Update:
     """Record what came of the round."""
-    ctx = runtime.context
-    last = ctx.rounds[-1]
-    assert last.payoffs is not None
+    ctx, rounds = runtime.context, state["rounds"]
+    assert rounds[-1].payoffs is not None
     ctx.table.recorder.once(
         PayoffEvent(
-            step=f"{state['round'] + 1}/payoff",
-            round=state["round"] + 1,
-            payoffs=ctx.by_player(last.payoffs),
-            details=ctx.game.notes(ctx.history()),
+            step=f"{len(rounds)}/payoff",
+            round=len(rounds),
+            payoffs=ctx.by_player(rounds[-1].payoffs),
+            details=ctx.game.notes(history(rounds)),
         )
     )
     await ctx.table.recorder.flush()
-    return {"round": state["round"] + 1}
+    return {}
 
 
 async def finish(state: GameState, runtime: Runtime[GameContext]) -> Update:
     """Draw by chance whether the players keep what they have got, where the rules leave it to chance."""
-    ctx = runtime.context
-    chance = ctx.game.keeps(ctx.history())
-    ctx.kept = ctx.draw() < chance
-    totals = ctx.payoffs().sum(axis=0) * ctx.kept
+    ctx, rounds = runtime.context, state["rounds"]
+    chance = ctx.game.keeps(history(rounds))
+    kept = random.Random(derive(ctx.seed, "draw")).random() < chance
     ctx.table.recorder.once(
         PayoffEvent(
             step="end",
-            payoffs=ctx.by_player(totals),
-            details={} if chance == 1 else {"kept_with_probability": float(chance), "kept": ctx.kept},
+            payoffs=ctx.by_player(payoffs(rounds).sum(axis=0) * kept),
+            details={} if chance == 1 else {"kept_with_probability": float(chance), "kept": kept},
         )
     )
-    return {"round": state["round"]}
+    return {"kept": kept}
 
 
-async def _talk(ctx: GameContext, group: str) -> None:
-    round_ = len(ctx.rounds)
-    said = ctx.rounds[-1].said.setdefault(group, [])
+async def _talk(ctx: GameContext, group: str, past: Sequence[Round]) -> list[Said]:
+    """What the members of a group say in turn."""
+    round_ = len(past) + 1
+    said: list[Said] = []
     for player in ctx.groups[group]:
         step = f"{round_}/{player}/deliberation"
         text = await ctx.table.say(
             step,
             ctx.speaker(player),
-            ctx.briefing.deliberate(player, ctx.rounds),
+            ctx.briefing.deliberate(player, [*past, Round({group: said})]),
             _sentences,
             name=f"{player}, round {round_}: deliberation",
         )
@@ -143,6 +160,7 @@ async def _talk(ctx: GameContext, group: str) -> None:
             said.append((player, text))
             body = ctx.table.recorder.bodies.keep(text)
             ctx.table.recorder.once(MessageEvent(step=step, team=group, agent=player, to=group, text=body))
+    return said
 
 
 def _sentences(reply: Reply, last: bool) -> str:
@@ -154,9 +172,8 @@ def _sentences(reply: Reply, last: bool) -> str:
 
 
 async def _decisions(
-    ctx: GameContext, stage: str, asked: dict[str, list[BaseMessage]], forms: dict[str, type[Numbers]]
+    ctx: GameContext, round_: int, stage: str, asked: dict[str, list[BaseMessage]], forms: dict[str, type[Numbers]]
 ) -> list[dict[str, int] | None]:
-    round_ = len(ctx.rounds)
     found = await together(
         ctx.table.decide(
             f"{round_}/{player}/{stage}",
@@ -170,8 +187,13 @@ async def _decisions(
     return [None if one is None else one.values for one in found]
 
 
-def _record(ctx: GameContext, stage: str, played: list[dict[str, int]], decided: list[dict[str, int] | None]) -> None:
-    round_ = len(ctx.rounds)
+def _record(
+    ctx: GameContext,
+    round_: int,
+    stage: str,
+    played: list[dict[str, int]],
+    decided: list[dict[str, int] | None],
+) -> None:
     ctx.table.recorder.once(
         *(
             DecisionEvent(
@@ -194,7 +216,7 @@ GameGraph = CompiledStateGraph[GameState, GameContext, GameState, GameState]
 def first_state(condition: GameCondition, seed: int) -> GameState:
     """The state in which a run starts."""
     del condition, seed
-    return {"round": 0}
+    return {"rounds": (), "kept": True}
 
 
 def graph(condition: GameCondition) -> GameGraph:
@@ -208,7 +230,7 @@ def game_graph() -> GameGraph:
     """Return the graph; compiled once, since that takes longer than a step."""
 
     def goes_on(state: GameState, runtime: Runtime[GameContext]) -> str:
-        return "deliberate" if state["round"] < runtime.context.game.rounds else "finish"
+        return "deliberate" if len(state["rounds"]) < runtime.context.game.rounds else "finish"
 
     graph = StateGraph(GameState, context_schema=GameContext)
     for node in (deliberate, decide, sanction, settle, finish):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +12,7 @@ from labmates.games.references import NoEquilibriumError, references
 from labmates.seeds import derive
 from labmates.stats.validity import invalid_play, total
 from labmates.workflows.experiment import Outcome
+from labmates.workflows.games.briefs import Round, history, payoffs
 from labmates.workflows.games.condition import GameCondition
 from labmates.workflows.games.context import GameContext
 from labmates.workflows.games.cooperation import cooperation, efficiency, pareto_proximity
@@ -26,38 +26,37 @@ DRAWS = 200
 
 def outcome(state: GameState, ctx: GameContext) -> Outcome:
     """The outcome of a game that has ended."""
-    del state
-    return Outcome("completed", metrics_of(ctx), invalid_play(ctx.failures()))
+    return Outcome("completed", metrics_of(state, ctx), invalid_play(ctx.failures()))
 
 
 def make_context(condition: GameCondition, services: Services) -> GameContext:
     """Return what the nodes of one game work with."""
-    draws = random.Random(derive(services.seed, "draw"))
-    return GameContext(condition, condition.make_game(), Table(condition, services), draws, services.seed)
+    return GameContext(condition, condition.make_game(), Table(condition, services), services.seed)
 
 
-def metrics_of(ctx: GameContext) -> Mapping[str, float]:
+def metrics_of(state: GameState, ctx: GameContext) -> Mapping[str, float]:
     """Return the metrics of a game that has ended.
 
     The primary metric is taken over usable decisions alone; cooperation and efficiency are of these: see
     `_made_welfare`.
     ``welfare``, ``payoff`` and what came of the rounds are of what was played, the fallback included.
     """
-    game, history, payoffs = ctx.game, ctx.history(), ctx.payoffs()
-    welfare = game.welfare(history, payoffs)
+    game, rounds = ctx.game, state["rounds"]
+    played, earned = history(rounds), payoffs(rounds)
+    welfare = game.welfare(played, earned)
     found = {
         "welfare": welfare,
-        "payoff": float(payoffs.sum(axis=0).mean()) * ctx.kept,
+        "payoff": float(earned.sum(axis=0).mean()) * state["kept"],
         "failed_decision_rate": total(ctx.failures()).rate,
-        **game.outcome(history),
+        **game.outcome(played),
     }
     if game.sanction_limit:
-        found["sanctions"] = float(np.mean([one.tokens.sum() for one in ctx.rounds if one.tokens is not None]))
+        found["sanctions"] = float(np.mean([one.tokens.sum() for one in rounds if one.tokens is not None]))
         found["sanctions"] /= game.players
-    usable = np.stack([one.usable for one in ctx.rounds if one.usable is not None])
+    usable = np.stack([one.usable for one in rounds if one.usable is not None])
     if not usable.any():
         return found
-    level = float(game.levels(history)[usable].mean())
+    level = float(game.levels(played)[usable].mean())
     found["level"] = level
     try:
         plays = references(game)
@@ -66,32 +65,32 @@ def metrics_of(ctx: GameContext) -> Mapping[str, float]:
     found["action_gap"] = level - float(plays.optimum.level)
     if (proximity := pareto_proximity(level, plays)) is not None:
         found |= {"cooperation": cooperation(proximity), "pareto_proximity": proximity}
-    if (reached := efficiency(_made_welfare(ctx, usable), plays)) is not None:
+    if (reached := efficiency(_made_welfare(ctx, rounds, usable), plays)) is not None:
         found["efficiency"] = reached
     return found
 
 
-def _made_welfare(ctx: GameContext, usable: NDArray[np.bool_]) -> float:
+def _made_welfare(ctx: GameContext, rounds: Sequence[Round], usable: NDArray[np.bool_]) -> float:
     """Return the expected welfare by the decisions that were made, which are those that cooperation is of, too.
 
     Each failed decision is taken to be any of those that were made, each as likely: the mean level stays that of the
     decisions that were made, and the welfare is the mean over `DRAWS` draws. The others go on as they did. Without
     failures it is the welfare itself.
     """
-    game, history = ctx.game, ctx.history()
-    spent = [one.spent for one in ctx.rounds if one.spent is not None]
-    sanctions = np.stack([one.tokens for one in ctx.rounds if one.tokens is not None]) if spent else None
+    game, played = ctx.game, history(rounds)
+    spent = [one.spent for one in rounds if one.spent is not None]
+    sanctions = np.stack([one.tokens for one in rounds if one.tokens is not None]) if spent else None
     if usable.all() and all(one.all() for one in spent):
-        return game.welfare(history, ctx.payoffs())
+        return game.welfare(played, payoffs(rounds))
     rng = np.random.default_rng(derive(ctx.seed, "failed"))
     found = []
     for _ in range(DRAWS):
-        drawn = _filled(history, usable, rng)
-        payoffs = [np.asarray(game.payoffs(one), dtype=float) for one in drawn]
+        drawn = _filled(played, usable, rng)
+        earned = [np.asarray(game.payoffs(one), dtype=float) for one in drawn]
         if sanctions is not None:
             tokens = _turned(_filled(_turned(sanctions, 1), np.stack(spent), rng), -1)
-            payoffs = [game.sanctioned(one, own) for one, own in zip(payoffs, tokens, strict=True)]
-        found.append(game.welfare(drawn, np.stack(payoffs)))
+            earned = [game.sanctioned(one, own) for one, own in zip(earned, tokens, strict=True)]
+        found.append(game.welfare(drawn, np.stack(earned)))
     return float(np.mean(found))
 
 
