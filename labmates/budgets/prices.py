@@ -76,13 +76,6 @@ class Price(BaseModel):
         return left // self.output if self.output else 10**9
 
 
-@lru_cache(maxsize=1024)
-def _dearest(price: Price) -> Price:
-    inputs = [amount for amount in (price.input, price.cached, price.cache_write) if amount is not None]
-    outputs = [amount for amount in (price.output, price.reasoning) if amount is not None]
-    return price.model_copy(update={"input": max(inputs), "output": max(outputs)})
-
-
 class Charge(Price):
     """A provider's prices for one model, by single calls and through its batch API."""
 
