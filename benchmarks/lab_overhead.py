@@ -11,6 +11,7 @@ import asyncio
 import gc
 import tempfile
 import time
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from langchain_core.messages import BaseMessage
@@ -64,7 +65,7 @@ def critical_path(store: Store, run: RunRecord) -> float:
     return alone + sum(max(members.values()) for members in work.values())
 
 
-async def execute(store: Store, model: str, runs: int, sandbox: str = "auto") -> tuple[float, list[RunRecord]]:
+async def execute(store: Store, model: str, runs: int, sandbox: str = "auto") -> tuple[float, Sequence[RunRecord]]:
     """Return the wall time of so many runs at once, and their records."""
     gc.collect()
     start = time.perf_counter()

@@ -18,8 +18,8 @@ for model in MODELS:
         "science", task="anomaly", difficulty="easy", model=model, budget="0.50", replicates=SEEDS, store=STORE
     )
 
-runs = labmates.load_runs(STORE).set_index("id")
-scores = labmates.load_scores(STORE)
+runs = labmates.load("runs", store=STORE).set_index("id")
+scores = labmates.load("scores", store=STORE)
 scores["model"] = scores.run.map(runs["condition.model"])
 scores["judged"] = scores.judge + " " + scores.metric
 

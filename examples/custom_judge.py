@@ -48,7 +48,7 @@ runs = [
 ]
 labmates.judge([run.id for run in runs], ["care"], store=STORE)
 
-scores = labmates.load_scores(STORE)
+scores = labmates.load("scores", store=STORE)
 for run in runs:
     [own] = scores[(scores.run == run.id) & (scores.judge == "care")].to_dict("records")
     value = "unscored" if pd.isna(own["value"]) else f"{own['value']:.2f}"

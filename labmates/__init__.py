@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from labmates._version import __version__
@@ -14,12 +15,8 @@ if TYPE_CHECKING:
         arun,
         fork,
         judge,
-        load_decisions,
-        load_events,
-        load_payoffs,
-        load_players,
-        load_runs,
-        load_scores,
+        load,
+        plan,
         profile,
         replay,
         report,
@@ -28,9 +25,25 @@ if TYPE_CHECKING:
         screen,
         study,
     )
+    from labmates.games.base import Game
+    from labmates.judges.base import Judge
+    from labmates.mechanisms.base import Mechanism
+    from labmates.studies.result import Run
+    from labmates.tasks.base import Task
+    from labmates.workflows.analysis import Analysis, Result
+    from labmates.workflows.experiment import Condition, Experiment
 
 __all__ = [
+    "Analysis",
+    "Condition",
+    "Experiment",
+    "Game",
+    "Judge",
     "LabmatesError",
+    "Mechanism",
+    "Result",
+    "Run",
+    "Task",
     "UsageError",
     "__version__",
     "ajudge",
@@ -38,12 +51,8 @@ __all__ = [
     "arun",
     "fork",
     "judge",
-    "load_decisions",
-    "load_events",
-    "load_payoffs",
-    "load_players",
-    "load_runs",
-    "load_scores",
+    "load",
+    "plan",
     "profile",
     "replay",
     "report",
@@ -53,11 +62,22 @@ __all__ = [
     "study",
 ]
 
+_HOMES = {
+    "Analysis": "labmates.workflows.analysis",
+    "Condition": "labmates.workflows.experiment",
+    "Experiment": "labmates.workflows.experiment",
+    "Game": "labmates.games.base",
+    "Judge": "labmates.judges.base",
+    "Mechanism": "labmates.mechanisms.base",
+    "Result": "labmates.workflows.analysis",
+    "Run": "labmates.studies.result",
+    "Task": "labmates.tasks.base",
+}
+"""Where the types stand that users implement or get; all else stands in `labmates.api`."""
+
 
 def __getattr__(name: str) -> Any:
     # Imported when first used: `labmates --help` must not wait for LangGraph and pandas.
     if name in __all__:
-        from labmates import api
-
-        return getattr(api, name)
+        return getattr(import_module(_HOMES.get(name, "labmates.api")), name)
     raise AttributeError(f"module 'labmates' has no attribute '{name}'")

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import ValidationError
 
-from labmates.errors import LabmatesError, UsageError, explain
+from labmates.errors import LabmatesError, UsageError, explain, unknown_name
 from labmates.judges.panel import ALWAYS, make_panel
 from labmates.loops import run_async
 from labmates.models.catalog import Catalog
 from labmates.models.options import ModelOptions
 from labmates.plain import clean
-from labmates.records.frames import Rows, chosen_runs, frame
+from labmates.records.frames import ROWS, Rows, chosen_runs, frame
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.selection import select_runs
 from labmates.records.store import Store
@@ -25,17 +25,19 @@ from labmates.records.studies import study_counts, study_record
 from labmates.reports.report import check_report, store_report, study_report, write_report
 from labmates.studies.fork import fork as fork_run
 from labmates.studies.judging import Judged, judge_runs, judgeable
+from labmates.studies.plan import Plan, make_plan
 from labmates.studies.processes import work_in_processes
 from labmates.studies.profiling import SIMULATIONS, missing_runs, profile_conditions, profile_games, profile_runs
 from labmates.studies.progress import Lines
 from labmates.studies.replay import Replayed
 from labmates.studies.replay import replay as replay_run
+from labmates.studies.result import Run
 from labmates.studies.runs import new_runs, stopped_run
 from labmates.studies.screening import Screened, Screening, levels_of_profile
 from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
 from labmates.studies.source import find_study
-from labmates.studies.spec import read_spec
+from labmates.studies.spec import each_condition, read_spec
 from labmates.studies.study import enter, work_on
 from labmates.workflows.analysis import ANALYSES, Result, Runs
 from labmates.workflows.brake import Brake
@@ -58,7 +60,7 @@ def run(
     settings: RunSettings | Mapping[str, Any] | None = None,
     progress: bool = False,
     **condition: Any,
-) -> list[RunRecord]:
+) -> list[Run]:
     """Execute a condition and return the runs as they ended.
 
     Interrupted runs are kept in the store; `resume` completes them.
@@ -113,8 +115,8 @@ async def arun(
     settings: RunSettings | Mapping[str, Any] | None = None,
     progress: bool = False,
     **condition: Any,
-) -> list[RunRecord]:
-    """Do what `run` does as a coroutine, for programs with an event loop of their own."""
+) -> list[Run]:
+    """`run` as a coroutine, for programs with an event loop of their own."""
     chosen = _settings(settings)
     catalog = Catalog(chosen.models)
     wanted = make_condition(kind, condition, catalog=catalog)
@@ -124,7 +126,7 @@ async def arun(
         return await _execute(database, runs, chosen, progress)
 
 
-def resume(runs: Sequence[str] = (), *, store: str | None = None, progress: bool = False) -> list[RunRecord]:
+def resume(runs: Sequence[str] = (), *, store: str | None = None, progress: bool = False) -> list[Run]:
     """Resume runs that did not end, each with its own condition and settings, and return them as they ended.
 
     What was paid before is not paid again.
@@ -142,13 +144,13 @@ def resume(runs: Sequence[str] = (), *, store: str | None = None, progress: bool
         If there is no such run, or it has ended.
     """
 
-    async def work() -> list[RunRecord]:
+    async def work() -> list[Run]:
         with await asyncio.to_thread(Store, store, must_exist=True) as database:
             if runs:
                 stopped = [stopped_run(database, run_id) for run_id in runs]
             else:
                 stopped = [run for run in database.runs() if run.status == "interrupted" and run.study is None]
-            ended = []
+            ended: list[Run] = []
             for run in stopped:
                 chosen = RunSettings.model_validate(run.settings)
                 ended += await _execute(database, [run], chosen, progress)
@@ -157,7 +159,7 @@ def resume(runs: Sequence[str] = (), *, store: str | None = None, progress: bool
     return run_async(work)
 
 
-def study(study: str | Path, *, store: str | None = None, progress: bool = False) -> list[RunRecord]:
+def study(study: str | Path, *, store: str | None = None, progress: bool = False) -> list[Run]:
     """Execute a study's runs that have not ended, and return all of its runs that were begun.
 
     Interrupted, the same call resumes it.
@@ -188,7 +190,32 @@ def study(study: str | Path, *, store: str | None = None, progress: bool = False
     with Store(store) as database:
         enter(database, spec, source)
         run_async(lambda: work(database))
-        return list(database.runs(study=spec.name))
+        return [Run.of(record, database) for record in database.runs(study=spec.name)]
+
+
+def plan(study: str | Path, *, store: str | None = None) -> Plan:
+    """What a study will take, before anything is spent.
+
+    Parameters
+    ----------
+    study
+        A YAML file, or the name of a study that comes with labmates.
+    store
+        As for `run`; what its runs have taken is measured, where there are any.
+
+    Raises
+    ------
+    UsageError
+        If the file is wrong, or the runs can't be executed as they are asked for.
+    """
+    source = find_study(str(study))
+    spec = read_spec(source)
+    database = Store.existing(store)
+    try:
+        return make_plan(spec, each_condition(spec, source), database)
+    finally:
+        if database is not None:
+            database.close()
 
 
 def fork(
@@ -199,7 +226,7 @@ def fork(
     store: str | None = None,
     settings: RunSettings | Mapping[str, Any] | None = None,
     progress: bool = False,
-) -> RunRecord:
+) -> Run:
     """Branch a run at one of its events under another condition, execute the branch and return it as it ended.
 
     Parameters
@@ -221,7 +248,7 @@ def fork(
         If there is no such run or event, or a change is wrong or can't hold there.
     """
 
-    async def work() -> RunRecord:
+    async def work() -> Run:
         with await asyncio.to_thread(Store, store, must_exist=True) as database:
             chosen = None if settings is None else _settings(settings)
             branch = await fork_run(database, run, at=at, changes=changes, settings=chosen)
@@ -311,12 +338,11 @@ def profile(
         return profiles(runs, database.costs([run.id for run in runs]))
 
 
-async def _execute(
-    database: Store, runs: Sequence[RunRecord], settings: RunSettings, progress: bool
-) -> list[RunRecord]:
+async def _execute(database: Store, runs: Sequence[RunRecord], settings: RunSettings, progress: bool) -> list[Run]:
     watch = Lines(runs, _tell).watch if progress else None
     try:
-        return await Session(database, settings, watch=watch, notify=_tell if progress else None).execute(runs)
+        ended = await Session(database, settings, watch=watch, notify=_tell if progress else None).execute(runs)
+        return [Run.of(record, database) for record in ended]
     except asyncio.CancelledError:
         _tell("Interrupted. Everything is kept; resume with: labmates.resume()")
         raise
@@ -445,64 +471,35 @@ def analyze(
         selected.close()
 
 
-def load_runs(
-    store: str | None = None, *, kind: str | None = None, study: str | None = None, model: str | None = None
+def load(
+    what: Rows = "runs",
+    *,
+    store: str | None = None,
+    kind: str | None = None,
+    study: str | None = None,
+    model: str | None = None,
 ) -> pd.DataFrame:
-    """Return the runs of a store as a data frame, one row each; see `labmates.records.frames.frame` for the columns.
+    """What a store holds, as a data frame; see `labmates.records.frames.frame` for the columns.
 
     Parameters
     ----------
+    what
+        ``runs``, ``scores`` (and their means over model judges), ``players`` (agents with what they used, decided and
+        earned), ``decisions``, ``payoffs`` (one row for each player and round) or ``events``.
     store
         URL of the store; default ``LABMATES_STORE``, else ``sqlite:///labmates.db``.
     kind, study
-        Runs of this kind of experiment, of this study.
+        Runs of this experiment, of this study.
     model
         Runs with this model among theirs.
 
     Raises
     ------
     UsageError
-        If there is no such store, or it has no such study.
+        If there are no such rows, there is no such store, or it has no such study.
     """
-    return _frame("runs", store, kind, study, model)
-
-
-def load_scores(
-    store: str | None = None, *, kind: str | None = None, study: str | None = None, model: str | None = None
-) -> pd.DataFrame:
-    """Return every judge's scores, and the means over model judges, one row each; arguments as for `load_runs`."""
-    return _frame("scores", store, kind, study, model)
-
-
-def load_players(
-    store: str | None = None, *, kind: str | None = None, study: str | None = None, model: str | None = None
-) -> pd.DataFrame:
-    """Return the agents of each run with what they used, decided and earned; arguments as for `load_runs`."""
-    return _frame("players", store, kind, study, model)
-
-
-def load_decisions(
-    store: str | None = None, *, kind: str | None = None, study: str | None = None, model: str | None = None
-) -> pd.DataFrame:
-    """Return what players decided, one row for each decision; arguments as for `load_runs`."""
-    return _frame("decisions", store, kind, study, model)
-
-
-def load_payoffs(
-    store: str | None = None, *, kind: str | None = None, study: str | None = None, model: str | None = None
-) -> pd.DataFrame:
-    """Return what players earned, one row for each player and round; arguments as for `load_runs`."""
-    return _frame("payoffs", store, kind, study, model)
-
-
-def load_events(
-    store: str | None = None, *, kind: str | None = None, study: str | None = None, model: str | None = None
-) -> pd.DataFrame:
-    """Return everything that happened, one row for each event; arguments as for `load_runs`."""
-    return _frame("events", store, kind, study, model)
-
-
-def _frame(what: Rows, store: str | None, kind: str | None, study: str | None, model: str | None) -> pd.DataFrame:
+    if what not in ROWS:
+        raise unknown_name("sort of rows", what, ROWS)
     with Store(store, must_exist=True) as database:
         if study is not None:
             study_record(database.database, study)
@@ -582,7 +579,7 @@ async def ajudge(
     store: str | None = None,
     models: ModelOptions | Mapping[str, Any] | None = None,
 ) -> list[Judged]:
-    """Do what `judge` does as a coroutine, for programs with an event loop of their own."""
+    """`judge` as a coroutine, for programs with an event loop of their own."""
     try:
         options = models if isinstance(models, ModelOptions) else ModelOptions.model_validate(models or {})
     except ValidationError as error:

@@ -1,16 +1,56 @@
-"""All that the package is for can be had from `labmates` itself."""
+"""All that the package is for can be had from `labmates` itself, and stands on one page."""
 
 from __future__ import annotations
 
 import inspect
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
 
 import labmates
 from labmates import api
+from tests.support.plugins import ROOT
+
+GAME: dict[str, Any] = {"game": "o-ring", "model": "scripted:random", "rounds": 1, "group_size": 2}
+PAGE = (ROOT / "docs" / "reference" / "python.md").read_text(encoding="utf-8")
 
 
 def test_every_verb_stands_at_the_top_of_the_package() -> None:
     verbs = {name for name, one in vars(api).items() if inspect.isfunction(one) and one.__module__ == api.__name__}
     public = {name for name in verbs if not name.startswith("_")}
-    assert {"arun", "judge", "load_runs", "run"} <= public
-    assert public == set(labmates.__all__) - {"LabmatesError", "UsageError", "__version__"}
+    assert {"arun", "judge", "load", "plan", "run"} <= public
     assert all(getattr(labmates, name) is getattr(api, name) for name in public)
+    types = {name for name in labmates.__all__ if inspect.isclass(getattr(labmates, name))}
+    assert public == set(labmates.__all__) - types - {"__version__"}
+
+
+def test_the_page_on_python_lists_exactly_what_is_public() -> None:
+    listed = re.findall(r"^\| `(\w+)`", PAGE, re.MULTILINE)
+    assert sorted([*listed, "__version__"]) == sorted(labmates.__all__)
+
+
+def test_a_run_has_its_events_messages_scores_artifacts_and_report(tmp_path: Path) -> None:
+    store = f"sqlite:///{tmp_path}/runs.db"
+    [run] = labmates.run("game", store=store, deliberation=True, **GAME)
+    assert [event.type for event in run.events].count("payoff") >= 1
+    assert len(run.messages) == 4
+    assert all(message.text and message.agent for message in run.messages)
+    assert (run.scores, run.artifacts, run.report) == ([], {}, None)
+    frame = labmates.load("decisions", store=store, kind="game")
+    assert len(frame) == sum(event.type == "decision" for event in run.events)
+    assert "sqlite" not in repr(run)
+
+
+def test_rows_that_there_are_not_are_refused(tmp_path: Path) -> None:
+    labmates.run("game", store=f"sqlite:///{tmp_path}/runs.db", **GAME)
+    with pytest.raises(labmates.UsageError, match="unknown sort of rows 'decision'"):
+        labmates.load("decision", store=f"sqlite:///{tmp_path}/runs.db")  # type: ignore[arg-type]
+
+
+def test_a_study_is_planned_before_it_is_run(tmp_path: Path) -> None:
+    plan = labmates.plan("science-small", store=None)
+    assert plan.runs > 0
+    with pytest.raises(labmates.UsageError):
+        labmates.plan("science-small", store=f"sqlite:///{tmp_path}/none.db")

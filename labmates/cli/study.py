@@ -68,6 +68,7 @@ def plan(study: str, store: str | None, batch: bool, as_json: bool) -> None:
 
     Numbers come from runs of the same kind in the store, where there are any, and else from what the kind assumes.
     """
+    from labmates.records.store import Store
     from labmates.studies.plan import make_plan
     from labmates.studies.source import find_study
     from labmates.studies.spec import each_condition, in_batches, read_spec
@@ -75,7 +76,7 @@ def plan(study: str, store: str | None, batch: bool, as_json: bool) -> None:
     source = find_study(study)
     spec = read_spec(in_batches(source) if batch else source)
     conditions = each_condition(spec, source)
-    database = _existing(store)
+    database = Store.existing(store)
     try:
         made = make_plan(spec, conditions, database)
     finally:
@@ -223,16 +224,6 @@ def _open(store: str | None) -> Store:
     from labmates.records.store import Store
 
     return Store(store, must_exist=True)
-
-
-def _existing(store: str | None) -> Store | None:
-    """Return the store, or None if nobody named one and there is none yet."""
-    from labmates.records.database import DEFAULT_STORE, store_url
-
-    url = store_url(store)
-    if url == DEFAULT_STORE and not Path(DEFAULT_STORE.removeprefix("sqlite:///")).exists():
-        return None
-    return _open(store)
 
 
 def stored_study(database: Database, study: str | None) -> StudyRecord:

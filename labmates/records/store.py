@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Self, TypeVar, cast
 
 import sqlalchemy as sa
@@ -15,7 +16,7 @@ import sqlalchemy as sa
 from labmates.errors import UsageError
 from labmates.records import schema
 from labmates.records.bodies import Body
-from labmates.records.database import Database, is_tried_again
+from labmates.records.database import DEFAULT_STORE, Database, is_tried_again, store_url
 from labmates.records.digests import Chain, next_digest, stored_digests
 from labmates.records.events import Event, EventBase, ScoreEvent, make_event
 from labmates.records.rows import RUN_COLUMNS, event_row, run_record, run_row, sealed
@@ -54,6 +55,20 @@ class Store:
         self, url: str | None = None, *, must_exist: bool = False, patient: bool = False, read_only: bool = False
     ) -> None:
         self.database = Database(url, must_exist=must_exist, patient=patient, read_only=read_only)
+
+    @classmethod
+    def existing(cls, url: str | None = None) -> Store | None:
+        """The store; None if nobody named one and there is none yet.
+
+        Raises
+        ------
+        UsageError
+            If there is no store of that name.
+        """
+        is_default = store_url(url) == DEFAULT_STORE
+        if is_default and not Path(DEFAULT_STORE.removeprefix("sqlite:///")).exists():
+            return None
+        return cls(url, must_exist=True)
 
     @property
     def url(self) -> str:

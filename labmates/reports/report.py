@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,15 @@ from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
 from labmates.records.studies import study_counts, study_record
 from labmates.reports import runs as told
-from labmates.reports.kinds import parts_of
 from labmates.reports.page import render
-from labmates.reports.parts import Report
+from labmates.reports.parts import Part, Report
 from labmates.stats.figures import has_figures
 from labmates.studies.spec import StudySpec
+from labmates.workflows.analysis import ANALYSES, Analysis, TooFewRunsError
+from labmates.workflows.experiment import EXPERIMENTS
 
 ENDINGS = (".html", ".htm")
+MOST_FIGURES = 12
 
 
 def check_report(path: Path) -> None:
@@ -110,7 +113,7 @@ def _report(
     for kind, mine in told.by_kind(runs).items():
         parts.append(told.results(kind, mine))
         try:
-            parts.extend(parts_of(kind, store, mine))
+            parts.extend(_analyses(kind, store, mine))
         except LabmatesError as error:
             warnings.append(told.told_failure(f"More of the kind {kind}", error))
     parts += [told.use(runs, costs), told.repeat(spec, study, runs)]
@@ -150,3 +153,26 @@ def _warnings(runs: Sequence[RunRecord], planned: dict[str, int]) -> list[str]:
     if not has_figures():
         found.append("There are no figures: they need the extra 'plots' (pip install 'labmates[plots]').")
     return found
+
+
+def _analyses(kind: str, store: Store, runs: Sequence[RunRecord]) -> Iterator[Part]:
+    """The analyses of an experiment's runs, beside their metrics.
+
+    Raises
+    ------
+    LabmatesError
+        If the record of a run can't be read by this version.
+    """
+    ended = [run for run in runs if run.status in ENDED]
+    if not ended:
+        return
+    for name in EXPERIMENTS.get(kind).analyses if kind in EXPERIMENTS else ():
+        with suppress(TooFewRunsError):
+            yield _analysed(ANALYSES.get(name), store, ended)
+
+
+def _analysed(analysis: Analysis[Any], store: Store, runs: Sequence[RunRecord]) -> Part:
+    result = analysis.shown(store, runs)
+    drawn = (drawing.picture() for drawing in (result.figures[:MOST_FIGURES] if has_figures() else ()))
+    pictures = tuple(each for each in drawn if each is not None)
+    return Part(analysis.title, tuple(result.verdict), tuple(result.tables), pictures)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from labmates.api import load_runs
+from labmates.api import load
 from labmates.cli.main import run_command
 
 GARBAGE = "scripted:garbage"
@@ -82,7 +82,7 @@ def test_invalid_runs_are_marked_wherever_runs_are_shown(capsys: pytest.CaptureF
     header, row = Path("runs.csv").read_text().splitlines()
     cells = dict(zip(header.split(","), row.split(","), strict=False))
     assert cells["valid"].lower() == "false"
-    frame = load_runs()
+    frame = load("runs")
     assert list(frame["valid"]) == [False]
     assert list(frame["invalid"]) == [run["invalid"]]
 

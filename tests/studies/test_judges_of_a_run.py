@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from labmates.api import ajudge, analyze, arun, load_scores
+from labmates.api import ajudge, analyze, arun, load
 from labmates.errors import UsageError
 from labmates.judges.rubric import VERSION
 from labmates.models.scripted.base import Draft, Heard
@@ -118,7 +118,7 @@ async def test_judging_later_from_python_gives_what_judging_at_the_end_gives(sto
     assert [(s.judge, s.metric, s.value, s.reason) for s in found.added] == [
         (s.judge, s.metric, s.value, s.reason) for s in store.scores(first.id) if s.judge == "rubric:scripted:referee"
     ]
-    frame = load_scores(store.url)
+    frame = load("scores", store=store.url)
     assert set(frame["judge"]) == {"heuristic", "verified", "rubric:scripted:referee"}
     assert [row["metric"] for row in analyze("agreement", store=store.url).objects or ()] == [
         "accuracy",
