@@ -108,7 +108,9 @@ def events_page() -> str:
         rows = [[name, attributes.get(name, "")] for name in schema if name not in common]
         types = field_types(event)
         cells = [[f"`{name}`", types[name], cell(said)] for name, said in rows]
-        parts += [f"## `{schema['type']['const']}`", about, table(["Field", "Type", "What it is"], cells)]
+        names = schema["type"].get("enum") or [schema["type"]["const"]]
+        heading = "## " + ", ".join(f"`{name}`" for name in names)
+        parts += [heading, about, table(["Field", "Type", "What it is"], cells)]
     return "\n\n".join(parts)
 
 
