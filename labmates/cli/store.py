@@ -121,9 +121,15 @@ async def _check(store: Store, runs: Sequence[str], deep: bool, tell: Callable[[
 @store_option
 def upgrade(store: str | None) -> None:
     """Bring a store that an older labmates has made up to date. Make a copy first: there is no way back."""
+    from rich.progress import Progress
+
     from labmates.records.upgrade import upgrade_store
 
-    before, after = upgrade_store(store)
+    with Progress(console=err(), transient=True, disable=not err().is_terminal) as progress:
+        upgrading = progress.add_task("runs upgraded", total=None)
+        before, after = upgrade_store(
+            store, watch=lambda done, total: progress.update(upgrading, completed=done, total=total)
+        )
     said = f"it is of version {after} already" if before == after else f"from version {before} to {after}"
     out().print(f"The store is up to date: {said}.", markup=False)
 

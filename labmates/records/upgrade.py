@@ -9,10 +9,16 @@ from sqlalchemy.exc import DBAPIError
 from labmates.errors import UsageError
 from labmates.records import migrations, schema
 from labmates.records.database import Database, stored_version
+from labmates.records.migrations import Watch
 
 
-def upgrade_store(url: str | None = None) -> tuple[str, str]:
+def upgrade_store(url: str | None = None, *, watch: Watch | None = None) -> tuple[str, str]:
     """Migrate a store, in one transaction where the database can, and return its version before and after.
+
+    Parameters
+    ----------
+    watch
+        Told how many runs a migration has done, and of how many.
 
     Raises
     ------
@@ -21,12 +27,12 @@ def upgrade_store(url: str | None = None) -> tuple[str, str]:
     """
     with Database(url, must_exist=True, any_version=True) as database:
         try:
-            return _migrate(database)
+            return _migrate(database, watch)
         except DBAPIError as error:
             raise UsageError(f"the store '{database.shown_url}' can't be upgraded: {error.orig}") from error
 
 
-def _migrate(database: Database) -> tuple[str, str]:
+def _migrate(database: Database, watch: Watch | None) -> tuple[str, str]:
     from alembic import command
     from alembic.config import Config
 
@@ -39,7 +45,7 @@ def _migrate(database: Database) -> tuple[str, str]:
             )
         config = Config()
         config.set_main_option("script_location", str(Path(migrations.__file__).parent).replace("%", "%%"))
-        config.attributes["connection"] = connection
+        config.attributes |= {"connection": connection, "watch": watch}
         if found == "0001":
             command.stamp(config, found)
         command.upgrade(config, "head")

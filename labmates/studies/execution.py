@@ -9,10 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cache
-from typing import Any, Final
+from typing import Any
 
 from labmates.budgets.ledger import UNLIMITED, Ledger
-from labmates.budgets.money import show_dollars
 from labmates.errors import LabmatesError
 from labmates.models.hub import ModelHub
 from labmates.records.database import StoreError
@@ -24,7 +23,7 @@ from labmates.records.store import Store
 from labmates.records.writer import Writer
 from labmates.sandboxes.folders import own_folder
 from labmates.studies.leases import Lease, Leases
-from labmates.studies.runs import accounted
+from labmates.studies.runs import accounted, invalid_of
 from labmates.studies.salted import check_salt
 from labmates.studies.whole import to_its_end
 from labmates.workflows.brake import Brake, StoppedError
@@ -34,8 +33,6 @@ from labmates.workflows.services import Services
 from labmates.workflows.workshop import Workshop
 
 _log = logging.getLogger(__name__)
-OVERCHARGED: Final = "providers charge {} more than its bound of {} could pay"
-"""Why a run is invalid whose providers charge more than its requests allow."""
 
 Watch = Callable[[RunRecord, Event | None], None]
 """Called with a run and its newest event, and with None when the run starts and when it ends."""
@@ -126,9 +123,7 @@ class OpenSession:
             sandbox=self._workshop.backend.name if self._workshop and recorder.ran_code() else None,
             seconds=round(run.seconds + time.time() - start, 3),
         )
-        if excess := recorder.excess():
-            faults = (ended_run.invalid, OVERCHARGED.format(show_dollars(excess), show_dollars(run.most or 0)))
-            ended_run = replace(ended_run, invalid="; ".join(filter(None, faults)))
+        ended_run = replace(ended_run, invalid=invalid_of(run, recorder, ended_run.invalid))
         lease.ending = True
         ended_run = await to_its_end(recorder.finish(ended_run))
         self._tell(ended_run, None)

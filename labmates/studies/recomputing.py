@@ -20,7 +20,7 @@ from labmates.records.verification import is_late
 from labmates.studies.audit import UNREADABLE, Fault
 from labmates.studies.differences import Difference, differences_of_run
 from labmates.studies.retelling import NewStepError, NoModels, NoSandboxes, retell
-from labmates.studies.runs import accounted
+from labmates.studies.runs import accounted, invalid_of
 from labmates.studies.salted import check_salt
 from labmates.studies.settings import RunSettings
 from labmates.workflows.experiment import condition_of
@@ -98,7 +98,7 @@ async def _differences(store: Store, run: RunRecord) -> tuple[Difference, ...]:
         key=condition.key,
         models=condition.models(),
         status=outcome.status,
-        invalid=outcome.invalid,
+        invalid=invalid_of(run, recorder, outcome.invalid),
         metrics=dict(outcome.metrics),
     )
     return (*new, *differences_of_run(run, ended))

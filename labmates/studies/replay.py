@@ -36,7 +36,7 @@ from labmates.records.store import Store
 from labmates.studies.differences import Difference, apart, differences_of_run
 from labmates.studies.rejudging import rejudge
 from labmates.studies.retelling import retell
-from labmates.studies.runs import accounted
+from labmates.studies.runs import accounted, invalid_of
 from labmates.studies.salted import check_salt
 from labmates.studies.session import open_workshop
 from labmates.studies.settings import RunSettings
@@ -203,7 +203,7 @@ async def replay(
             ended = replace(
                 accounted(run, condition, recorder),
                 status=outcome.status,
-                invalid=outcome.invalid,
+                invalid=invalid_of(run, recorder, outcome.invalid),
                 metrics=dict(outcome.metrics),
             )
         except UnrecordedCallError as error:

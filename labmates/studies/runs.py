@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from labmates._version import __version__
-from labmates.budgets.money import format_dollars
+from labmates.budgets.money import format_dollars, show_dollars
 from labmates.errors import UsageError
 from labmates.records.recorder import Recorder
 from labmates.records.run import ENDED, RunRecord, new_run_id
@@ -72,3 +72,12 @@ def accounted(run: RunRecord, condition: Condition, recorder: Recorder) -> RunRe
         usage=replace(recorder.usage(), bill=None if bill is None else format_dollars(bill)),
         budget={name: format_dollars(amount) for name, amount in amounts.items()} or None,
     )
+
+
+def invalid_of(run: RunRecord, recorder: Recorder, reason: str | None) -> str | None:
+    """Why a run may not be used: the `reason` of its experiment, and that providers charge more than it could pay."""
+    excess = recorder.excess()
+    if not excess:
+        return reason
+    fault = f"providers charge {show_dollars(excess)} more than its bound of {show_dollars(run.most or 0)} could pay"
+    return f"{reason}; {fault}" if reason else fault

@@ -87,7 +87,9 @@ def test_an_older_store_is_refused_until_it_is_upgraded_and_then_like_a_new_one(
     _make_first(store_url)
     with pytest.raises(UsageError, match=r"version 0001.*labmates store upgrade"):
         Store(store_url)
-    assert upgrade_store(store_url) == ("0001", schema.VERSION)
+    seen: list[tuple[int, int]] = []
+    assert upgrade_store(store_url, watch=lambda *counts: seen.append(counts)) == ("0001", schema.VERSION)
+    assert seen == [(0, 1), (1, 1)]
     assert upgrade_store(store_url) == (schema.VERSION, schema.VERSION)
     store = Store(store_url)
     [run] = store.runs()

@@ -180,9 +180,9 @@ async def test_no_fault_of_a_server_overdraws_a_cap_and_what_stopped_goes_on(sto
 def test_a_bill_beyond_what_a_call_may_cost_is_a_fault_and_breaks_no_cap(
     store: Store, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said = Answer(text="word " * 2_000, usage={"prompt_tokens": 300, "completion_tokens": 2_500, "total_tokens": 2_800})
+    long = Answer(text="word " * 2_000, usage={"prompt_tokens": 300, "completion_tokens": 2_500, "total_tokens": 2_800})
     models = {**STUDIES["game"], "models": [f"openai:m?{PRICE}"], "replicates": 3, "bound": 0.008, "cap": 0.02}
-    with OpenAIServer([said]) as server:
+    with OpenAIServer([long]) as server:
         spec = study("game", server, **models)
         enter(store, spec)
         asyncio.run(work_on(store, spec))
@@ -198,8 +198,10 @@ def test_a_bill_beyond_what_a_call_may_cost_is_a_fault_and_breaks_no_cap(
         assert sum(charge.excess for charge in paid) == 7_650 * len(paid) - 8_000 > 0
         assert "providers charge $0.0" in str(run.invalid)
         assert "more than its bound of $0.0080 could pay" in str(run.invalid)
-    assert run_command(["store", "check", "--store", store.url]) == 1
-    assert "more than its bound could pay; its study doesn't count that" in capsys.readouterr().out
+    assert run_command(["store", "check", "--deep", "--store", store.url]) == 1
+    said = capsys.readouterr().out
+    assert "recomputed, it differs" not in said
+    assert "more than its bound could pay; its study doesn't count that" in said
     assert _report(store.database, "game", stopped=False, as_json=False) == 1
     assert "more than its bound of $0.0080 could pay" in capsys.readouterr().out
 

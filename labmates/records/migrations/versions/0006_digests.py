@@ -8,6 +8,7 @@ from alembic import op
 
 from labmates.records.bodies import Body
 from labmates.records.digests import SEALED, Chain, run_digest, stored_digests
+from labmates.records.migrations import watched
 
 revision = "0006"
 down_revision = "0005a"
@@ -33,7 +34,7 @@ def upgrade() -> None:
     )
     connection = op.get_bind()
     begun = sa.select(runs.c.id).where(runs.c.status != "planned")
-    for run_id in connection.execute(begun).scalars().all():
+    for run_id in watched(connection.execute(begun).scalars().all()):
         row = connection.execute(sa.select(*(runs.c[name] for name in SEALED)).where(runs.c.id == run_id)).one()
         values = {"chain": str(_chain(connection, run_id))}
         if row.status in _ENDED:
