@@ -123,7 +123,15 @@ async def buy(condition: ScienceCondition, seed: int, workshop: Workshop, folder
     """Execute one run in memory and return what it came to."""
     recorder = Recorder(None, None)
     async with ModelHub(ModelOptions()) as hub:
-        services = Services("pools", condition.key, seed, hub, recorder, workshop, lambda: folder)
+        services = Services(
+            hub=hub,
+            workshop=workshop,
+            run_id="pools",
+            key=condition.key,
+            seed=seed,
+            recorder=recorder,
+            folder=lambda: folder,
+        )
         outcome = await SCIENCE.execute(condition, services)
     papers = [event for event in recorder.events if isinstance(event, ArtifactEvent) and event.name == REPORT]
     calls = [event for event in recorder.events if isinstance(event, LLMCallEvent)]

@@ -7,13 +7,12 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
 from labmates.budgets.ledger import UNLIMITED, Ledger
 from labmates.errors import LabmatesError
-from labmates.models.hub import ModelHub
 from labmates.records.database import StoreError
 from labmates.records.events import ErrorEvent, Event
 from labmates.records.recorder import Recorder
@@ -26,11 +25,9 @@ from labmates.studies.leases import Lease, Leases
 from labmates.studies.runs import accounted, invalid_of
 from labmates.studies.salted import check_salt
 from labmates.studies.whole import to_its_end
-from labmates.workflows.brake import Brake, StoppedError
+from labmates.workflows.brake import StoppedError
 from labmates.workflows.experiment import EXPERIMENTS, Condition, Experiment, Outcome, SessionSettings, condition_of
-from labmates.workflows.judging import Judging
-from labmates.workflows.services import Services
-from labmates.workflows.workshop import Workshop
+from labmates.workflows.services import Services, SessionServices
 
 _log = logging.getLogger(__name__)
 
@@ -55,30 +52,16 @@ class SharedResources:
         return self._opened[experiment.name]
 
 
+@dataclass(frozen=True)
 class OpenSession:
     """A session whose models and sandboxes are there; made by `Session.opened`."""
 
-    def __init__(
-        self,
-        store: Store,
-        leases: Leases,
-        writer: Writer,
-        hub: ModelHub,
-        judging: Judging,
-        workshop: Workshop | None,
-        watch: Watch | None,
-        brake: Brake | None,
-        shared: SharedResources,
-    ) -> None:
-        self._store = store
-        self._leases = leases
-        self._writer = writer
-        self._hub = hub
-        self._judging = judging
-        self._workshop = workshop
-        self._watch = watch
-        self._brake = brake
-        self._shared = shared
+    store: Store
+    leases: Leases
+    writer: Writer
+    services: SessionServices
+    shared: SharedResources
+    watch: Watch | None
 
     async def carry_out(self, run: RunRecord) -> RunRecord:
         """Execute a run that this worker has claimed and return its record as it ended.
@@ -92,7 +75,7 @@ class OpenSession:
         asyncio.CancelledError
             If interrupted, after the run has been recorded as such.
         """
-        with self._leases.hold(run) as lease:
+        with self.leases.hold(run) as lease:
             return await self._carry_out(run, lease)
 
     async def _carry_out(self, run: RunRecord, lease: Lease) -> RunRecord:
@@ -104,23 +87,20 @@ class OpenSession:
         self._tell(run, None)
         with ExitStack() as stack:
             services = Services(
+                **vars(self.services),
                 run_id=run.id,
                 key=run.key,
                 seed=run.seed,
-                hub=self._hub,
                 recorder=recorder,
-                workshop=self._workshop,
                 folder=cache(lambda: stack.enter_context(own_folder())),
-                judging=self._judging,
-                brake=self._brake,
-                shared=self._shared.of(kind),
+                shared=self.shared.of(kind),
                 ledger=bound_of(run, recorder.events),
             )
             ended, cancelled = await _attempt(kind, condition, services)
         ended_run = replace(
             accounted(run, condition, recorder),
             **ended,
-            sandbox=self._workshop.backend.name if self._workshop and recorder.ran_code() else None,
+            sandbox=services.workshop.backend.name if services.workshop and recorder.ran_code() else None,
             seconds=round(run.seconds + time.time() - start, 3),
         )
         ended_run = replace(ended_run, invalid=invalid_of(run, recorder, ended_run.invalid))
@@ -132,19 +112,19 @@ class OpenSession:
         return ended_run
 
     def _new_recorder(self, run: RunRecord) -> Recorder:
-        return Recorder(self._writer, run, listen=lambda event: self._tell(run, event))
+        return Recorder(self.writer, run, listen=lambda event: self._tell(run, event))
 
     def _recorder(self, run: RunRecord) -> Recorder:
         """Return a recorder that knows what earlier attempts have recorded."""
-        events = self._store.events(run.id)
-        bodies = self._store.bodies(run.id)
+        events = self.store.events(run.id)
+        bodies = self.store.bodies(run.id)
         for event in events:
             self._tell(run, event)
-        return Recorder(self._writer, run, events=events, bodies=bodies, listen=lambda event: self._tell(run, event))
+        return Recorder(self.writer, run, events=events, bodies=bodies, listen=lambda event: self._tell(run, event))
 
     def _tell(self, run: RunRecord, event: Event | None) -> None:
-        if self._watch is not None:
-            self._watch(run, event)
+        if self.watch is not None:
+            self.watch(run, event)
 
 
 async def _attempt(kind: Experiment[Any], condition: Condition, services: Services) -> tuple[Mapping[str, Any], bool]:

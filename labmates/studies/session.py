@@ -34,6 +34,7 @@ from labmates.studies.tracing import traced
 from labmates.workflows.brake import Brake
 from labmates.workflows.experiment import EXPERIMENTS, Condition, condition_of
 from labmates.workflows.judging import Judging
+from labmates.workflows.services import SessionServices
 from labmates.workflows.workshop import Workshop, default_sandboxes
 
 if TYPE_CHECKING:
@@ -185,14 +186,14 @@ class Session:
                 )
             )
             shared = SharedResources(settings, stack.enter_context(ExitStack()))
-            judging = Judging(panel, hub)
+            services = SessionServices(hub=hub, workshop=workshop, judging=Judging(panel, hub), brake=self._brake)
             leases = Leases(self.claims)
             await stack.enter_async_context(leases.beating())
             writer = Writer(self._store.database)
             stack.push_async_callback(writer.close)
             stack.callback(gc.set_threshold, *gc.get_threshold())
             gc.set_threshold(*_COLLECTION)
-            yield OpenSession(self._store, leases, writer, hub, judging, workshop, self._watch, self._brake, shared)
+            yield OpenSession(self._store, leases, writer, services, shared, self._watch)
 
 
 class _Rounds:

@@ -15,24 +15,38 @@ from labmates.workflows.judging import Judging
 from labmates.workflows.workshop import Workshop
 
 
-@dataclass(frozen=True)
-class Services:
+@dataclass(frozen=True, kw_only=True)
+class SessionServices:
+    """The services that all runs of a session have.
+
+    Attributes
+    ----------
+    workshop
+        Sandboxes; None where no experiment of the session runs code.
+    judging
+        Who judges a run when it ends; None for the judges that need no model.
+    brake
+        Asks runs to stop at their next step; None where nobody does.
+    """
+
+    hub: ModelHub
+    workshop: Workshop | None
+    judging: Judging | None = None
+    brake: Brake | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Services(SessionServices):
     """The services of one run.
 
     Attributes
     ----------
     seed
         Seed of the run; everything random derives from it.
-    workshop
-        Sandboxes, shared by all runs of the session; None where the kind runs no code.
     folder
         Returns a private folder of the run for files that sandboxes read; it is removed at the end.
-    judging
-        Who judges the run when it ends; None for the judges that need no model.
     shared
         What the experiment's runs of a session share; see `labmates.workflows.experiment.Experiment.shared`.
-    brake
-        Asks the run to stop at its next step; None where nobody does.
     ledger
         The money of the run: its bound, less what it has spent. Calls of a kind with a pool of its own draw on that
         pool instead, and the judges' calls on what the bound holds beyond the pool.
@@ -41,11 +55,7 @@ class Services:
     run_id: str
     key: str
     seed: int
-    hub: ModelHub
     recorder: Recorder
-    workshop: Workshop | None
     folder: Callable[[], Path]
-    judging: Judging | None = None
-    brake: Brake | None = None
     shared: Any = None
     ledger: Ledger = field(default_factory=lambda: Ledger(UNLIMITED))

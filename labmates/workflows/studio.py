@@ -106,8 +106,16 @@ async def _services(experiment: Experiment[Any], condition: Condition, seed: int
             stack.push_async_callback(choice.backend.close)
             workshop = Workshop(choice.backend, default_sandboxes())
         shared = stack.enter_context(experiment.shared(_Settings())) if experiment.shared else None
-        recorder = Recorder(None, None)
-        yield Services(new_run_id(), condition.key, seed, hub, recorder, workshop, lambda: folder, shared=shared)
+        yield Services(
+            hub=hub,
+            workshop=workshop,
+            run_id=new_run_id(),
+            key=condition.key,
+            seed=seed,
+            recorder=Recorder(None, None),
+            folder=lambda: folder,
+            shared=shared,
+        )
 
 
 def _output(status: str, metrics: Any, recorder: Recorder) -> StudioOutput:
