@@ -4,7 +4,8 @@
 
 A provider's prompt cache serves the longest prefix, of tools and then messages, that it has seen before. For runs of
 the diligent baseline this prints: input and output tokens; the share of input that repeats an earlier call of the same
-agent, and an earlier call of anybody; the least prefix that two agents share; of what the input consists, by step; and
+agent, and an earlier call of anybody; how many of the calls that continue a conversation repeat the whole call before,
+and which share of their input that is; the least prefix that two agents share; of what the input consists, by step; and
 the scores, so that two versions of the prompts are compared at equal quality. Tokens are estimates, as for all scripted
 models.
 """
@@ -18,7 +19,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, pairwise
 from os.path import commonprefix  # character by character, which is what is meant here
 from typing import Any, ClassVar
 
@@ -39,13 +40,18 @@ KINDS = {"system": "system", "human": "orders", "ai": "own replies", "tool": "to
 
 @dataclass(frozen=True)
 class Call:
-    """One call: who made it at which step, its input in the order in which a cache compares it, and its tokens."""
+    """One call: who made it in which conversation, its input in the order in which a cache compares it, its tokens."""
 
     agent: str
-    step: str
+    conversation: str
     text: str
     tokens: int
     parts: Counter[str]
+
+    @property
+    def step(self) -> str:
+        """What the agent does: plan, work, deliberation or write."""
+        return self.conversation.rpartition("/")[2]
 
 
 class Watched(Diligent):
@@ -78,7 +84,7 @@ def read_call(messages: Sequence[BaseMessage], tools: Sequence[dict[str, Any]], 
     for kind, text in pieces:
         parts[kind] += estimate_tokens(text)
     whole = "".join(text for _, text in pieces)
-    return Call(agent, step.split("/")[3], whole, estimate_messages(messages, tools), parts)
+    return Call(agent, "/".join(step.split("/")[:4]), whole, estimate_messages(messages, tools), parts)
 
 
 def repeated(calls: Sequence[Call], *, same_agent: bool) -> float:
@@ -90,6 +96,18 @@ def repeated(calls: Sequence[Call], *, same_agent: bool) -> float:
         served += round(call.tokens * len(prefix) / len(call.text))
         total += call.tokens
     return served / total
+
+
+def continued(calls: Sequence[Call]) -> tuple[int, int, float]:
+    """Return how many calls continue a conversation, how many of them repeat all of the call before, and the share."""
+    pairs = [
+        (before, call)
+        for conversation in dict.fromkeys(call.conversation for call in calls)
+        for before, call in pairwise(call for call in calls if call.conversation == conversation)
+    ]
+    whole = [(before, call) for before, call in pairs if call.text.startswith(before.text)]
+    served = sum(round(call.tokens * len(before.text) / len(call.text)) for before, call in whole)
+    return len(pairs), len(whole), served / sum(call.tokens for _, call in pairs)
 
 
 def shared(calls: Iterable[Call]) -> int:
@@ -111,6 +129,8 @@ def show(run: RunRecord, calls: Sequence[Call]) -> None:
         f"  prefix repeated: {own:.1%} of the agent's own earlier calls, {anybody:.1%} of anybody's; shared by all "
         f"agents: {shared(calls):,} tokens; cached reads at 0.1: as {usage.input_tokens * (1 - 0.9 * anybody):,.0f} in"
     )
+    later, appended, share = continued(calls)
+    print(f"  {appended} of {later} calls that continue a conversation repeat the whole call before: {share:.1%} of theirs")
     for step in ("plan", "work", "deliberation", "write"):
         mine = [call for call in calls if call.step == step]
         parts = sum((call.parts for call in mine), Counter())

@@ -20,14 +20,14 @@ class _Arguments(BaseModel):
 class RunCode(_Arguments):
     """Run Python code."""
 
-    code: str = Field(description="Python.")
+    code: str
     description: str = Field("", description="Its purpose, in a few words.")
 
 
 class ReadArtifact(_Arguments):
     """Read an artifact."""
 
-    name: str = Field(description="Which one.")
+    name: str
     offset: int = Field(0, ge=0, description="Character to start at.")
 
 
@@ -42,15 +42,15 @@ class WriteArtifact(_Arguments):
 class AppendArtifact(_Arguments):
     """Add text to the end of an artifact; one that was cut off goes on exactly where it stopped."""
 
-    name: str = Field(description="Which one.")
+    name: str
     content: str = Field(description="The new text alone.")
 
 
 class ReplaceSection(_Arguments):
     """Replace one section of an artifact."""
 
-    name: str = Field(description="Which artifact.")
-    heading: str = Field(description="The section's heading.")
+    name: str
+    heading: str
     content: str = Field(description="The new text, without heading.")
 
 
@@ -65,21 +65,21 @@ class ListArtifacts(_Arguments):
 class SendMessage(_Arguments):
     """Send a short message to a team that has yet to start."""
 
-    to_team: str = Field(description="To whom.")
-    content: str = Field(description="The message.")
+    to_team: str
+    content: str
 
 
 class RequestAdditionalWork(_Arguments):
     """Ask an earlier team for something new; it works on it before your team goes on."""
 
-    target_team: str = Field(description="Whom.")
+    target_team: str
     request: str = Field(description="What you need, exactly.")
 
 
 class RequestTeamRedo(_Arguments):
     """Ask an earlier team to do its work anew from scratch."""
 
-    target_team: str = Field(description="Whom.")
+    target_team: str
     request: str = Field(description="What has to be different.")
     justification: str = Field(description="Why the present work can't be used.")
 
@@ -139,7 +139,12 @@ def shared_tools(form: FindingsForm, *, alone: bool = False) -> list[dict[str, A
     alone
         Without the tools that make sense only where there are other teams.
     """
-    return tool_schemas([name for name in ARGUMENTS if not (alone and name in TO_OTHERS)], form)
+    return tool_schemas(shared_names(alone=alone), form)
+
+
+def shared_names(*, alone: bool = False) -> list[str]:
+    """Return the names of the tools that go with every call of a run."""
+    return [name for name in ARGUMENTS if not (alone and name in TO_OTHERS)]
 
 
 def tool_schemas(names: Iterable[str], form: FindingsForm | None) -> list[dict[str, Any]]:

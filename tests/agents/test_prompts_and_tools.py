@@ -43,7 +43,6 @@ def test_a_tool_schema_is_one_that_strict_servers_take(name: str) -> None:
     parameters = function["parameters"]
     assert parameters["type"] == "object"
     assert set(parameters["required"]) <= set(parameters["properties"])
-    assert all(value["description"] for value in parameters["properties"].values())
 
 
 def test_only_the_writing_team_has_no_code() -> None:

@@ -26,6 +26,7 @@ from labmates.models.orders import Order, order_of
 from labmates.models.tokens import estimate_messages, estimate_tokens, text_of
 
 TOOLS = re.compile(r"^Tools in this step: (.+)\.$", re.MULTILINE)
+_ALL_BUT = "all but "
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,10 @@ class Heard:
         names = tuple(str(tool.get("function", {}).get("name", "")) for tool in self.tools)
         said = (TOOLS.findall(text_of(one.content)) for one in reversed(self.messages) if one.type == "human")
         listed = next(filter(None, said), None)
-        return names if listed is None else tuple(name for name in names if name in listed[-1].split(", "))
+        if listed is None or listed[-1] == "all":
+            return names
+        told = listed[-1].removeprefix(_ALL_BUT)
+        return tuple(name for name in names if (name in told.split(", ")) != (told != listed[-1]))
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from labmates.agents.desk import MOST_ARTIFACT_CHARS
 from labmates.agents.excerpts import LEFT_OUT, excerpt
 from labmates.agents.prompts import render
 from labmates.agents.roles import REPORT, TEAMS, Role, Team
-from labmates.agents.tools import TO_CLOSE, tool_names
+from labmates.agents.tools import TO_CLOSE, shared_names, tool_names
 from labmates.budgets.money import show_dollars
 from labmates.budgets.purse import Purse
 from labmates.models.prefix import shared_message
@@ -26,7 +26,7 @@ from labmates.workflows.science.digests import (
     report_text,
     said_text,
 )
-from labmates.workflows.science.findings import findings_json
+from labmates.workflows.science.findings import stated_texts
 from labmates.workflows.science.reserve import likely_cost
 from labmates.workflows.science.state import LabState, Waiting, readers
 
@@ -42,24 +42,28 @@ _LAST = "It is the result of the project."
 _NOT_LAST = "The teams after yours know of your team's work only what its artifacts, stated findings and messages say."
 
 
-def system_message(ctx: LabContext, team: Team, role: Role) -> SystemMessage:
+def system_message(ctx: LabContext, team: Team, role: Role, *, data: bool = True) -> SystemMessage:
     """Return what the project is about and who the agent is.
 
     What all agents of a run read comes first and word for word the same, so that a provider's prompt cache serves it
     to each of them; the agent's team and role come last.
+
+    Parameters
+    ----------
+    data
+        Describe the columns of the data set. A deliberation, in which nobody reads them, goes without.
     """
-    told = {
-        "brief": ctx.task.brief,
-        "data_description": ctx.dataset.description,
-        "findings": ctx.findings_text,
-        "budget_rules": _budget_rules(ctx, team),
-    }
+    told = {"brief": ctx.task.brief, "findings": ctx.findings_text, "budget_rules": _budget_rules(ctx, team)}
     if team.alone:
         handed = "\n".join(f"- you hand over `{other.artifact}`" for other in TEAMS.values())
+        shared = render("solo_system", **told, artifacts=handed)
         own = render("solo_role", role=role.title, agent=role.id, role_description=role.description)
-        return shared_message(render("solo_system", **told, artifacts=handed), own)
-    own = render("system_role", team=team.name, role=role.title, agent=role.id, members=_parts(ctx, team))
-    return shared_message(render("system", **told), own)
+    else:
+        shared = render("system", **told)
+        own = render("system_role", team=team.name, role=role.title, agent=role.id, members=_parts(ctx, team))
+    if data:
+        shared += "\n\n" + render("data_set", data_description=ctx.dataset.description)
+    return shared_message(shared, own)
 
 
 def plan_prompt(ctx: LabContext, lab: LabState, purse: Purse) -> str:
@@ -88,7 +92,7 @@ def work_prompt(ctx: LabContext, lab: LabState, role: Role, purse: Purse) -> str
     """Return a member's order to work."""
     team, phase = team_of(lab), lab["agenda"][0]
     hint = render("code_hint", timeout=f"{ctx.condition.code_timeout:g}") if team.has_code else render("no_code_hint")
-    turns, tools = ctx.condition.turns_of(team), ", ".join(tool_names(team, leads=role is team.lead))
+    turns, tools = ctx.condition.turns_of(team), _tools(team, leads=role is team.lead)
     if team.alone:
         artifacts, budget = _solo_artifacts(), _budget(ctx, purse, team)
         plan = phase["plan"]
@@ -238,6 +242,13 @@ def status_text(ctx: LabContext, purse: Purse) -> str:
     return purse.status(ctx.condition.visibility, "you have" if ctx.condition.solo else "your team has")
 
 
+def _tools(team: Team, *, leads: bool) -> str:
+    """Return which of the run's tools a member may call at work."""
+    held = tool_names(team, leads=leads)
+    lacking = [name for name in shared_names(alone=team.alone) if name not in held]
+    return f"all but {', '.join(lacking)}" if lacking else "all"
+
+
 def _solo_artifacts() -> str:
     """Return the artifacts besides the paper, with their sections but for those that speak to a next team."""
     parts = []
@@ -319,5 +330,5 @@ def _stated(ctx: LabContext, lab: LabState, material: float = 1.0) -> str:
     stated, most = ctx.stated(lab), int(material * STATED_CHARS)
     if not stated:
         return ""
-    parts = [delimited(f"{team} team", excerpt(findings_json(values), most)) for team, values in stated.items()]
+    parts = [delimited(f"{team} team", excerpt(text, most)) for team, text in stated_texts(stated).items()]
     return render("findings_so_far", findings="\n\n".join(parts)) + "\n\n"

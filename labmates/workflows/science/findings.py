@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
+from itertools import islice
 from typing import Any
 
 from pydantic import BaseModel
@@ -76,6 +77,24 @@ def findings_json(values: object) -> str:
         return "{}"
     lines = (f"{json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}" for name, value in values.items())
     return "{" + ",\n ".join(lines) + "}"
+
+
+def stated_texts(stated: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Return the findings of each team, as in `findings_json`; a value that the next team repeated stands there alone.
+
+    Parameters
+    ----------
+    stated
+        Findings by team, in the order of the teams.
+    """
+    texts = {}
+    for place, (team, values) in enumerate(stated.items()):
+        after = next(islice(stated.items(), place + 1, None), None)
+        same = [name for name, value in values.items() if after and after[1].get(name) == value]
+        own = {name: value for name, value in values.items() if name not in same}
+        told = f"\nThe same as the {after[0]} team's: {', '.join(same)}." if after and same else ""
+        texts[team] = findings_json(own) + told
+    return texts
 
 
 def _refusal(problems: Sequence[str], model: type[BaseModel]) -> str:

@@ -267,7 +267,7 @@ async def deliberate(state: TeamState, runtime: Runtime[LabContext]) -> Update:
                 messages = [*before, HumanMessage(order)]
             else:
                 order = deliberation_prompt(ctx, lab, role, round_, purse)
-                messages = [system_message(ctx, team, role), continued_order(order)]
+                messages = [system_message(ctx, team, role, data=False), continued_order(order)]
             try:
                 text = await ask(
                     ctx.caller,

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from labmates.agents.roles import TEAMS
+from labmates.agents.tools import tool_names
 from labmates.api import arun
 from labmates.models.prefix import is_continued, shared_chars
 from labmates.models.scripted.base import Draft, Heard, call
@@ -146,10 +147,28 @@ async def test_a_lead_plans_with_each_members_part_turns_and_tools(tmp_path: Pat
 
 async def test_all_agents_share_the_beginning_of_their_prompts_up_to_their_team(tmp_path: Path) -> None:
     calls = await heard_in(tmp_path, nothing)
-    systems = {text_of(c.messages[0].content) for c in calls}
+    systems = {text_of(c.messages[0].content) for c in calls if not step_of(c).startswith("deliberation")}
     assert len(systems) == 8
     [shared] = {system.partition("## Your team\n")[0] for system in systems}
     assert len(shared) > 0.8 * max(map(len, systems))
+
+
+async def test_a_deliberation_goes_without_the_columns_of_the_data_set(tmp_path: Path) -> None:
+    calls = await heard_in(tmp_path, nothing)
+    told = {step_of(c).split()[0].strip(","): "## The data set" in text_of(c.messages[0].content) for c in calls}
+    assert told == {"plan": True, "work": True, "deliberation": False, "write": True}
+
+
+async def test_the_tools_of_a_step_of_work_are_those_that_its_order_names(tmp_path: Path) -> None:
+    calls = await heard_in(tmp_path, nothing)
+    named = {agent_of(c): (order(c), list(c.tool_names())) for c in calls if step_of(c) == "work"}
+    for agent, line in {
+        "data_lead": "all", "data_engineer": "all but state_findings", "lead_author": "all but run_code",
+        "methods_writer": "all but run_code, state_findings",
+    }.items():  # fmt: skip
+        team = TEAMS["data" if agent.startswith("data") else "writing"]
+        assert f"\nTools in this step: {line}.\n" in named[agent][0]
+        assert named[agent][1] == tool_names(team, leads=agent == team.lead.id)
 
 
 async def test_in_its_second_round_an_agent_goes_on_in_its_own_words(tmp_path: Path) -> None:
@@ -282,8 +301,11 @@ async def test_tool_calls_are_said_to_have_a_price_only_where_they_have_one(tmp_
 
 
 def prefix(calls: list[Heard]) -> str:
-    """Return what the calls' first messages say alike at the least, as far as it is marked as shared."""
-    [shared] = {text_of(call.messages[0].content)[: shared_chars(call.messages[0])] for call in calls}
+    """Return what the calls' first messages say alike, as it is marked; a deliberation has the beginning of it."""
+    marked = {text_of(call.messages[0].content)[: shared_chars(call.messages[0])] for call in calls}
+    shared = max(marked, key=len)
+    assert all(shared.startswith(text) for text in marked)
+    assert len(marked) <= 2
     return shared
 
 

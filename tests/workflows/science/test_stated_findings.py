@@ -12,9 +12,12 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
 from labmates.agents.desk import ToolError
+from labmates.agents.prompts import render
+from labmates.models.scripted.prompt import Step
 from labmates.tasks.registry import get_task
 from labmates.tasks.schema import findings_parameters
-from labmates.workflows.science.findings import findings_form, findings_json, paper_faults
+from labmates.workflows.science.digests import delimited
+from labmates.workflows.science.findings import findings_form, findings_json, paper_faults, stated_texts
 
 TASKS = ("ecology", "anomaly", "biomarker", "geospatial")
 
@@ -138,3 +141,19 @@ def test_a_paper_says_what_keeps_its_findings_from_being_read() -> None:
 def test_stated_findings_are_shown_a_field_a_line() -> None:
     assert findings_json({"a": 1, "b": ["x"]}) == '{"a": 1,\n "b": ["x"]}'
     assert findings_json({}) == "{}"
+
+
+def test_a_value_that_the_next_team_repeated_is_shown_once_and_is_known_of_both() -> None:
+    stated = {
+        "data": {"n": 6, "names": ["a"], "share": 0.5},
+        "model": {"n": 6, "names": ["a", "b"], "share": 0.5},
+        "eval": {"n": 6, "names": ["a", "b"]},
+    }
+    texts = stated_texts(stated)
+    assert texts == {
+        "data": '{"names": ["a"]}\nThe same as the model team\'s: n, share.',
+        "model": '{"share": 0.5}\nThe same as the eval team\'s: n, names.',
+        "eval": '{"n": 6,\n "names": ["a", "b"]}',
+    }
+    shown = "\n\n".join(delimited(f"{team} team", text) for team, text in texts.items())
+    assert Step("plan", "", render("findings_so_far", findings=shown)).stated_so_far() == stated

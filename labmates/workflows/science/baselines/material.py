@@ -158,13 +158,13 @@ def split_parts(text: str) -> dict[str, str]:
 
 def owners_of(system: str) -> dict[str, str]:
     """Return which team hands over which artifact."""
-    lines = re.findall(r"^- (?:the (\w+) team hands|you hand) over `(\w+)`", system, re.MULTILINE)
+    lines = re.findall(r"^- (?:(\w+) team: |you hand over )`(\w+)`", system, re.MULTILINE)
     return {name: team or SOLO for team, name in lines}
 
 
 def brief_of(system: str) -> tuple[str, ...]:
     """Return the sentences of the project's description."""
-    text = between(system, "## The project", "\n## The data set")
+    text = between(system, "## The project", "\n## What the final paper")
     return tuple(part.strip() for part in re.split(r"(?<=[.!?])\s+", text) if part.strip())
 
 

@@ -22,6 +22,11 @@ SOLO = "solo"
 ALONE = "this project"
 """What an agent is of that has no team."""
 
+_STATED = re.compile(
+    r"^=== (\w+) team ===\n(\{.*?\})\n(?:The same as the (\w+) team's: ([^\n]*)\.\n)?=== end", re.MULTILINE | re.DOTALL
+)
+"""What a team stated, and which of its values the team after it repeated."""
+
 
 @dataclass(frozen=True)
 class Use:
@@ -150,12 +155,14 @@ class Step:
         """Return the findings that the prompt of the step shows, by team."""
         shown = between(self.order, "## Findings stated so far\n", "\n\n## ")
         found: dict[str, dict[str, Any]] = {}
-        for team, text in re.findall(r"^=== (\w+) team ===\n(\{.*?\})\n=== end", shown, re.MULTILINE | re.DOTALL):
+        for team, text, other, names in reversed(_STATED.findall(shown)):
             try:
-                found[team] = json.loads(text)
+                own = json.loads(text)
             except ValueError:
                 continue
-        return found
+            theirs = found.get(other, {})
+            found[team] = own | {name: theirs[name] for name in names.split(", ") if name in theirs}
+        return dict(reversed(found.items()))
 
     def wants_findings(self) -> bool:
         """Whether the findings of the artifact are the project's."""
@@ -209,9 +216,7 @@ def results_of(text: str) -> Iterator[dict[str, Any]]:
 
 def columns_of(system: str) -> list[str]:
     """Return the columns that the description of the data set names."""
-    return re.findall(
-        r"^- ([\w .%/()-]+?):", between(system, "## The data set", "\n## What the final paper"), re.MULTILINE
-    )
+    return re.findall(r"^- ([\w .%/()-]+?):", between(system, "## The data set", "\n## Your"), re.MULTILINE)
 
 
 def _sections(listed: str) -> list[tuple[str, str]]:

@@ -179,7 +179,8 @@ def _run(cell: Cell) -> DraftCall:
 
 def _given(name: str, step: Step) -> dict[str, object]:
     if name == "prepare":
-        words = f"{between(step.system, '## The project', '## Artifacts')}".lower()
+        project, data = ("## The project", "## Artifacts"), ("## The data set", "## Your")
+        words = "\n".join(between(step.system, *section) for section in (project, data)).lower()
         return {"mentions": {c: words.count(c.lower()) for c in columns_of(step.system)}}
     if name.endswith("_check"):
         stated = restate(_claimed(step), read_fields(step.system))

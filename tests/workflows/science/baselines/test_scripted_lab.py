@@ -43,7 +43,7 @@ from labmates.tasks.registry import get_task
 from labmates.tasks.schema import findings_example, findings_schema_text
 from labmates.workflows.science.baselines.stated import find_block
 from labmates.workflows.science.digests import delimited
-from labmates.workflows.science.findings import findings_form, findings_json
+from labmates.workflows.science.findings import findings_form, stated_texts
 
 TURNS = 8
 NAMES = ("diligent", "hasty", "wasteful", "silent", "garbage", "colleague")
@@ -80,10 +80,10 @@ class Lab:
         shared = render(
             "system",
             brief=self.task.brief,
-            data_description=self.data.description,
             findings=findings_schema_text(self.task),
             budget_rules="",
         )
+        shared += "\n\n" + render("data_set", data_description=self.data.description)
         own = render("system_role", role=role.title, team=team.name, agent=role.id, members=members_of(team))
         return shared_message(shared, own)
 
@@ -153,7 +153,7 @@ class Lab:
         )
 
     def stated_so_far(self) -> str:
-        shown = "\n\n".join(delimited(f"{team} team", findings_json(dict(one))) for team, one in self.stated.items())
+        shown = "\n\n".join(delimited(f"{team} team", text) for team, text in stated_texts(self.stated).items())
         return f"{render('findings_so_far', findings=shown)}\n\n" if shown else ""
 
     def _work(self, team: Team, role: Role, plan: str, before: dict[str, str]) -> tuple[str, str]:

@@ -13,6 +13,7 @@ from labmates.workflows.science.baselines.material import brief_of, owners_of, s
 from labmates.workflows.science.baselines.prompt import Step, columns_of, read_step, results_of
 
 EVAL = TEAMS["eval"]
+DATA = "One row a day.\n\n- day: number of the day\n- wind speed: in m/s\n\nKnown habits: none."
 MEMBERS = "\n".join(f"- {role.id}: {role.title}" for role in EVAL.members(3))
 
 
@@ -22,10 +23,11 @@ def system(agent: int = 0) -> SystemMessage:
         render(
             "system",
             brief="Look at this. What is it?",
-            data_description="One row a day.\n\n- day: number of the day\n- wind speed: in m/s\n\nKnown habits: none.",
             findings="- n_days (whole number): number of days",
             budget_rules="",
         )
+        + "\n\n"
+        + render("data_set", data_description=DATA)
         + "\n\n"
         + render(
             "system_role",
