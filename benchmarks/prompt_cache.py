@@ -130,7 +130,7 @@ def show(run: RunRecord, calls: Sequence[Call]) -> None:
         f"agents: {shared(calls):,} tokens; cached reads at 0.1: as {usage.input_tokens * (1 - 0.9 * anybody):,.0f} in"
     )
     later, appended, share = continued(calls)
-    print(f"  {appended} of {later} calls that continue a conversation repeat the whole call before: {share:.1%} of theirs")
+    print(f"  {appended} of {later} calls that continue a conversation repeat the call before: {share:.1%} of input")
     for step in ("plan", "work", "deliberation", "write"):
         mine = [call for call in calls if call.step == step]
         parts = sum((call.parts for call in mine), Counter())
