@@ -99,7 +99,7 @@ def repeated(calls: Sequence[Call], *, same_agent: bool) -> float:
 
 
 def continued(calls: Sequence[Call]) -> tuple[int, int, float]:
-    """Return how many calls continue a conversation, how many of them repeat all of the call before, and the share."""
+    """Calls that continue a conversation, those of them that repeat the whole call before, and the share of input."""
     pairs = [
         (before, call)
         for conversation in dict.fromkeys(call.conversation for call in calls)

@@ -143,7 +143,7 @@ def shared_tools(form: FindingsForm, *, alone: bool = False) -> list[dict[str, A
 
 
 def shared_names(*, alone: bool = False) -> list[str]:
-    """Return the names of the tools that go with every call of a run."""
+    """Names of the tools that go with every call of a run."""
     return [name for name in ARGUMENTS if not (alone and name in TO_OTHERS)]
 
 

@@ -209,7 +209,7 @@ class ModelHub:
         return price_of(name, self._endpoint(name), self.options)
 
     def context(self, model: str) -> int | None:
-        """Return the context window of a model in tokens: that of its settings, else of the shipped table."""
+        """The context window of a model in tokens: that of its settings, else of the shipped table; None if unknown."""
         if (name := parse_model(model)).scripted or name.settings.context_tokens:
             return name.settings.context_tokens
         shipped = listed(name, self._endpoint(name))

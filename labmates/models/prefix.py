@@ -21,7 +21,7 @@ _POINT: Final = {"cachePoint": {"type": "default"}}
 
 Block = dict[str, Any]
 Marker = Callable[[Sequence[BaseMessage]], list[BaseMessage]]
-"""Makes of a prompt the same prompt with a provider's cache marks."""
+"""Adds a provider's cache marks to a prompt."""
 
 
 def shared_message(shared: str, own: str) -> SystemMessage:
@@ -40,7 +40,7 @@ def mark_shared(message: BaseMessage, chars: int) -> BaseMessage:
 
 
 def continued_order(text: str) -> HumanMessage:
-    """Return the order that opens a conversation of several calls, each of which repeats the call before."""
+    """The order that opens a conversation of several calls, each of which repeats the call before."""
     return HumanMessage(text, additional_kwargs={_CONTINUED: True})
 
 
@@ -50,7 +50,7 @@ def is_continued(message: BaseMessage) -> bool:
 
 
 def cache_marks(provider: str, model: str) -> Marker | None:
-    """Return what marks a prompt for the cache of a provider; None where nothing has to be told.
+    """The marker of prompts for a provider's cache; None for a cache that finds repeated prefixes itself.
 
     Marks stand after the shared beginning, and at the end of a conversation that goes on. A prompt that is sent once
     gets none at its end, since what is written to these caches costs more than other input.

@@ -54,7 +54,7 @@ class Api:
 
 
 def api_of(model: ModelName, endpoint: Endpoint) -> Api | None:
-    """Return where a model's limits can be asked for; None where the protocol or the address is not known."""
+    """The requests for a model's limits; None where the protocol or the address is unknown."""
     if model.provider == "anthropic":
         address = f"{'https://api.anthropic.com' if endpoint.hosted else endpoint.address}/v1"
         headers = {"x-api-key": endpoint.key, "anthropic-version": "2023-06-01"}
@@ -67,7 +67,7 @@ def api_of(model: ModelName, endpoint: Endpoint) -> Api | None:
 
 
 async def told_context(api: Api, name: str) -> tuple[int | None, str]:
-    """Return the context of a model in tokens as the server's list of models tells it, or None and why not."""
+    """The context of a model in tokens, from the server's list of models; or None, and why it is unknown."""
     import httpx2
 
     try:
@@ -84,7 +84,7 @@ async def told_context(api: Api, name: str) -> tuple[int | None, str]:
 
 
 async def told_rates(api: Api, name: str) -> dict[str, int]:
-    """Return how much a server allows, mostly per minute, by what it limits (``requests``, ``input tokens``).
+    """Rate limits of a server, mostly per minute, by what is limited (``requests``, ``input tokens``).
 
     It is read from the headers of one short reply; empty if they don't tell.
     """

@@ -11,7 +11,7 @@ LEAST_REPLY: Final = 256
 
 
 def reply_limit(wanted: int, prompt: int, window: int | None, model: str) -> int:
-    """Return the limit on a reply, lowered to what a prompt leaves of a context window; all in tokens.
+    """The limit on a reply, lowered to what a prompt leaves of a context window; all in tokens.
 
     Parameters
     ----------

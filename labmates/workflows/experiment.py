@@ -77,7 +77,7 @@ class Condition(BaseModel, ABC):
         return None
 
     def needs(self) -> tuple[Ability, ...]:
-        """Return what the servers of the models have to be able to do."""
+        """Capabilities that the servers of the models need."""
         return ()
 
     def longest_reply(self, model: str) -> int:

@@ -61,7 +61,7 @@ class DecisionCondition(PlayCondition, ABC):
     )
 
     def needs(self) -> tuple[Ability, ...]:
-        """Return what the servers of the models have to be able to do."""
+        """Capabilities that the servers of the models need."""
         return ("json_replies",) if self.structured else ()
 
     def check_structured(self, reasoning: Iterable[str] = ()) -> None:

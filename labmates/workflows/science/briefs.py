@@ -243,7 +243,7 @@ def status_text(ctx: LabContext, purse: Purse) -> str:
 
 
 def _tools(team: Team, *, leads: bool) -> str:
-    """Return which of the run's tools a member may call at work."""
+    """The tools that a member may call at work, named by those of the run that it lacks."""
     held = tool_names(team, leads=leads)
     lacking = [name for name in shared_names(alone=team.alone) if name not in held]
     return f"all but {', '.join(lacking)}" if lacking else "all"

@@ -70,8 +70,8 @@ class ScienceCondition(Condition):
     context_tokens: int | None = Field(
         None,
         ge=1024,
-        description="Context of the models in tokens; 131072 without it. A transcript that would not fit with a "
-        "whole reply is compacted before the call.",
+        description="Context of models that name none, in tokens; without it the shipped table's, at most 131072. "
+        "A transcript that would not fit with a whole reply is compacted before the call.",
     )
     temperature: float | None = Field(
         None, ge=0, le=2, description="Sampling temperature; without one, the server's own default."
@@ -174,7 +174,7 @@ class ScienceCondition(Condition):
         return self.task, self.model, self.visibility
 
     def needs(self) -> tuple[Ability, ...]:
-        """Return what the servers of the models have to be able to do."""
+        """Capabilities that the servers of the models need."""
         return ("tools",)
 
     def check(self) -> None:

@@ -80,7 +80,7 @@ def findings_json(values: object) -> str:
 
 
 def stated_texts(stated: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """Return the findings of each team, as in `findings_json`; a value that the next team repeated stands there alone.
+    """Findings of each team, as in `findings_json`; a value that the next team repeated stands there alone.
 
     Parameters
     ----------
