@@ -13,9 +13,9 @@ from pydantic import BaseModel, Field
 
 from labmates.agents.desk import ToolError
 from labmates.agents.prompts import render
-from labmates.models.scripted.prompt import Step
 from labmates.tasks.registry import get_task
 from labmates.tasks.schema import findings_parameters
+from labmates.workflows.science.baselines.prompt import Step
 from labmates.workflows.science.digests import delimited
 from labmates.workflows.science.findings import findings_form, findings_json, paper_faults, stated_texts
 
