@@ -6,7 +6,7 @@ y = fixed + Z b + ε, with b normal around 0. So their density is known in close
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -103,7 +103,7 @@ class Evaluated:
     outcome
         What is explained.
     posterior
-        All draws, of which the first s are evaluated.
+        The s draws.
     cells, model_of
         What tells outcomes apart, and the place of each one's model.
     observed, count
@@ -143,6 +143,19 @@ class Evaluated:
         """Log density of all priors, shape (s,)."""
         found = [one.log_prior for one in self.parameters.values() if one.log_prior is not None]
         return np.asarray(np.sum(found, axis=0))
+
+
+def drawn(blocks: Sequence[Block], model_of: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+    """``expected`` and ``by_model`` of `Evaluated`, from the block of each model and the place of each outcome's."""
+    expected = np.empty((len(blocks[0].fixed), len(model_of)))
+    for at, block in enumerate(blocks):
+        expected[:, model_of == at] = block.expected(rng)
+    return expected, np.column_stack([block.log_density() for block in blocks])
+
+
+def log_normal_density(values: Array, mean: Array, variance: Array) -> Array:
+    """The log density of normal values."""
+    return np.asarray(-0.5 * (np.log(2 * np.pi * variance) + (values - mean) ** 2 / variance))
 
 
 def normal(draws: Array, mean: float, sd: float, rng: np.random.Generator) -> tuple[Array, Array]:

@@ -7,7 +7,7 @@ widened and drawn from more often (adaptive importance sampling; Bugallo et al.,
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -131,19 +131,41 @@ class _Counted:
         return self.target.at(points)
 
 
-def _at_mode(counted: _Counted) -> Proposal:
-    """Return the proposal that fits the density's mode and its curvature there."""
+def climb(
+    log_density: Callable[[Array], Array],
+    start: Array,
+    scale: Array,
+    *,
+    most_steps: int,
+    bounds: Sequence[tuple[float, float]] | None = None,
+) -> tuple[Array, float]:
+    """The mode that a start leads to, in units of the scale, and its log density; by gradients from differences.
+
+    Parameters
+    ----------
+    log_density
+        As in `Target`.
+    bounds
+        Least and largest of each coordinate, in units of the scale.
+    """
     from scipy.optimize import minimize
 
-    start, scale = counted.target.start, counted.target.scale
     d = len(start)
     steps = np.vstack([np.zeros(d), np.eye(d), -np.eye(d)]) * 1e-2
 
     def falling(unit: Array) -> tuple[float, Array]:
-        values = -counted.at((unit + steps) * scale)
+        values = -log_density((unit + steps) * scale)
         return float(values[0]), (values[1 : d + 1] - values[d + 1 :]) / (2 * steps[1, 0])
 
-    mode = minimize(falling, start / scale, jac=True, method="L-BFGS-B", options={"maxiter": 200, "ftol": 1e-10}).x
+    options = {"maxiter": most_steps, "ftol": 1e-10}
+    done = minimize(falling, start / scale, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    return done.x, -float(done.fun)
+
+
+def _at_mode(counted: _Counted) -> Proposal:
+    """Return the proposal that fits the density's mode and its curvature there."""
+    scale = counted.target.scale
+    mode, _ = climb(counted.at, counted.target.start, scale, most_steps=200)
     curved = _curvature(counted, mode, scale)
     sizes, axes = np.linalg.eigh(curved)
     # Where the density is flat or bends upwards the guess of its reach stands.

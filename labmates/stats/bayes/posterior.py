@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -94,6 +94,14 @@ class Posterior:
     def __getitem__(self, name: str) -> Array:
         """Return the draws of one parameter, shape ``(draws,)``."""
         return np.asarray(self.draws[:, self.names.index(name)])
+
+    def columns(self, names: Sequence[str]) -> Array:
+        """The draws of some parameters, shape ``(draws, len(names))``."""
+        return np.asarray(self.draws[:, [self.names.index(name) for name in names]])
+
+    def first(self, draws: int) -> Posterior:
+        """The first draws alone."""
+        return replace(self, draws=self.draws[:draws])
 
     @cached_property
     def summaries(self) -> dict[str, Summary]:

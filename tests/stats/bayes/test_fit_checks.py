@@ -48,7 +48,7 @@ def robust(fits: dict[Specification, Fit]) -> Evaluated:
 
 def test_the_density_of_a_model_is_that_of_its_joint_normal(fits: dict[Specification, Fit], cells: Cells) -> None:
     for one in fits.values():
-        block = proximity.block(one, cells, 2, 50)
+        block = proximity.block(one, cells, 2)
         for at in (0, 20):
             covariance = block.terms @ np.diag(block.variance[at]) @ block.terms.T + np.diag(block.noise[at])
             dense = multivariate_normal(block.fixed[at], covariance).logpdf(block.outcome)
@@ -71,9 +71,7 @@ def test_a_form_that_lacks_what_models_differ_in_is_found_out_and_predicts_model
     assert "No single outcome contradicts the model" in verdict(robust)
     found = []
     for name in fits:
-        blocks = (
-            proximity.block(fit(proximity.without(cells, at), name, draws=DRAWS), cells, at, DRAWS) for at in range(4)
-        )
+        blocks = (proximity.block(fit(proximity.without(cells, at), name, draws=DRAWS), cells, at) for at in range(4))
         found.append(left_out(name, cells.models[:4], blocks))
     best, other = comparison_table("cooperation", found).rows
     assert (best["form"], other["form"]) == ("robust", "paper")

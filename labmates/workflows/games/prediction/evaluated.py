@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from labmates.stats.arrays import Array
-from labmates.stats.bayes.blocks import Block, Evaluated, Parameter, half_normal, normal
+from labmates.stats.bayes.blocks import Block, Evaluated, Parameter, drawn, half_normal, log_normal_density, normal
 from labmates.workflows.games.prediction.data import PredictionData
 from labmates.workflows.games.prediction.density import CENTRE, COVARIATE, EFFECT, INTERCEPT, SPREAD
 from labmates.workflows.games.prediction.density import NOISE as NOISE_SCALE
@@ -20,16 +19,11 @@ from labmates.workflows.games.prediction.screening import Candidate, level_draws
 def evaluated(fit: PredictionFit, outcome: str, *, draws: int, seed: int = 0) -> Evaluated:
     """Evaluate the first draws of a fit."""
     rng = np.random.default_rng([seed, 4])
-    fit = replace(fit, posterior=replace(fit.posterior, draws=fit.posterior.draws[:draws]))
+    fit = replace(fit, posterior=fit.posterior.first(draws))
     data, posterior = fit.data, fit.posterior
-    shape = (len(posterior.draws), len(data.outcome))
-    expected, by_model = np.empty(shape), np.empty((shape[0], len(data.models)))
     noise = posterior[NOISE]
-    for at in range(len(data.models)):
-        one = block(fit, data, at)
-        expected[:, data.model_of == at] = one.expected(rng)
-        by_model[:, at] = one.log_density()
-    variance = np.broadcast_to((noise**2)[:, None], shape)
+    expected, by_model = drawn([block(fit, data, at) for at in range(len(data.models))], data.model_of, rng)
+    variance = np.broadcast_to((noise**2)[:, None], expected.shape)
     return Evaluated(
         name=f"{outcome}-{fit.form}",
         outcome=outcome,
@@ -42,8 +36,8 @@ def evaluated(fit: PredictionFit, outcome: str, *, draws: int, seed: int = 0) ->
         count=np.ones(len(data.outcome)),
         expected=expected,
         spread=np.sqrt(variance),
-        replicated=expected + np.sqrt(variance) * rng.standard_normal(shape),
-        log_likelihood=-0.5 * (np.log(2 * np.pi * variance) + (data.outcome - expected) ** 2 / variance),
+        replicated=expected + np.sqrt(variance) * rng.standard_normal(expected.shape),
+        log_likelihood=log_normal_density(data.outcome, expected, variance),
         by_model=by_model,
         noise=noise,
     )
@@ -89,14 +83,11 @@ def _labels(data: PredictionData) -> tuple[str, ...]:
 def _parameters(fit: PredictionFit, rng: np.random.Generator) -> dict[str, Parameter]:
     data, posterior = fit.data, fit.posterior
 
-    def of(names: Sequence[str]) -> Array:
-        return posterior.draws[:, [posterior.names.index(name) for name in names]]
-
     found: dict[str, Parameter] = {}
 
     def add(key: str, dimension: str, names: Sequence[str], labels: Sequence[str], mean: float, sd: float) -> None:
         if names:
-            draws = of(names)
+            draws = posterior.columns(names)
             prior = half_normal(draws, sd, rng) if mean != mean else normal(draws, mean, sd, rng)
             found[key] = Parameter(dimension, tuple(labels), draws, *prior)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from labmates.stats.arrays import Array
-from labmates.stats.bayes.importance import DRAWS, Target, sample
+from labmates.stats.bayes.importance import DRAWS, Target, climb, sample
 from labmates.stats.bayes.posterior import Posterior, from_sample
 from labmates.stats.bayes.threads import one_thread
 from labmates.workflows.games.prediction.data import PredictionData
@@ -265,22 +265,13 @@ def search_box(model: Collapsed) -> tuple[Array, Array]:
 
 
 def _climb(model: Collapsed, start: Array, scale: Array) -> tuple[Array, float]:
-    from scipy.optimize import minimize
-
-    d = len(start)
-    steps = np.vstack([np.zeros(d), np.eye(d), -np.eye(d)]) * 1e-2
-
-    def falling(unit: Array) -> tuple[float, Array]:
-        points = (unit + steps) * scale
-        values = -model.log_density(np.where(model.nonnegative, np.abs(points), points))
-        return float(values[0]), (values[1 : d + 1] - values[d + 1 :]) / (2 * steps[1, 0])
+    def log_density(points: Array) -> Array:
+        return model.log_density(np.where(model.nonnegative, np.abs(points), points))
 
     least, most = search_box(model)
     bounds = list(zip(least / scale, most / scale, strict=True))
-    options = {"maxiter": 300, "ftol": 1e-10}
-    done = minimize(falling, start / scale, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
-    point = done.x * scale
-    return np.where(model.nonnegative, np.abs(point), point), -float(done.fun)
+    unit, height = climb(log_density, start, scale, most_steps=300, bounds=bounds)
+    return np.where(model.nonnegative, np.abs(unit * scale), unit * scale), height
 
 
 def _competing(modes: tuple[Mode, ...], data: PredictionData) -> list[str]:

@@ -164,7 +164,7 @@ def check_proximity(runs: Runs, params: ProximityCheckParams) -> Result:
     how: dict[str, Any] = {"draws": params.draws, "seed": params.seed}
 
     def left_out(form: Specification, at: int) -> Block:
-        return block(fit(without(cells, at), form, **how), cells, at, params.draws)
+        return block(fit(without(cells, at), form, **how), cells, at)
 
     forms = params.specifications()
     fits = [evaluated(fit(cells, form, **how), params.outcome, **how) for form in forms]

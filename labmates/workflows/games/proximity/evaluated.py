@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from labmates.stats.arrays import Array
-from labmates.stats.bayes.blocks import Block, Evaluated, Parameter, half_normal, normal
+from labmates.stats.bayes.blocks import Block, Evaluated, Parameter, drawn, half_normal, log_normal_density, normal
 from labmates.workflows.games.proximity.cells import Cells
 from labmates.workflows.games.proximity.fit import DEVIATION, FAMILY_PREFIX, R_SQUARED, Fit
 from labmates.workflows.games.proximity.mixed import CELL, FAMILY, GAME, MODEL, RESIDUAL
@@ -17,26 +17,18 @@ from labmates.workflows.games.proximity.predictors import INTERCEPT
 def evaluated(fit: Fit, outcome: str, *, draws: int, seed: int = 0) -> Evaluated:
     """Evaluate the first draws of a fit."""
     rng = np.random.default_rng([seed, 4])
-    cells, posterior = fit.cells, replace(fit.posterior, draws=fit.posterior.draws[:draws])
-    blocks = [block(fit, cells, at, draws) for at in range(len(cells.models))]
-    shape = (len(posterior.draws), len(cells.count))
-    expected = np.empty(shape)
-    noise = posterior[DEVIATION + RESIDUAL]
-    by_model = np.empty((shape[0], len(cells.models)))
-    own = _deviation(fit, CELL, draws) ** 2
-    variance = (noise**2)[:, None] / cells.count + own[:, None]
+    fit = replace(fit, posterior=fit.posterior.first(draws))
+    cells, noise = fit.cells, fit.posterior[DEVIATION + RESIDUAL]
+    expected, between = drawn([block(fit, cells, at) for at in range(len(cells.models))], cells.model, rng)
+    variance = (noise**2)[:, None] / cells.count + (_deviation(fit, CELL) ** 2)[:, None]
     inside = _within(cells, noise)
-    for at, one in enumerate(blocks):
-        mine = cells.model == at
-        expected[:, mine] = one.expected(rng)
-        by_model[:, at] = one.log_density() + inside[:, mine].sum(axis=1)
-    replicated = expected + np.sqrt(variance) * rng.standard_normal(shape)
-    log_likelihood = -0.5 * (np.log(2 * np.pi * variance) + (cells.mean - expected) ** 2 / variance) + inside
+    within = np.column_stack([inside[:, cells.model == at].sum(axis=1) for at in range(len(cells.models))])
+    replicated = expected + np.sqrt(variance) * rng.standard_normal(expected.shape)
     return Evaluated(
         name=fit.specification,
         outcome=outcome,
         posterior=fit.posterior,
-        parameters=_parameters(fit, draws, rng),
+        parameters=_parameters(fit, rng),
         models=cells.models,
         cells=_labels(cells),
         model_of=cells.model,
@@ -45,13 +37,13 @@ def evaluated(fit: Fit, outcome: str, *, draws: int, seed: int = 0) -> Evaluated
         expected=expected,
         spread=np.sqrt(variance),
         replicated=replicated,
-        log_likelihood=log_likelihood,
-        by_model=by_model,
+        log_likelihood=log_normal_density(cells.mean, expected, variance) + inside,
+        by_model=between + within,
         noise=noise,
     )
 
 
-def block(fit: Fit, cells: Cells, at: int, draws: int) -> Block:
+def block(fit: Fit, cells: Cells, at: int) -> Block:
     """Return what a fit says of a model, which need not be part of it; of another family its level is drawn anew.
 
     Parameters
@@ -63,18 +55,17 @@ def block(fit: Fit, cells: Cells, at: int, draws: int) -> Block:
     """
     posterior, model = fit.posterior, fit.model
     mine = cells.model == at
-    places = [posterior.names.index(name) for name in (INTERCEPT, *model.cells.names)]
     kept = [cells.names.index(name) for name in model.cells.names]
     design = np.column_stack([np.ones(int(mine.sum())), cells.predictors[mine][:, kept]])
-    fixed = posterior.draws[:draws, places] @ design.T
+    fixed = posterior.columns((INTERCEPT, *model.cells.names)) @ design.T
     terms: list[Array] = []
     variances: list[Array] = []
     for name in model.components:
-        deviation = _deviation(fit, name, draws)
+        deviation = _deviation(fit, name)
         if name == FAMILY:
             family = FAMILY_PREFIX + cells.families[int(cells.family[mine][0])]
             if family in posterior.names:
-                fixed = fixed + posterior[family][:draws, None]
+                fixed = fixed + posterior[family][:, None]
                 continue
         if name == CELL:
             continue
@@ -87,8 +78,8 @@ def block(fit: Fit, cells: Cells, at: int, draws: int) -> Block:
         )
         terms.append(columns)
         variances += [deviation**2] * columns.shape[1]
-    noise = (_deviation(fit, RESIDUAL, draws) ** 2)[:, None] / cells.count[mine]
-    noise = noise + (_deviation(fit, CELL, draws) ** 2)[:, None]
+    noise = (_deviation(fit, RESIDUAL) ** 2)[:, None] / cells.count[mine]
+    noise = noise + (_deviation(fit, CELL) ** 2)[:, None]
     return Block(
         cells.mean[mine],
         fixed,
@@ -118,10 +109,9 @@ def without(cells: Cells, at: int) -> Cells:
     )
 
 
-def _deviation(fit: Fit, name: str, draws: int) -> Array:
-    if name not in fit.model.deviations:
-        return np.zeros(len(fit.posterior.draws[:draws]))
-    return fit.posterior[DEVIATION + name][:draws]
+def _deviation(fit: Fit, name: str) -> Array:
+    known = name in fit.model.deviations
+    return fit.posterior[DEVIATION + name] if known else np.zeros(len(fit.posterior.draws))
 
 
 def _within(cells: Cells, noise: Array) -> Array:
@@ -144,25 +134,21 @@ def _labels(cells: Cells) -> tuple[str, ...]:
     return tuple(told)
 
 
-def _parameters(fit: Fit, draws: int, rng: np.random.Generator) -> dict[str, Parameter]:
+def _parameters(fit: Fit, rng: np.random.Generator) -> dict[str, Parameter]:
     posterior, model, priors = fit.posterior, fit.model, fit.model.priors
-
-    def of(names: list[str]) -> Array:
-        return posterior.draws[:draws, [posterior.names.index(name) for name in names]]
-
-    intercept = of([INTERCEPT])
-    beta = of(list(model.cells.names))
-    sigma = of([DEVIATION + name for name in model.deviations])
+    intercept = posterior.columns([INTERCEPT])
+    beta = posterior.columns(model.cells.names)
+    sigma = posterior.columns([DEVIATION + name for name in model.deviations])
     found = {
         "intercept": Parameter("", (), intercept, *normal(intercept, priors.intercept_mean, priors.intercept_sd, rng)),
         "beta": Parameter("predictor", model.cells.names, beta, *normal(beta, 0, priors.coefficient_sd, rng)),
         "sigma": Parameter("component", model.deviations, sigma, *half_normal(sigma, priors.component_sd, rng)),
     }
     if FAMILY in model.components:
-        families = of([FAMILY_PREFIX + name for name in model.cells.families])
+        families = posterior.columns([FAMILY_PREFIX + name for name in model.cells.families])
         spread = found["sigma"].prior[:, [model.deviations.index(FAMILY)]]
-        drawn = spread * rng.standard_normal(families.shape)
-        found["family"] = Parameter("family_name", model.cells.families, families, drawn, None)
-    r2 = of([R_SQUARED])
+        prior = spread * rng.standard_normal(families.shape)
+        found["family"] = Parameter("family_name", model.cells.families, families, prior, None)
+    r2 = posterior.columns([R_SQUARED])
     found["r2"] = Parameter("", (), r2, np.full_like(r2, np.nan), None)
     return found
