@@ -22,6 +22,7 @@ from labmates.records.run import STOPPED, RunRecord
 from labmates.records.store import Store
 from labmates.records.studies import retry_failed, study_counts
 from labmates.studies.audit import audit, overspent
+from labmates.studies.recomputing import recompute
 from labmates.studies.replay import replay
 from labmates.studies.source import Source
 from labmates.studies.spec import StudySpec, conditions_of, read_spec
@@ -216,6 +217,9 @@ async def test_what_is_reserved_holds_any_prompt_and_reply_that_keep_to_the_limi
     for run in store.runs(study="game"):
         assert not any(charge.excess or charge.uncovered for charge in charges(store, run))
         assert 0 < store.costs([run.id])[run.id] <= 10_000
+        # It stopped at a call that the bound could not pay while others were under way.
+        assert run.status == "exhausted"
+        assert (await recompute(store, run)).differences == ()
 
 
 @pytest.mark.parametrize(
