@@ -43,6 +43,11 @@ def message_to_data(message: BaseMessage) -> dict[str, Any]:
     return data
 
 
+def said_in(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the data of a message without the mark that tells how it is sent, which earlier versions did not keep."""
+    return {name: value for name, value in data.items() if name != "continued"}
+
+
 def message_from_data(data: Mapping[str, Any]) -> BaseMessage:
     """Return the message that was kept as `data`."""
     content = data["content"]

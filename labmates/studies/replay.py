@@ -18,7 +18,7 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
 
 from labmates._version import __version__
-from labmates.agents.transcript import message_to_data
+from labmates.agents.transcript import message_to_data, said_in
 from labmates.budgets.prices import Price
 from labmates.errors import LabmatesError, UsageError
 from labmates.judges.panel import Panel, make_panel
@@ -153,7 +153,8 @@ class RecordedHub(ModelHub):
         return self._prices.get(model)
 
     def _was_sent(self, messages: Sequence[BaseMessage], event: LLMCallEvent) -> bool:
-        return [message_to_data(message) for message in messages] == [self._bodies[n] for n in event.messages]
+        sent = [said_in(message_to_data(message)) for message in messages]
+        return sent == [said_in(self._bodies[number]) for number in event.messages]
 
 
 async def replay(
@@ -272,6 +273,8 @@ class _Story:
             often[same] += 1
             self.counted[event.type] += 1
             data = told_whole(event, bodies)
+            if event.type == "llm_call":
+                data = {**data, "messages": [said_in(message) for message in data["messages"]]}
             if isinstance(event, ChargeEvent):
                 # What the pool could pay of it depends on the bound, which may have been raised since.
                 data = {**data, "amount": event.amount + event.uncovered, "uncovered": 0, "excess": 0}

@@ -12,10 +12,12 @@ from labmates.agents.transcript import (
     compact,
     message_from_data,
     message_to_data,
+    said_in,
     shorten,
     text_of,
     with_limit,
 )
+from labmates.models.prefix import continued_order
 
 
 def conversation(sizes: list[int]) -> list[BaseMessage]:
@@ -107,3 +109,7 @@ def test_a_transcript_is_compacted_only_if_it_does_not_fit_and_then_with_room_to
     else:
         assert length(compacted) <= room * 3 // 4 or shorten(compacted) is None
         assert [m.type for m in compacted[:2]] == ["system", "human"]
+
+
+def test_what_a_message_says_is_the_same_with_and_without_its_mark() -> None:
+    assert said_in(message_to_data(continued_order("Go on."))) == message_to_data(HumanMessage("Go on."))
