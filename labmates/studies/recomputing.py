@@ -14,16 +14,16 @@ from labmates._version import __version__
 from labmates.errors import UsageError
 from labmates.judges.panel import make_panel
 from labmates.records.recorder import Recorder
-from labmates.records.run import ENDED, STOPPED, RunRecord
+from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
 from labmates.records.verification import is_late
 from labmates.studies.audit import UNREADABLE, Fault
 from labmates.studies.differences import Difference, differences_of_run
 from labmates.studies.retelling import NewStepError, NoModels, NoSandboxes, retell
-from labmates.studies.runs import accounted, invalid_of
+from labmates.studies.runs import accounted, invalid_of, stop_of
 from labmates.studies.salted import check_salt
 from labmates.studies.settings import RunSettings
-from labmates.workflows.experiment import Outcome, condition_of
+from labmates.workflows.experiment import condition_of
 from labmates.workflows.judging import Judging
 from labmates.workflows.workshop import Workshop
 
@@ -89,10 +89,9 @@ async def _differences(store: Store, run: RunRecord) -> tuple[Difference, ...]:
     except UsageError:
         raise
     except NewStepError as error:
-        if not (run.status == "exhausted" and (run.invalid or "").startswith(STOPPED)):
+        if (stop := stop_of(run)) is None:
             return (Difference(str(error), "step", "", None, "not in the record"),)
-        # The bound could not pay this call while others were under way, or at the provider's price.
-        outcome = Outcome("exhausted", {}, (run.invalid or "").partition(";")[0])
+        outcome = stop
     except Exception as error:
         return (Difference("", "run", "", "an outcome", f"{type(error).__name__}: {error}"),)
     new = [Difference(event.step, event.type, "", None, "an event") for event in recorder.events[len(events) :]]

@@ -36,7 +36,7 @@ from labmates.records.store import Store
 from labmates.studies.differences import Difference, apart, differences_of_run
 from labmates.studies.rejudging import rejudge
 from labmates.studies.retelling import retell
-from labmates.studies.runs import accounted, invalid_of
+from labmates.studies.runs import accounted, invalid_of, stop_of
 from labmates.studies.salted import check_salt
 from labmates.studies.session import open_workshop
 from labmates.studies.settings import RunSettings
@@ -190,6 +190,7 @@ async def replay(
     recorder = Recorder(None, None, events=events[:first], bodies=bodies)
     hub = RecordedHub(events[first:], Bodies(bodies))
     unrecorded: UnrecordedCallError | None = None
+    outcome = stop_of(run)
     ended = run
     opening = open_workshop(
         [run.kind],
@@ -201,14 +202,15 @@ async def replay(
     async with opening as workshop:
         try:
             outcome = await retell(run, condition, recorder, hub, workshop, Judging(panel, hub))
-            ended = replace(
-                accounted(run, condition, recorder),
-                status=outcome.status,
-                invalid=invalid_of(run, recorder, outcome.invalid),
-                metrics=dict(outcome.metrics),
-            )
         except UnrecordedCallError as error:
-            unrecorded = error
+            unrecorded = error if outcome is None else None
+    if outcome is not None:
+        ended = replace(
+            accounted(run, condition, recorder),
+            status=outcome.status,
+            invalid=invalid_of(run, recorder, outcome.invalid),
+            metrics=dict(outcome.metrics),
+        )
     # What was kept in memory is read as from a store, which changes what can't be stored as it is.
     helped = _scored_with_help(events)
     now = _Story(recorder.events[first:], Bodies([*bodies, *recorder.bodies.take_new()]), panel, helped)

@@ -8,12 +8,12 @@ from labmates._version import __version__
 from labmates.budgets.money import format_dollars, show_dollars
 from labmates.errors import UsageError
 from labmates.records.recorder import Recorder
-from labmates.records.run import ENDED, RunRecord, new_run_id
+from labmates.records.run import ENDED, STOPPED, RunRecord, new_run_id
 from labmates.records.store import Store
 from labmates.seeds import LARGEST_SEED, MOST_REPLICATES
 from labmates.studies.salted import recorded_salt
 from labmates.studies.settings import RunSettings
-from labmates.workflows.experiment import Condition
+from labmates.workflows.experiment import Condition, Outcome
 
 
 def new_runs(
@@ -81,3 +81,13 @@ def invalid_of(run: RunRecord, recorder: Recorder, reason: str | None) -> str | 
         return reason
     fault = f"providers charge {show_dollars(excess)} more than its bound of {show_dollars(run.most or 0)} could pay"
     return f"{reason}; {fault}" if reason else fault
+
+
+def stop_of(run: RunRecord) -> Outcome | None:
+    """The outcome of a run that stopped at its bound; None for others.
+
+    Told again, such a run may ask for the call that the bound could not pay while others were under way.
+    """
+    if run.status != "exhausted" or not (run.invalid or "").startswith(STOPPED):
+        return None
+    return Outcome("exhausted", {}, (run.invalid or "").partition(";")[0])

@@ -220,6 +220,7 @@ async def test_what_is_reserved_holds_any_prompt_and_reply_that_keep_to_the_limi
         # It stopped at a call that the bound could not pay while others were under way.
         assert run.status == "exhausted"
         assert (await recompute(store, run)).differences == ()
+        assert (await replay(store, run)).is_same
 
 
 @pytest.mark.parametrize(
