@@ -88,8 +88,13 @@ async def main() -> None:
             print(f"{where}: one run {run.seconds:.2f} s, critical path {path:.2f} s, ratio {run.seconds / path:.3f}")
         for model, runs in (("scripted:slow-silent", 32),):
             one, _ = await execute(store, model, 1)
-            many, _ = await execute(store, model, runs)
-            print(f"{model}: {runs} runs at once {many:.2f} s, one {one:.2f} s, ratio {many / one:.2f}")
+            used = time.process_time()
+            many, done = await execute(store, model, runs)
+            a_call = (time.process_time() - used) / sum(run.usage.llm_calls for run in done)
+            print(
+                f"{model}: {runs} runs at once {many:.2f} s, one {one:.2f} s, ratio {many / one:.2f}; "
+                f"{1000 * a_call:.2f} ms of processor time a call"
+            )
         store.close()
 
 
