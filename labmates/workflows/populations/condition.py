@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC
+from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -51,6 +51,11 @@ class PopulationCondition(Condition, ABC):
                 raise fault(self, "strategies", str(error)) from error
         return self
 
+    @property
+    @abstractmethod
+    def chosen(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The models and the attitudes whose strategies take part; all where there are none."""
+
     def make_game(self) -> RepeatedGame:
         """Return the game.
 
@@ -91,6 +96,11 @@ class SelfplayCondition(PopulationCondition):
     step: int | None = Field(
         None, ge=1, le=4096, description="Look at every so-many-th mixture; by default at about 64 of them."
     )
+
+    @property
+    def chosen(self) -> tuple[tuple[str, ...], tuple[str, str]]:
+        """The model, if it is named, and both attitudes."""
+        return (self.model,) if self.model else (), (self.collective, self.selfish)
 
     @field_validator("collective", "selfish")
     @classmethod
@@ -163,6 +173,11 @@ class EvolutionCondition(PopulationCondition):
     window: int = Field(
         100, ge=1, le=1_000_000, description="Last generations over which shares are averaged (imitation)."
     )
+
+    @property
+    def chosen(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The models and the attitudes."""
+        return self.model_names, self.attitudes
 
     @field_validator("mutation", "generations")
     @classmethod

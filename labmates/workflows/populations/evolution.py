@@ -1,7 +1,7 @@
-"""One evolution, from its condition to its metrics.
+"""Evolution as a graph: a generation plays, then the agents of the next one take genes and strategies.
 
-Each generation is recorded, and now and then the agents' strategies, from where a run that was taken up again goes on:
-what lies between is played once more, and comes out the same.
+Each generation is recorded, and every tenth one with its agents. A resumed run starts from the newest of these: what
+lies between is played once more, and comes out the same.
 """
 
 from __future__ import annotations
@@ -9,8 +9,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
+from functools import cache, cached_property
+from typing import TypedDict
 
 import numpy as np
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.runtime import Runtime
 from numpy.typing import NDArray
 
 from labmates.records.events import PayoffEvent
@@ -18,70 +23,135 @@ from labmates.workflows.experiment import Outcome
 from labmates.workflows.populations.condition import EvolutionCondition
 from labmates.workflows.populations.engine.attitudes import falls_back_to_cooperation
 from labmates.workflows.populations.engine.evolution import Evolution, Generation, Rules
-from labmates.workflows.populations.playing import blocking, invalid_strategies, open_strategies, warn_of_errors
-from labmates.workflows.services import Services
+from labmates.workflows.populations.playing import Arena, invalid_strategies, opens
 
 _KEEP_EACH = 10
 """Generations between those of which all agents are recorded."""
 _FLUSH_SECONDS = 1.0
+_MOST_STEPS = 3_000_000
+"""Steps of the graph: two for each generation."""
 
 
-async def execute(condition: EvolutionCondition, services: Services) -> Outcome:
-    """Let a population evolve.
+class EvolutionArena(Arena[EvolutionCondition]):
+    """The context of an evolution."""
 
-    Raises
-    ------
-    UsageError
-        If the strategies are not there.
-    StoppedError
-        If the run is to stop; it can be gone on with.
+    @cached_property
+    def evolution(self) -> Evolution:
+        """The rules with the strategies that take part."""
+        condition = self.condition
+        assert condition.mutation is not None
+        rules = Rules(
+            game=condition.make_game(),
+            protocol=condition.protocol,
+            population=condition.population,
+            games=condition.games,
+            elite=condition.elite,
+            mutation=condition.mutation,
+            strength=condition.strength,
+        )
+        return Evolution(rules, self.population, self.play, seed=self.services.seed)
+
+    @property
+    def recorded(self) -> Sequence[PayoffEvent]:
+        """The records of the generations so far."""
+        return [event for event in self.services.recorder.events if isinstance(event, PayoffEvent)]
+
+
+context = opens(EvolutionArena)
+
+
+class EvolutionState(TypedDict, total=False):
+    """The current generation.
+
+    Attributes
+    ----------
+    number
+        From 0.
+    agents
+        The strategy of each agent, by number.
+    broken
+        Strategies that are not run any more.
+    played
+        What the generation did, once it has played.
+    flushed
+        When the record was last written, in seconds of the monotonic clock.
     """
-    strategies = await open_strategies(services, condition, condition.model_names, condition.attitudes)
-    evolution = Evolution(_rules(condition), strategies.population, blocking(services, strategies), seed=services.seed)
-    assert condition.generations is not None
-    number, agents, broken = _taken_up(services, evolution)
-    flushed = -_FLUSH_SECONDS
-    while True:
-        generation = await asyncio.to_thread(evolution.played, number, agents, broken)
-        warn_of_errors(services, strategies, generation.errors)
-        services.recorder.once(_event(evolution, generation, broken))
-        ends = condition.protocol == "paper" and max(evolution.shares(agents).values()) >= condition.threshold
-        if ends or number + 1 >= condition.generations:
-            break
-        if time.monotonic() - flushed > _FLUSH_SECONDS:
-            await services.recorder.flush()
-            flushed = time.monotonic()
-        broken |= {index for index, error in generation.errors.items() if error.stopped}
-        agents = await asyncio.to_thread(evolution.next, generation)
-        number += 1
-    metrics = _metrics(condition, _generations(services))
-    return Outcome("completed", metrics, invalid_strategies(metrics))
+
+    number: int
+    agents: NDArray[np.int64]
+    broken: frozenset[int]
+    played: Generation
+    flushed: float
 
 
-def _rules(condition: EvolutionCondition) -> Rules:
-    assert condition.mutation is not None
-    return Rules(
-        game=condition.make_game(),
-        protocol=condition.protocol,
-        population=condition.population,
-        games=condition.games,
-        elite=condition.elite,
-        mutation=condition.mutation,
-        strength=condition.strength,
-    )
+EvolutionGraph = CompiledStateGraph[EvolutionState, EvolutionArena, EvolutionState, EvolutionState]
 
 
-def _taken_up(services: Services, evolution: Evolution) -> tuple[int, NDArray[np.int64], frozenset[int]]:
-    """Return the newest generation of which all is recorded, its agents, and the strategies that are not run."""
-    for event in reversed(_generations(services)):
+async def begin(state: EvolutionState, runtime: Runtime[EvolutionArena]) -> EvolutionState:
+    """Begin with the newest generation whose agents are recorded, or with the first."""
+    del state
+    arena = runtime.context
+    for event in reversed(arena.recorded):
         if "agents" in event.details:
-            kept = np.array(event.details["agents"], dtype=np.int64)
-            return event.round, kept, frozenset(event.details["broken"])
-    return 0, evolution.first(), frozenset()
+            agents = np.array(event.details["agents"], dtype=np.int64)
+            broken = frozenset(event.details["broken"])
+            return EvolutionState(number=event.round, agents=agents, broken=broken, flushed=0.0)
+    return EvolutionState(number=0, agents=arena.evolution.first(), broken=frozenset(), flushed=0.0)
 
 
-def _generations(services: Services) -> Sequence[PayoffEvent]:
-    return [event for event in services.recorder.events if isinstance(event, PayoffEvent)]
+async def play(state: EvolutionState, runtime: Runtime[EvolutionArena]) -> EvolutionState:
+    """Play the games of the generation and record it."""
+    arena = runtime.context
+    generation = await asyncio.to_thread(arena.evolution.played, state["number"], state["agents"], state["broken"])
+    arena.warn_of_errors(generation.errors)
+    arena.services.recorder.once(_event(arena.evolution, generation, state["broken"]))
+    return EvolutionState(played=generation)
+
+
+def after_play(state: EvolutionState, runtime: Runtime[EvolutionArena]) -> str:
+    """End at the threshold (paper) or at the last generation."""
+    condition, evolution = runtime.context.condition, runtime.context.evolution
+    assert condition.generations is not None
+    if condition.protocol == "paper" and max(evolution.shares(state["agents"]).values()) >= condition.threshold:
+        return END
+    return END if state["number"] + 1 >= condition.generations else "select"
+
+
+async def select(state: EvolutionState, runtime: Runtime[EvolutionArena]) -> EvolutionState:
+    """Select the agents of the next generation."""
+    arena, generation, flushed = runtime.context, state["played"], state["flushed"]
+    if time.monotonic() - flushed > _FLUSH_SECONDS:
+        await arena.services.recorder.flush()
+        flushed = time.monotonic()
+    agents = await asyncio.to_thread(arena.evolution.next, generation)
+    stopped = {index for index, error in generation.errors.items() if error.stopped}
+    return EvolutionState(number=state["number"] + 1, agents=agents, broken=state["broken"] | stopped, flushed=flushed)
+
+
+def graph(condition: EvolutionCondition) -> EvolutionGraph:
+    """The graph of an evolution; it is the same for all conditions."""
+    del condition
+    return _graph()
+
+
+@cache
+def _graph() -> EvolutionGraph:
+    builder = StateGraph(EvolutionState, context_schema=EvolutionArena)
+    builder.add_node("begin", begin)
+    builder.add_node("play", play)
+    builder.add_node("select", select)
+    builder.add_edge(START, "begin")
+    builder.add_edge("begin", "play")
+    builder.add_conditional_edges("play", after_play, ["select", END])
+    builder.add_edge("select", "play")
+    return builder.compile(name="evolution", checkpointer=False).with_config(recursion_limit=_MOST_STEPS)
+
+
+def outcome(state: EvolutionState, arena: EvolutionArena) -> Outcome:
+    """The outcome of an evolution that has ended, from its record."""
+    del state
+    metrics = _metrics(arena.condition, arena.recorded)
+    return Outcome("completed", metrics, invalid_strategies(metrics))
 
 
 def _event(evolution: Evolution, generation: Generation, broken: frozenset[int]) -> PayoffEvent:

@@ -19,11 +19,14 @@ SELFPLAY_METRICS = (
 )
 
 
-SELFPLAY = Experiment.plain(
+SELFPLAY = Experiment(
     "selfplay",
     SelfplayCondition,
-    lazy("labmates.workflows.populations.selfplay:execute"),
+    lazy("labmates.workflows.populations.selfplay:graph"),
+    lazy("labmates.workflows.populations.selfplay:outcome"),
     SELFPLAY_METRICS,
+    start=lazy("labmates.workflows.populations.selfplay:first_state"),
+    context=lazy("labmates.workflows.populations.selfplay:context"),
     example="labmates run selfplay --game public-goods --strategies strategies --group-size 16",
     shared=lazy("labmates.workflows.populations.engine.crew:open_crew"),
     analyses=("selfplay",),
@@ -42,11 +45,13 @@ EVOLUTION_METRICS = (
 )
 
 
-EVOLUTION = Experiment.plain(
+EVOLUTION = Experiment(
     "evolution",
     EvolutionCondition,
-    lazy("labmates.workflows.populations.evolution:execute"),
+    lazy("labmates.workflows.populations.evolution:graph"),
+    lazy("labmates.workflows.populations.evolution:outcome"),
     EVOLUTION_METRICS,
+    context=lazy("labmates.workflows.populations.evolution:context"),
     example="labmates run evolution --game collective-risk --strategies strategies --replicates 100",
     shared=lazy("labmates.workflows.populations.engine.crew:open_crew"),
     analyses=("evolution",),
@@ -71,11 +76,14 @@ def estimate(condition: StrategiesCondition) -> Estimate:
 _INPUT, _OUTPUT, _SECONDS, _AT_ONCE = 800, 700, 10, 32
 
 
-STRATEGIES = Experiment.plain(
+STRATEGIES = Experiment(
     "strategies",
     StrategiesCondition,
-    lazy("labmates.workflows.populations.strategies:execute"),
+    lazy("labmates.workflows.populations.strategies:graph"),
+    lazy("labmates.workflows.populations.strategies:outcome"),
     STRATEGIES_METRICS,
+    start=lazy("labmates.workflows.populations.strategies:first_state"),
+    context=lazy("labmates.workflows.populations.strategies:context"),
     example="labmates run strategies --model scripted:author --game public-goods --attitude collective",
     estimate=estimate,
     shared=lazy("labmates.workflows.populations.engine.crew:open_crew"),

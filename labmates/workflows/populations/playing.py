@@ -1,9 +1,12 @@
-"""How runs of kinds in which strategies written as code play are given these, and told what they did wrong."""
+"""What the graphs of self-play and evolution work with: strategies, the workers that play them, and the record."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 from labmates.errors import UsageError
 from labmates.records.events import WarningEvent
@@ -11,71 +14,83 @@ from labmates.stats.validity import MOST_FAILED
 from labmates.workflows.brake import StoppedError
 from labmates.workflows.populations.condition import PopulationCondition
 from labmates.workflows.populations.engine.crew import Strategies
-from labmates.workflows.populations.engine.evolution import PlayBatches
+from labmates.workflows.populations.engine.library import Population
 from labmates.workflows.populations.engine.workers import Batch, Errors, Result
 from labmates.workflows.services import Services
 
 _MOST_WARNINGS = 50
 
-
-async def open_strategies(
-    services: Services, condition: PopulationCondition, models: tuple[str, ...], attitudes: tuple[str, ...]
-) -> Strategies:
-    """Return the strategies of a condition, with the workers that play them.
-
-    Raises
-    ------
-    UsageError
-        If they are not there, or not what they were.
-    """
-    if services.shared is None or condition.digest is None:
-        raise UsageError("this session has no workers for strategies")
-    wanted = condition.strategies, condition.game, models, attitudes
-    found: Strategies = await asyncio.to_thread(services.shared.open, wanted, condition.digest)
-    told = [f"{name} is left out: {problems[0]}" for name, problems in found.population.refused.items()]
-    warn(services, "refused", told)
-    return found
+C = TypeVar("C", bound=PopulationCondition)
 
 
-def blocking(services: Services, strategies: Strategies) -> PlayBatches:
-    """Return what plays batches and leaves off when the run is to stop; to be called in a thread.
+@dataclass(frozen=True)
+class Arena(Generic[C]):
+    """The context of a run in which strategies play."""
 
-    It raises `StoppedError` then.
-    """
+    condition: C
+    services: Services
+    strategies: Strategies
 
-    def stop() -> bool:
-        return services.brake is not None and services.brake.pulled.is_set()
+    @property
+    def population(self) -> Population:
+        """The strategies that take part."""
+        return self.strategies.population
 
-    def play(batches: Sequence[Batch]) -> list[Result]:
+    def play(self, batches: Sequence[Batch]) -> list[Result]:
+        """Play batches of games; blocks, so call it in a thread.
+
+        Raises
+        ------
+        StoppedError
+            If the run is to stop.
+        """
         try:
-            return strategies.play(batches, stop)
+            return self.strategies.play(batches, self._is_stopped)
         except InterruptedError as error:
             raise StoppedError("stopped") from error
 
-    return play
+    def _is_stopped(self) -> bool:
+        return self.services.brake is not None and self.services.brake.pulled.is_set()
+
+    def warn_of_errors(self, errors: Mapping[int, Errors]) -> None:
+        """Record the first error of each strategy."""
+        names = self.population.names
+        for index, error in sorted(errors.items()):
+            where = "when it was made" if error.round < 0 else f"in round {error.round}"
+            self.warn(f"errors/{names[index]}", [f"{names[index]} failed {where}: {error.what}"])
+
+    def warn(self, step: str, texts: Sequence[str]) -> None:
+        """Record warnings, each once, up to a limit."""
+        recorder = self.services.recorder
+        known = sum(isinstance(event, WarningEvent) for event in recorder.events)
+        for number, text in enumerate(texts):
+            if known + number < _MOST_WARNINGS:
+                recorder.once(WarningEvent(step=f"{step}/{number}", text=text))
+
+
+A = TypeVar("A", bound=Arena[Any])
+
+
+def opens(arena: type[A]) -> Callable[[Any, Services], AbstractAsyncContextManager[A]]:
+    """A function that opens the context of a run."""
+
+    @asynccontextmanager
+    async def opened(condition: PopulationCondition, services: Services) -> AsyncIterator[A]:
+        if services.shared is None or condition.digest is None:
+            raise UsageError("this session has no workers for strategies")
+        wanted = condition.strategies, condition.game, *condition.chosen
+        strategies: Strategies = await asyncio.to_thread(services.shared.open, wanted, condition.digest)
+        context = arena(condition, services, strategies)
+        refused = strategies.population.refused.items()
+        context.warn("refused", [f"{name} is left out: {problems[0]}" for name, problems in refused])
+        yield context
+
+    return opened
 
 
 def invalid_strategies(metrics: Mapping[str, float]) -> str | None:
-    """Return why what strategies played can't be used: more of their decisions failed than `MOST_FAILED`."""
+    """Why a run can't be used: more of the strategies' decisions failed than `MOST_FAILED`; None if it can."""
     rate = metrics["error_rate"]
-    return (
-        f"{rate:.0%} of the strategies' decisions failed (at most {MOST_FAILED:.0%} may)"
-        if rate > MOST_FAILED
-        else None
-    )
-
-
-def warn_of_errors(services: Services, strategies: Strategies, errors: Mapping[int, Errors]) -> None:
-    """Record the first error of each strategy."""
-    names = strategies.population.names
-    for index, error in sorted(errors.items()):
-        where = "when it was made" if error.round < 0 else f"in round {error.round}"
-        warn(services, f"errors/{names[index]}", [f"{names[index]} failed {where}: {error.what}"])
-
-
-def warn(services: Services, step: str, told: Sequence[str]) -> None:
-    """Record warnings, each once; not without end."""
-    known = sum(isinstance(event, WarningEvent) for event in services.recorder.events)
-    for number, text in enumerate(told):
-        if known + number < _MOST_WARNINGS:
-            services.recorder.once(WarningEvent(step=f"{step}/{number}", text=text))
+    if rate <= MOST_FAILED:
+        return None
+    return f"{rate:.0%} of the strategies' decisions failed (at most {MOST_FAILED:.0%} may)"

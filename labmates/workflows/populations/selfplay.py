@@ -1,65 +1,116 @@
-"""One self-play, from its condition to its metrics. Each mixture is a step: what is recorded is not played again."""
+"""Self-play as a graph: it plays one mixture after the other, and none that is recorded already."""
 
 from __future__ import annotations
 
 import asyncio
-from functools import partial
-from typing import cast
+import operator
+from functools import cache, partial
+from typing import Annotated, Any, TypedDict
+
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.runtime import Runtime
 
 from labmates.records.events import PayoffEvent
 from labmates.stats.intervals import Domain, mean
 from labmates.workflows.experiment import Outcome
 from labmates.workflows.populations.condition import SelfplayCondition
-from labmates.workflows.populations.engine.selfplay import mixtures, play_mixture, select_genes
-from labmates.workflows.populations.playing import blocking, invalid_strategies, open_strategies, warn_of_errors
-from labmates.workflows.services import Services
+from labmates.workflows.populations.engine.selfplay import Mixture, mixtures, play_mixture, select_genes
+from labmates.workflows.populations.playing import Arena, invalid_strategies, opens
+
+MOST_STEPS = 10_000
 
 
-async def execute(condition: SelfplayCondition, services: Services) -> Outcome:
-    """Play all mixtures.
+class SelfplayArena(Arena[SelfplayCondition]):
+    """The context of a self-play."""
 
-    Raises
-    ------
-    UsageError
-        If the strategies are not there, or too few for a group.
-    StoppedError
-        If the run is to stop; what was played so far is recorded and can be gone on with.
+
+context = opens(SelfplayArena)
+
+
+class Mixtures(TypedDict):
+    """The mixtures of a self-play.
+
+    Attributes
+    ----------
+    left
+        The numbers of selfish players of those that are still to be played.
+    played
+        The records of the others, in order.
     """
+
+    left: list[int]
+    played: Annotated[list[PayoffEvent], operator.add]
+
+
+SelfplayGraph = CompiledStateGraph[Mixtures, SelfplayArena, Mixtures, Mixtures]
+
+
+def first_state(condition: SelfplayCondition, seed: int) -> Mixtures:
+    """The state in which a self-play starts."""
+    del seed
+    return Mixtures(left=mixtures(condition.group_size, condition.step), played=[])
+
+
+async def play(state: Mixtures, runtime: Runtime[SelfplayArena]) -> dict[str, Any]:
+    """Play the next mixture."""
+    arena = runtime.context
+    selfish, *left = state["left"]
+    recorder = arena.services.recorder
+    event = recorder.done("payoff", f"mixture/{selfish}")
+    if event is None:
+        genes = select_genes(arena.population, arena.condition.chosen[1])
+        playing = partial(play_mixture, arena.condition.make_game(), arena.population, arena.play, genes, selfish)
+        mixture = await asyncio.to_thread(playing, samples=arena.condition.samples, seed=arena.services.seed)
+        arena.warn_of_errors(mixture.errors)
+        event = _event(arena, mixture, genes[0].model)
+        recorder.emit(event)
+        await recorder.flush()
+    return {"left": left, "played": [event]}
+
+
+def next_mixture(state: Mixtures) -> str:
+    """Play on until no mixture is left."""
+    return "play" if state["left"] else END
+
+
+def graph(condition: SelfplayCondition) -> SelfplayGraph:
+    """The graph of a self-play; it is the same for all conditions."""
+    del condition
+    return _graph()
+
+
+@cache
+def _graph() -> SelfplayGraph:
+    builder = StateGraph(Mixtures, context_schema=SelfplayArena)
+    builder.add_node("play", play)
+    builder.add_edge(START, "play")
+    builder.add_conditional_edges("play", next_mixture, ["play", END])
+    return builder.compile(name="self-play", checkpointer=False).with_config(recursion_limit=MOST_STEPS)
+
+
+def _event(arena: SelfplayArena, mixture: Mixture, model: str) -> PayoffEvent:
+    welfare = mean(mixture.groups, Domain(*arena.condition.make_game().bounds()))
+    details = {
+        "selfish": mixture.selfish,
+        **{name: getattr(welfare, name) for name in ("low", "high", "n", "df", "method", "reason")},
+        "cooperation": mixture.cooperation,
+        "errors": sum(error.count for error in mixture.errors.values()),
+        "model": model,
+    }
+    step = f"mixture/{mixture.selfish}"
+    return PayoffEvent(step=step, match=step, payoffs={"welfare": welfare.value}, details=details)
+
+
+def outcome(state: Mixtures, arena: SelfplayArena) -> Outcome:
+    """The outcome of a self-play whose mixtures are all played."""
+    condition, events = arena.condition, state["played"]
     game = condition.make_game()
-    models = (condition.model,) if condition.model else ()
-    attitudes = condition.collective, condition.selfish
-    strategies = await open_strategies(services, condition, models, attitudes)
-    genes = select_genes(strategies.population, attitudes)
-    recorder, found = services.recorder, []
-    for selfish in mixtures(condition.group_size, condition.step):
-        step = f"mixture/{selfish}"
-        event = cast(PayoffEvent | None, recorder.done("payoff", step))
-        if event is None:
-            play = partial(
-                play_mixture,
-                *(game, strategies.population, blocking(services, strategies), genes, selfish),
-                samples=condition.samples,
-                seed=services.seed,
-            )
-            mixture = await asyncio.to_thread(play)
-            warn_of_errors(services, strategies, mixture.errors)
-            welfare = mean(mixture.groups, Domain(*game.bounds()))
-            details = {
-                "selfish": selfish,
-                **{name: getattr(welfare, name) for name in ("low", "high", "n", "df", "method", "reason")},
-                "cooperation": mixture.cooperation,
-                "errors": sum(error.count for error in mixture.errors.values()),
-                "model": genes[0].model,
-            }
-            event = PayoffEvent(step=step, match=step, payoffs={"welfare": welfare.value}, details=details)
-            recorder.emit(event)
-            await recorder.flush()
-        found.append(event)
-    means = [event.payoffs["welfare"] for event in found]
-    decisions = len(found) * condition.samples * condition.group_size * condition.rounds
+    means = [event.payoffs["welfare"] for event in events]
+    decisions = len(events) * condition.samples * condition.group_size * condition.rounds
     ends = {"collective": means[0], "selfish": means[-1], "": sum(means) / len(means)}
     metrics = {f"welfare_{name}".rstrip("_"): value for name, value in ends.items()}
     metrics |= {f"efficiency_{name}".rstrip("_"): game.efficiency(value) for name, value in ends.items()}
-    metrics["cooperation"] = sum(event.details["cooperation"] for event in found) / len(found)
-    metrics["error_rate"] = sum(event.details["errors"] for event in found) / decisions
+    metrics["cooperation"] = sum(event.details["cooperation"] for event in events) / len(events)
+    metrics["error_rate"] = sum(event.details["errors"] for event in events) / decisions
     return Outcome("completed", metrics, invalid_strategies(metrics))

@@ -1,15 +1,23 @@
-"""Strategy writing, from its condition to its metrics.
+"""Strategy writing as a graph: all strategies are written side by side, each described once and then implemented.
 
-Strategies are written side by side. Each is described once; what is implemented is checked in a worker, and a failed
-implementation is thrown away and written anew from the same description, of which the model does not see the failure.
+A worker checks each implementation. One that fails is discarded, and the model implements the same description anew
+without seeing the failure.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
-from functools import partial
-from typing import Any
+import operator
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import cache, partial
+from typing import Annotated, Any, TypedDict
+
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.runtime import Runtime
+from langgraph.types import Send
 
 from labmates.agents.prompts import render
 from labmates.errors import UsageError
@@ -21,7 +29,7 @@ from labmates.records.events import ArtifactEvent, Event, WarningEvent
 from labmates.workflows.asking import ask
 from labmates.workflows.calls import Speaker
 from labmates.workflows.experiment import Outcome
-from labmates.workflows.playing import Table, together
+from labmates.workflows.playing import Table
 from labmates.workflows.populations.condition import PROMPTS_VERSION, StrategiesCondition
 from labmates.workflows.populations.engine.authoring import source_of, task_of, written_class
 from labmates.workflows.populations.engine.checks import check_strategies
@@ -32,121 +40,251 @@ KIND = "strategies"
 """Of the orders."""
 
 
-async def execute(condition: StrategiesCondition, services: Services) -> Outcome:
-    """Let a model write strategies.
+@dataclass(frozen=True)
+class Ended:
+    """How the writing of one strategy ended.
 
-    Raises
-    ------
-    EndpointError
-        If the model could not be had; what was written so far is recorded and can be gone on with.
+    Attributes
+    ----------
+    attempts
+        Implementations that were tried.
+    passed
+        Whether the last of them passed the checks.
     """
+
+    attempts: int
+    passed: bool = False
+    deterministic: bool = False
+
+
+class WritingState(TypedDict):
+    """The strategies whose writing has ended, and the errors that stopped others."""
+
+    ended: Annotated[list[Ended], operator.add]
+    errors: Annotated[list[Exception], operator.add]
+
+
+class StrategyState(TypedDict, total=False):
+    """One strategy.
+
+    Attributes
+    ----------
+    attempt
+        The number of the current implementation, from 1.
+    code
+        That implementation; empty if the reply holds none.
+    problem
+        Why the last implementation that was checked failed.
+    ended
+        Empty until its writing has ended.
+    """
+
+    number: int
+    description: str
+    attempt: int
+    code: str
+    problem: str
+    ended: list[Ended]
+
+
+@dataclass(frozen=True)
+class Writing:
+    """The context of a run."""
+
+    condition: StrategiesCondition
+    services: Services
+    workers: Workers
+    table: Table
+    checking: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def name(self, state: StrategyState) -> str:
+        """The name of a strategy's class."""
+        return f"Strategy_{self.condition.attitude.upper()}_{state['number']}"
+
+    def speaker(self, state: StrategyState) -> Speaker:
+        """The author of a strategy."""
+        return Speaker("authors", self.name(state), self.condition.model)
+
+    def drop(self, state: StrategyState, reason: str, attempts: int) -> StrategyState:
+        """Record that a strategy is given up."""
+        name = self.name(state)
+        self.services.recorder.once(WarningEvent(step=f"{name}/dropped", text=f"{name} is dropped: {reason}"))
+        return StrategyState(ended=[Ended(attempts)])
+
+
+@asynccontextmanager
+async def context(condition: StrategiesCondition, services: Services) -> AsyncIterator[Writing]:
+    """The context of a run, with workers that check implementations."""
     if services.shared is None:
         raise UsageError("this session has no workers for strategies")
-    desk = _Desk(condition, services, Table(condition, services))
     with services.shared.workers() as workers:
-        tried = await together(desk.write(number, workers) for number in range(1, condition.number + 1))
-    written = [one for one in tried if one is not None]
-    dropped = condition.number - len(written)
+        yield Writing(condition, services, workers, Table(condition, services))
+
+
+def first_state(condition: StrategiesCondition, seed: int) -> WritingState:
+    """The state in which a run starts."""
+    del condition, seed
+    return WritingState(ended=[], errors=[])
+
+
+def each_strategy(_state: WritingState, runtime: Runtime[Writing]) -> list[Send]:
+    """Begin to write all strategies."""
+    numbers = range(1, runtime.context.condition.number + 1)
+    return [
+        Send("strategy", StrategyState(number=number, attempt=0, problem="nothing was written", ended=[]))
+        for number in numbers
+    ]
+
+
+async def strategy(state: StrategyState, runtime: Runtime[Writing]) -> dict[str, Any]:
+    """Write one strategy; an error waits for the others, whose calls in flight are paid and recorded."""
+    try:
+        ended = await strategy_graph().ainvoke(state, context=runtime.context)
+    except Exception as error:
+        return {"errors": [error]}
+    return {"ended": ended["ended"]}
+
+
+async def finish(state: WritingState) -> dict[str, Any]:
+    """End the run, with the first error if there is one."""
+    if state["errors"]:
+        raise state["errors"][0]
+    return {}
+
+
+async def describe(state: StrategyState, runtime: Runtime[Writing]) -> StrategyState:
+    """Ask for a description in words, unless the record has the whole strategy."""
+    writing = runtime.context
+    condition, recorder, name = writing.condition, writing.services.recorder, writing.name(state)
+    kept = recorder.done("artifact", name)
+    if isinstance(kept, ArtifactEvent):
+        deterministic = bool(recorder.bodies[kept.content]["deterministic"])
+        return StrategyState(ended=[Ended(kept.version, passed=True, deterministic=deterministic)])
+    asked = [describing(condition).human()]
+    description = await writing.table.say(
+        f"{name}/describe", writing.speaker(state), asked, _description, name="describe"
+    )
+    if description is None:
+        return writing.drop(state, "no description could be used", attempts=0)
+    return StrategyState(description=description)
+
+
+async def implement(state: StrategyState, runtime: Runtime[Writing]) -> StrategyState:
+    """Ask for an implementation of the description, or give the strategy up after too many."""
+    writing, attempt = runtime.context, state["attempt"] + 1
+    condition, name, speaker = writing.condition, writing.name(state), writing.speaker(state)
+    if attempt > condition.implementations:
+        reason = f"no implementation passed the checks, the last because: {state['problem']}"
+        return writing.drop(state, reason, attempts=condition.implementations)
+    code = await ask(
+        writing.table.caller,
+        f"{name}/implement/{attempt}",
+        speaker,
+        [implementing(condition, name, state["description"]).human()],
+        writing.table.purse(speaker.team),
+        partial(_code, name),
+        name="implement",
+        repair_turns=0,
+    )
+    return StrategyState(attempt=attempt, code=code or "")
+
+
+async def check(state: StrategyState, runtime: Runtime[Writing]) -> StrategyState:
+    """Check an implementation, and keep it if it passes."""
+    writing, code, attempt = runtime.context, state["code"], state["attempt"]
+    if not code:
+        return {}
+    async with writing.checking:
+        problems, deterministic = await asyncio.to_thread(_checked, writing, code)
+    if problems:
+        step = f"{writing.name(state)}/implement/{attempt}/check"
+        writing.table.caller.failed(step, writing.speaker(state), problems[0])
+        return StrategyState(problem=problems[0])
+    _keep(writing, state, deterministic)
+    await writing.services.recorder.flush()
+    return StrategyState(ended=[Ended(attempt, passed=True, deterministic=deterministic)])
+
+
+def unless_ended(step: str, state: StrategyState) -> str:
+    """Go on with a step unless the writing of the strategy has ended."""
+    return END if state["ended"] else step
+
+
+WritingGraph = CompiledStateGraph[WritingState, Writing, WritingState, WritingState]
+StrategyGraph = CompiledStateGraph[StrategyState, Writing, StrategyState, StrategyState]
+
+
+def graph(condition: StrategiesCondition) -> WritingGraph:
+    """The graph of a run; it is the same for all conditions."""
+    del condition
+    return _graph()
+
+
+@cache
+def _graph() -> WritingGraph:
+    builder = StateGraph(WritingState, context_schema=Writing)
+    builder.add_node("strategy", strategy, input_schema=StrategyState)
+    builder.add_node("finish", finish)
+    builder.add_conditional_edges(START, each_strategy, ["strategy"])
+    builder.add_edge("strategy", "finish")
+    builder.add_edge("finish", END)
+    return builder.compile(name="strategy writing", checkpointer=False)
+
+
+@cache
+def strategy_graph() -> StrategyGraph:
+    """The graph of one strategy."""
+    builder = StateGraph(StrategyState, context_schema=Writing)
+    builder.add_node("describe", describe)
+    builder.add_node("implement", implement)
+    builder.add_node("check", check)
+    builder.add_edge(START, "describe")
+    builder.add_conditional_edges("describe", partial(unless_ended, "implement"), ["implement", END])
+    builder.add_conditional_edges("implement", partial(unless_ended, "check"), ["check", END])
+    builder.add_conditional_edges("check", partial(unless_ended, "implement"), ["implement", END])
+    return builder.compile(name="strategy", checkpointer=False)
+
+
+def outcome(state: WritingState, writing: Writing) -> Outcome:
+    """The outcome of a run whose strategies are all written or given up."""
+    number, written = writing.condition.number, [ended for ended in state["ended"] if ended.passed]
     metrics = {
         "written": len(written),
-        "dropped": dropped,
-        "attempts": sum(written) + desk.wasted,
-        "first_try_rate": sum(one == 1 for one in written) / condition.number,
+        "dropped": number - len(written),
+        "attempts": sum(ended.attempts for ended in state["ended"]),
+        "first_try_rate": sum(ended.attempts == 1 for ended in written) / number,
     }
     if written:
-        metrics["deterministic_rate"] = desk.deterministic / len(written)
+        metrics["deterministic_rate"] = sum(ended.deterministic for ended in written) / len(written)
     return Outcome("completed", metrics, None if written else "no strategy was written")
 
 
-class _Desk:
-    """Where the strategies of one run are written."""
+def _checked(writing: Writing, code: str) -> tuple[tuple[str, ...], bool]:
+    """The problems of an implementation, and whether it is deterministic."""
+    try:
+        loaded = writing.workers.load("the implementation", source_of(code))
+    except UsageError as error:
+        return (str(error),), False
+    if len(loaded) != 1:
+        return (f"it holds {len(loaded)} strategies",), False
+    [checked] = check_strategies(writing.workers, writing.condition.game, loaded)
+    return checked.problems, checked.deterministic
 
-    def __init__(self, condition: StrategiesCondition, services: Services, table: Table) -> None:
-        self.wasted = 0
-        self.deterministic = 0
-        self._condition = condition
-        self._services = services
-        self._table = table
-        self._checking = asyncio.Lock()
 
-    async def write(self, number: int, workers: Workers) -> int | None:
-        """Write a strategy; return how many implementations it took, or None if it was dropped."""
-        condition, recorder = self._condition, self._services.recorder
-        name = f"Strategy_{condition.attitude.upper()}_{number}"
-        kept = recorder.done("artifact", name)
-        if isinstance(kept, ArtifactEvent):
-            self.deterministic += bool(recorder.bodies[kept.content]["deterministic"])
-            return kept.version
-        speaker = Speaker("authors", name, condition.model)
-        description = await self._table.say(
-            f"{name}/describe",
-            speaker,
-            [describing(condition).human()],
-            _description,
-            name="describe",
-        )
-        if description is None:
-            self._drop(name, "no description could be used", 0)
-            return None
-        order = implementing(condition, name, description)
-        why = "nothing was written"
-        for attempt in range(1, condition.implementations + 1):
-            code = await ask(
-                self._table.caller,
-                f"{name}/implement/{attempt}",
-                speaker,
-                [order.human()],
-                self._table.purse(speaker.team),
-                partial(_code, name),
-                name="implement",
-                repair_turns=0,
-            )
-            if code is None:
-                continue
-            problems, deterministic = await self._check(code, workers)
-            if not problems:
-                self.deterministic += deterministic
-                self._keep(name, code, description, attempt, deterministic)
-                await recorder.flush()
-                return attempt
-            why = problems[0]
-            self._table.caller.failed(f"{name}/implement/{attempt}/check", speaker, why)
-        why = f"no implementation passed the checks, the last because: {why}"
-        self._drop(name, why, condition.implementations)
-        return None
-
-    async def _check(self, code: str, workers: Workers) -> tuple[tuple[str, ...], bool]:
-        """Return what is wrong with an implementation, and whether it is deterministic."""
-        async with self._checking:
-            return await asyncio.to_thread(self._checked, code, workers)
-
-    def _checked(self, code: str, workers: Workers) -> tuple[tuple[str, ...], bool]:
-        try:
-            loaded = workers.load("the implementation", source_of(code))
-        except UsageError as error:
-            return (str(error),), False
-        if len(loaded) != 1:
-            return (f"it holds {len(loaded)} strategies",), False
-        [found] = check_strategies(workers, self._condition.game, loaded)
-        return found.problems, found.deterministic
-
-    def _keep(self, name: str, code: str, description: str, attempt: int, deterministic: bool) -> None:
-        recorder, condition = self._services.recorder, self._condition
-        body = {
-            "code": code,
-            "description": description,
-            "attempts": attempt,
-            "deterministic": deterministic,
-            "prompt": condition.prompt,
-            "prompts_version": PROMPTS_VERSION,
-        }
-        if recorder.done("artifact", name) is None:
-            content = recorder.bodies.keep(body)
-            recorder.emit(ArtifactEvent(step=name, agent=name, name=name, version=attempt, content=content))
-
-    def _drop(self, name: str, why: str, attempts: int) -> None:
-        self.wasted += attempts
-        self._services.recorder.once(WarningEvent(step=f"{name}/dropped", text=f"{name} is dropped: {why}"))
+def _keep(writing: Writing, state: StrategyState, deterministic: bool) -> None:
+    recorder, name, attempt = writing.services.recorder, writing.name(state), state["attempt"]
+    if recorder.done("artifact", name) is not None:
+        return
+    body = {
+        "code": state["code"],
+        "description": state["description"],
+        "attempts": attempt,
+        "deterministic": deterministic,
+        "prompt": writing.condition.prompt,
+        "prompts_version": PROMPTS_VERSION,
+    }
+    content = recorder.bodies.keep(body)
+    recorder.emit(ArtifactEvent(step=name, agent=name, name=name, version=attempt, content=content))
 
 
 def describing(condition: StrategiesCondition) -> Order:
