@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
 from labmates.games.normal_form import NormalForm
-from labmates.mechanisms.base import Answer, Mechanism, Negotiated, Play, Played, Question, Result, Seats
+from labmates.mechanisms.base import Answer, Mechanism, Negotiated, Play, Played, Question, Seats
 from labmates.mechanisms.play import around
 from labmates.records.events import DecisionEvent, Event, PayoffEvent
 from labmates.records.recorder import Recorder
@@ -28,50 +28,37 @@ _Key = tuple[int, int, str, str]
 """Entrant, seat, and what is asked for."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Match:
-    """A match that goes on.
+    """The conversation of one match, which its mechanism leads.
 
     Attributes
     ----------
     entrants
         By agent, which entrant plays it.
-    questions
-        What is open; empty when the match has ended.
-    told
-        How much of the log has been recorded.
+    log
+        What has happened so far.
     """
 
     name: str
     entrants: tuple[int, ...]
     play: Play
     log: list[Played | Negotiated]
-    questions: list[Question] = field(default_factory=list)
-    answers: list[Answer] = field(default_factory=list)
-    result: Result | None = None
-    told: int = 0
 
-    def advance(self) -> None:
-        """Hand the answers over and learn what is open next."""
+    def advance(self, answers: list[Answer]) -> list[Question]:
+        """Hand over answers, and learn what is open next; nothing if the match has ended."""
         try:
-            self.questions = self.play.send(self.answers) if self.answers else next(self.play)
-        except StopIteration as end:
-            self.questions, self.result = [], end.value
+            return self.play.send(answers) if answers else next(self.play)
+        except StopIteration:
+            return []
 
 
 @dataclass
 class DilemmaContext:
-    """The context of one run.
-
-    Attributes
-    ----------
-    error
-        What has stopped the run, once something has.
-    """
+    """The context of one run."""
 
     condition: DilemmaCondition
     services: Services
-    error: Exception | None = None
     _shared: dict[_Key, asyncio.Future[Answer]] = field(default_factory=dict)
 
     @property
@@ -96,7 +83,7 @@ class DilemmaContext:
 
     @cached_property
     def matches(self) -> dict[str, Match]:
-        """All matches by name, each with its first questions open."""
+        """All matches by name."""
         return {match.name: match for match in self._make_matches(self.services.seed)}
 
     @cached_property
@@ -108,11 +95,12 @@ class DilemmaContext:
         places = range(len(self.condition.entrants))
         return [Table(_with(self.condition, place), self.services) for place in places]
 
-    def shared_questions(self) -> Iterator[tuple[Match, Question]]:
-        """Return the open questions that are asked once for all matches, each once."""
+    def shared_questions(self, opened: Mapping[str, Sequence[Question]]) -> Iterator[tuple[Match, Question]]:
+        """Yield those open questions of matches, by name, that are asked once for all matches, each once."""
         seen = set()
-        for match in self.matches.values():
-            for question in match.questions:
+        for name, questions in opened.items():
+            match = self.matches[name]
+            for question in questions:
                 key = self._key(match, question)
                 if question.shared and key not in seen:
                     seen.add(key)
@@ -165,10 +153,9 @@ class DilemmaContext:
         )
         return answer
 
-    def record(self, match: Match) -> None:
-        """Record what has happened in a match since the last time."""
-        new, match.told = match.log[match.told :], len(match.log)
-        self.recorder.once(*(self._event(match, one) for one in new))
+    def record(self, match: Match, start: int) -> None:
+        """Record what has happened in a match from a place in its log on."""
+        self.recorder.once(*(self._event(match, entry) for entry in match.log[start:]))
 
     def _event(self, match: Match, one: Played | Negotiated) -> Event:
         entrants = [match.entrants[agent] for agent in one.agents]
@@ -209,9 +196,7 @@ class DilemmaContext:
     def _match(self, name: str, entrants: Sequence[int], roles: tuple[int, ...], seed: int) -> Match:
         log: list[Played | Negotiated] = []
         seats = Seats(tuple(range(len(roles))), roles, derive(seed, "match", name), log=log)
-        match = Match(name, tuple(entrants), around(self.mechanisms)(self.game, seats), log)
-        match.advance()
-        return match
+        return Match(name, tuple(entrants), around(self.mechanisms)(self.game, seats), log)
 
 
 def _with(condition: DilemmaCondition, place: int) -> DilemmaCondition:

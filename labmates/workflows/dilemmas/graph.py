@@ -16,6 +16,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Send
 
+from labmates.mechanisms.base import Answer, Question
 from labmates.workflows.dilemmas.condition import DilemmaCondition
 from labmates.workflows.dilemmas.context import DilemmaContext
 from labmates.workflows.playing import together
@@ -24,44 +25,68 @@ AT_ONCE = 512
 """Matches that go on at the same time: enough for any server, and few enough for memory."""
 
 
-class CrossPlay(TypedDict):
-    """The matches that have ended."""
+class Ended(TypedDict):
+    """The matches that have ended, and the errors that stopped others."""
 
     ended: Annotated[list[str], operator.add]
+    errors: Annotated[list[Exception], operator.add]
 
 
-class MatchState(CrossPlay):
+class CrossPlay(Ended):
+    """All matches.
+
+    Attributes
+    ----------
+    opened
+        Their first questions, by name.
+    """
+
+    opened: dict[str, list[Question]]
+
+
+class MatchState(Ended):
     """One match.
 
     Attributes
     ----------
     match
         Its name.
+    questions, answers
+        What is open, and the players' answers in the same order.
+    recorded
+        How much of the log is recorded.
     """
 
     match: str
+    questions: list[Question]
+    answers: list[Answer]
+    recorded: int
 
 
 Update = dict[str, Any]
 
 
 async def prepare(state: CrossPlay, runtime: Runtime[DilemmaContext]) -> Update:
-    """Ask for what is needed once for all matches: proposals of each model at each seat."""
+    """Open all matches, and ask what is asked once for all: proposals of each model at each seat."""
     del state
     ctx = runtime.context
-    await together(ctx.ask(match, question) for match, question in ctx.shared_questions())
+    opened = {match.name: match.advance([]) for match in ctx.matches.values()}
+    await together(ctx.ask(match, question) for match, question in ctx.shared_questions(opened))
     await ctx.recorder.flush()
-    return {}
+    return {"opened": opened}
 
 
-def seat(state: CrossPlay, runtime: Runtime[DilemmaContext]) -> list[Send] | str:
+def seat(state: CrossPlay) -> list[Send] | str:
     """Begin the next matches, or go to the end."""
-    ctx = runtime.context
     begun = len(state["ended"])
-    names = list(islice(ctx.matches, begun, begun + AT_ONCE))
-    if not names or ctx.error is not None:
+    if state["errors"] or begun == len(state["opened"]):
         return "finish"
-    return [Send("match", {"match": name, "ended": []}) for name in names]
+    batch = islice(state["opened"].items(), begun, begun + AT_ONCE)
+    return [Send("match", _begun(name, questions)) for name, questions in batch]
+
+
+def _begun(name: str, questions: list[Question]) -> MatchState:
+    return MatchState(match=name, questions=questions, answers=[], recorded=0, ended=[], errors=[])
 
 
 async def gather(state: CrossPlay) -> Update:
@@ -71,40 +96,40 @@ async def gather(state: CrossPlay) -> Update:
 
 
 async def ask(state: MatchState, runtime: Runtime[DilemmaContext]) -> Update:
-    """Ask all open questions of a match together."""
+    """Ask all open questions of a match together; an error ends the match, and the run when the others have ended."""
     ctx = runtime.context
     match = ctx.matches[state["match"]]
-    if ctx.error is None:
-        try:
-            match.answers = await together(ctx.ask(match, question) for question in match.questions)
-        except Exception as error:  # raised at the end: calls of other matches that go on are paid, and are recorded
-            ctx.error = ctx.error or error
-    return {}
+    try:
+        return {"answers": await together(ctx.ask(match, question) for question in state["questions"])}
+    except Exception as error:
+        return {"errors": [error]}
+
+
+def after_ask(state: MatchState) -> str:
+    """Settle the answers if there are all."""
+    return END if state["errors"] else "settle"
 
 
 async def settle(state: MatchState, runtime: Runtime[DilemmaContext]) -> Update:
     """Hand the answers to the mechanism and record what came of them."""
     ctx = runtime.context
     match = ctx.matches[state["match"]]
-    if ctx.error is not None:
-        return {"ended": [match.name]}
-    match.advance()
-    ctx.record(match)
+    questions = match.advance(state["answers"])
+    ctx.record(match, state["recorded"])
     await ctx.recorder.flush()
-    return {"ended": [] if match.questions else [match.name]}
+    return {"questions": questions, "recorded": len(match.log), "ended": [] if questions else [match.name]}
 
 
-async def finish(state: CrossPlay, runtime: Runtime[DilemmaContext]) -> Update:
-    """End the run, with the error that has stopped it if there is one."""
-    del state
-    if runtime.context.error is not None:
-        raise runtime.context.error
+async def finish(state: CrossPlay) -> Update:
+    """End the run, with the first error if there is one."""
+    if state["errors"]:
+        raise state["errors"][0]
     return {}
 
 
-def goes_on(state: MatchState) -> str:
-    """Return the next step of a match, or its end."""
-    return END if state["ended"] else "ask"
+def after_settle(state: MatchState) -> str:
+    """Ask on until nothing is open."""
+    return "ask" if state["questions"] else END
 
 
 DilemmaGraph = CompiledStateGraph[CrossPlay, DilemmaContext, CrossPlay, CrossPlay]
@@ -113,7 +138,7 @@ DilemmaGraph = CompiledStateGraph[CrossPlay, DilemmaContext, CrossPlay, CrossPla
 def first_state(condition: DilemmaCondition, seed: int) -> CrossPlay:
     """The state in which a run starts."""
     del condition, seed
-    return {"ended": []}
+    return CrossPlay(ended=[], errors=[], opened={})
 
 
 def graph(condition: DilemmaCondition) -> DilemmaGraph:
@@ -125,15 +150,15 @@ def graph(condition: DilemmaCondition) -> DilemmaGraph:
 @cache
 def dilemma_graph() -> DilemmaGraph:
     """Return the graph; compiled once, since that takes longer than a step."""
-    one = StateGraph(MatchState, context_schema=DilemmaContext, output_schema=CrossPlay)
+    one = StateGraph(MatchState, context_schema=DilemmaContext, output_schema=Ended)
     one.add_node("ask", ask)
     one.add_node("settle", settle)
     one.add_edge(START, "ask")
-    one.add_edge("ask", "settle")
-    one.add_conditional_edges("settle", goes_on, ["ask", END])
+    one.add_conditional_edges("ask", after_ask, ["settle", END])
+    one.add_conditional_edges("settle", after_settle, ["ask", END])
     graph = StateGraph(CrossPlay, context_schema=DilemmaContext)
     graph.add_node("prepare", prepare)
-    graph.add_node("match", one.compile(name="match"))
+    graph.add_node("match", one.compile(name="match"), input_schema=MatchState)
     graph.add_node("gather", gather)
     graph.add_edge(START, "prepare")
     graph.add_conditional_edges("prepare", seat, ["match", "finish"])
