@@ -29,7 +29,6 @@ from labmates.workflows.analysis import (
     TooFewRunsError,
 )
 
-_NOT_PORTED = (reasons,)
 _FORMATS = ("png", "svg", "pdf")
 _CHOICES: Mapping[Choice, Callable[[Any], Any]] = {
     "runs": click.argument("run_ids", nargs=-1, metavar="[RUN]..."),
@@ -75,8 +74,7 @@ def analyze() -> None:
     """Compute what the runs of a store mean."""
 
 
-for _command_not_ported in _NOT_PORTED:
-    analyze.add_command(_command_not_ported)
+analyze.add_command(reasons)  # It asks a model and adds to runs, which an analysis never does.
 
 
 def _command(name: str, analysis: Analysis[Any]) -> click.Command:
