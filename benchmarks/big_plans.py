@@ -14,7 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from labmates.owners import this_worker
+from labmates.process_ids import this_worker
 from labmates.records.claims import Claims
 from labmates.records.store import Store
 from labmates.studies.plan import make_plan

@@ -21,7 +21,7 @@ from labmates.studies.ray_executor import work_on_ray
 from labmates.studies.source import Source
 from labmates.studies.spec import StudySpec, read_spec
 from labmates.studies.study import enter
-from labmates.workflows.brake import Brake
+from labmates.workflows.stop_signal import StopSignal
 from tests.support.chaos import Chaos
 
 STUDY = "chaos"
@@ -57,7 +57,7 @@ async def execute(url: str, spec: StudySpec, workers: int, *, on_ray: bool) -> N
     if on_ray:
         await work_on_ray(url, spec, workers=workers)
     else:
-        await work_in_processes(url, spec.name, workers, Brake())
+        await work_in_processes(url, spec.name, workers, StopSignal())
 
 
 async def main() -> None:

@@ -21,10 +21,10 @@ from labmates.models.scripted import BASELINES
 from labmates.models.scripted.base import Draft, Heard, ScriptedModel
 from labmates.studies.source import Source
 from labmates.studies.spec import StudySpec, read_spec
-from labmates.workflows.brake import Steps
 from labmates.workflows.calls import Caller, Speaker
 from labmates.workflows.experiment import EXPERIMENTS, Condition, Experiment, Metric, Outcome
 from labmates.workflows.services import Services
+from labmates.workflows.stop_signal import Steps
 
 PLAYERS = ("one", "other")
 LATENCY_SECONDS = 0.1
@@ -61,7 +61,7 @@ async def duel(condition: DuelCondition, services: Services) -> Outcome:
         prices=PriceList(),
         max_output_tokens=64,
         temperature=None,
-        steps=Steps(services.brake),
+        steps=Steps(services.stop_signal),
     )
     question = f"You play for {condition.stake} against another player. Cooperate or defect?"
     for number in range(condition.rounds):

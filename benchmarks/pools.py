@@ -44,10 +44,10 @@ from labmates.records.events import ArtifactEvent, ChargeEvent, LLMCallEvent
 from labmates.records.recorder import Recorder
 from labmates.sandboxes.base import CodeResult, Sandbox, SandboxBackend
 from labmates.sandboxes.choose import choose_backend
+from labmates.workflows.sandbox_pool import SandboxPool
 from labmates.workflows.science.condition import ScienceCondition
 from labmates.workflows.science.experiment import SCIENCE
 from labmates.workflows.services import Services
-from labmates.workflows.workshop import Workshop
 
 TASKS = ("anomaly", "biomarker", "ecology", "geospatial")
 MODELS = ("scripted:diligent", "scripted:talkative")
@@ -119,13 +119,15 @@ class _Session:
             await self.real.close()
 
 
-async def buy(condition: ScienceCondition, seed: int, workshop: Workshop, folder: Path) -> tuple[Bought, Recorder]:
+async def buy(
+    condition: ScienceCondition, seed: int, sandbox_pool: SandboxPool, folder: Path
+) -> tuple[Bought, Recorder]:
     """Execute one run in memory and return what it came to."""
     recorder = Recorder(None, None)
     async with ModelHub(ModelOptions()) as hub:
         services = Services(
             hub=hub,
-            workshop=workshop,
+            sandbox_pool=sandbox_pool,
             run_id="pools",
             key=condition.key,
             seed=seed,
@@ -167,14 +169,14 @@ async def sweep_task(
 ) -> list[Bought]:
     """Execute all runs of one task, one after the other."""
     backend = Remembering(choose_backend("unsafe-local", trusted_code=True).backend)
-    workshop = Workshop(backend, 4)
+    sandbox_pool = SandboxPool(backend, 4)
     bought: list[Bought] = []
     with tempfile.TemporaryDirectory() as folder:
         for seed, model, amount in itertools.product(seeds, models, sorted(amounts, reverse=True)):
             for reserve in (None, "0")[: 2 if seed in seeds[:plain] else 1]:
                 condition = ScienceCondition(task=task, model=model, budget=f"{amount / 1e6:.6f}", reserve=reserve)
                 place = Path(tempfile.mkdtemp(dir=folder))
-                bought.append((await buy(condition, seed, workshop, place))[0])
+                bought.append((await buy(condition, seed, sandbox_pool, place))[0])
         await backend.close()
     return bought
 
@@ -189,7 +191,7 @@ async def smallest_paper(task: str) -> int:
         for amount in range(1_500, 6_000, 50):
             condition = ScienceCondition(task=task, model=MODELS[0], budget=f"{amount / 1e6:.6f}")
             place = Path(tempfile.mkdtemp(dir=folder))
-            bought, recorder = await buy(condition, 0, Workshop(backend, 4), place)
+            bought, recorder = await buy(condition, 0, SandboxPool(backend, 4), place)
             if bought.paper:
                 [call] = [event for event in recorder.events if isinstance(event, LLMCallEvent)]
                 return condition.prices.of(condition.model).cost(call.input_tokens, LEAST_REPLY)

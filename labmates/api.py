@@ -16,13 +16,13 @@ from labmates.judges.panel import ALWAYS, make_panel
 from labmates.loops import run_async
 from labmates.models.catalog import Catalog
 from labmates.models.options import ModelOptions
-from labmates.plain import clean
 from labmates.records.frames import ROWS, Rows, chosen_runs, frame
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.selection import select_runs
 from labmates.records.store import Store
 from labmates.records.studies import study_counts, study_record
 from labmates.reports.report import check_report, store_report, study_report, write_report
+from labmates.safe_text import clean
 from labmates.studies.fork import fork as fork_run
 from labmates.studies.judging import Judged, judge_runs, judgeable
 from labmates.studies.plan import Plan, make_plan
@@ -40,12 +40,12 @@ from labmates.studies.source import find_study
 from labmates.studies.spec import each_condition, read_spec
 from labmates.studies.study import enter, work_on
 from labmates.workflows.analysis import ANALYSES, Result, Runs
-from labmates.workflows.brake import Brake
 from labmates.workflows.experiment import EXPERIMENTS, make_condition
-from labmates.workflows.games.prediction.assembly import Choice
+from labmates.workflows.games.prediction.design_matrix import Choice
 from labmates.workflows.games.prediction.material import read_material
 from labmates.workflows.games.prediction.sources import USUAL, check_outcomes
 from labmates.workflows.games.profiles import Profile, profiles
+from labmates.workflows.stop_signal import StopSignal
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -181,7 +181,7 @@ def study(study: str | Path, *, store: str | None = None, progress: bool = False
 
     async def work(database: Store) -> None:
         if (processes := spec.concurrency.processes) > 1:
-            await work_in_processes(database.url, spec.name, processes, Brake())
+            await work_in_processes(database.url, spec.name, processes, StopSignal())
             return
         left = study_counts(database.database, spec.name).of("planned", "interrupted", "running")
         watch = Lines((), _tell, left).watch if progress else None

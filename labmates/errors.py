@@ -38,7 +38,7 @@ def unknown_name(what: str, name: str, known: Iterable[str]) -> UsageError:
 
 
 def explain(error: ValidationError, names: Callable[[str], str] = str) -> str:
-    """Return what is wrong with values that a pydantic model refused, one fault a line.
+    """The faults of values that a pydantic model refused, one a line.
 
     Parameters
     ----------

@@ -65,11 +65,11 @@ class Registry(Generic[T]):
         return self._loaded[name]
 
     def is_own(self, name: str) -> bool:
-        """Tell whether the entry is the project's own, not a plug-in's and not registered at run time."""
+        """Whether the entry is the project's own, not a plug-in's and not registered at run time."""
         return (name in self._own or self.in_family(name)) and name not in self._replaced
 
     def in_family(self, name: str) -> bool:
-        """Tell whether the name is one of those that are not listed; there need not be such an entry."""
+        """Whether the name is one of those that are not listed; there need not be such an entry."""
         return name.startswith(tuple(self._families))
 
     def package(self, name: str) -> str | None:

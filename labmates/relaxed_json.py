@@ -70,7 +70,7 @@ class TooMuchWorkError(RelaxedJSONError):
 
 @dataclass(frozen=True)
 class Mend:
-    """What was mended, one of the constants of this module, and where in the text."""
+    """The mended faults, as constants of this module, with their places in the text."""
 
     what: str
     at: int

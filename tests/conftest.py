@@ -77,7 +77,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 @pytest.fixture(autouse=True)
 def no_sandboxes_on_trial(monkeypatch: pytest.MonkeyPatch) -> None:
     """Start no sandbox ahead for a model that may never need it: most models of tests never do, and starts are dear."""
-    monkeypatch.setattr("labmates.workflows.workshop._TRIALS", 0)
+    monkeypatch.setattr("labmates.workflows.sandbox_pool._TRIALS", 0)
 
 
 @pytest.fixture(autouse=True)

@@ -1,1 +1,1 @@
-"""Who acts: the roles of the lab, their prompts, and the tools that an agent holds."""
+"""Agents: the roles of the lab, their prompts, and their tools."""

@@ -20,7 +20,7 @@ MOST_CHARS = 50_000
 
 
 class Form(BaseModel):
-    """What a decision has to look like; base of all of them."""
+    """The schema of a decision; base of all of them."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 

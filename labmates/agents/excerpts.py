@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 Excerpt = Literal["ends", "first"]
-"""Which part of a long text is shown: as much of its beginning as of its end, or its beginning alone."""
+"""The shown part of a long text: beginning and end in equal parts, or the beginning alone."""
 
 
 LEFT_OUT = "characters left out"

@@ -1,4 +1,4 @@
-"""How an agent states findings: what it is told of them, and what comes of a statement."""
+"""Stating findings: the instructions for agents, and the handling of a statement."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Stated:
 
 @dataclass(frozen=True)
 class FindingsForm:
-    """What the findings of a project are.
+    """The form of a project's findings.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Who works in the science lab: four teams in order, each with a lead and up to two specialists; or one agent alone.
+"""The roles of the science lab: four teams in order, each with a lead and up to two specialists; or one agent alone.
 
 The teams, their artifacts and the third specialists follow the paper on cooperative profiles (section 4.1, appendix C);
 the second specialists are our own.

@@ -8,9 +8,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError
 
-from labmates.agents.desk import Desk, ToolError
 from labmates.agents.findings import FindingsForm
 from labmates.agents.roles import Team
+from labmates.agents.workspace import ToolError, Workspace
 
 
 class _Arguments(BaseModel):
@@ -214,7 +214,7 @@ def check_arguments(name: str, arguments: Mapping[str, Any], held: list[str]) ->
         raise ToolError(f"wrong arguments for {name}: {faults}. It takes: {allowed or 'nothing'}.") from error
 
 
-def use_desk(desk: Desk, arguments: BaseModel) -> str:
+def use_workspace(workspace: Workspace, arguments: BaseModel) -> str:
     """Carry out a tool call that needs nothing but the desk (every one but ``run_code``).
 
     Raises
@@ -224,24 +224,24 @@ def use_desk(desk: Desk, arguments: BaseModel) -> str:
     """
     match arguments:
         case ReadArtifact():
-            return desk.read(arguments.name, arguments.offset)
+            return workspace.read(arguments.name, arguments.offset)
         case WriteArtifact():
-            return desk.write(arguments.name, arguments.content, arguments.description)
+            return workspace.write(arguments.name, arguments.content, arguments.description)
         case AppendArtifact():
-            return desk.append(arguments.name, arguments.content)
+            return workspace.append(arguments.name, arguments.content)
         case ReplaceSection():
-            return desk.replace_section(arguments.name, arguments.heading, arguments.content)
+            return workspace.replace_section(arguments.name, arguments.heading, arguments.content)
         case StateFindings():
-            return desk.state(arguments.root)
+            return workspace.state(arguments.root)
         case ListArtifacts():
-            return desk.list()
+            return workspace.list()
         case SendMessage():
-            return desk.send(arguments.to_team, arguments.content)
+            return workspace.send(arguments.to_team, arguments.content)
         case RequestAdditionalWork():
-            return desk.ask(arguments.target_team, "additional", arguments.request)
+            return workspace.ask(arguments.target_team, "additional", arguments.request)
         case RequestTeamRedo():
-            return desk.ask(arguments.target_team, "redo", arguments.request, arguments.justification)
+            return workspace.ask(arguments.target_team, "redo", arguments.request, arguments.justification)
         case MarkComplete():
-            return desk.complete(arguments.summary)
+            return workspace.complete(arguments.summary)
         case _:
             raise TypeError(f"{type(arguments).__name__} is no tool of the desk")

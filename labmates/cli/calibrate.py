@@ -94,7 +94,7 @@ calibrate.params += options_of(ModelOptions)
 
 
 def _scored(found: Calibration) -> bool:
-    """Tell whether the judge scored any report that is not empty."""
+    """Whether the judge scored any report that is not empty."""
     return any(value is not None for one in found.rated if one.specimen.text for value in one.scores.values())
 
 

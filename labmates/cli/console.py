@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from labmates.plain import clean as clean
+from labmates.safe_text import clean as clean
 
 if TYPE_CHECKING:
     from rich.console import Console

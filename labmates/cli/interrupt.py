@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from labmates.workflows.brake import Brake
+    from labmates.workflows.stop_signal import StopSignal
 
 T = TypeVar("T")
 
@@ -16,7 +16,7 @@ STOPPING = "Stopping: calls and code that go on may end first. Press Ctrl-C agai
 
 
 def run_until_stopped(
-    work: Coroutine[Any, Any, T], brake: Brake | None = None, notify: Callable[[str], None] | None = None
+    work: Coroutine[Any, Any, T], stop_signal: StopSignal | None = None, notify: Callable[[str], None] | None = None
 ) -> T | None:
     """Run `work` and return what it returns; None if it was stopped, after it has put away what it held.
 
@@ -35,11 +35,11 @@ def run_until_stopped(
         loop = asyncio.get_running_loop()
 
         def interrupt() -> None:
-            if brake is None or brake.pulled.is_set():
+            if stop_signal is None or stop_signal.pulled.is_set():
                 loop.remove_signal_handler(signal.SIGINT)  # from now on it ends the process
                 task.cancel()
                 return
-            brake.pull()
+            stop_signal.pull()
             if notify is not None:
                 notify(STOPPING)
 

@@ -115,14 +115,14 @@ def execute(
     from labmates.cli.progress import Progress
     from labmates.cli.summary import print_summary
     from labmates.studies.session import Session
-    from labmates.workflows.brake import Brake
+    from labmates.workflows.stop_signal import StopSignal
 
     again = f"{command or f'labmates run {runs[0].kind}'} --resume"
-    brake = Brake()
+    stop_signal = StopSignal()
     with Progress(store, runs, as_json=as_json) as progress:
-        session = Session(store, settings, watch=progress.watch, notify=progress.notify, brake=brake)
-        ended = run_until_stopped(session.execute(runs), brake, progress.notify)
-    if ended is None or brake.pulled.is_set():
+        session = Session(store, settings, watch=progress.watch, notify=progress.notify, stop_signal=stop_signal)
+        ended = run_until_stopped(session.execute(runs), stop_signal, progress.notify)
+    if ended is None or stop_signal.pulled.is_set():
         if part_of is not None:
             err().print(f"Interrupted. The same command goes on with {part_of}.", markup=False)
             return 130

@@ -51,7 +51,7 @@ def show(
     from labmates.cli.events import list_events
     from labmates.cli.summary import print_handoff, print_run
     from labmates.records.bodies import Bodies
-    from labmates.records.material import save_material
+    from labmates.records.run_files import save_material
     from labmates.records.store import Store
     from labmates.records.view import run_json
     from labmates.studies.judging import judging_usage
@@ -95,7 +95,7 @@ def report_of(store: Store, run_id: str) -> str | None:
 def artifact_of(store: Store, run_id: str, name: str) -> str | None:
     """Return the newest version of an artifact, or None if the run has none."""
     from labmates.records.bodies import Bodies
-    from labmates.records.telling import artifact_text
+    from labmates.records.event_text import artifact_text
 
     found = [
         event for event in store.events(run_id, kind="artifact") if event.type == "artifact" and event.name == name
@@ -105,7 +105,7 @@ def artifact_of(store: Store, run_id: str, name: str) -> str | None:
 
 def _tell(event: Event, bodies: Bodies, most: int | None) -> None:
     """Print one event; texts are indented under its line."""
-    from labmates.records.telling import artifact_text, findings_text, heading
+    from labmates.records.event_text import artifact_text, findings_text, heading
     from labmates.studies.progress import team_title
 
     said = heading(event)

@@ -62,7 +62,7 @@ class Verbs(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a verb."""
         if cmd_name == "write":
-            from labmates.cli.writing import write
+            from labmates.cli.write_strategies import write
 
             return write
         return super().get_command(ctx, cmd_name)

@@ -239,28 +239,30 @@ def stored_study(database: Database, study: str | None) -> StudyRecord:
 
 def _execute(database: Store, spec: StudySpec, workers: int, executor: str, ray_address: str | None) -> bool:
     """Execute the runs with a progress display; tell whether that was stopped."""
-    from labmates.cli.following import following
     from labmates.cli.interrupt import run_until_stopped
+    from labmates.cli.study_progress import following
     from labmates.studies.processes import work_in_processes
     from labmates.studies.study import work_on
-    from labmates.workflows.brake import Brake
+    from labmates.workflows.stop_signal import StopSignal
 
-    brake = Brake()
+    stop_signal = StopSignal()
 
     async def work() -> bool:
         async with following(database, spec) as notify:
             if executor == "ray":
                 from labmates.studies.ray_executor import work_on_ray
 
-                await work_on_ray(database.url, spec, workers=workers, address=ray_address, brake=brake, notify=notify)
+                await work_on_ray(
+                    database.url, spec, workers=workers, address=ray_address, stop_signal=stop_signal, notify=notify
+                )
             elif workers > 1:
-                await work_in_processes(database.url, spec.name, workers, brake)
+                await work_in_processes(database.url, spec.name, workers, stop_signal)
             else:
-                await work_on(database, spec, brake=brake, notify=notify)
-        return brake.pulled.is_set()
+                await work_on(database, spec, stop_signal=stop_signal, notify=notify)
+        return stop_signal.pulled.is_set()
 
     try:
-        return run_until_stopped(work(), brake, lambda text: err().print(text, markup=False)) is not False
+        return run_until_stopped(work(), stop_signal, lambda text: err().print(text, markup=False)) is not False
     except UsageError:
         raise
     except LabmatesError as error:

@@ -13,7 +13,7 @@ from labmates.cli.common import verbose_option
 from labmates.cli.console import clean, err
 
 if TYPE_CHECKING:
-    from labmates.workflows.brake import Brake
+    from labmates.workflows.stop_signal import StopSignal
 
 _WATCH_SECONDS = 1.0
 
@@ -44,7 +44,7 @@ def worker(
     from labmates.records.store import Store
     from labmates.studies.settings import RunSettings
     from labmates.studies.study import stored_spec, work_on
-    from labmates.workflows.brake import Brake
+    from labmates.workflows.stop_signal import StopSignal
 
     # Workers are started by schedulers, also while the database restarts.
     with err().status(f"opening the store (waiting for it up to {PATIENCE_SECONDS:.0f} s) …"):
@@ -58,30 +58,32 @@ def worker(
             settings = RunSettings.model_validate({**before, **changed, "models": models})
         except ValidationError as error:
             raise UsageError(explain(error)) from error
-        brake = Brake()
+        stop_signal = StopSignal()
 
         def notify(text: str) -> None:
             err().print(clean(text), markup=False)
 
         async def work() -> int:
-            watching = asyncio.create_task(_stop_without(parent, brake)) if parent else None
+            watching = asyncio.create_task(_stop_without(parent, stop_signal)) if parent else None
             try:
-                return await work_on(database, spec, settings=settings, brake=brake, notify=notify, wait=not no_wait)
+                return await work_on(
+                    database, spec, settings=settings, stop_signal=stop_signal, notify=notify, wait=not no_wait
+                )
             finally:
                 if watching is not None:
                     watching.cancel()
                     with suppress(asyncio.CancelledError):
                         await watching
 
-        ended = run_until_stopped(work(), brake, notify)
-    if ended is None or brake.pulled.is_set():
+        ended = run_until_stopped(work(), stop_signal, notify)
+    if ended is None or stop_signal.pulled.is_set():
         return 130
     if parent is None:
         notify(f"{ended} runs ended here.")
     return 0
 
 
-async def _stop_without(parent: int, brake: Brake) -> None:
+async def _stop_without(parent: int, stop_signal: StopSignal) -> None:
     while os.getppid() == parent:  # noqa: ASYNC110
         await asyncio.sleep(_WATCH_SECONDS)
-    brake.pull()
+    stop_signal.pull()

@@ -33,10 +33,10 @@ from operator import attrgetter
 from typing import Any, Final, Literal
 
 from labmates.judges.base import Report
+from labmates.judges.findings_rules import record_keys
 from labmates.judges.heuristic import LEAST_WORDS, METHODS, TESTS
 from labmates.judges.prose import read_prose, statements, words
 from labmates.judges.rows import MOST_CHARS, Number, agree, reach, read_numbers, rows_of
-from labmates.judges.stated import record_keys
 from labmates.tasks.scoring import plain_name
 
 METRIC: Final = "provenance"

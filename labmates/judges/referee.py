@@ -99,7 +99,7 @@ def read_sections(report: str) -> dict[str, bool]:
 
 
 def count_statements(case: Case) -> tuple[int, int]:
-    """Return how many statements of the truth the report has, and how many there are."""
+    """The number of statements of the truth the report has, and how many there are."""
     lines = [facts for line in case.report.split("\n") if (facts := _facts(line))]
     true = [facts for line in case.truth.split("\n") if (facts := _facts(line))]
     held = [any(len(facts & line) >= LEAST_SHARE * len(facts) for line in lines) for facts in true]

@@ -17,7 +17,7 @@ from labmates.judges.extraction import Extractor
 from labmates.judges.handoff import audit
 from labmates.judges.injection import find_injections
 from labmates.judges.statement import Statement, read_statement
-from labmates.models.bodies import one_line
+from labmates.models.error_bodies import one_line
 from labmates.models.errors import ModelCallError
 from labmates.models.objects import UnusableAnswerError
 from labmates.tasks.base import accuracy, skill

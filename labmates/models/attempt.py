@@ -48,7 +48,7 @@ class Attempt:
         self._output_tokens = output_tokens
 
     def most_bytes(self, *, streamed: bool) -> int:
-        """Return how many bytes the reply may have."""
+        """The number of bytes the reply may have."""
         return ENVELOPE_BYTES + self._output_tokens * (BYTES_PER_EVENT if streamed else BYTES_PER_TOKEN)
 
     @asynccontextmanager

@@ -31,7 +31,7 @@ from labmates.models.batch_protocols import (
     State,
     failed,
 )
-from labmates.models.bodies import one_line
+from labmates.models.error_bodies import one_line
 from labmates.models.wire import Json, split_lines
 
 PROTOCOLS: Final[Mapping[str, BatchProtocol]] = {
@@ -445,7 +445,7 @@ class _HTTP:
 
 
 def is_call(request: httpx2.Request) -> bool:
-    """Tell whether a request is a single call of a model that a batch could hold."""
+    """Whether a request is a single call of a model that a batch could hold."""
     return request.method == "POST" and request.url.path.endswith(tuple(PROTOCOLS))
 
 

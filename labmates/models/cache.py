@@ -51,7 +51,7 @@ def call_key(model: str, address: str, request: Request) -> str:
 
 
 def is_worth_keeping(reply: Reply) -> bool:
-    """Tell whether a reply is whole and can be used."""
+    """Whether a reply is whole and can be used."""
     return not reply.faults and reply.finish != "content_filter"
 
 

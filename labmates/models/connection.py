@@ -11,13 +11,13 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import RunnableConfig
 
 from labmates.models.attempt import Attempt
-from labmates.models.dialect import UNASKED, Dialect
 from labmates.models.endpoints import Endpoint
 from labmates.models.explain import call_error
 from labmates.models.failures import AttemptError, Failure, failure_of
 from labmates.models.limits import Slots
 from labmates.models.metering import Meter, NoMeter
 from labmates.models.names import ModelName
+from labmates.models.provider_quirks import UNASKED, Dialect
 from labmates.models.redact import Redactor
 from labmates.models.retry import Backoff, persist
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from labmates.models.dialect import UNSUPPORTED, mentions
 from labmates.models.endpoints import Endpoint
 from labmates.models.errors import ContextOverflowError, EndpointError, ModelCallError
 from labmates.models.failures import Failure, context_limits
 from labmates.models.names import ModelName
+from labmates.models.provider_quirks import UNSUPPORTED, mentions
 
 
 def call_error(model: ModelName, endpoint: Endpoint, attempts: int, failures: Sequence[Failure]) -> ModelCallError:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal
 
-from labmates.models.bodies import ErrorBody, one_line, read_error
+from labmates.models.error_bodies import ErrorBody, one_line, read_error
 from labmates.models.redact import Redactor
 
 Kind = Literal["retry", "refused", "overflow"]

@@ -21,7 +21,6 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from labmates.budgets.prices import Price
 from labmates.models.cache import CallCache, call_key, is_worth_keeping, reply_from_data, reply_to_data
 from labmates.models.connection import CallLog, Connection, Persistence, Request, Send
-from labmates.models.dialect import LIMITS, Dialect
 from labmates.models.endpoints import Endpoint, endpoint_of
 from labmates.models.entries import DEFAULT_ACCESS
 from labmates.models.limits import Slots
@@ -31,6 +30,7 @@ from labmates.models.normalise import normalise, safe_message
 from labmates.models.options import ModelOptions
 from labmates.models.prefix import cache_marks
 from labmates.models.pricing import listed, price_of
+from labmates.models.provider_quirks import LIMITS, Dialect
 from labmates.models.providers import (
     LIMIT_FIELDS,
     OPENAI_FAMILY,

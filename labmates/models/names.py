@@ -131,7 +131,7 @@ def _is_installed(package: str) -> bool:
 
 
 def is_own_baseline(text: str) -> bool:
-    """Tell whether a model is one of the project's own scripted baselines, so that the code it writes is ours too."""
+    """Whether a model is one of the project's own scripted baselines, so that the code it writes is ours too."""
     from labmates.models.scripted import BASELINES
 
     model = parse_model(text)

@@ -30,7 +30,7 @@ def shared_message(shared: str, own: str) -> SystemMessage:
 
 
 def shared_chars(message: BaseMessage) -> int:
-    """Return how many characters of a message all agents of the run share; 0 where that is not known."""
+    """The number of characters of a message all agents of the run share; 0 where that is not known."""
     return int(message.additional_kwargs.get(_SHARED, 0))
 
 
@@ -45,7 +45,7 @@ def continued_order(text: str) -> HumanMessage:
 
 
 def is_continued(message: BaseMessage) -> bool:
-    """Tell whether a message opens a conversation of several calls."""
+    """Whether a message opens a conversation of several calls."""
     return bool(message.additional_kwargs.get(_CONTINUED))
 
 

@@ -15,9 +15,9 @@ from pydantic import ValidationError
 
 from labmates.errors import UsageError
 from labmates.models.attempt import on_the_wire
-from labmates.models.bodies import one_line
 from labmates.models.connection import Request, Send
 from labmates.models.endpoints import NO_KEY, Endpoint
+from labmates.models.error_bodies import one_line
 from labmates.models.names import GIVEN, PLUGINS, PROVIDERS, ModelName
 from labmates.models.options import ModelOptions
 from labmates.models.prefix import CACHE_FIELD, Marker

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from labmates.models.dialect import LIMITS
 from labmates.models.endpoints import Endpoint
 from labmates.models.names import ModelName
+from labmates.models.provider_quirks import LIMITS
 from labmates.models.providers import OPENAI_FAMILY
 from labmates.models.usage import read_count
 

@@ -1,4 +1,4 @@
-"""What pages read of one run: its record, some of its events, some of its bodies, and nothing that they do not show."""
+"""Reading one run for a page: its record, and only the events and bodies that the page shows."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class RunReader:
 
     @cached_property
     def counts(self) -> dict[tuple[str, str, str], int]:
-        """How many events each agent has, by type, team and agent."""
+        """The number of each agent's events, by type, team and agent."""
         return event_counts(self.store, self.run.id)
 
     @cached_property

@@ -91,7 +91,7 @@ def _of_package(name: str) -> str | None:
 
 
 def _seen(value: object) -> object:
-    """Return what a template writes: every text of others as `plain` has it, so that none is forgotten."""
+    """A value as a template writes it: every text is passed through `plain`, so that none is forgotten."""
     return plain(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
 
 

@@ -10,7 +10,7 @@ from markupsafe import Markup, escape
 from labmates.pages.rendering import plain
 
 COLOURS: Final = 7
-"""How many colours the style sheet has: classes ``c0`` and so on."""
+"""The number of colours in the style sheet: classes ``c0`` and so on."""
 
 
 def tag(name: str, *inside: object, **attributes: object) -> Markup:
@@ -84,12 +84,12 @@ class Plot:
         self._left, self._right, self._top, self._bottom = left, width - right, top, height - bottom
 
     def x(self, value: float) -> float:
-        """Return where a value lies across."""
+        """The horizontal position of a value."""
         low, high = self._x
         return self._left + (value - low) / (high - low) * (self._right - self._left)
 
     def y(self, value: float) -> float:
-        """Return where a value lies up."""
+        """The vertical position of a value."""
         low, high = self._y
         return self._bottom - (value - low) / (high - low) * (self._bottom - self._top)
 
@@ -117,7 +117,7 @@ class Plot:
         return tag("path", d=d or "M0 0", class_=f"line c{place % COLOURS} d{place // COLOURS % 3}")
 
     def area(self, lower: Sequence[tuple[float, float]], upper: Sequence[tuple[float, float]], place: int) -> Markup:
-        """Return what lies between two lines, with a name to show."""
+        """The band between two lines, with a name to show."""
         there = [f"{_short(self.x(x))} {_short(self.y(y))}" for x, y in upper]
         back = [f"{_short(self.x(x))} {_short(self.y(y))}" for x, y in reversed(lower)]
         return tag("path", d="M" + "L".join([*there, *back]) + "Z", class_=f"area c{place % COLOURS}")

@@ -1,1 +1,1 @@
-"""What is kept of a run: typed events, the store, data frames."""
+"""Records of runs: typed events, the store, data frames."""

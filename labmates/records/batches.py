@@ -25,7 +25,7 @@ class StoredBatches:
         self._database = database
 
     async def find(self, keys: Sequence[str]) -> Mapping[str, tuple[str, str | None, int, float]]:
-        """Return where requests were submitted, those that were: token, id, number of requests, and time.
+        """The submitted ones among requests: token, id, number of requests, and time.
 
         Raises
         ------

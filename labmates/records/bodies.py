@@ -12,14 +12,14 @@ from typing import Any, Literal
 
 Media = Literal["json", "text", "png", "bytes"]
 Value = dict[str, Any] | list[Any] | str | bytes
-"""What a body can be: JSON data, text, or bytes (of a PNG picture, or of any file)."""
+"""The types of a body: JSON data, text, or bytes (of a PNG picture, or of any file)."""
 
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 
 
 _DICTIONARY_BYTES = 16 * 1024
-"""How much of the bodies before a body is its dictionary: messages repeat each other, and are short by themselves."""
+"""The size of the dictionary, taken from the bodies before: messages repeat each other, and are short by themselves."""
 
 
 @dataclass(frozen=True)

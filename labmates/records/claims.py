@@ -1,4 +1,4 @@
-"""Who works on which run: claims with a lease, kept alive by heartbeats, fenced by the number of the attempt.
+"""Claims of runs by workers: leases kept alive by heartbeats, fenced by the number of the attempt.
 
 The store alone decides. A worker claims a run for `LEASE_SECONDS` and renews that while it lives; when it dies, the
 lease runs out, or is seen to be a dead process's on this machine, and another worker takes the run over as the next
@@ -15,7 +15,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from labmates.errors import UsageError
-from labmates.owners import worker_state
+from labmates.process_ids import worker_state
 from labmates.records import schema
 from labmates.records.rows import RUN_COLUMNS, run_record
 from labmates.records.run import ENDED, RunRecord
@@ -25,7 +25,7 @@ from labmates.records.studies import WAITING, committed
 LEASE_SECONDS = 60.0
 """For how long a worker holds a run without a heartbeat."""
 BEAT_SECONDS = 10.0
-"""How often a worker renews its leases."""
+"""The interval at which a worker renews its leases."""
 _RUNS, _STUDIES = schema.runs, schema.studies
 
 
@@ -35,7 +35,7 @@ class Claims:
     Parameters
     ----------
     worker
-        Its name, in the format of `labmates.owners.this_worker`.
+        Its name, in the format of `labmates.process_ids.this_worker`.
     """
 
     def __init__(self, store: Store, worker: str) -> None:
@@ -207,5 +207,5 @@ class Claims:
 
 
 def is_lost(worker: str | None, lease: float | None, now: float) -> bool:
-    """Tell whether whoever holds a run has died, or has not been heard of for so long that it is taken to have."""
+    """Whether whoever holds a run has died, or has not been heard of for so long that it is taken to have."""
     return lease is None or lease < now or worker is None or worker_state(worker) == "dead"

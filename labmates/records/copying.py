@@ -39,7 +39,7 @@ Unite = Callable[[str, dict[str, Any], dict[str, Any]], dict[str, Any]]
 
 @dataclass(frozen=True)
 class Copied:
-    """What was copied.
+    """The result of copying.
 
     Attributes
     ----------

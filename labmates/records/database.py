@@ -29,7 +29,7 @@ T = TypeVar("T")
 DEFAULT_STORE = "sqlite:///labmates.db"
 
 PATIENCE_SECONDS = 60.0
-"""How long a transaction is tried again while the database is away or locked."""
+"""The time for which a transaction is retried while the database is unreachable or locked."""
 _OPENING_SECONDS = 1.0  # the same for opening: a wrong address is told soon
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
 _BUSY_SECONDS = 30.0  # how long SQLite itself waits for a lock
@@ -269,7 +269,7 @@ class Database:
 
 
 def is_tried_again(connection: sa.Connection) -> bool:
-    """Tell whether the transaction of `Database.write` that goes on may have been carried out already."""
+    """Whether the transaction of `Database.write` that goes on may have been carried out already."""
     return bool(connection.get_execution_options().get("labmates_again"))
 
 
@@ -319,7 +319,7 @@ def _without_password(url: str) -> str:
 
 
 def _advice(url: str) -> str:
-    """Return which URL was probably meant."""
+    """The URL that was probably meant."""
     if url.startswith("postgres://"):
         return "write postgresql:// in place of postgres://"
     is_path = url and "://" not in url and "@" not in url
@@ -398,7 +398,7 @@ def _insert_of(dialect: str) -> Any:
 
 
 def _is_passing(error: DBAPIError) -> bool:
-    """Tell whether the same transaction may succeed a little later."""
+    """Whether the same transaction may succeed a little later."""
     if isinstance(error.orig, sqlite3.Error):
         return isinstance(error.orig, sqlite3.OperationalError) and "locked" in str(error.orig)
     state = getattr(error.orig, "sqlstate", None)

@@ -37,7 +37,7 @@ NOT_SEALED: Final = {
 }
 """The other columns of a run's row, and why the digest leaves them out."""
 LATE: Final = "upgrade:"
-"""How the digest of a run begins that was computed long after the run ended, by an upgrade of its store."""
+"""The prefix of a digest that an upgrade of the store computed, long after the run ended."""
 _START = bytes(32)
 _FORMAT = 1
 _ENCODE = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode  # made once: that takes as long as encoding

@@ -28,7 +28,7 @@ _KNOWN = [_RUNS.c[name] for name in ("id", "key", "replicate", "place", "status"
 
 
 class Cell(NamedTuple):
-    """What all replicates of a condition share.
+    """The part that all replicates of a condition share.
 
     Attributes
     ----------
@@ -191,7 +191,7 @@ def _known(connection: sa.Connection, study: str, batch: Sequence[Planned]) -> d
 
 
 def _change(study: str, row: Any, run: Planned) -> dict[str, Any] | None:
-    """Return what changes of a run that is there already."""
+    """The changed columns of a run that exists already."""
     if row.seed != run.seed and row.status != "planned":
         raise _other_seed(study, row, run.seed)
     most = run.cell.most if row.status in WAITING or _is_extended(row, run) else row.most
@@ -201,7 +201,7 @@ def _change(study: str, row: Any, run: Planned) -> dict[str, Any] | None:
 
 
 def _is_extended(row: Any, run: Planned) -> bool:
-    """Tell whether a run has stopped at a lower bound than it has now."""
+    """Whether a run has stopped at a lower bound than it has now."""
     stopped = row.status == "exhausted" and (row.invalid or "").startswith(STOPPED)
     return stopped and run.cell.most > row.most
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class EventBase(BaseModel):
-    """What every event has: when, and where in the run.
+    """The fields of every event: the time, and the place in the run.
 
     Attributes
     ----------
@@ -150,7 +150,7 @@ class ChargeEvent(EventBase):
 
 
 class DecisionEvent(EventBase):
-    """What a player decided.
+    """A player's decision.
 
     Attributes
     ----------
@@ -175,7 +175,7 @@ class DecisionEvent(EventBase):
 
 
 class PayoffEvent(EventBase):
-    """What came of the decisions of a round, or of a whole game: payoffs by player, and what else there is to know."""
+    """The outcome of a round or of a whole game: payoffs by player, and further details."""
 
     type: Literal["payoff"] = "payoff"
     round: int = 0
@@ -236,7 +236,7 @@ class FindingsEvent(EventBase):
 
 
 class ScoreEvent(EventBase):
-    """What one judge says of the run.
+    """One judge's score of the run.
 
     Attributes
     ----------
@@ -273,7 +273,7 @@ class ScoreEvent(EventBase):
 
     @property
     def readable(self) -> bool | None:
-        """Whether the findings of the report could be read; None if the score does not tell."""
+        """Whether the findings of the report could be read; None if the score does not say."""
         if (self.judge, self.metric) != ("verified", "accuracy") or self.failed:
             return None
         told = self.details.get("readable")
@@ -349,7 +349,7 @@ _BODIES: dict[str, tuple[str, ...]] = {
 
 
 def event_data(event: Event) -> dict[str, Any]:
-    """Return what `event` says beyond the columns that every event has; defaults are left out."""
+    """The fields of `event` beyond those of every event; defaults are left out."""
     return event.model_dump(mode="json", exclude=_EVERY_EVENT_HAS, exclude_defaults=True)
 
 
@@ -371,7 +371,7 @@ def body_numbers(event: Event) -> Iterator[int]:
 
 
 def told_whole(event: Event, bodies: Bodies) -> dict[str, Any]:
-    """Return what `event` says, but for its time, with the bodies themselves in the place of their numbers."""
+    """The fields of `event` but for its time, with the bodies themselves in place of their numbers."""
     data = {"team": event.team, "agent": event.agent, **event_data(event)}
     for name in _BODIES.get(event.type, ()):
         match data.get(name):

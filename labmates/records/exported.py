@@ -24,7 +24,7 @@ class ExportedRun:
 
 
 def is_export(columns: Sequence[str]) -> bool:
-    """Tell whether a file with these columns has whole runs for rows."""
+    """Whether a file with these columns has whole runs for rows."""
     return set(columns) >= _NEEDED
 
 

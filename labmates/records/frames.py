@@ -1,4 +1,4 @@
-"""What a store holds as data frames: one row per run, score, player, decision, payoff or event.
+"""A store's content as data frames: one row per run, score, player, decision, payoff or event.
 
 Rows of a run stand together and in order. They are read in portions, so that a store of many thousands of runs can be
 exported in little memory (`labmates.studies.export`). All but those of runs begin with what they belong to: ``run``

@@ -30,7 +30,7 @@ _MOST_VALUE: Final = 2**63
 
 @dataclass(frozen=True)
 class Chosen:
-    """Which runs are wanted; an empty text leaves a question open.
+    """A filter of runs; an empty text leaves a field open.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class Chosen:
 
     @property
     def is_all(self) -> bool:
-        """Whether every run is wanted."""
+        """Whether the filter lets every run pass."""
         return self == Chosen()
 
 
@@ -78,7 +78,7 @@ class RunPage:
 
 @dataclass(frozen=True)
 class Facets:
-    """What there is to choose among: number of runs by study (newest first), kind and status."""
+    """The values to filter by: number of runs by study (newest first), kind and status."""
 
     studies: Mapping[str, Mapping[str, int]]
     kinds: Mapping[str, int]
@@ -198,7 +198,7 @@ def _place_of(row: Any, sort: str) -> str:
 
 
 def _place(place: str, sort: str) -> tuple[Any, str]:
-    """Return what a place says: the value that is sorted by, and the id of a run."""
+    """The content of a page's position: the value sorted by, and the id of a run."""
     try:
         value, run_id = json.loads(place)
     except (ValueError, TypeError, RecursionError):

@@ -27,7 +27,7 @@ Watch = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Choice:
-    """Which runs to delete; what is None or empty leaves a question open.
+    """A choice of runs to delete; None or an empty value leaves a field open.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Pruned:
-    """What was deleted, or would be.
+    """Numbers of deleted runs and studies, or of those to delete.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class Pruned:
 
 
 def count_prunable(database: Database, choice: Choice | None, *, leftovers: bool, replies: bool) -> Pruned:
-    """Return what `prune` would delete.
+    """The runs and studies that `prune` would delete.
 
     Raises
     ------
@@ -154,7 +154,7 @@ def vacuum(database: Database) -> tuple[int, int]:
 
 
 def size(database: Database) -> int:
-    """Return how many bytes a store takes."""
+    """The number of bytes a store takes."""
     if database.is_sqlite:
         path = str(sa.make_url(database.url).database)
         return sum(part.stat().st_size for part in (Path(path), Path(f"{path}-wal")) if part.exists())
@@ -163,7 +163,7 @@ def size(database: Database) -> int:
 
 
 def _checked(database: Database, connection: sa.Connection, choice: Choice) -> int:
-    """Return how many runs are chosen.
+    """The number of runs are chosen.
 
     Raises
     ------

@@ -82,7 +82,7 @@ def event_rows(store: Store, run_id: str, *types: str, holding: str = "", to_oth
 
 
 def event_counts(store: Store, run_id: str) -> dict[tuple[str, str, str], int]:
-    """Return how many events each agent has in a run, by type, team and agent, in order of the first."""
+    """The number of events each agent has in a run, by type, team and agent, in order of the first."""
     by = (_EVENTS.c.type, _EVENTS.c.team, _EVENTS.c.agent)
     query = sa.select(*by, sa.func.count()).where(_EVENTS.c.run == run_id).group_by(*by)
     query = query.order_by(sa.func.min(_EVENTS.c.seq))

@@ -128,7 +128,7 @@ class Recorder:
         return sum(event.amount for event in self.events if event.type == "charge")
 
     def ran_code(self) -> bool:
-        """Whether any code was run in a sandbox."""
+        """Whether any code ran in a sandbox."""
         return any(event.type == "tool_call" and event.status for event in self.events)
 
     def _take(self, run: RunRecord) -> Step:

@@ -1,4 +1,4 @@
-"""What the store knows of a run, apart from its events."""
+"""The record of a run, apart from its events."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ ENDED: frozenset[RunStatus] = frozenset({"completed", "exhausted"})
 """A run in one of these states is over; from any other it can be taken up again."""
 
 STOPPED: Final = "stopped at its bound"
-"""How the reason begins why a run is invalid that could not pay its next call."""
+"""The beginning of the reason for which a run is invalid that could not pay its next call."""
 
 
 @dataclass(frozen=True)
 class Usage:
-    """What a run used.
+    """The usage of a run.
 
     Attributes
     ----------
@@ -144,17 +144,17 @@ class RunRecord:
 
     @property
     def valid(self) -> bool:
-        """Whether it has ended and may be used."""
+        """Whether it has ended and is valid."""
         return self.status in ENDED and self.invalid is None
 
     @property
     def bill(self) -> str | None:
-        """What the providers charge."""
+        """The providers' charge."""
         return self.usage.bill
 
     @property
     def taken_over(self) -> int:
-        """How many events, from its first, it has from the run that it was forked from, which has paid for them.
+        """The number of its first events that the run it was forked from has paid for.
 
         Raises
         ------

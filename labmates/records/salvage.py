@@ -24,7 +24,7 @@ _LARGEST_ROWID = 2**63 - 1
 
 @dataclass
 class Salvaged:
-    """What was read.
+    """The readable part of a store.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class Salvaged:
 
     @property
     def is_damaged(self) -> bool:
-        """Whether anything could not be read."""
+        """Whether anything was unreadable."""
         return any(self.gaps.values())
 
 

@@ -89,7 +89,7 @@ seals = Table(
     Column("chain", Text, nullable=False),
     Column("digest", String(80), nullable=False),
 )
-"""What stood in a run's row before something was added to the ended run, and the digest that it had then."""
+"""A run's row before something was added to the ended run, and its digest then."""
 
 attempts = Table(
     "attempts",

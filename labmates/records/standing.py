@@ -1,4 +1,4 @@
-"""How a run in one store compares with the run of the same id in another."""
+"""Comparison of a run in one store with the run of the same id in another."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from labmates.records.run import ENDED
 
 _RUNS = schema.runs
 _OWN = frozenset({"place", "most", "worker", "lease"})
-"""What a run's row says of the store that it stands in."""
+"""Columns of a run's row that depend on the store."""
 
 
 class Standing(Enum):
-    """How the target's run stands to the source's."""
+    """The relation of the target's run to the source's."""
 
     EQUAL = "equal"
     BEHIND = "behind"
@@ -83,7 +83,7 @@ def _plain(value: Any) -> Any:
 
 
 def _ordered(lead: int) -> Standing:
-    """Return how the target stands where the source leads by so much."""
+    """The relation of the target where the source leads by so much."""
     return Standing.EQUAL if lead == 0 else Standing.BEHIND if lead > 0 else Standing.AHEAD
 
 

@@ -1,4 +1,4 @@
-"""What attempts write into the store: their finished steps and their ends, many of them in one transaction.
+"""Writing of attempts into the store: their finished steps and their ends, many in one transaction.
 
 Each is fenced: it is written only while its attempt holds the lease of its run (see `records.claims`).
 """
@@ -54,7 +54,7 @@ class _NotAllError(Exception):
 
 @dataclass(frozen=True)
 class Step:
-    """What an attempt has to write at once.
+    """The records that an attempt has to write at once.
 
     Attributes
     ----------
@@ -175,13 +175,13 @@ def _held(step: Step) -> dict[str, Any]:
 
 
 def _has_ended(connection: sa.Connection, run: RunRecord) -> bool:
-    """Tell whether the end of this attempt is there: the connection may have been lost after it was written."""
+    """Whether the end of this attempt is there: the connection may have been lost after it was written."""
     same = sa.and_(_RUNS.c.id == run.id, _RUNS.c.attempt == run.attempt, _RUNS.c.status == run.status)
     return connection.execute(sa.select(_RUNS.c.id).where(same)).one_or_none() is not None
 
 
 def is_there(connection: sa.Connection, run_id: str, seq: int, event: Event) -> bool:
-    """Tell whether an event of a run stands in the store."""
+    """Whether an event of a run stands in the store."""
     table = schema.events
     query = sa.select(table.c.at, table.c.type).where(table.c.run == run_id, table.c.seq == seq)
     return connection.execute(query).one_or_none() == (event.at, event.type)
@@ -200,12 +200,12 @@ def insert(connection: sa.Connection, runs: Iterable[tuple[str, Sequence[tuple[i
 
 
 def costs(events: Iterable[tuple[int, Event]]) -> int:
-    """Return what events have cost together, in micro-dollars."""
+    """The total cost of events, in micro-dollars."""
     return sum(_cost(event) for _, event in events)
 
 
 def charges(events: Iterable[Event]) -> int:
-    """Return what the bound of a run has paid for events, in micro-dollars: costs, and what a cache saved."""
+    """The amount that a run's bound has paid for events, in micro-dollars: costs, and savings by a cache."""
     return sum(event.amount if isinstance(event, ChargeEvent) and event.cached else _cost(event) for event in events)
 
 

@@ -262,7 +262,7 @@ class Store:
         return found
 
     def costs(self, run_ids: Sequence[str]) -> dict[str, int]:
-        """Return what each of these runs has cost, judges included, in micro-dollars."""
+        """The cost of each of these runs, judges included, in micro-dollars."""
         table = schema.runs
         found: dict[str, int] = {}
         for start in range(0, len(run_ids), _CHUNK):
@@ -294,7 +294,7 @@ def _digests(bodies: Iterable[Body]) -> Iterator[tuple[int, bytes]]:
 
 
 def _locked(connection: sa.Connection, run_id: str) -> Any | None:
-    """Return what is replaced when something is added to a run, and keep others from adding to it meanwhile."""
+    """The record to replace when something is added to a run; meanwhile nobody else can add to it."""
     query = sa.select(*(_RUNS.c[name] for name in ("id", "metrics", "chain", "digest")))
     return connection.execute(query.where(_RUNS.c.id == run_id).with_for_update()).one_or_none()
 

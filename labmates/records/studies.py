@@ -1,4 +1,4 @@
-"""What the store knows of studies: their plans, and how far their runs have come."""
+"""Studies in the store: their plans and the progress of their runs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class StudyRecord:
 
 @dataclass(frozen=True)
 class Counts:
-    """How far a study has come.
+    """The progress of a study.
 
     Attributes
     ----------
@@ -70,11 +70,11 @@ class Counts:
     invalid: int = 0
 
     def cannot_go_on(self, cap: int | None) -> bool:
-        """Tell whether runs wait that `cap`, in micro-dollars, can't pay."""
+        """Whether runs wait that `cap`, in micro-dollars, can't pay."""
         return cap is not None and self.next_cost is not None and self.committed + max(0, self.next_cost) > cap
 
     def overspent(self, cap: int | None) -> int:
-        """Return how much more than `cap` was spent, both in micro-dollars; 0 if no more."""
+        """The excess of the spent money over `cap`, both in micro-dollars; 0 if there is none."""
         return 0 if cap is None else max(0, self.spent - cap)
 
     @property
@@ -118,7 +118,7 @@ def study_records(database: Database) -> list[StudyRecord]:
 
 
 def study_counts(database: Database, name: str) -> Counts:
-    """Return how far a study has come."""
+    """The progress of a study."""
 
     def read(connection: sa.Connection) -> Counts:
         of = [_RUNS.c.status, sa.func.count(), sa.func.sum(_RUNS.c.spent), sa.func.sum(_MAY_SPEND)]
@@ -176,6 +176,6 @@ def ended_replicates(database: Database, name: str) -> set[tuple[str, int]]:
 
 
 def committed(connection: sa.Connection, study: str) -> int:
-    """Return what a study has spent, and what the runs that go on may still spend, in micro-dollars."""
+    """The money that a study has spent, and that its unfinished runs may still spend, in micro-dollars."""
     query = sa.select(sa.func.coalesce(sa.func.sum(_MAY_SPEND), 0)).where(_RUNS.c.study == study)
     return int(connection.execute(query).scalar_one())

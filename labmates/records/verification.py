@@ -47,7 +47,7 @@ def ended_digests(store: Store, *, study: str | None = None) -> list[str]:
 
 
 def unproven(store: Store, run_id: str) -> Iterator[str]:
-    """Yield what in a run's record is not what its hash chains and digests cover.
+    """Yield the parts of a run's record that its hash chains and digests don't cover.
 
     Raises
     ------
@@ -69,7 +69,7 @@ def unproven(store: Store, run_id: str) -> Iterator[str]:
 
 
 def is_late(digest: str | None) -> bool:
-    """Tell whether a digest was computed by an upgrade of the store, long after the run ended."""
+    """Whether a digest was computed by an upgrade of the store, long after the run ended."""
     return digest is not None and digest.startswith(LATE)
 
 

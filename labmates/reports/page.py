@@ -13,8 +13,8 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from labmates.models.redact import MASK, Redactor
-from labmates.plain import clean
 from labmates.reports.parts import Report
+from labmates.safe_text import clean
 
 _USER = re.compile(r"(?<=://)[^/\s@]+@")
 _QUERY = re.compile(r"(?<=[?&])((?:api[-_]?key|key|token|secret|password)=)[^&\s'\"]+", re.IGNORECASE)

@@ -32,7 +32,7 @@ ENDS = "Completion and failures"
 
 
 def is_baseline(model: str) -> bool:
-    """Tell whether a model is one of our programs that stand beside language models."""
+    """Whether a model is one of our programs that stand beside language models."""
     return model.startswith(BASELINE)
 
 
@@ -71,7 +71,7 @@ def what_was_run(runs: Sequence[RunRecord]) -> Part:
 
 
 def how_they_ended(runs: Sequence[RunRecord], planned: Mapping[str, int], attempts: Mapping[str, int]) -> Part:
-    """Return how many runs came to which end, and which have failed and why.
+    """The number of runs came to which end, and which have failed and why.
 
     Parameters
     ----------

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from labmates.owners import owner_state, this_owner
+from labmates.process_ids import owner_state, this_owner
 
 _PREFIX = "labmates-sandbox-"
 

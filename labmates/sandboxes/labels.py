@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from labmates.owners import this_owner
+from labmates.process_ids import this_owner
 
 SANDBOX_LABEL = "labmates.sandbox"
 """Label of every container of ours; its value says what for."""
 OWNER_LABEL = "labmates.owner"
-"""Label that names a container's owner, in the format of `labmates.owners.this_owner`."""
+"""Label that names a container's owner, in the format of `labmates.process_ids.this_owner`."""
 
 
 def container_labels(what: str) -> dict[str, str]:

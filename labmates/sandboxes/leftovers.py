@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from labmates.owners import owner_state
+from labmates.process_ids import owner_state
 from labmates.sandboxes.base import SandboxError
 from labmates.sandboxes.engine import docker_errors, explain_docker_error, remove_container
 from labmates.sandboxes.folders import cache_folder, remove_folder, sweep_folders

@@ -135,7 +135,7 @@ def ranks(ratings: ArrayLike, *, unit: float = 1.0) -> Array:
 
 
 def deviation_gains(payoffs: Array) -> Array:
-    """Return what deviating to each model gains at each multiset of models, averaged over seats.
+    """Gains from deviating to each model at each multiset of models, averaged over seats.
 
     Returns
     -------

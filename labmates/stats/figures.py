@@ -130,7 +130,7 @@ def new_figure(
 
 
 def has_figures() -> bool:
-    """Tell whether figures can be drawn: matplotlib is installed."""
+    """Whether figures can be drawn: matplotlib is installed."""
     return find_spec("matplotlib") is not None
 
 

@@ -38,7 +38,7 @@ GAFFKE: Final = "Gaffke, range only"
 
 _EQUAL = 1e-12
 _UNSEEN_SKEW = {2: 1.5, 3: 1.15, 4: 1.1}
-"""How much wider intervals of so few values without bounds are: they hardly show skewness (coverage .91 without)."""
+"""The widening of intervals of so few unbounded values: they hardly show skewness (coverage .91 without)."""
 _REACH = 0.5
 """How much further an end without a bound is moved, per unit of skewness over the root of n (coverage .90 without)."""
 _AT_END = 1e-3
@@ -496,7 +496,7 @@ def estimate(cell: Sample) -> Estimate:
 
 
 def _reach(cell: Sample, scale: _Scale, side: int) -> float:
-    """Return how many standard errors the upper (1) or lower (-1) end of an interval lies from the mean."""
+    """The number of standard errors the upper (1) or lower (-1) end of an interval lies from the mean."""
     n, root = cell.n, math.sqrt(cell.n)
     t = quantile(cell.df) * (1.0 if scale.name else _UNSEEN_SKEW.get(n, 1.0))
     if n < 3:

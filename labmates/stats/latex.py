@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from labmates.plain import clean
+from labmates.safe_text import clean
 from labmates.stats.tables import Column, Table
 
 

@@ -1,4 +1,4 @@
-"""What a comparison of two means can find, before any run is paid for."""
+"""The smallest difference of two means that a comparison can find, before any run is paid for."""
 
 from __future__ import annotations
 

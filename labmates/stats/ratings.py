@@ -24,7 +24,7 @@ ALL_GAMES = "all"
 
 @dataclass(frozen=True)
 class Scale:
-    """What makes payoffs of different games comparable: each player's payoff when all defect and when all cooperate."""
+    """A scale common to different games: each player's payoff when all defect and when all cooperate."""
 
     defect: float
     cooperate: float
@@ -36,7 +36,7 @@ class Scale:
 
 @dataclass(frozen=True)
 class Cell:
-    """What was played in one run of one game under one mechanism.
+    """The payoffs of one run of one game under one mechanism.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class Cell:
         return {**self.failures, **self.left_out}[model].rate
 
     def valid(self, model: str) -> bool | None:
-        """Return whether a model's play may be used; None where nobody knows."""
+        """Whether a model's play may be used; None where nobody knows."""
         rate = self.failed_rate(model)
         return None if rate is None else rate <= MOST_FAILED
 

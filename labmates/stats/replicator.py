@@ -24,7 +24,7 @@ AT_REST = 0.01
 
 @dataclass(frozen=True)
 class Dynamics:
-    """What replicator dynamics came to.
+    """The result of replicator dynamics.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class Dynamics:
 
     @property
     def average(self) -> float:
-        """What the population gets on average at the end."""
+        """The population's mean payoff at the end."""
         return float(self.population @ self.fitness)
 
     @property

@@ -11,7 +11,7 @@ from typing import Final
 
 from labmates.csv_rows import inert
 from labmates.errors import MissingExtraError, UsageError
-from labmates.plain import clean
+from labmates.safe_text import clean
 from labmates.stats.latex import latex
 from labmates.stats.tables import Column, Table
 

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from labmates.plain import clean
+from labmates.safe_text import clean
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 Row = Mapping[str, Any]
 
 MISSING: Final = "–"
-"""How a value looks that there is not."""
+"""The text of a missing value."""
 CREDIBLE, ADJUSTED = "†", "‡"
-"""What stands after a marked value: by default; and where it is still so after an adjustment for several tests."""
+"""Marks after a value: the default, and the one for values that survive an adjustment for several tests."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """How people see a value of the rows.
+    """A column of a table for readers.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class Column:
         return self.heading or ("95 % CI" if self.shows == "interval" else self.key.replace("_", " "))
 
     def cell(self, row: Row) -> str:
-        """Return what stands in a row of this column."""
+        """The text of this column's cell in a row."""
         low, high = row.get(f"{self.key}_low"), row.get(f"{self.key}_high")
         interval = f"[{why}]" if (why := row.get(f"{self.key}_reason")) else ""
         if low is not None and high is not None:
@@ -147,7 +147,7 @@ class Table:
         return pd.DataFrame(list(self.rows), columns=self.keys())
 
     def cells(self) -> Iterator[list[str]]:
-        """Yield what people see of each row, column by column."""
+        """Yield the texts of each row's cells, column by column."""
         last: list[str] = []
         for row in self.rows:
             cells = [column.cell(row) for column in self.columns]
@@ -159,7 +159,7 @@ class Table:
             ]
 
     def is_number(self, column: Column) -> bool:
-        """Tell whether a column is of numbers, which stand at the right."""
+        """Whether a column is of numbers, which stand at the right."""
         values = [row.get(column.key) for row in self.rows]
         kinds = {type(value) for value in values if value is not None}
         return bool(kinds) and kinds <= {int, float}

@@ -1,4 +1,4 @@
-"""Whether what was recorded of players is play: failed decisions counted by whoever made them, and the limit on them.
+"""Failed decisions, counted by model, and the limit above which play is invalid.
 
 A decision fails when no reply could be used. The rules then name a fallback, so that the others can play on; the
 fallback is nobody's play.
@@ -19,7 +19,7 @@ MOST_FAILED: Final = 0.2
 
 @dataclass(frozen=True)
 class Tally:
-    """How many decisions were asked for, and how many of them failed."""
+    """Numbers of decisions asked for and failed."""
 
     asked: int
     failed: int

@@ -45,7 +45,7 @@ class _Row:
 
 
 UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, zlib.error)
-"""What reading a row raises that labmates can't have written."""
+"""Exceptions from reading a row that labmates can't have written."""
 
 
 def audit(store: Store, runs: Iterable[str]) -> Iterator[tuple[str, list[Fault]]]:
@@ -117,7 +117,7 @@ def overspent(store: Store, study: str | None = None) -> Iterator[tuple[str, str
 
 
 def _row(store: Store, run: RunRecord) -> _Row:
-    """Return what the store says of a run beside its record and its events."""
+    """The store's faults about a run beside its record and its events."""
     runs, events, bodies = schema.runs.c, schema.events.c, schema.bodies.c
 
     def read(connection: sa.Connection) -> _Row:

@@ -1,4 +1,4 @@
-"""How far a judge can be trusted: what it makes of reports whose quality is known, and of orders in them.
+"""Calibration of a judge: its scores of reports of known quality, and of orders within them.
 
 See `judges.specimens` for the reports. A judge that follows their quality ranks them as they are (Spearman, Kendall)
 and is near them in value. A judge that orders in a report move is not to be trusted with reports of models that may
@@ -27,12 +27,12 @@ from labmates.stats.coefficients import kendall, spearman
 from labmates.studies.tracing import traced
 from labmates.tasks.base import Difficulty, Task
 from labmates.tasks.registry import get_task
-from labmates.workflows.judging import Judging, Verdict, hearings
+from labmates.workflows.judging import Judging, Verdict, assessments
 
 
 @dataclass(frozen=True)
 class Rated:
-    """What a judge made of one specimen: its scores by metric, None where it could not score, and why."""
+    """A judge's scores of one specimen by metric, None where it could not score, with the reason."""
 
     seed: int
     specimen: Specimen
@@ -42,7 +42,7 @@ class Rated:
 
 @dataclass(frozen=True)
 class Fit:
-    """How well a judge's scores of one metric follow the known ones.
+    """The agreement of a judge's scores of one metric with the known ones.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class Fit:
 
 @dataclass(frozen=True)
 class Moved:
-    """How far orders of one kind moved a judge's scores of one metric, in the direction that they asked for.
+    """The effect of orders of one kind on a judge's scores of one metric, in the direction that they asked for.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class Moved:
 
 @dataclass(frozen=True)
 class Calibration:
-    """What came of calibrating one judge on one task; `cost` in micro-dollars."""
+    """The result of calibrating one judge on one task; `cost` in micro-dollars."""
 
     judge: str
     version: str
@@ -144,8 +144,8 @@ async def calibrate(
             verdicts = []
             async with places:
                 own_seed = derive(seed, task, specimen.name)
-                for hearing in hearings(judging, seed=own_seed, ledger=ledger, prices=prices):
-                    verdicts.append(await hearing.hold(report))
+                for assessment in assessments(judging, seed=own_seed, ledger=ledger, prices=prices):
+                    verdicts.append(await assessment.hold(report))
                     done += 1
                     if watch is not None:
                         watch(done, len(reports) * len(panel.names))

@@ -1,4 +1,4 @@
-"""How what a run's record says differs from what comes of executing the run again."""
+"""Differences between a run's record and its repeated execution."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Difference:
 
 
 def differences_of_run(recorded: RunRecord, now: RunRecord, *, metrics: bool = True) -> Iterator[Difference]:
-    """Yield how two records of how a run ended differ; without `metrics`, but for these."""
+    """Yield differences between two records of a run's end; of metrics, if given, only these."""
     then, came = _summary(recorded, metrics), _summary(now, metrics)
     for name in sorted({*then, *came}, key=[*then, *came].index):
         if then.get(name) != came.get(name):

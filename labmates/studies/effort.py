@@ -1,4 +1,4 @@
-"""What a profile takes beside what lab runs take: the ratio that decides whether screening saves anything."""
+"""The effort of a profile against that of lab runs: the ratio decides whether screening saves anything."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from labmates.workflows.games.prediction.sources import is_lab_run, is_profile_r
 
 @dataclass(frozen=True)
 class Effort:
-    """What some runs took.
+    """The usage of some runs.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class Ratio:
 
     @property
     def sentence(self) -> str:
-        """What it says in words."""
+        """The comparison in words."""
         one, lab = self.profile, self.lab
         what = "as billed" if self.paid else "in credits at the price lists of the conditions"
         parts = [(self.in_tokens, "tokens"), (self.in_money, "money")]

@@ -21,13 +21,13 @@ from labmates.records.steps import charges
 from labmates.records.store import Store
 from labmates.records.writer import Writer
 from labmates.sandboxes.folders import own_folder
+from labmates.studies.cancellation import to_its_end
 from labmates.studies.leases import Lease, Leases
 from labmates.studies.runs import accounted, invalid_of
 from labmates.studies.salted import check_salt
-from labmates.studies.whole import to_its_end
-from labmates.workflows.brake import StoppedError
 from labmates.workflows.experiment import EXPERIMENTS, Condition, Experiment, Outcome, SessionSettings, condition_of
 from labmates.workflows.services import Services, SessionServices
+from labmates.workflows.stop_signal import StoppedError
 
 _log = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ Watch = Callable[[RunRecord, Event | None], None]
 
 
 class SharedResources:
-    """What the runs of a session share, by the experiments that open it; opened when a run first needs it."""
+    """Resources that the runs of a session share, by the experiments that open them, at first use."""
 
     def __init__(self, settings: SessionSettings, stack: ExitStack) -> None:
         self._settings = settings
@@ -44,7 +44,7 @@ class SharedResources:
         self._opened: dict[str, Any] = {}
 
     def of(self, experiment: Experiment[Any]) -> Any:
-        """What runs of an experiment share; None if they share nothing."""
+        """The shared resource of an experiment's runs; None if it has none."""
         if experiment.shared is None:
             return None
         if experiment.name not in self._opened:
@@ -100,7 +100,7 @@ class OpenSession:
         ended_run = replace(
             accounted(run, condition, recorder),
             **ended,
-            sandbox=services.workshop.backend.name if services.workshop and recorder.ran_code() else None,
+            sandbox=services.sandbox_pool.backend.name if services.sandbox_pool and recorder.ran_code() else None,
             seconds=round(run.seconds + time.time() - start, 3),
         )
         ended_run = replace(ended_run, invalid=invalid_of(run, recorder, ended_run.invalid))

@@ -23,12 +23,12 @@ from labmates.records.events import ChargeEvent, Event, body_numbers
 from labmates.records.recorder import Recorder
 from labmates.records.run import RunRecord, new_run_id
 from labmates.records.store import Store
-from labmates.studies.retelling import NewStepError, NoModels, NoSandboxes, retell
+from labmates.studies.rerun import NewStepError, NoModels, NoSandboxes, rerun
 from labmates.studies.salted import check_salt
 from labmates.studies.session import checked
 from labmates.studies.settings import RunSettings
 from labmates.workflows.experiment import Condition, condition_of
-from labmates.workflows.workshop import Workshop
+from labmates.workflows.sandbox_pool import SandboxPool
 
 _PAID = ("llm_call", "tool_call")
 """Types of the events that stand for a step which is told again."""
@@ -142,7 +142,7 @@ def _has_entries(condition: Condition, field: str) -> bool:
 
 
 def whole_steps(events: Sequence[Event], at: int) -> int:
-    """Return how many of the first `at` events a fork can take over: whole steps, and nothing of the judges.
+    """The number of of the first `at` events a fork can take over: whole steps, and nothing of the judges.
 
     The events of one step stand together; its charge comes last.
     """
@@ -169,7 +169,7 @@ async def _check_story(run: RunRecord, condition: Condition, events: Sequence[Ev
     """
     recorder = _Telling(events, bodies)
     try:
-        await retell(run, condition, recorder, NoModels(), Workshop(NoSandboxes(), 1))
+        await rerun(run, condition, recorder, NoModels(), SandboxPool(NoSandboxes(), 1))
     except NewStepError:
         pass
     except Exception as error:

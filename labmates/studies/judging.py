@@ -30,17 +30,17 @@ from labmates.records.studies import study_counts, study_records
 from labmates.studies.salted import check_salt
 from labmates.studies.tracing import traced
 from labmates.workflows.experiment import EXPERIMENTS, condition_of
-from labmates.workflows.judging import Hearing, Judging, hearings, mean_events, verdict_events
+from labmates.workflows.judging import Assessment, Judging, assessments, mean_events, verdict_events
 
 _log = logging.getLogger(__name__)
 
 WRITE_ATTEMPTS = 5
-"""How often a verdict is written anew if another process wrote to the same run meanwhile."""
+"""The number of retries of writing a verdict if another process wrote to the same run meanwhile."""
 
 
 @dataclass(frozen=True)
 class JudgingUsage:
-    """What one judge used to judge a run; no part of what the teams used. `cost` is in micro-dollars."""
+    """One judge's usage in judging a run, apart from the teams' usage. `cost` is in micro-dollars."""
 
     judge: str
     calls: int = 0
@@ -69,7 +69,7 @@ def judging_usage(events: Iterable[Event]) -> list[JudgingUsage]:
 
 @dataclass
 class Judged:
-    """What came of judging one run.
+    """The result of judging one run.
 
     Attributes
     ----------
@@ -88,7 +88,7 @@ class Judged:
 
     @property
     def is_done(self) -> bool:
-        """Whether every judge that was asked could do its work."""
+        """Whether every judge that was asked could score."""
         return self.error is None and not any(score.failed for score in self.added)
 
     def take(self, events: Sequence[Event]) -> None:
@@ -197,13 +197,13 @@ class _Job:
         try:
             had = await asyncio.to_thread(self.store.scores, self.run.id)
             prices = self.prices or getattr(condition_of(self.run), "prices", None) or PriceList()
-            open_ = hearings(
+            open_ = assessments(
                 self.judging, seed=self.run.seed, ledger=self.ledger, prices=prices, had=had, again=self.again
             )
             if open_:
                 report = await asyncio.to_thread(self._report)
                 heard = await asyncio.gather(
-                    *(self._hear(hearing, report) for hearing in open_), return_exceptions=True
+                    *(self._hear(assessment, report) for assessment in open_), return_exceptions=True
                 )
                 for added in heard:  # In the panel's order, though each was stored as soon as it was there.
                     if not isinstance(added, BaseException):
@@ -232,8 +232,8 @@ class _Job:
             metrics = {**self.store.run(self.run.id).metrics, **make(self.store.scores(self.run.id))}
             self.store.set_metrics(self.run.id, metrics)
 
-    async def _hear(self, hearing: Hearing, report: Report) -> list[Event]:
-        verdict = await hearing.hold(report)
+    async def _hear(self, assessment: Assessment, report: Report) -> list[Event]:
+        verdict = await assessment.hold(report)
         return await self._store(lambda _, bodies: verdict_events(verdict, bodies))
 
     async def _store(self, make: Callable[[Sequence[ScoreEvent], Bodies], list[Event]]) -> list[Event]:
@@ -242,7 +242,7 @@ class _Job:
 
 
 def money_left(store: Store, runs: Iterable[RunRecord]) -> dict[str | None, Ledger]:
-    """What the cap of each run's study leaves for judging, by the study's name; no limit without a cap or a study."""
+    """The money that the cap of each run's study leaves for judging, by study; unlimited without a cap or a study."""
     caps = {record.name: record.cap for record in study_records(store.database)}
     ledgers: dict[str | None, Ledger] = {}
     for study in {run.study for run in runs}:

@@ -9,7 +9,7 @@ from labmates.errors import UsageError
 from labmates.records.copying import Copied, Watch, merge_stores
 
 _DESIGN: Final = ("kind", "fixed", "seed", "sample", "judges", "extractor")
-"""What must be equal in two plans of one study; the rest (addresses, concurrency, cap) stays as the target has it."""
+"""Fields that must be equal in two plans of one study; the rest (addresses, concurrency, cap) is the target's."""
 
 
 def merge(sources: Sequence[str], into: str, *, watch: Watch | None = None) -> Copied:

@@ -1,4 +1,4 @@
-"""What a study will take, before anything is spent: runs, calls, tokens, dollars and hours, and what it can show."""
+"""The estimate of a study before anything is spent: runs, calls, tokens, dollars, hours, detectable differences."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Basis = Literal["measured", "measured of other models", "assumed"]
 
 @dataclass(frozen=True)
 class ModelPlan:
-    """What the runs of one model (or mix of models) will take.
+    """The estimate for the runs of one model (or mix of models).
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class Detectable:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a study will take.
+    """The estimate of a study.
 
     Attributes
     ----------
@@ -111,7 +111,7 @@ class Plan:
     detectable: tuple[Detectable, ...]
 
     def total(self) -> ModelPlan:
-        """Return what all models take together."""
+        """The sum over all models."""
         add = {
             name: sum(getattr(one, name) for one in self.models)
             for name in ("runs", "calls", "input_tokens", "output_tokens", "dollars", "most_dollars", "hours")
@@ -128,7 +128,7 @@ class Plan:
 
 
 def make_plan(spec: StudySpec, conditions: Iterable[tuple[str, Condition]], store: Store | None) -> Plan:
-    """Return what a study will take.
+    """The estimate of a study.
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ def make_plan(spec: StudySpec, conditions: Iterable[tuple[str, Condition]], stor
 
 
 class _Measured:
-    """What runs in the store have taken."""
+    """The usage of runs in the store."""
 
     def __init__(self, runs: Iterable[RunRecord]) -> None:
         self._of: dict[str, list[RunRecord]] = defaultdict(list)
@@ -198,7 +198,7 @@ def _mean(runs: Sequence[RunRecord]) -> Estimate:
 
 
 class _Needs:
-    """What the runs of one model will take, added up condition by condition.
+    """The estimate for the runs of one model, added up condition by condition.
 
     Attributes
     ----------
@@ -230,7 +230,7 @@ class _Needs:
         self._seconds += left * one.seconds
 
     def plan(self) -> ModelPlan:
-        """Return what was added up."""
+        """The sum."""
         at_once = min(max(self.runs, 1), self._spec.concurrency.runs * self._spec.concurrency.processes)
         return ModelPlan(
             model=self._model,
@@ -246,7 +246,7 @@ class _Needs:
 
 
 def _expected(condition: Condition, measured: Estimate | None) -> Estimate:
-    """Return what a run of a condition is expected to take.
+    """The expected usage of a run of a condition.
 
     Runs of other conditions tell what a call takes where the kind knows how many there are; elsewhere what a run takes.
     """
@@ -264,7 +264,7 @@ def _expected(condition: Condition, measured: Estimate | None) -> Estimate:
 
 
 def _cost(condition: Condition, expected: Estimate, options: ModelOptions) -> int:
-    """Return what a run is expected to cost, in micro-dollars, if its models have equal shares of the tokens.
+    """The expected cost of a run, in micro-dollars, if its models have equal shares of the tokens.
 
     It is the bill; by the condition's price list where a price is unknown, and for baselines. A run that would take
     more credits than its pool has takes so much less.

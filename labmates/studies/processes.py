@@ -9,13 +9,13 @@ import sys
 from contextlib import suppress
 
 from labmates.errors import LabmatesError, UsageError
-from labmates.workflows.brake import Brake
+from labmates.workflows.stop_signal import StopSignal
 
 _USAGE, _INTERRUPTED = 2, 130  # exit codes of the command line
 _ENDING_SECONDS = 30.0
 
 
-async def work_in_processes(url: str, study: str, processes: int, brake: Brake) -> None:
+async def work_in_processes(url: str, study: str, processes: int, stop_signal: StopSignal) -> None:
     """Let worker processes execute runs of a study until none is left that could be begun.
 
     A worker that is killed is replaced, and what it held is taken over by the others. When the brake is pulled the
@@ -32,7 +32,7 @@ async def work_in_processes(url: str, study: str, processes: int, brake: Brake) 
     """
     workers = _Workers(url, study)
     await asyncio.gather(*(workers.start() for _ in range(processes)))
-    stop = asyncio.create_task(brake.pulled.wait())
+    stop = asyncio.create_task(stop_signal.pulled.wait())
     stop.add_done_callback(lambda _: workers.signal(signal.SIGINT))
     try:
         while workers.waiting:

@@ -1,4 +1,4 @@
-"""What a cooperative profile still needs: the simulations of each game that the store does not hold yet."""
+"""The simulations that a cooperative profile still needs and the store lacks."""
 
 from __future__ import annotations
 

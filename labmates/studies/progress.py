@@ -18,7 +18,7 @@ MOST_RUNS = 20
 
 @dataclass
 class Count:
-    """What a run, or a phase of it, has used."""
+    """The usage of a run, or of a phase of it."""
 
     calls: int = 0
     tokens: int = 0
@@ -49,7 +49,7 @@ class Count:
 
 @dataclass
 class RunProgress:
-    """How far a run has come."""
+    """The progress of a run."""
 
     pool: int | None
     status: str = "waiting"
@@ -58,7 +58,7 @@ class RunProgress:
 
     @property
     def left(self) -> str:
-        """What is left of the run's pool, as text; empty without a pool."""
+        """The rest of the run's pool as text; empty without a pool."""
         return "" if self.pool is None else show_dollars(self.pool - self.whole.spent)
 
     def add(self, event: Event) -> None:
@@ -134,7 +134,7 @@ class Lines:
 
 
 def team_title(name: str) -> str:
-    """Return what to call a team in a text for people."""
+    """A team's name for readers."""
     return "one agent alone" if name == SOLO.name else f"{name} team"
 
 

@@ -16,12 +16,12 @@ from types import ModuleType
 from typing import Any
 
 from labmates.errors import MissingExtraError, UsageError
-from labmates.studies.whole import to_its_end
+from labmates.studies.cancellation import to_its_end
 
 SANDBOX = "sandbox"
 """The Ray resource of which a node has as many as sandboxes may be open on it at once."""
 CONNECT_SECONDS = 30.0
-"""How long a cluster may take to answer."""
+"""The time within which a cluster has to answer."""
 _OBJECT_STORE_BYTES = 80 * 1024**2  # hardly anything passes through it; Ray wants 75 MB at least
 _ADDRESS = re.compile(r"[^:/\s]+:\d{1,5}|\[[0-9A-Fa-f:]+\]:\d{1,5}")
 _log = logging.getLogger(__name__)
@@ -101,12 +101,12 @@ async def connected(address: str | None, *, workers: int, sandboxes: int) -> Asy
 
 
 def is_one_machine(ray: ModuleType) -> bool:
-    """Tell whether all of the cluster is this machine."""
+    """Whether all of the cluster is this machine."""
     return len({node["NodeManagerAddress"] for node in ray.nodes() if node["Alive"]}) == 1
 
 
 def share_of_sandboxes(nodes: Sequence[int], workers: int) -> int:
-    """Return how many sandboxes each worker may open: the most with which all workers find a place at once.
+    """The number of sandboxes each worker may open: the most with which all workers find a place at once.
 
     Where even one each is too many, it is one, and some workers wait.
 
@@ -131,7 +131,7 @@ def share_of_sandboxes(nodes: Sequence[int], workers: int) -> int:
 
 
 def sandboxes_of_nodes(ray: ModuleType) -> list[int]:
-    """Return how many sandboxes each living node of the cluster holds."""
+    """The number of sandboxes each living node of the cluster holds."""
     return [int(node["Resources"].get(SANDBOX, 0)) for node in ray.nodes() if node["Alive"]]
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from labmates.errors import LabmatesError, UsageError
-from labmates.owners import this_worker
+from labmates.process_ids import this_worker
 from labmates.records.claims import Claims
 from labmates.records.run import ENDED
 from labmates.records.store import Store
@@ -30,19 +30,19 @@ from labmates.studies.ray_cluster import (
     sandboxes_of_nodes,
     share_of_sandboxes,
 )
-from labmates.studies.ray_desk import Desk
+from labmates.studies.ray_orders import Postbox
 from labmates.studies.settings import RunSettings
 from labmates.studies.spec import StudySpec
 from labmates.studies.study import work_on
-from labmates.workflows.brake import Brake
-from labmates.workflows.workshop import default_sandboxes
+from labmates.workflows.sandbox_pool import default_sandboxes
+from labmates.workflows.stop_signal import StopSignal
 
 _ASK_SECONDS = 1.0
-"""How often a worker asks for its orders."""
+"""The interval at which a worker asks for its orders."""
 _LOOK_SECONDS = 5.0
-"""How often the store is asked for runs that workers elsewhere may have left, while none of ours ends."""
+"""The interval at which the store is asked for runs abandoned by other workers, while none of ours ends."""
 _LEAVE_SECONDS = 20.0
-"""How long workers have for putting away what they hold before they are killed."""
+"""The time workers have for cleaning up before they are killed."""
 
 _RETRIES = 100
 """How often Ray starts a worker again. The store gives up a run that kills its workers earlier; this ends a worker that
@@ -56,7 +56,7 @@ async def work_on_ray(
     workers: int,
     address: str | None = None,
     settings: RunSettings | None = None,
-    brake: Brake | None = None,
+    stop_signal: StopSignal | None = None,
     notify: Callable[[str], None] | None = None,
 ) -> int:
     """Execute runs of a study with workers on Ray until none is left that could be begun.
@@ -108,7 +108,7 @@ async def work_on_ray(
             share = share_of_sandboxes(sandboxes_of_nodes(ray), workers)
             share = min(share, settings.max_sandboxes or share)
             settings = settings.model_copy(update={"max_sandboxes": share})
-            driver = _Driver(ray, store, reached, spec, settings, brake or Brake(), notify)
+            driver = _Driver(ray, store, reached, spec, settings, stop_signal or StopSignal(), notify)
             before = await asyncio.to_thread(_ended, store, spec)
             await driver.work(workers)
             return await asyncio.to_thread(_ended, store, spec) - before
@@ -132,7 +132,7 @@ class _Driver:
         url: str,
         spec: StudySpec,
         settings: RunSettings,
-        brake: Brake,
+        stop_signal: StopSignal,
         notify: Callable[[str], None] | None,
     ) -> None:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -142,11 +142,11 @@ class _Driver:
         self._url = url
         self._spec = spec
         self._settings = settings
-        self._brake = brake
+        self._stop_signal = stop_signal
         self._notify = notify or (lambda _: None)
         self._claims = Claims(store, this_worker())
         here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
-        self._desk = ray.remote(Desk).options(num_cpus=0, scheduling_strategy=here).remote()
+        self._postbox = ray.remote(Postbox).options(num_cpus=0, scheduling_strategy=here).remote()
         options = {"num_cpus": 1, "resources": {SANDBOX: settings.max_sandboxes}, "max_retries": _RETRIES}
         self._worker = ray.remote(_work).options(**options)
         self._workers: dict[asyncio.Future[_Failure | None], Any] = {}
@@ -154,7 +154,7 @@ class _Driver:
 
     async def work(self, workers: int) -> None:
         """Keep so many workers busy until no run is left."""
-        stop = asyncio.create_task(self._brake.pulled.wait())
+        stop = asyncio.create_task(self._stop_signal.pulled.wait())
         try:
             while not stop.done():
                 waiting, going_on = await asyncio.to_thread(self._look)
@@ -165,7 +165,7 @@ class _Driver:
                 watched: set[asyncio.Future[Any]] = {*self._workers, stop}
                 await asyncio.wait(watched, timeout=_LOOK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
                 await self._collect()
-            await self._desk.give.remote("stop")
+            await self._postbox.give.remote("stop")
             while self._workers:
                 await asyncio.wait(self._workers, return_when=asyncio.FIRST_COMPLETED)
                 await self._collect()
@@ -174,19 +174,19 @@ class _Driver:
             await asyncio.shield(self._dismiss())
 
     def _look(self) -> tuple[int, bool]:
-        """Return how many runs could be claimed, and whether others go on."""
+        """The number of runs could be claimed, and whether others go on."""
         self._claims.free_lost(self._spec.name, attempts=self._spec.attempts)
         counts = study_counts(self._store.database, self._spec.name)
         waiting = counts.of("planned", "interrupted")
         return 0 if counts.cannot_go_on(self._spec.cap) else waiting, counts.of("running") > 0
 
     def _start_worker(self) -> None:
-        task = self._worker.remote(self._url, self._spec, self._settings, self._desk)
+        task = self._worker.remote(self._url, self._spec, self._settings, self._postbox)
         self._workers[asyncio.wrap_future(task.future())] = task
 
     async def _collect(self) -> None:
         """Hear what the workers report, and see how those that are done have ended."""
-        for note in await self._desk.heard.remote(self._notes):
+        for note in await self._postbox.heard.remote(self._notes):
             self._notes += 1
             self._notify(note)
         for done in [worker for worker in self._workers if worker.done()]:
@@ -200,58 +200,58 @@ class _Driver:
         """See to it that no worker is left: those that still work put away what they hold."""
         if self._workers:
             with suppress(self._ray.exceptions.RayError):
-                await self._desk.give.remote("leave")
+                await self._postbox.give.remote("leave")
             await asyncio.wait(self._workers, timeout=_LEAVE_SECONDS)
             for worker, task in self._workers.items():
                 if not worker.done():
                     self._ray.cancel(task, force=True)
-        self._ray.kill(self._desk)
+        self._ray.kill(self._postbox)
 
 
-def _work(url: str, spec: StudySpec, settings: RunSettings, desk: Any) -> _Failure | None:
+def _work(url: str, spec: StudySpec, settings: RunSettings, postbox: Any) -> _Failure | None:
     """Be one worker; this is the Ray task."""
     where = platform.node()
     try:
         with suppress(asyncio.CancelledError):
-            asyncio.run(_attend(url, spec, settings, desk, where))
+            asyncio.run(_attend(url, spec, settings, postbox, where))
     except LabmatesError as error:
         return _Failure(f"a worker on {where}: {error}", isinstance(error, UsageError))
     return None
 
 
-async def _attend(url: str, spec: StudySpec, settings: RunSettings, desk: Any, where: str) -> None:
+async def _attend(url: str, spec: StudySpec, settings: RunSettings, postbox: Any, where: str) -> None:
     task = asyncio.current_task()
     assert task is not None
-    brake = Brake()
+    stop_signal = StopSignal()
 
     def notify(text: str) -> None:
-        desk.note.remote(f"{where}: {text}")
+        postbox.note.remote(f"{where}: {text}")
 
-    obeying = asyncio.create_task(_obey(desk, brake, task))
+    obeying = asyncio.create_task(_obey(postbox, stop_signal, task))
     try:
         store = await asyncio.to_thread(Store, url, must_exist=True, patient=True)
         try:
-            await work_on(store, spec, settings=settings, brake=brake, notify=notify, wait=False)
+            await work_on(store, spec, settings=settings, stop_signal=stop_signal, notify=notify, wait=False)
         finally:
             await asyncio.to_thread(store.close)
     finally:
         obeying.cancel()
 
 
-async def _obey(desk: Any, brake: Brake, work: asyncio.Task[Any]) -> None:
+async def _obey(postbox: Any, stop_signal: StopSignal, work: asyncio.Task[Any]) -> None:
     """Ask for orders again and again, and see to it that they are followed."""
     from ray.exceptions import RayError
 
     while True:
         try:
-            order = await desk.ask.remote()
+            order = await postbox.ask.remote()
         except RayError:  # Whoever gave the orders is gone.
             order = "stop"
         if order == "leave":
             work.cancel()
             return
         if order == "stop":
-            brake.pull()
+            stop_signal.pull()
         await asyncio.sleep(_ASK_SECONDS)
 
 

@@ -19,18 +19,18 @@ from labmates.records.store import Store
 from labmates.records.verification import is_late
 from labmates.studies.audit import UNREADABLE, Fault
 from labmates.studies.differences import Difference, differences_of_run
-from labmates.studies.retelling import NewStepError, NoModels, NoSandboxes, retell
+from labmates.studies.rerun import NewStepError, NoModels, NoSandboxes, rerun
 from labmates.studies.runs import accounted, invalid_of, stop_of
 from labmates.studies.salted import check_salt
 from labmates.studies.settings import RunSettings
 from labmates.workflows.experiment import condition_of
 from labmates.workflows.judging import Judging
-from labmates.workflows.workshop import Workshop
+from labmates.workflows.sandbox_pool import SandboxPool
 
 
 @dataclass(frozen=True)
 class Recomputed:
-    """What came of recomputing a run.
+    """The result of recomputing a run.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ async def _differences(store: Store, run: RunRecord) -> tuple[Difference, ...]:
     hub = NoModels()
     panel = make_panel(settings.judges, settings.extractor)
     try:
-        outcome = await retell(run, condition, recorder, hub, Workshop(NoSandboxes(), 1), Judging(panel, hub))
+        outcome = await rerun(run, condition, recorder, hub, SandboxPool(NoSandboxes(), 1), Judging(panel, hub))
     except UsageError:
         raise
     except NewStepError as error:

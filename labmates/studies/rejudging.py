@@ -27,7 +27,7 @@ from labmates.workflows.judging import mean_events, score_event
 
 @dataclass
 class _Verdict:
-    """What one judge said at one time: its calls, then its scores."""
+    """One judge's work at one time: its calls, then its scores."""
 
     judge: str
     calls: list[LLMCallEvent] = field(default_factory=list)
@@ -35,7 +35,7 @@ class _Verdict:
 
     @property
     def metrics(self) -> set[str]:
-        """What was scored."""
+        """The metrics scored."""
         return {score.metric for score in self.scores}
 
     @property
@@ -46,7 +46,7 @@ class _Verdict:
 
 @dataclass
 class Rejudged:
-    """What came of judging again: the events that could be compared, and how they differ."""
+    """The result of judging again: the comparable events and their differences."""
 
     compared: list[Event] = field(default_factory=list)
     differences: list[Difference] = field(default_factory=list)

@@ -53,7 +53,7 @@ class Requeued:
 
 @dataclass(frozen=True)
 class Repaired:
-    """What has become of a damaged store.
+    """The state of a damaged store after its repair.
 
     Attributes
     ----------
@@ -188,7 +188,7 @@ def _events(connection: sa.Connection, run_id: str, bodies: int) -> Iterator[Eve
 
 
 def _readable_bodies(connection: sa.Connection, run_id: str) -> int:
-    """Return how many bodies of a run can be read: each needs all before it."""
+    """The number of bodies of a run can be read: each needs all before it."""
     unpacker = Unpacker()
     query = sa.select(_BODIES).where(_BODIES.c.run == run_id).order_by(_BODIES.c.number)
     number = 0

@@ -35,10 +35,10 @@ from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
 from labmates.studies.differences import Difference, apart, differences_of_run
 from labmates.studies.rejudging import rejudge
-from labmates.studies.retelling import retell
+from labmates.studies.rerun import rerun
 from labmates.studies.runs import accounted, invalid_of, stop_of
 from labmates.studies.salted import check_salt
-from labmates.studies.session import open_workshop
+from labmates.studies.session import open_sandbox_pool
 from labmates.studies.settings import RunSettings
 from labmates.workflows.calls import lost_attempts, overflow_steps, recorded_reply
 from labmates.workflows.experiment import condition_of
@@ -52,7 +52,7 @@ when a run is taken up again."""
 
 @dataclass(frozen=True)
 class Replayed:
-    """What came of a replay.
+    """The result of a replay.
 
     Attributes
     ----------
@@ -149,7 +149,7 @@ class RecordedHub(ModelHub):
         return replace(recorded_reply(event, self._bodies), bill=self._bills.get(step))
 
     def price(self, model: str) -> Price | None:
-        """Return what the provider charged, by the record; None where no bill stands in it."""
+        """The provider's charge by the record; None if it holds no bill."""
         return self._prices.get(model)
 
     def _was_sent(self, messages: Sequence[BaseMessage], event: LLMCallEvent) -> bool:
@@ -192,16 +192,16 @@ async def replay(
     unrecorded: UnrecordedCallError | None = None
     outcome = stop_of(run)
     ended = run
-    opening = open_workshop(
+    opening = open_sandbox_pool(
         [run.kind],
         sandbox or settings.sandbox,
         settings.max_sandboxes,
         trusted_code=_is_ours(run.models),
         notify=notify,
     )
-    async with opening as workshop:
+    async with opening as sandbox_pool:
         try:
-            outcome = await retell(run, condition, recorder, hub, workshop, Judging(panel, hub))
+            outcome = await rerun(run, condition, recorder, hub, sandbox_pool, Judging(panel, hub))
         except UnrecordedCallError as error:
             unrecorded = error if outcome is None else None
     if outcome is not None:
@@ -246,7 +246,7 @@ def _without_models(settings: RunSettings) -> Panel:
 
 
 def _is_ours(models: Iterable[str]) -> bool:
-    """Tell whether all models are the project's own baselines; they need not be there any more."""
+    """Whether all models are the project's own baselines; they need not be there any more."""
     try:
         return all(map(is_own_baseline, models))
     except UsageError:
@@ -286,21 +286,21 @@ class _Story:
 
 
 def _which(event: Event) -> str:
-    """Return what tells events of the same step and type apart."""
+    """The fields that tell events of the same step and type apart."""
     if isinstance(event, ScoreEvent):
         return f"{event.judge} {event.metric}"
     return event.text if isinstance(event, WarningEvent) else ""
 
 
 def _is_compared(event: Event, panel: Panel, helped: set[str]) -> bool:
-    """Tell whether a replay can bring an event."""
+    """Whether a replay can bring an event."""
     if isinstance(event, ScoreEvent):
         return event.judge in panel.names and _which(event) not in helped
     return event.type not in ("judge_call", "label", "error")
 
 
 def _scored_with_help(events: Iterable[Event]) -> set[str]:
-    """Return which scores a judge gave with the help of a model, which stands in its version after a plus sign."""
+    """The scores that a judge gave with the help of a model, whose name follows a plus sign in its version."""
     first: dict[str, ScoreEvent] = {}
     for event in events:
         if isinstance(event, ScoreEvent):

@@ -10,7 +10,7 @@ from labmates.workflows.experiment import EXPERIMENTS
 
 
 def recorded_salt(kind: str) -> str | None:
-    """Return what is recorded with a new run of a kind: the fingerprint of the salt, None where none is used.
+    """The salt's fingerprint, recorded with a new run of a kind; None if the kind uses no salt.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""How models would do in the lab, predicted from how they play: each by a study that it is no part of."""
+"""Predictions of models' lab performance from their play: each by a study that excludes the model."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from labmates.errors import UsageError
 from labmates.stats.tables import Column, Table
-from labmates.workflows.games.prediction.assembly import Assembled, Choice, assemble, assemble_all
+from labmates.workflows.games.prediction.design_matrix import Assembled, Choice, assemble, assemble_all
 from labmates.workflows.games.prediction.evidence import Evidence, evidence
 from labmates.workflows.games.prediction.fit import PredictionFit, fit_prediction
 from labmates.workflows.games.prediction.forms import Form
@@ -23,7 +23,7 @@ BY_GAMES, BY_MEAN = "with games", "models' mean"
 
 @dataclass(frozen=True)
 class Screened:
-    """How a model would do in the lab.
+    """The predicted lab performance of a model.
 
     The headline of an outcome is the prediction with the games where they predict better than the models' mean, else
     that mean.
@@ -94,7 +94,7 @@ class Screened:
 
 
 def levels_of_profile(profile: Profile) -> list[Level]:
-    """Return how a model plays each game, out of its profile.
+    """A model's level in each game, from its profile.
 
     Raises
     ------
@@ -111,7 +111,7 @@ def levels_of_profile(profile: Profile) -> list[Level]:
 
 
 def screening_table(screened: Sequence[Screened]) -> Table:
-    """Return what models would do, two rows for each outcome: the headline, then the other prediction."""
+    """The predictions for models, two rows for each outcome: the headline, then the other prediction."""
     rows = [
         {
             "model": found.model,

@@ -17,7 +17,7 @@ from labmates.judges.panel import Panel, make_panel, partial_judges
 from labmates.models.check import check_capabilities, check_models
 from labmates.models.hub import ModelHub
 from labmates.models.names import is_own_baseline, parse_model
-from labmates.owners import this_worker
+from labmates.process_ids import this_worker
 from labmates.records.batches import StoredBatches
 from labmates.records.calls import StoredCalls
 from labmates.records.claims import Claims
@@ -31,11 +31,11 @@ from labmates.studies.leases import Leases
 from labmates.studies.salted import check_salt
 from labmates.studies.settings import RunSettings
 from labmates.studies.tracing import traced
-from labmates.workflows.brake import Brake
 from labmates.workflows.experiment import EXPERIMENTS, Condition, condition_of
 from labmates.workflows.judging import Judging
+from labmates.workflows.sandbox_pool import SandboxPool, default_sandboxes
 from labmates.workflows.services import SessionServices
-from labmates.workflows.workshop import Workshop, default_sandboxes
+from labmates.workflows.stop_signal import StopSignal
 
 if TYPE_CHECKING:
     pass
@@ -98,13 +98,13 @@ class Session:
         *,
         watch: Watch | None = None,
         notify: Callable[[str], None] | None = None,
-        brake: Brake | None = None,
+        stop_signal: StopSignal | None = None,
     ) -> None:
         self._store = store
         self._settings = settings
         self._watch = watch
         self._notify = notify
-        self._brake = brake
+        self._stop_signal = stop_signal
         self.claims = Claims(store, this_worker())
 
     async def execute(self, runs: Sequence[RunRecord]) -> list[RunRecord]:
@@ -134,7 +134,7 @@ class Session:
 
             async def one(run: RunRecord) -> RunRecord | None:
                 async with places:
-                    if self._brake is not None and self._brake.pulled.is_set():
+                    if self._stop_signal is not None and self._stop_signal.pulled.is_set():
                         return None
                     claimed = await asyncio.to_thread(claim, run)
                     with suppress(LeaseLostError):
@@ -176,8 +176,8 @@ class Session:
             hub = await stack.enter_async_context(
                 ModelHub(settings.models, cache=cache, book=book, notify=self._notify)
             )
-            workshop = await stack.enter_async_context(
-                open_workshop(
+            sandbox_pool = await stack.enter_async_context(
+                open_sandbox_pool(
                     kinds,
                     settings.sandbox,
                     settings.max_sandboxes,
@@ -186,7 +186,9 @@ class Session:
                 )
             )
             shared = SharedResources(settings, stack.enter_context(ExitStack()))
-            services = SessionServices(hub=hub, workshop=workshop, judging=Judging(panel, hub), brake=self._brake)
+            services = SessionServices(
+                hub=hub, sandbox_pool=sandbox_pool, judging=Judging(panel, hub), stop_signal=self._stop_signal
+            )
             leases = Leases(self.claims)
             await stack.enter_async_context(leases.beating())
             writer = Writer(self._store.database)
@@ -211,14 +213,14 @@ class _Rounds:
 
 
 @asynccontextmanager
-async def open_workshop(
+async def open_sandbox_pool(
     kinds: Iterable[str],
     sandbox: str,
     most: int | None,
     *,
     trusted_code: bool,
     notify: Callable[[str], None] | None,
-) -> AsyncIterator[Workshop | None]:
+) -> AsyncIterator[SandboxPool | None]:
     """Open the sandboxes of a session; None where no kind of experiment needs any.
 
     Parameters
@@ -246,6 +248,6 @@ async def open_workshop(
     if choice.note and notify:
         notify(choice.note)
     try:
-        yield Workshop(choice.backend, most or default_sandboxes())
+        yield SandboxPool(choice.backend, most or default_sandboxes())
     finally:
         await asyncio.shield(choice.backend.close())

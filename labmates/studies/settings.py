@@ -1,4 +1,4 @@
-"""What a session needs beyond conditions: how models are reached, where code runs, how much happens at once."""
+"""Settings of a session beyond conditions: access to models, the place where code runs, concurrency."""
 
 from __future__ import annotations
 

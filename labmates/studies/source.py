@@ -14,7 +14,7 @@ from labmates.errors import UsageError
 from labmates.studies import ready
 
 Path = tuple[str | int, ...]
-"""Where a value stands: keys and places in lists, from the top."""
+"""The place of a value: keys and places in lists, from the top."""
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,7 @@ class Sample(_Part):
 
 
 class Concurrency(_Part):
-    """How much happens at once. Each worker process keeps to these by itself."""
+    """The concurrency of each worker process."""
 
     runs: int = RunSettings.model_fields["max_concurrent_runs"]  # type: ignore[assignment]
     calls: int = Field(32, ge=1, le=4096, description="Model calls in flight at once, per endpoint.")
@@ -65,7 +65,7 @@ class Concurrency(_Part):
 
 
 class Connection(_Part):
-    """How models are reached."""
+    """The connection to models."""
 
     base_url: str | None = ModelOptions.model_fields["base_url"]  # type: ignore[assignment]
     api_key_env: str = ModelOptions.model_fields["api_key_env"]  # type: ignore[assignment]
@@ -341,7 +341,7 @@ def _condition(spec: StudySpec, cell: Mapping[str, Any], source: Source, catalog
 
 
 def _path_of(spec: StudySpec, cell: Mapping[str, Any], loc: Sequence[str | int]) -> tuple[str | int, ...]:
-    """Return where the value stands that a condition's field got."""
+    """The place of the value that a condition's field got."""
     field = str(loc[0]) if loc else ""
     if field in spec.grid:
         place = next(i for i, value in enumerate(spec.grid[field]) if value == cell[field])
@@ -352,7 +352,7 @@ def _path_of(spec: StudySpec, cell: Mapping[str, Any], loc: Sequence[str | int])
 
 
 def _path_of_quoted(spec: StudySpec, cell: Mapping[str, Any], error: str) -> tuple[str | int, ...]:
-    """Return where the value stands that an error quotes, whole or up to its colon."""
+    """The place of the value that an error quotes, whole or up to its colon."""
     quoted = re.findall("'([^']+)'", error)
     for name, value in {**spec.fixed, **cell}.items():
         if any(str(value) == one or str(value).startswith(f"{one}:") for one in quoted):
@@ -361,7 +361,7 @@ def _path_of_quoted(spec: StudySpec, cell: Mapping[str, Any], error: str) -> tup
 
 
 def _wrong_parameters(spec: StudySpec) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """Yield what is wrong with the names of parameters, and with empty or doubled values."""
+    """Yield the faults of parameters' names, and empty or repeated values."""
     try:
         fields = EXPERIMENTS.get(spec.kind).condition.model_fields
     except UsageError as error:

@@ -24,6 +24,7 @@ from labmates.records.run import RunRecord
 from labmates.records.steps import LeaseLostError
 from labmates.records.store import Store
 from labmates.records.studies import StudyRecord, study_counts, study_record
+from labmates.studies.cancellation import to_its_end
 from labmates.studies.execution import OpenSession, Watch
 from labmates.studies.runs import new_runs
 from labmates.studies.salted import check_study_salt
@@ -31,9 +32,8 @@ from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
 from labmates.studies.source import Source
 from labmates.studies.spec import StudySpec, each_cell, each_condition
-from labmates.studies.whole import to_its_end
-from labmates.workflows.brake import Brake
 from labmates.workflows.experiment import EXPERIMENTS, Condition
+from labmates.workflows.stop_signal import StopSignal
 
 _POLL_SECONDS = 1.0
 _PACK = 500  # conditions that are compressed together
@@ -142,7 +142,7 @@ class _Cells:
         self._packed.append(zlib.compress(json.dumps(some).encode(), 1))
 
     def wants(self, key: str, replicate: int) -> bool:
-        """Tell whether a run is one of the study."""
+        """Whether a run is one of the study."""
         return replicate < self._spec.replicates and int(key, 16) in self.keys
 
     def planned(self) -> Iterator[Planned]:
@@ -173,7 +173,7 @@ def _money_faults(spec: StudySpec, cells: _Cells) -> Iterator[tuple[tuple[str, .
 
 
 _LONGEST_INPUT = 3
-"""How many times as long as expected a prompt may become, with replies that are sent back."""
+"""The most that a prompt may exceed its expected length, with replies that are sent back."""
 
 
 Charged = Callable[[str], Price | None]
@@ -197,7 +197,7 @@ def most_cost(spec: StudySpec, condition: Condition, charged: Charged = lambda _
 
 
 def _dearer(charged: Price | None, credits: Price) -> Fraction:
-    """Return how many dollars a dollar of credits may cost, at least one."""
+    """The number of dollars a dollar of credits may cost, at least one."""
     if charged is None:
         return Fraction(1)
     inputs = [price for price in (credits.input, credits.cached, credits.cache_write) if price is not None]
@@ -237,7 +237,7 @@ async def work_on(
     spec: StudySpec,
     *,
     settings: RunSettings | None = None,
-    brake: Brake | None = None,
+    stop_signal: StopSignal | None = None,
     watch: Watch | None = None,
     notify: Callable[[str], None] | None = None,
     wait: bool = True,
@@ -262,21 +262,21 @@ async def work_on(
     """
     await asyncio.to_thread(check_study_salt, store, spec.name)
     settings = settings or spec.settings()
-    brake = brake or Brake()
-    session = Session(store, settings, watch=watch, notify=notify, brake=brake)
+    stop_signal = stop_signal or StopSignal()
+    session = Session(store, settings, watch=watch, notify=notify, stop_signal=stop_signal)
     async with session.opened(condition for _, condition in each_condition(spec)) as lab:
-        return await _Worker(store, spec, session, lab, brake, settings.max_concurrent_runs).work(wait)
+        return await _Worker(store, spec, session, lab, stop_signal, settings.max_concurrent_runs).work(wait)
 
 
 class _Worker:
     def __init__(
-        self, store: Store, spec: StudySpec, session: Session, lab: OpenSession, brake: Brake, places: int
+        self, store: Store, spec: StudySpec, session: Session, lab: OpenSession, stop_signal: StopSignal, places: int
     ) -> None:
         self._store = store
         self._spec = spec
         self._claims = session.claims
         self._lab = lab
-        self._brake = brake
+        self._stop_signal = stop_signal
         self._places = places
         self._going_on: set[asyncio.Task[bool]] = set()
         self._held: dict[str, RunRecord] = {}
@@ -284,7 +284,7 @@ class _Worker:
 
     async def work(self, wait: bool) -> int:
         """Claim and execute runs until there are none."""
-        stop = asyncio.create_task(self._brake.pulled.wait())
+        stop = asyncio.create_task(self._stop_signal.pulled.wait())
         try:
             while not stop.done():
                 claimed = await self._claim()

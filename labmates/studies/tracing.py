@@ -15,11 +15,11 @@ from contextlib import asynccontextmanager
 
 CONNECT_MS, READ_MS = 2_000, 5_000
 LAST_FLUSH_SECONDS = 5.0
-"""How long the end of a session waits for the last traces to go out."""
+"""The time that the end of a session waits for the last traces to go out."""
 
 
 def is_traced() -> bool:
-    """Tell whether the environment asks for traces, without importing LangSmith."""
+    """Whether the environment asks for traces, without importing LangSmith."""
     names = ("LANGSMITH_TRACING", "LANGCHAIN_TRACING_V2", "LANGSMITH_TRACING_V2", "LANGCHAIN_TRACING")
     return any(os.environ.get(name, "").lower() == "true" for name in names)
 

@@ -18,11 +18,11 @@ from labmates.records.run import RunRecord
 from labmates.records.store import Store
 from labmates.records.studies import study_record
 from labmates.viewer.app import ASSETS, asset
+from labmates.viewer.event_items import HIDDEN
 from labmates.viewer.files import NoFileError, figure, file_of
 from labmates.viewer.pages.analyses import analyses_of, analyses_page
 from labmates.viewer.pages.run import event_page, overview, story
 from labmates.viewer.pages.runs import Asked, listed, studies_page
-from labmates.viewer.telling import HIDDEN
 
 _MARK: Final = ".labmates-view"
 """The file by which a folder is known as an export of ours, which may be written anew."""

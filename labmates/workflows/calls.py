@@ -32,7 +32,7 @@ from labmates.records.bodies import Bodies
 from labmates.records.events import ChargeEvent, Event, FailedReplyEvent, LLMCallEvent, WarningEvent
 from labmates.records.recorder import Recorder
 from labmates.seeds import derive
-from labmates.workflows.brake import Steps
+from labmates.workflows.stop_signal import Steps
 
 LEAST_OUTPUT_TOKENS = 256
 """A call for which the pool can't pay at least this much output does not start."""

@@ -142,7 +142,7 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Hearing:
+class Assessment:
     """One judge that is to score one report."""
 
     judge: SafeJudge
@@ -154,7 +154,7 @@ class Hearing:
         return Verdict(self.judge.name, self.judge.version, tuple(scores), tuple(self.caller.calls))
 
 
-def hearings(
+def assessments(
     judging: Judging,
     *,
     seed: int,
@@ -162,7 +162,7 @@ def hearings(
     prices: PriceList,
     had: Sequence[ScoreEvent] = (),
     again: bool = False,
-) -> list[Hearing]:
+) -> list[Assessment]:
     """Return one hearing for each judge of the panel that has not scored the run yet.
 
     Parameters
@@ -181,12 +181,12 @@ def hearings(
         caller = JudgeCaller(judging.hub, seed=derive(seed, "judge", name), ledger=ledger, prices=prices)
         judge = open_judge(name, judging.panel, Interviewer(caller.ask, judging.thinkers))
         if again or not has_judged(judge.name, judge.version, had):
-            found.append(Hearing(judge, caller))
+            found.append(Assessment(judge, caller))
     return found
 
 
 def has_judged(name: str, version: str, had: Sequence[ScoreEvent]) -> bool:
-    """Tell whether a judge has done its work: it scored, or found that the report can't be scored.
+    """Whether a judge has done its work: it scored, or found that the report can't be scored.
 
     A judge whose version names a help (after a plus sign) needs it only where the plain judge could not score, or could
     read no findings. One that failed at a metric, and has not scored it since, has not done its work.

@@ -20,10 +20,10 @@ from labmates.errors import UsageError
 from labmates.models.reply import Reply
 from labmates.models.structured import check_structured
 from labmates.workflows.asking import ask, decide
-from labmates.workflows.brake import Steps
 from labmates.workflows.calls import Caller, Speaker
 from labmates.workflows.experiment import Condition
 from labmates.workflows.services import Services
+from labmates.workflows.stop_signal import Steps
 
 if TYPE_CHECKING:
     from labmates.models.check import Ability
@@ -112,7 +112,7 @@ class Table:
             prices=condition.prices,
             max_output_tokens=condition.max_output_tokens,
             temperature=condition.temperature,
-            steps=Steps(services.brake),
+            steps=Steps(services.stop_signal),
             # Players know nothing of the bound, and play the same until it is reached.
             lowers_limit=False,
         )

@@ -10,9 +10,9 @@ from typing import Any
 from labmates.budgets.ledger import UNLIMITED, Ledger
 from labmates.models.hub import ModelHub
 from labmates.records.recorder import Recorder
-from labmates.workflows.brake import Brake
 from labmates.workflows.judging import Judging
-from labmates.workflows.workshop import Workshop
+from labmates.workflows.sandbox_pool import SandboxPool
+from labmates.workflows.stop_signal import StopSignal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,9 +30,9 @@ class SessionServices:
     """
 
     hub: ModelHub
-    workshop: Workshop | None
+    sandbox_pool: SandboxPool | None
     judging: Judging | None = None
-    brake: Brake | None = None
+    stop_signal: StopSignal | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -27,8 +27,8 @@ from labmates.records.run import new_run_id
 from labmates.sandboxes.choose import choose_backend
 from labmates.sandboxes.folders import new_folder, remove_folder
 from labmates.workflows.experiment import EXPERIMENTS, Condition, Experiment
+from labmates.workflows.sandbox_pool import SandboxPool, default_sandboxes
 from labmates.workflows.services import Services
-from labmates.workflows.workshop import Workshop, default_sandboxes
 
 
 class StudioInput(TypedDict, total=False):
@@ -99,16 +99,16 @@ async def _services(experiment: Experiment[Any], condition: Condition, seed: int
         hub = await stack.enter_async_context(ModelHub(ModelOptions(base_url=os.environ.get("LABMATES_BASE_URL"))))
         folder = await asyncio.to_thread(new_folder)
         stack.push_async_callback(asyncio.to_thread, remove_folder, folder)
-        workshop = None
+        sandbox_pool = None
         if experiment.needs_sandbox:
             trusted = all(map(is_own_baseline, condition.models()))
             choice = await asyncio.to_thread(choose_backend, "auto", trusted_code=trusted)
             stack.push_async_callback(choice.backend.close)
-            workshop = Workshop(choice.backend, default_sandboxes())
+            sandbox_pool = SandboxPool(choice.backend, default_sandboxes())
         shared = stack.enter_context(experiment.shared(_Settings())) if experiment.shared else None
         yield Services(
             hub=hub,
-            workshop=workshop,
+            sandbox_pool=sandbox_pool,
             run_id=new_run_id(),
             key=condition.key,
             seed=seed,

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labmates.agents.desk import MOST_ARTIFACT_CHARS, Desk, ToolError
 from labmates.agents.roles import DATA, WRITING
 from labmates.agents.sections import continued, named_sections, sections_of, with_section
+from labmates.agents.workspace import MOST_ARTIFACT_CHARS, ToolError, Workspace
 from labmates.models.reply import ToolCall
 
 PAPER = """# The paper
@@ -30,8 +30,8 @@ Many.
 """
 
 
-def desk(**artifacts: str) -> Desk:
-    return Desk(WRITING, artifacts, {})
+def workspace(**artifacts: str) -> Workspace:
+    return Workspace(WRITING, artifacts, {})
 
 
 def test_sections_are_found_by_their_headings_and_not_within_code() -> None:
@@ -56,7 +56,7 @@ def test_replacing_a_section_leaves_the_rest_as_it_is(lines: list[str], data: st
 
 def test_a_section_is_replaced_with_or_without_its_heading_in_the_new_text() -> None:
     for content in ("Better.", "## Methods\nBetter.", "\n\n## methods\n\nBetter."):
-        paper = desk(final_paper=PAPER)
+        paper = workspace(final_paper=PAPER)
         paper.replace_section("final_paper", "Methods", content)
         text = paper.text("final_paper")
         assert [section.title.lower() for section in sections_of(text)] == [
@@ -78,23 +78,23 @@ def test_a_section_is_replaced_with_or_without_its_heading_in_the_new_text() -> 
 )
 def test_an_unknown_section_is_refused_with_those_that_there_are(heading: str, says: str) -> None:
     with pytest.raises(ToolError, match=says):
-        desk(final_paper=PAPER).replace_section("final_paper", heading, "x")
+        workspace(final_paper=PAPER).replace_section("final_paper", heading, "x")
 
 
 def test_a_heading_that_stands_twice_is_refused() -> None:
     with pytest.raises(ToolError, match="has 2 sections called 'A'"):
-        desk(final_paper="## A\n1\n## A\n2").replace_section("final_paper", "A", "x")
+        workspace(final_paper="## A\n1\n## A\n2").replace_section("final_paper", "A", "x")
 
 
 def test_what_does_not_exist_can_not_be_continued() -> None:
     with pytest.raises(ToolError, match="no artifact 'final_paper' yet: write it with write_artifact"):
-        desk().append("final_paper", "x")
+        workspace().append("final_paper", "x")
     with pytest.raises(ToolError, match="no artifact 'final_paper' yet"):
-        desk().replace_section("final_paper", "A", "x")
+        workspace().replace_section("final_paper", "A", "x")
 
 
 def test_what_belongs_to_another_team_can_not_be_changed() -> None:
-    others = Desk(DATA, {"final_paper": PAPER}, {})
+    others = Workspace(DATA, {"final_paper": PAPER}, {})
     with pytest.raises(ToolError, match="belongs to the writing team"):
         others.append("final_paper", "x")
     with pytest.raises(ToolError, match="belongs to the writing team"):
@@ -102,7 +102,7 @@ def test_what_belongs_to_another_team_can_not_be_changed() -> None:
 
 
 def test_an_artifact_can_not_grow_without_end() -> None:
-    paper = desk(final_paper="x" * (MOST_ARTIFACT_CHARS - 10))
+    paper = workspace(final_paper="x" * (MOST_ARTIFACT_CHARS - 10))
     with pytest.raises(ToolError, match="at most 60000"):
         paper.append("final_paper", "y" * 20)
     with pytest.raises(ToolError, match="empty"):
@@ -130,7 +130,7 @@ def cut_call(tool: str, **arguments: object) -> ToolCall:
 
 
 def test_a_cut_call_leaves_a_partial_version_that_additions_complete() -> None:
-    paper = desk()
+    paper = workspace()
     assert (
         paper.keep_cut(cut_call("write_artifact", name="final_paper", content="## Abstract\nWe fou")) == "final_paper"
     )
@@ -144,11 +144,11 @@ def test_a_cut_call_leaves_a_partial_version_that_additions_complete() -> None:
 
 
 def test_a_text_that_breaks_off_takes_the_place_of_no_longer_one() -> None:
-    paper = desk()
+    paper = workspace()
     paper.keep_cut(cut_call("write_artifact", name="final_paper", content="a longer text"))
     assert paper.keep_cut(cut_call("write_artifact", name="final_paper", content="a long")) == "final_paper"
     assert paper.text("final_paper") == "a longer text"
-    whole = desk(final_paper=PAPER)
+    whole = workspace(final_paper=PAPER)
     assert whole.keep_cut(cut_call("write_artifact", name="final_paper", content="# The pa")) is None
     assert not whole.is_partial("final_paper")
 
@@ -167,13 +167,13 @@ def test_a_text_that_breaks_off_takes_the_place_of_no_longer_one() -> None:
     ],
 )
 def test_of_other_cut_calls_nothing_is_kept(call: ToolCall) -> None:
-    paper = desk()
+    paper = workspace()
     assert paper.keep_cut(call) is None
     assert paper.written == []
 
 
 def test_writing_the_last_section_anew_mends_a_partial_text() -> None:
-    paper = Desk(WRITING, {"final_paper": "## A\none\n## B\nbreaks o"}, {}, cut=["final_paper"])
+    paper = Workspace(WRITING, {"final_paper": "## A\none\n## B\nbreaks o"}, {}, cut=["final_paper"])
     paper.replace_section("final_paper", "A", "1")
     assert paper.is_partial("final_paper")
     paper.replace_section("final_paper", "B", "breaks off no more.")

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labmates.agents.desk import Desk, ToolError
 from labmates.agents.excerpts import excerpt, excerpts
 from labmates.agents.prompts import render
 from labmates.agents.roles import TEAMS
 from labmates.agents.tools import ARGUMENTS, check_arguments, tool_names, tool_schema
+from labmates.agents.workspace import ToolError, Workspace
 
 TEMPLATES = sorted(
     f.name.removesuffix(".md") for f in files("labmates.agents.prompts").iterdir() if f.name.endswith(".md")
@@ -61,12 +61,12 @@ def test_wrong_arguments_are_told_with_what_is_allowed() -> None:
 
 
 def test_a_message_or_request_that_says_nothing_is_refused() -> None:
-    desk = Desk(TEAMS["eval"], {}, {"data": 2}, ["writing"])
+    workspace = Workspace(TEAMS["eval"], {}, {"data": 2}, ["writing"])
     with pytest.raises(ToolError, match="the message is empty"):
-        desk.send("writing", " \n")
+        workspace.send("writing", " \n")
     with pytest.raises(ToolError, match="the request is empty"):
-        desk.ask("data", "redo", "", "because")
-    assert (desk.sent, desk.requests) == ([], [])
+        workspace.ask("data", "redo", "", "because")
+    assert (workspace.sent, workspace.requests) == ([], [])
 
 
 def test_each_team_hands_over_an_artifact_of_its_own_and_roles_are_unique() -> None:
@@ -79,30 +79,30 @@ def test_each_team_hands_over_an_artifact_of_its_own_and_roles_are_unique() -> N
 
 
 def test_a_message_is_taken_only_for_a_team_that_will_read_it() -> None:
-    desk = Desk(TEAMS["eval"], {}, {"data": 2}, ["writing"])
+    workspace = Workspace(TEAMS["eval"], {}, {"data": 2}, ["writing"])
     with pytest.raises(ToolError, match=r"data team has no phase left.* still read one: writing"):
-        desk.send("data", "hello")
+        workspace.send("data", "hello")
     with pytest.raises(ToolError, match=r"'moon' is not another team.* still read a message: writing"):
-        desk.send("moon", "hello")
-    desk.ask("data", "additional", "more")
-    assert "reads your message" in desk.send("data", "hello")
+        workspace.send("moon", "hello")
+    workspace.ask("data", "additional", "more")
+    assert "reads your message" in workspace.send("data", "hello")
     with pytest.raises(ToolError, match="still read one: none"):
-        Desk(TEAMS["writing"], {}, {}).send("model", "hello")
+        Workspace(TEAMS["writing"], {}, {}).send("model", "hello")
 
 
 def test_a_long_message_is_cut_and_its_sender_told() -> None:
-    desk = Desk(TEAMS["data"], {}, {}, ["model"])
-    assert "cut to its first 2,000 characters" in desk.send("model", "x" * 2_500)
-    assert desk.sent[0].content.endswith("[500 characters left out]")
-    assert "cut" not in desk.send("model", "short")
+    workspace = Workspace(TEAMS["data"], {}, {}, ["model"])
+    assert "cut to its first 2,000 characters" in workspace.send("model", "x" * 2_500)
+    assert workspace.sent[0].content.endswith("[500 characters left out]")
+    assert "cut" not in workspace.send("model", "short")
 
 
 def test_every_character_of_an_artifact_can_be_read_page_by_page() -> None:
     text = "".join(f"line {number}\n" for number in range(4_000))
-    desk = Desk(TEAMS["eval"], {"notes": text, "empty": ""}, {})
+    workspace = Workspace(TEAMS["eval"], {"notes": text, "empty": ""}, {})
     pages, offset = [], 0
     while True:
-        shown = desk.read("notes", offset)
+        shown = workspace.read("notes", offset)
         more = re.search(r"\n\[characters \d+ to (\d+) of \d+; to read on, give offset=(\d+)\]$", shown)
         pages.append(shown[: more.start()] if more else shown)
         if more is None:
@@ -111,8 +111,8 @@ def test_every_character_of_an_artifact_can_be_read_page_by_page() -> None:
     assert "".join(pages) == text
     assert len(pages) == 4
     with pytest.raises(ToolError, match=f"'notes' has {len(text)} characters"):
-        desk.read("notes", len(text))
-    assert desk.read("empty") == "[this artifact is empty]"
+        workspace.read("notes", len(text))
+    assert workspace.read("empty") == "[this artifact is empty]"
 
 
 @given(text=st.text(max_size=60), most=st.integers(1, 40))

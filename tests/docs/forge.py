@@ -150,9 +150,9 @@ def _executed(what: str, arguments: list[str]) -> int:
     try:
         if what == "labmates":
             from labmates.cli.main import main as labmates
-            from labmates.workflows import workshop
+            from labmates.workflows import sandbox_pool
 
-            workshop._TRIALS = 0  # as in all tests: no sandbox is started ahead for a model that may not need it
+            sandbox_pool._TRIALS = 0  # as in all tests: no sandbox is started ahead for a model that may not need it
             sys.argv[:] = ["labmates", *map(_run_id, arguments)]
             labmates(sys.argv[1:])
         else:

@@ -11,8 +11,8 @@ import pytest
 from pydantic import BaseModel
 
 from labmates.judges.base import Report, Trace
+from labmates.judges.findings_rules import items_of
 from labmates.judges.handoff import Audit, HandoffJudge, audit
-from labmates.judges.stated import items_of
 from labmates.judges.verified import VerifiedJudge
 from labmates.tasks.base import Dataset
 from labmates.tasks.findings import read_findings

@@ -15,7 +15,7 @@ import pytest
 import sqlalchemy as sa
 
 from labmates.errors import UsageError
-from labmates.owners import this_worker, worker_state
+from labmates.process_ids import this_worker, worker_state
 from labmates.records import claims, schema
 from labmates.records.claims import Claims
 from labmates.records.entering import Cell, Planned, enter_study
@@ -55,7 +55,7 @@ def charge(amount: int, step: str = "a") -> list[tuple[int, Event]]:
 
 def dead_worker() -> str:
     """Return the name of a worker whose process has ended."""
-    code = "from labmates.owners import this_worker; print(this_worker())"
+    code = "from labmates.process_ids import this_worker; print(this_worker())"
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
 
 

@@ -7,7 +7,7 @@ import pytest
 from labmates.errors import UsageError
 from labmates.records.bodies import Bodies
 from labmates.records.events import ArtifactEvent, Event, ToolCallEvent
-from labmates.records.material import save_material
+from labmates.records.run_files import save_material
 
 PNG = b"\x89PNG\r\n\x1a\nrest"
 

@@ -13,7 +13,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
 from labmates.errors import UsageError
-from labmates.owners import this_worker
+from labmates.process_ids import this_worker
 from labmates.records import schema
 from labmates.records.bodies import Bodies
 from labmates.records.claims import Claims

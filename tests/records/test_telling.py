@@ -8,9 +8,9 @@ from typing import Any, get_args
 import pytest
 
 from labmates.records.bodies import Bodies
+from labmates.records.event_text import artifact_text, findings_text, heading
 from labmates.records.events import ArtifactEvent, Event, EventBase, FindingsEvent
-from labmates.records.material import save_material
-from labmates.records.telling import artifact_text, findings_text, heading
+from labmates.records.run_files import save_material
 
 VALUES: dict[str, Any] = {
     "status": "started", "number": 1, "model": "m", "messages": [1], "reply": 1, "finish": "stop", "input_tokens": 10,

@@ -17,7 +17,7 @@ from docker import DockerClient
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labmates.owners import owner_state, this_owner
+from labmates.process_ids import owner_state, this_owner
 from labmates.sandboxes.base import SandboxError
 from labmates.sandboxes.engine import connect, remove_container
 from labmates.sandboxes.folders import cache_folder, new_folder, own_folder, sweep_folders
@@ -32,7 +32,7 @@ HOUR = 3600
 
 def dead_owner() -> str:
     """Return the owner that a process was which has ended."""
-    code = "from labmates.owners import this_owner; print(this_owner())"
+    code = "from labmates.process_ids import this_owner; print(this_owner())"
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
 
 
@@ -74,7 +74,7 @@ def test_a_process_with_the_same_number_but_another_start_is_dead() -> None:
 
 
 def test_a_killed_process_that_nobody_has_collected_is_dead() -> None:
-    code = "from labmates.owners import this_owner; print(this_owner(), flush=True); input()"
+    code = "from labmates.process_ids import this_owner; print(this_owner(), flush=True); input()"
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         owner = process.stdout.readline().decode().strip()

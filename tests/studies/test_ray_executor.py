@@ -27,7 +27,7 @@ from labmates.studies.ray_executor import work_on_ray
 from labmates.studies.source import read_source
 from labmates.studies.spec import StudySpec, read_spec
 from labmates.studies.study import enter, stored_spec
-from labmates.workflows.brake import Brake
+from labmates.workflows.stop_signal import StopSignal
 from tests.docs.pages import SHELL, blocks_of
 from tests.support.plugins import ROOT
 
@@ -48,9 +48,9 @@ concurrency: {{runs: 2}}
 
 def no_trials() -> None:
     """Let workers start no sandbox ahead, as in the tests themselves."""
-    from labmates.workflows import workshop
+    from labmates.workflows import sandbox_pool
 
-    workshop._TRIALS = 0
+    sandbox_pool._TRIALS = 0
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -119,10 +119,10 @@ async def test_a_killed_worker_loses_nothing_and_prints_nothing(ray: Any, store:
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_the_brake_ends_runs_at_their_next_step(ray: Any, store: Store) -> None:
-    spec, brake = entered(store, replicates=200), Brake()
-    working = asyncio.create_task(work_on_ray(store.url, spec, workers=WORKERS, brake=brake))
+    spec, stop_signal = entered(store, replicates=200), StopSignal()
+    working = asyncio.create_task(work_on_ray(store.url, spec, workers=WORKERS, stop_signal=stop_signal))
     await until(store, "running")
-    brake.pull()
+    stop_signal.pull()
     ended = await working
     counts = study_counts(store.database, "quiet")
     assert (counts.of("running"), counts.of("completed"), counts.of("failed")) == (0, ended, 0)

@@ -13,7 +13,7 @@ import pytest
 import sqlalchemy as sa
 
 from labmates.errors import UsageError
-from labmates.owners import this_worker
+from labmates.process_ids import this_worker
 from labmates.records import schema
 from labmates.records.claims import Claims
 from labmates.records.copying import archive_store, copy_store

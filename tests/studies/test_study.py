@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from labmates.errors import UsageError
 from labmates.models.scripted import BASELINES
-from labmates.owners import this_worker
+from labmates.process_ids import this_worker
 from labmates.records import schema
 from labmates.records.claims import Claims
 from labmates.records.store import Store
@@ -24,7 +24,7 @@ from labmates.studies.processes import work_in_processes
 from labmates.studies.source import Source
 from labmates.studies.spec import StudySpec, conditions_of, read_spec
 from labmates.studies.study import enter, most_cost, stored_spec, work_on
-from labmates.workflows.brake import Brake
+from labmates.workflows.stop_signal import StopSignal
 from tests.support.chaos import Chaos
 from tests.support.children import Child, command
 from tests.support.openai_server import OpenAIServer, fault, serve_model
@@ -121,13 +121,13 @@ def test_a_cap_that_can_not_pay_one_run_is_refused(store: Store) -> None:
 async def test_the_brake_lets_steps_end_and_the_study_goes_on_later(store: Store) -> None:
     spec = study(replicates=1)
     enter(store, spec)
-    brake = Brake()
+    stop_signal = StopSignal()
 
     def watch(run: Any, event: Any) -> None:
         if event is not None and event.type == "llm_call":
-            brake.pull()
+            stop_signal.pull()
 
-    assert await work_on(store, spec, brake=brake, watch=watch) == 3
+    assert await work_on(store, spec, stop_signal=stop_signal, watch=watch) == 3
     stopped = study_counts(store.database, "s")
     assert stopped.of("completed") == 0
     assert stopped.of("interrupted") > 0
@@ -178,7 +178,7 @@ async def test_dying_workers_and_a_database_that_goes_away_lose_nothing_and_noth
     enter(store, spec)
     chaos = Chaos(store, "s", runs=9, kills=3, cuts=3)
     async with asyncio.TaskGroup() as group:
-        group.create_task(work_in_processes(store.url, "s", 2, Brake()))
+        group.create_task(work_in_processes(store.url, "s", 2, StopSignal()))
         group.create_task(chaos.make())
     assert study_counts(store.database, "s").runs == {"completed": 9}
     assert any(status == "lost" for run in list(store.runs()) for _, status, _ in store.attempts(run.id))

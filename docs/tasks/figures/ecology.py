@@ -13,7 +13,7 @@ from matplotlib.ticker import LogLocator
 from page import BLUE, ORANGE, RED, four_panels, open_frame, save
 
 from labmates.tasks.base import Difficulty
-from labmates.tasks.dirt import celsius_to_fahrenheit
+from labmates.tasks.data_errors import celsius_to_fahrenheit
 from labmates.tasks.ecology.data import LEVELS, Community, History, draw_community, simulate
 from labmates.tasks.ecology.task import EcologyTask, EcologyTruth
 from labmates.tasks.noise import random_for

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from labmates.tasks.base import Difficulty
-from labmates.tasks.dirt import blank, repeat_rows
+from labmates.tasks.data_errors import blank, repeat_rows
 from labmates.tasks.noise import Floats, random_for
 
 Mechanism = Literal["competitive", "uncompetitive", "noncompetitive"]

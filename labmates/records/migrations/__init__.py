@@ -1,4 +1,4 @@
-"""How the tables of older stores become those of today, with Alembic: one file in ``versions`` for each change."""
+"""Upgrades of older stores with Alembic: one file in ``versions`` for each change."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar

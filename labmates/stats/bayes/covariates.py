@@ -10,8 +10,8 @@ from typing import Final
 import numpy as np
 
 from labmates.csv_rows import finite, read_rows
+from labmates.display_names import short_names
 from labmates.errors import UsageError
-from labmates.naming import short_names
 from labmates.stats.arrays import Array
 
 PREFIX: Final = "covariate:"

@@ -158,7 +158,7 @@ def leverage(predictors: Array) -> Array:
 
 
 def _alike(values: Array) -> bool:
-    """Return whether values are all the same, but for rounding."""
+    """Whether values are all the same, but for rounding."""
     return bool(np.ptp(values) <= _TIE * np.abs(values).max())
 
 

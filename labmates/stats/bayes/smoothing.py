@@ -61,7 +61,7 @@ def smooth(log_weights: Array) -> tuple[Array, float]:
 
 
 def effective_draws(weights: Array) -> float:
-    """Return how many equally weighted draws are worth as much as these, (Σw)²/Σw²."""
+    """The number of equally weighted draws are worth as much as these, (Σw)²/Σw²."""
     return float(weights.sum() ** 2 / (weights**2).sum())
 
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from labmates.tasks.base import Difficulty
-from labmates.tasks.dirt import blank, repeat_rows, respell
+from labmates.tasks.data_errors import blank, repeat_rows, respell
 from labmates.tasks.noise import DECIMALS, Floats, red_noise
 
 Kind = Literal["point", "contextual", "collective"]

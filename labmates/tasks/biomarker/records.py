@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from labmates.tasks.biomarker.data import DAYS, MARKERS, Cohort, Integers, Trial, TrialLevel
-from labmates.tasks.dirt import blank, repeat_rows, respell, slip_decimals, swap_letters
+from labmates.tasks.data_errors import blank, repeat_rows, respell, slip_decimals, swap_letters
 from labmates.tasks.noise import DECIMALS, Floats
 
 SITES: Final = (

@@ -11,8 +11,8 @@ from pydantic import BaseModel
 
 from labmates.tasks.base import Check, Credit, Difficulty, Task, accuracy
 from labmates.tasks.conformance.data_rules import global_random
+from labmates.tasks.conformance.edge_cases import odd_findings
 from labmates.tasks.conformance.events import Case, Mild, place
-from labmates.tasks.conformance.odd import odd_findings
 from labmates.tasks.fences import split_blocks
 from labmates.tasks.findings import read_findings
 from labmates.tasks.report import findings_report, oracle_report

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from labmates.tasks.base import Difficulty
-from labmates.tasks.dirt import (
+from labmates.tasks.data_errors import (
     blank,
     celsius_to_fahrenheit,
     repeat_rows,

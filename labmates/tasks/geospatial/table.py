@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from labmates.tasks.dirt import blank, repeat_rows, respell, slip_decimals, swap_letters
+from labmates.tasks.data_errors import blank, repeat_rows, respell, slip_decimals, swap_letters
 from labmates.tasks.geospatial.data import Covariate, GeospatialLevel, Ground
 from labmates.tasks.geospatial.fields import Whole
 from labmates.tasks.geospatial.soil import Soil, local_part

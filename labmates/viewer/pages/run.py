@@ -17,9 +17,9 @@ from labmates.pages.reader import RunReader
 from labmates.pages.rendering import render
 from labmates.pages.section import Section
 from labmates.viewer.burning import burning
+from labmates.viewer.event_items import HIDDEN, Item, changes, items, message_texts
 from labmates.viewer.pages.default import default_sections
 from labmates.viewer.pages.runs import headline
-from labmates.viewer.telling import HIDDEN, Item, changes, items, message_texts
 from labmates.viewer.timeline import timeline
 from labmates.workflows.experiment import EXPERIMENTS
 

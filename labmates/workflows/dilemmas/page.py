@@ -104,7 +104,7 @@ def _earned(play: CrossPlay) -> Iterator[Section]:
 
 
 def _eventful(path: NDArray[np.float64]) -> int:
-    """Return how many points of a path are worth drawing: until the shares stay as they are, and a fifth more."""
+    """The number of points of a path are worth drawing: until the shares stay as they are, and a fifth more."""
     moving = np.flatnonzero(np.abs(path - path[-1]).max(axis=1) > _STILL)
     return min(len(path), max(_LEAST_STEPS, int(1.2 * (moving[-1] + 1 if len(moving) else 0))) + 1)
 

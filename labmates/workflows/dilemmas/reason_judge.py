@@ -177,7 +177,7 @@ class ReasonsJudge:
 
 
 def has_reasons(said: str) -> bool:
-    """Tell whether there is more in a reply than a decision."""
+    """Whether there is more in a reply than a decision."""
     rest, end = [], 0
     for found in find_objects(said):
         rest.append(said[end : found.begin])

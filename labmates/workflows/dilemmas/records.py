@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 import numpy as np
 
+from labmates.display_names import labels_apart
 from labmates.games.dilemmas import get_dilemma
 from labmates.games.normal_form import NormalForm
 from labmates.games.payoff_table import PayoffTable
 from labmates.mechanisms.contract import Contract
 from labmates.mechanisms.mediation import DELEGATE, Mediation
-from labmates.naming import labels_apart
 from labmates.records.events import DecisionEvent, Event, LabelEvent, PayoffEvent
 from labmates.stats.intervals import Domain
 from labmates.stats.metagame import Array, metagame

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from labmates.display_names import labels_apart
 from labmates.errors import UsageError
 from labmates.games.registry import make_game
-from labmates.naming import labels_apart
 from labmates.records.run import ENDED, RunRecord
 from labmates.stats.intervals import COUNT, SHARE, Domain, Estimate, mean, notes
 from labmates.stats.tables import Column, Table

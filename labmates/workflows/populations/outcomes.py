@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from labmates.naming import labels_apart, settings_apart, shown_settings
+from labmates.display_names import labels_apart, settings_apart, shown_settings
 from labmates.records.events import PayoffEvent
 from labmates.records.run import RunRecord
 from labmates.records.store import Store

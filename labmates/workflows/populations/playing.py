@@ -11,12 +11,12 @@ from typing import Any, Generic, TypeVar
 from labmates.errors import UsageError
 from labmates.records.events import WarningEvent
 from labmates.stats.validity import MOST_FAILED
-from labmates.workflows.brake import StoppedError
 from labmates.workflows.populations.condition import PopulationCondition
 from labmates.workflows.populations.engine.crew import Strategies
 from labmates.workflows.populations.engine.library import Population
 from labmates.workflows.populations.engine.workers import Batch, Errors, Result
 from labmates.workflows.services import Services
+from labmates.workflows.stop_signal import StoppedError
 
 _MOST_WARNINGS = 50
 
@@ -50,7 +50,7 @@ class Arena(Generic[C]):
             raise StoppedError("stopped") from error
 
     def _is_stopped(self) -> bool:
-        return self.services.brake is not None and self.services.brake.pulled.is_set()
+        return self.services.stop_signal is not None and self.services.stop_signal.pulled.is_set()
 
     def warn_of_errors(self, errors: Mapping[int, Errors]) -> None:
         """Record the first error of each strategy."""

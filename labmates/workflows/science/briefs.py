@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from langchain_core.messages import SystemMessage
 
-from labmates.agents.desk import MOST_ARTIFACT_CHARS
 from labmates.agents.excerpts import LEFT_OUT, excerpt
 from labmates.agents.prompts import render
 from labmates.agents.roles import REPORT, TEAMS, Role, Team
 from labmates.agents.tools import TO_CLOSE, shared_names, tool_names
+from labmates.agents.workspace import MOST_ARTIFACT_CHARS
 from labmates.budgets.money import show_dollars
 from labmates.budgets.purse import Purse
 from labmates.models.prefix import shared_message

@@ -14,11 +14,11 @@ from labmates.budgets.purse import Purse
 from labmates.records.recorder import Recorder
 from labmates.tasks.base import Dataset, Task
 from labmates.workflows.calls import Caller, Speaker
+from labmates.workflows.sandbox_pool import RunSandboxes
 from labmates.workflows.science.condition import ScienceCondition
 from labmates.workflows.science.reserve import likely_cost, set_aside
 from labmates.workflows.science.state import LabState
 from labmates.workflows.services import Services
-from labmates.workflows.workshop import Bench
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class LabContext:
     ledger: Ledger
     caller: Caller
     recorder: Recorder
-    bench: Bench
+    sandboxes: RunSandboxes
     services: Services
 
     @cached_property
@@ -82,10 +82,10 @@ class LabContext:
         return team.members(self.condition.team_size)
 
 
-def warm_up(bench: Bench, condition: ScienceCondition, team: Team) -> None:
+def warm_up(sandboxes: RunSandboxes, condition: ScienceCondition, team: Team) -> None:
     """Start the sandboxes of a team's members while models still think: a start takes as long as several calls."""
     if team.has_code:
-        bench.warm_up([role.id for role in team.members(condition.team_size)], condition.model_of(team.name))
+        sandboxes.warm_up([role.id for role in team.members(condition.team_size)], condition.model_of(team.name))
 
 
 def team_of(lab: LabState) -> Team:

@@ -11,8 +11,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from labmates.agents.desk import ToolError
 from labmates.agents.findings import FindingsForm, Stated
+from labmates.agents.workspace import ToolError
 from labmates.records.bodies import Bodies
 from labmates.records.events import FindingsEvent
 from labmates.tasks.base import Task

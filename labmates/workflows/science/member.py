@@ -13,11 +13,11 @@ from langchain_core.messages import BaseMessage, ToolMessage
 from langchain_core.runnables import RunnableLambda
 from langgraph.runtime import Runtime
 
-from labmates.agents.desk import Desk, ToolError
 from labmates.agents.prompts import render
 from labmates.agents.roles import EVERY_TEAM, TEAMS, Role, Team
-from labmates.agents.tools import RunCode, check_arguments, tool_names, use_desk
+from labmates.agents.tools import RunCode, check_arguments, tool_names, use_workspace
 from labmates.agents.transcript import append_line, message_from_data, message_to_data
+from labmates.agents.workspace import ToolError, Workspace
 from labmates.budgets.ledger import InsufficientFundsError
 from labmates.budgets.purse import Purse
 from labmates.models.errors import ContextOverflowError
@@ -28,11 +28,11 @@ from labmates.records.events import ChargeEvent, Event, PhaseEvent, ToolCallEven
 from labmates.sandboxes.base import CodeResult, OutputFile
 from labmates.workflows.asking import conversation, fault_text, kept_text
 from labmates.workflows.calls import Speaker
+from labmates.workflows.sandbox_pool import Session
 from labmates.workflows.science.briefs import answered_text, status_text, system_message, work_prompt
 from labmates.workflows.science.context import LabContext, team_of, warm_up
 from labmates.workflows.science.findings import statement
 from labmates.workflows.science.state import Draft, LabState, Member, MemberResult, Phase, Waiting, WorkOrder, readers
-from labmates.workflows.workshop import Session
 
 
 async def work(state: WorkOrder, runtime: Runtime[LabContext]) -> dict[str, object]:
@@ -42,7 +42,9 @@ async def work(state: WorkOrder, runtime: Runtime[LabContext]) -> dict[str, obje
     role = next(role for role in ctx.members(team) if role.id == state["agent"])
     purse = ctx.purse(lab, team.name, state["sharers"])
     model = ctx.condition.model_of(team.name)
-    async with ctx.bench.session(role.id, model, _earlier_code(ctx, phase, role), ctx.condition.code_timeout) as code:
+    async with ctx.sandboxes.session(
+        role.id, model, _earlier_code(ctx, phase, role), ctx.condition.code_timeout
+    ) as code:
         worker = _Worker(ctx, lab, team, role, purse, code)
         await worker.work()
     return {"results": {role.id: worker.result()}, "spent": {team.name: purse.spent}}
@@ -62,7 +64,7 @@ class _Worker:
         most = ctx.condition.max_requests
         left = {t: most - lab["asked"].get(f"{team.name}>{t}", 0) for t in TEAMS}
         form = ctx.form if role is team.lead else None
-        self.desk = Desk(team, ctx.newest(lab), left, readers(lab["agenda"]), ctx.partial(lab), form)
+        self.workspace = Workspace(team, ctx.newest(lab), left, readers(lab["agenda"]), ctx.partial(lab), form)
         self.outputs: list[int] = list(self.member["outputs"])
         self.waiting: list[Waiting] = []
         self.talk = conversation(
@@ -78,7 +80,7 @@ class _Worker:
 
     async def work(self) -> None:
         """Take turns until the task is closed, a request has to be waited for, or nothing is left to go on with."""
-        while not self.desk.requests and self.desk.summary is None and self.member["turns"] < self.most_turns:
+        while not self.workspace.requests and self.workspace.summary is None and self.member["turns"] < self.most_turns:
             if self.member["failures"] > self.ctx.condition.repair_turns:
                 return
             try:
@@ -89,12 +91,12 @@ class _Worker:
     def result(self) -> MemberResult:
         """Return what this step of work leaves behind."""
         keep = self.ctx.recorder.bodies.keep
-        waits = bool(self.desk.requests) and self.desk.summary is None
+        waits = bool(self.workspace.requests) and self.workspace.summary is None
         member: Member = {
             **self.member,
             "status": "waiting" if waits else "done",
             "transcript": [keep(message_to_data(message)) for message in self.talk.messages],
-            "summary": self.desk.summary or self.member["summary"],
+            "summary": self.workspace.summary or self.member["summary"],
             "outputs": self.outputs,
             "waiting": self.waiting,
         }
@@ -108,11 +110,11 @@ class _Worker:
                     adds=item.added is not None,
                     partial=item.partial,
                 )
-                for item in self.desk.written
+                for item in self.workspace.written
             ],
-            stated=[statement(self.ctx.recorder.bodies, one) for one in self.desk.stated],
-            sent=[(item.team, item.content) for item in self.desk.sent],
-            requests=[(item.team, item.kind, item.request, item.justification) for item in self.desk.requests],
+            stated=[statement(self.ctx.recorder.bodies, one) for one in self.workspace.stated],
+            sent=[(item.team, item.content) for item in self.workspace.sent],
+            requests=[(item.team, item.kind, item.request, item.justification) for item in self.workspace.requests],
         )
 
     def _opening(self, lab: LabState, team: Team, role: Role) -> list[BaseMessage]:
@@ -143,24 +145,24 @@ class _Worker:
 
     def _last_reply(self) -> str:
         """Tell the agent that its next reply is the last that it has; empty before."""
-        last = self.most_turns - self.member["turns"] == 1 and self.desk.summary is None
+        last = self.most_turns - self.member["turns"] == 1 and self.workspace.summary is None
         return render("last_reply") if last else ""
 
     def _kept(self, reply: Reply) -> str | None:
         """Keep what arrived of a cut call that writes; return what the agent has to know of it."""
-        kept = self.desk.keep_cut(reply.cut_call) if reply.cut_call else None
-        return kept and kept_text(reply, kept, self.desk.text(kept))
+        kept = self.workspace.keep_cut(reply.cut_call) if reply.cut_call else None
+        return kept and kept_text(reply, kept, self.workspace.text(kept))
 
     async def _answers(self, reply: Reply) -> list[BaseMessage]:
         """Use the tools that a reply calls, and answer each call."""
         answers: list[BaseMessage] = []
         step = f"{self.phase['team']}/{self.phase['number']}/{self.speaker.agent}/work/{self.talk.number - 1}"
         for n, call in enumerate(reply.tool_calls):
-            asked = len(self.desk.requests)
+            asked = len(self.workspace.requests)
             text = await self._use(f"{step}/{n}", call)
             answers.append(ToolMessage(text, tool_call_id=call.id))
-            if len(self.desk.requests) > asked:
-                self.waiting.append(Waiting(call=call.id, team=self.desk.requests[-1].team, refused=False))
+            if len(self.workspace.requests) > asked:
+                self.waiting.append(Waiting(call=call.id, team=self.workspace.requests[-1].team, refused=False))
         if remark := self._kept(reply) or fault_text(reply):
             answers[-1] = append_line(answers[-1], remark)
         answers[-1] = append_line(answers[-1], status_text(self.ctx, self.purse))
@@ -191,7 +193,7 @@ class _Worker:
             arguments = check_arguments(call.name, call.arguments, self.held)
             if isinstance(arguments, RunCode):
                 return await self._run(arguments.code)
-            return _Used(use_desk(self.desk, arguments))
+            return _Used(use_workspace(self.workspace, arguments))
         except ToolError as error:
             return _Used(f"Error: {error}", ok=False)
 
@@ -201,7 +203,7 @@ class _Worker:
 
         result = await RunnableLambda(run_code, name=f"{self.speaker.agent}: run_code").ainvoke(code)
         if self.next_team is not None:
-            warm_up(self.ctx.bench, self.ctx.condition, self.next_team)
+            warm_up(self.ctx.sandboxes, self.ctx.condition, self.next_team)
         text = "\n".join(part for part in (result.text, _kept(result.files), result.note) if part) or "[no output]"
         self.outputs.append(self.ctx.recorder.bodies.keep(text))
         return _Used(text, result.status == "ok", result)
@@ -212,7 +214,7 @@ class _Worker:
         if told.status:
             self.outputs.append(told.result)
         elif told.ok:
-            use_desk(self.desk, check_arguments(call.name, call.arguments, self.held))
+            use_workspace(self.workspace, check_arguments(call.name, call.arguments, self.held))
         return self.ctx.text(told.result)
 
     def _record(self, step: str, call: ToolCall, used: _Used, paid: int) -> None:

@@ -15,7 +15,7 @@ from labmates.pages.markdown import markdown
 from labmates.pages.reader import RunReader
 from labmates.pages.rendering import as_text, plain, templates_of
 from labmates.pages.section import Section
-from labmates.records.telling import artifact_text
+from labmates.records.event_text import artifact_text
 from labmates.tasks.fences import split_blocks
 
 render = templates_of(__package__)

@@ -35,10 +35,9 @@ from labmates.tasks.base import Dataset, Difficulty
 from labmates.tasks.registry import get_task
 from labmates.tasks.salt import data_seed
 from labmates.tasks.schema import findings_fields_text
-from labmates.workflows.brake import Steps
 from labmates.workflows.calls import Caller
 from labmates.workflows.experiment import Outcome
-from labmates.workflows.judging import Judging, hearings, mean_events, verdict_events
+from labmates.workflows.judging import Judging, assessments, mean_events, verdict_events
 from labmates.workflows.science.condition import ScienceCondition
 from labmates.workflows.science.context import LabContext, warm_up
 from labmates.workflows.science.findings import findings_form
@@ -46,6 +45,7 @@ from labmates.workflows.science.scores import judged_metrics
 from labmates.workflows.science.state import LabState
 from labmates.workflows.science.validity import invalid_work
 from labmates.workflows.services import Services
+from labmates.workflows.stop_signal import Steps
 
 PAPER = "paper"
 """The last stage of an agent that is alone: what it found before hands on to what it writes."""
@@ -63,15 +63,15 @@ async def outcome(state: LabState, ctx: LabContext) -> Outcome:
 @asynccontextmanager
 async def opened(condition: ScienceCondition, services: Services) -> AsyncIterator[LabContext]:
     """Make the data set and open what the lab's nodes work with."""
-    assert services.workshop is not None
+    assert services.sandbox_pool is not None
     task = get_task(condition.task)
     generating = asyncio.create_task(
         asyncio.to_thread(task.generate, data_seed(derive(services.seed, "dataset")), condition.difficulty)
     )
     # Written when the first sandbox starts: most runs have one before their first model call has ended.
-    bench = services.workshop.bench(lambda: _write_csv(generating, services.folder() / "data.csv"))
+    sandboxes = services.sandbox_pool.sandboxes(lambda: _write_csv(generating, services.folder() / "data.csv"))
     if not services.recorder.events:
-        warm_up(bench, condition, condition.teams[0])
+        warm_up(sandboxes, condition, condition.teams[0])
     ledger = Ledger(condition.budget)
     for event in services.recorder.events:
         if isinstance(event, ChargeEvent):
@@ -83,17 +83,17 @@ async def opened(condition: ScienceCondition, services: Services) -> AsyncIterat
         prices=condition.prices,
         max_output_tokens=condition.max_output_tokens,
         temperature=condition.temperature,
-        steps=Steps(services.brake),
+        steps=Steps(services.stop_signal),
         context_tokens=condition.context_tokens,
         bound=services.ledger,
     )
     try:
         findings, form = findings_fields_text(task), findings_form(task)
         yield LabContext(
-            condition, task, findings, form, await generating, ledger, caller, services.recorder, bench, services
+            condition, task, findings, form, await generating, ledger, caller, services.recorder, sandboxes, services
         )
     finally:
-        await asyncio.shield(bench.close())
+        await asyncio.shield(sandboxes.close())
 
 
 async def _write_csv(generating: asyncio.Task[Dataset[Any]], path: Path) -> Path:
@@ -123,8 +123,8 @@ async def scored(
     judging = judging or Judging(DEFAULT_PANEL, ctx.caller.hub)
     # Calls of models without a known price have drawn on the pool alone.
     ledger.restore(charges(recorder.events) - ledger.spent, call="pool", team="")
-    open_ = hearings(judging, seed=seed, ledger=ledger, prices=ctx.condition.prices, had=_scores(recorder))
-    for verdict in await asyncio.gather(*(hearing.hold(report) for hearing in open_)):
+    open_ = assessments(judging, seed=seed, ledger=ledger, prices=ctx.condition.prices, had=_scores(recorder))
+    for verdict in await asyncio.gather(*(assessment.hold(report) for assessment in open_)):
         recorder.emit(*verdict_events(verdict, recorder.bodies))
     recorder.emit(*mean_events(_scores(recorder)))
     invalid = invalid_work(newest_artifacts(recorder), recorder.usage(), exhausted=exhausted)

@@ -20,8 +20,8 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
+from labmates.display_names import settings_apart, shown_settings
 from labmates.errors import UsageError
-from labmates.naming import settings_apart, shown_settings
 from labmates.stats.deviation import deviation_ratings, joint_deviation_ratings, ranks
 from labmates.stats.intervals import ANY, ONE, SHARE, Domain, Estimate, clipped, notes
 from labmates.stats.metagame import MOST_ENTRIES, Array

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Literal, TypedDict
 
-from labmates.agents.desk import RequestKind
 from labmates.agents.roles import Team
+from labmates.agents.workspace import RequestKind
 from labmates.workflows.science.condition import ScienceCondition
 
 

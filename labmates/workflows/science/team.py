@@ -19,11 +19,11 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Send
 
-from labmates.agents.desk import MOST_MESSAGE_CHARS
 from labmates.agents.excerpts import excerpt
 from labmates.agents.roles import REPORT, Role, Team
 from labmates.agents.sections import continued
 from labmates.agents.transcript import message_from_data, shorten
+from labmates.agents.workspace import MOST_MESSAGE_CHARS
 from labmates.budgets.ledger import InsufficientFundsError
 from labmates.budgets.purse import Purse
 from labmates.models.objects import UnusableAnswerError
@@ -137,7 +137,7 @@ async def plan(state: TeamState, runtime: Runtime[LabContext]) -> Update:
     ctx.recorder.once(
         PhaseEvent(**_here(phase, "phase"), status="started", number=phase["number"], reason=phase["reason"])
     )
-    warm_up(ctx.bench, ctx.condition, team)
+    warm_up(ctx.sandboxes, ctx.condition, team)
     purse = ctx.purse(state, team.name)
     exhausted = False
 
@@ -314,7 +314,7 @@ async def write(state: TeamState, runtime: Runtime[LabContext]) -> Update:
     }
     if author.versions:
         update["artifacts"] = {team.artifact: author.versions}
-        update["partial"] = {team.artifact: author.desk.is_partial(team.artifact)}
+        update["partial"] = {team.artifact: author.workspace.is_partial(team.artifact)}
     return update
 
 

@@ -21,7 +21,7 @@ from itertools import groupby
 from statistics import fmean
 from typing import TYPE_CHECKING, Final, Literal
 
-from labmates.naming import settings_apart, shown_settings
+from labmates.display_names import settings_apart, shown_settings
 from labmates.records.events import ScoreEvent
 from labmates.records.run import ENDED
 from labmates.stats import intervals

@@ -13,12 +13,12 @@ from typing import cast
 
 from langchain_core.messages import BaseMessage, ToolMessage
 
-from labmates.agents.desk import Desk, ToolError, artifact_owner
 from labmates.agents.prompts import render
 from labmates.agents.roles import REPORT
 from labmates.agents.sections import sections_of
-from labmates.agents.tools import READ, STATE, TO_CLOSE, TO_WRITE, WriteArtifact, check_arguments, use_desk
+from labmates.agents.tools import READ, STATE, TO_CLOSE, TO_WRITE, WriteArtifact, check_arguments, use_workspace
 from labmates.agents.transcript import append_line
+from labmates.agents.workspace import ToolError, Workspace, artifact_owner
 from labmates.budgets.purse import Purse
 from labmates.models.asking import Conversation
 from labmates.models.errors import ContextOverflowError
@@ -54,12 +54,12 @@ class Author:
         lab = cast(LabState, state)
         self.versions: list[int] = []
         self.findings: list[int] = []
-        self.desk = Desk(team_of(lab), ctx.newest(lab), {}, cut=ctx.partial(lab), form=ctx.form)
+        self.workspace = Workspace(team_of(lab), ctx.newest(lab), {}, cut=ctx.partial(lab), form=ctx.form)
         self._ctx = ctx
         self._phase = lab["agenda"][0]
         self._purse = purse
-        self._before = len(lab["artifacts"].get(self.desk.team.artifact, []))
-        self._stated_before = len(lab.get("findings", {}).get(self.desk.team.name, []))
+        self._before = len(lab["artifacts"].get(self.workspace.team.artifact, []))
+        self._stated_before = len(lab.get("findings", {}).get(self.workspace.team.name, []))
         self._sent_back = False
 
     def affordable(self, orders: Iterable[list[BaseMessage]]) -> list[BaseMessage]:
@@ -68,7 +68,7 @@ class Author:
         For the first one that is what the artifact is likely to take, for each further one half of it; where nothing is
         set aside, any reply will do. If the purse can't pay for any, it is the last one.
         """
-        ctx, team = self._ctx, self.desk.team
+        ctx, team = self._ctx, self.workspace.team
         wanted = ARTIFACT_TOKENS[team.artifact][1] if ctx.sets_aside else 0
         messages: list[BaseMessage] = []
         speaker = ctx.speaker(team, team.lead)
@@ -129,7 +129,7 @@ class Author:
     @property
     def _stands(self) -> bool:
         """Whether this step has written the artifact whole."""
-        return bool(self.versions) and not self.desk.is_partial(self.desk.team.artifact)
+        return bool(self.versions) and not self.workspace.is_partial(self.workspace.team.artifact)
 
     def _state(self, reply: Reply) -> str:
         """Take what a reply states as findings; return what was wrong with it."""
@@ -137,7 +137,7 @@ class Author:
         for call in reply.tool_calls:
             if call.name == STATE:
                 try:
-                    use_desk(self.desk, check_arguments(call.name, call.arguments, [STATE]))
+                    use_workspace(self.workspace, check_arguments(call.name, call.arguments, [STATE]))
                 except ToolError as error:
                     problem = f"Error of state_findings: {error}"
         return problem
@@ -148,54 +148,54 @@ class Author:
             text = problem or self._standing()
             if call.name == READ:
                 try:
-                    text = use_desk(self.desk, check_arguments(call.name, call.arguments, [READ]))
+                    text = use_workspace(self.workspace, check_arguments(call.name, call.arguments, [READ]))
                 except ToolError as error:
                     text = f"Error: {error}"
             yield ToolMessage(text, tool_call_id=call.id)
 
     def _take(self, reply: Reply, *, last: bool) -> None:
         """Take the artifact of a reply; one that only adds findings to an artifact that stands need not have one."""
-        name, text = self.desk.team.artifact, reply.text
+        name, text = self.workspace.team.artifact, reply.text
         only_states = bool(reply.tool_calls) and all(call.name == STATE for call in reply.tool_calls)
         if only_states and reply.cut_call is None and not sections_of(text):
             return
         stands = self._stands and not (set(TO_WRITE) & {call.name for call in reply.tool_calls})
-        if not stands or _first_line(text) == _first_line(self.desk.text(name)):
-            take(self.desk, reply, name, last=last)
+        if not stands or _first_line(text) == _first_line(self.workspace.text(name)):
+            take(self.workspace, reply, name, last=last)
         elif text.strip() and not paper_faults(text, self._ctx.task):
             with suppress(ToolError):
-                self.desk.append(name, text)
+                self.workspace.append(name, text)
 
     def _faults_of_the_paper(self) -> str:
         """Return, once, what keeps the findings of a paper from being read if none were stated with the tool."""
-        team = self.desk.team
+        team = self.workspace.team
         stated = self.findings or self._stated_before
         if team.artifact != REPORT or stated or self._sent_back or not self._stands:
             return ""
-        faults = paper_faults(self.desk.text(team.artifact), self._ctx.task)
+        faults = paper_faults(self.workspace.text(team.artifact), self._ctx.task)
         self._sent_back = bool(faults)
         return render("findings_missing", faults=faults) if faults else ""
 
     def _standing(self) -> str:
         """Return what the lead has stated in this step."""
-        if not self.desk.stated:
+        if not self.workspace.stated:
             return ""
-        newest = self.desk.stated[-1]
+        newest = self.workspace.stated[-1]
         return f"{newest.told} What stands:\n{findings_json(dict(newest.values))}"
 
     def _remark(self, reply: Reply, problem: str) -> str:
         """Return what came of a reply, and what is left to do."""
-        name = self.desk.team.artifact
-        if self.versions and self.desk.is_partial(name):
-            left = kept_text(reply, name, self.desk.text(name))
+        name = self.workspace.team.artifact
+        if self.versions and self.workspace.is_partial(name):
+            left = kept_text(reply, name, self.workspace.text(name))
         elif self.versions:
-            left = f"`{name}` is kept ({len(self.desk.text(name))} characters): do not write it again."
+            left = f"`{name}` is kept ({len(self.workspace.text(name))} characters): do not write it again."
         else:
             left = f"`{name}` is still to be written."
         return "\n\n".join(filter(None, [self._standing(), problem, left]))
 
     def _conversation(self, messages: list[BaseMessage]) -> Conversation:
-        team, phase, lead = self.desk.team, self._phase, self.desk.team.lead
+        team, phase, lead = self.workspace.team, self._phase, self.workspace.team.lead
         return conversation(
             self._ctx.caller,
             f"{phase['team']}/{phase['number']}/{lead.id}/write",
@@ -209,8 +209,8 @@ class Author:
 
     def _keep(self) -> bool:
         """Record what the last reply has brought: versions, and findings; return whether it came on by that."""
-        agent = self.desk.team.lead.id
-        new = self.desk.written[len(self.versions) :]
+        agent = self.workspace.team.lead.id
+        new = self.workspace.written[len(self.versions) :]
         for item in new:
             content = self._ctx.recorder.bodies.keep(item.content)
             self.versions.append(content)
@@ -219,7 +219,7 @@ class Author:
                 self._ctx, self._phase, agent, item.name, version, content, item.description, partial=item.partial
             )
         had = len(self.findings)
-        stated = [statement(self._ctx.recorder.bodies, one) for one in self.desk.stated[had:]]
+        stated = [statement(self._ctx.recorder.bodies, one) for one in self.workspace.stated[had:]]
         self.findings += keep_findings(self._ctx, self._phase, agent, self._stated_before + had, stated)
         return bool(new) or (bool(stated) and not had)
 
@@ -229,7 +229,7 @@ def _only_reads(reply: Reply) -> bool:
     return READ in names and names <= {READ, STATE} and reply.cut_call is None
 
 
-def take(desk: Desk, reply: Reply, name: str, *, last: bool) -> None:
+def take(workspace: Workspace, reply: Reply, name: str, *, last: bool) -> None:
     """Put the artifact that a reply writes on the desk: by its tool calls, or as plain text where there are none.
 
     What arrived of a cut call, or of a cut text, is put there as a partial version. A text that follows a partial
@@ -246,7 +246,7 @@ def take(desk: Desk, reply: Reply, name: str, *, last: bool) -> None:
     UnusableAnswerError
         If there is no artifact in the reply; the text says why, and goes back to the agent.
     """
-    wrong, misnamed, before = "", None, len(desk.written)
+    wrong, misnamed, before = "", None, len(workspace.written)
     for call in reply.tool_calls:
         if call.name in (READ, STATE):
             continue
@@ -254,7 +254,7 @@ def take(desk: Desk, reply: Reply, name: str, *, last: bool) -> None:
             arguments = check_arguments(call.name, call.arguments, [*TO_CLOSE])
             found = getattr(arguments, "name", name)
             if found == name:
-                use_desk(desk, arguments)
+                use_workspace(workspace, arguments)
                 continue
         except ToolError as error:
             wrong = str(error)
@@ -264,11 +264,11 @@ def take(desk: Desk, reply: Reply, name: str, *, last: bool) -> None:
             misnamed = arguments
     kept = None
     if reply.cut_call is not None and reply.cut_call.arguments.get("name", name) == name:
-        kept = desk.keep_cut(replace(reply.cut_call, arguments={**reply.cut_call.arguments, "name": name}))
-    if kept or len(desk.written) > before:
+        kept = workspace.keep_cut(replace(reply.cut_call, arguments={**reply.cut_call.arguments, "name": name}))
+    if kept or len(workspace.written) > before:
         return
     if last and misnamed is not None:
-        desk.write(name, misnamed.content, misnamed.description)
+        workspace.write(name, misnamed.content, misnamed.description)
         return
     if wrong:
         raise UnusableAnswerError(wrong)
@@ -278,10 +278,10 @@ def take(desk: Desk, reply: Reply, name: str, *, last: bool) -> None:
     if not text.strip():
         raise UnusableAnswerError(f"it has no call of write_artifact with the name `{name}` and a content.")
     try:
-        if before and desk.is_partial(name) and _first_line(text) != _first_line(desk.text(name)):
-            desk.append(name, text, partial=cut)
+        if before and workspace.is_partial(name) and _first_line(text) != _first_line(workspace.text(name)):
+            workspace.append(name, text, partial=cut)
         else:
-            desk.write(name, text, partial=cut)
+            workspace.write(name, text, partial=cut)
     except ToolError as error:
         raise UnusableAnswerError(str(error)) from error
 

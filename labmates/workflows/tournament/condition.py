@@ -138,7 +138,7 @@ class TournamentCondition(DecisionCondition):
         return {player: team for team, players in self.players_of.items() for player in players}
 
     def matches_of(self, player: str) -> int:
-        """Return how many matches a player is to play."""
+        """The number of matches a player is to play."""
         others = len(self.players) - 1
         return others if self.within_teams else others + 1 - len(self.players_of[self.players[player]])
 

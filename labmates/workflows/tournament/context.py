@@ -61,7 +61,7 @@ class TournamentContext:
         return View(player, tuple(own), tuple(rounds), opponent if rounds else "", left, plan)
 
     def left(self, player: str, played: dict[str, int]) -> int:
-        """Return how many rounds a player has left."""
+        """The number of rounds a player has left."""
         return self.condition.budget - played.get(player, 0)
 
     def failed(self, step: str, player: str, stage: str, match: int, round_: int) -> None:

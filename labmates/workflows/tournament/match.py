@@ -127,7 +127,7 @@ def record_match(ctx: TournamentContext, match: MatchData) -> None:
 
 
 def _is_due(ctx: TournamentContext, state: MatchState, seat: int) -> bool:
-    """Tell whether a player plans now: once whenever it has played a multiple of so many rounds."""
+    """Whether a player plans now: once whenever it has played a multiple of so many rounds."""
     player, condition = state["players"][seat], ctx.condition
     played = state["played"].get(player, 0)
     # After a match that was left, the count is still what it was when the player planned last.

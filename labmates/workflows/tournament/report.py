@@ -14,9 +14,9 @@ from itertools import accumulate, groupby
 from statistics import fmean
 from typing import Any
 
+from labmates.display_names import labels_apart
 from labmates.games.iterated.match import Action, Match
 from labmates.games.iterated.questions import QUESTIONS
-from labmates.naming import labels_apart
 from labmates.stats.intervals import SHARE, Estimate, advantage, mean
 from labmates.stats.validity import Tally
 from labmates.workflows.tournament.results import Tournament, rate

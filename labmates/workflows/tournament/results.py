@@ -169,6 +169,6 @@ def _match(details: Mapping[str, Any]) -> Match:
 
 
 def _is_first_of_planning(step: str) -> bool:
-    """Tell whether a call was the first for a plan, a critique or an improved plan, and no repair turn of one."""
+    """Whether a call was the first for a plan, a critique or an improved plan, and no repair turn of one."""
     parts = step.split("/")
     return len(parts) == 6 and parts[3] in ("plan", "critique", "improved plan") and parts[5] == "0"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from labmates.naming import settings_apart, shown_settings
+from labmates.display_names import settings_apart, shown_settings
 from labmates.stats.intervals import Estimate, holm, notes
 from labmates.stats.tables import Column, Table
 from labmates.stats.validity import Tally

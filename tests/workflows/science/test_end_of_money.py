@@ -21,8 +21,8 @@ from labmates.studies.replay import replay
 from labmates.studies.runs import new_runs
 from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
-from labmates.workflows.brake import Brake
 from labmates.workflows.experiment import make_condition
+from labmates.workflows.stop_signal import StopSignal
 from tests.cli.conftest import Labmates, labmates
 from tests.support.puppet import agent_of, dutiful, puppet, step_of, turn_of
 from tests.support.story import story
@@ -230,20 +230,20 @@ async def test_a_killed_run_continues_its_artifacts_to_the_same_end(lab: Lab, di
     condition = {"budget": "0.05", "max_output_tokens": 1000}
     expected = await lab.play(persevering, **condition)
     calls = 0
-    brake = Brake()
+    stop_signal = StopSignal()
 
     def stopping(heard: Heard) -> Draft:
         nonlocal calls
         calls += 1
         if calls == dies_at:
-            brake.pull()
+            stop_signal.pull()
         return persevering(heard)
 
     with puppet(stopping) as model:
         words = {"task": "anomaly", "difficulty": "easy", "model": model, **condition}
         settings = RunSettings(sandbox="unsafe-local")
         runs = new_runs(make_condition("science", words), seed=0, replicates=1, settings=settings)
-        [stopped] = await Session(lab.store, settings, brake=brake).execute(runs)
+        [stopped] = await Session(lab.store, settings, stop_signal=stop_signal).execute(runs)
         assert stopped.status == "interrupted"
         [ended] = await Session(lab.store, settings).execute([lab.store.run(stopped.id)])
     assert story(lab.store, ended.id) == story(lab.store, expected.id)

@@ -11,29 +11,31 @@ import pytest
 from benchmarks.pools import Bought, Remembering, buy, judge, pools, smallest_paper
 from labmates.records.events import LLMCallEvent
 from labmates.sandboxes.choose import choose_backend
+from labmates.workflows.sandbox_pool import SandboxPool
 from labmates.workflows.science.condition import ScienceCondition
-from labmates.workflows.workshop import Workshop
 
 
 @pytest.fixture
-async def workshop() -> AsyncIterator[Workshop]:
+async def sandbox_pool() -> AsyncIterator[SandboxPool]:
     backend = Remembering(choose_backend("unsafe-local", trusted_code=True).backend)
-    yield Workshop(backend, 4)
+    yield SandboxPool(backend, 4)
     await backend.close()
 
 
-async def bought(workshop: Workshop, folder: Path, model: str, dollars: str, reserve: str | None = None) -> Bought:
+async def bought(
+    sandbox_pool: SandboxPool, folder: Path, model: str, dollars: str, reserve: str | None = None
+) -> Bought:
     condition = ScienceCondition(
         task="anomaly", difficulty="easy", model=f"scripted:{model}", budget=dollars, reserve=reserve
     )
-    return (await buy(condition, 1, workshop, Path(tempfile.mkdtemp(dir=folder))))[0]
+    return (await buy(condition, 1, sandbox_pool, Path(tempfile.mkdtemp(dir=folder))))[0]
 
 
 @pytest.mark.parametrize("model", ["diligent", "talkative"])
 async def test_each_pool_of_a_sweep_ends_with_a_paper_that_is_no_worse_than_a_smaller_ones(
-    workshop: Workshop, tmp_path: Path, model: str
+    sandbox_pool: SandboxPool, tmp_path: Path, model: str
 ) -> None:
-    sweep = [await bought(workshop, tmp_path, model, d) for d in ("1", "0.25", "0.12", "0.05", "0.02")]
+    sweep = [await bought(sandbox_pool, tmp_path, model, d) for d in ("1", "0.25", "0.12", "0.05", "0.02")]
     assert all(one.paper and one.spent <= one.pool for one in sweep)
     verdict = judge(sweep)
     assert (verdict.papers, verdict.reversals) == (5, 0)
@@ -43,19 +45,21 @@ async def test_each_pool_of_a_sweep_ends_with_a_paper_that_is_no_worse_than_a_sm
     assert (sweep[0].cut > 0) == (model == "talkative")
 
 
-async def test_without_a_reserve_the_same_pool_ends_without_a_paper(workshop: Workshop, tmp_path: Path) -> None:
-    with_reserve = await bought(workshop, tmp_path, "diligent", "0.12")
-    without = await bought(workshop, tmp_path, "diligent", "0.12", "0")
+async def test_without_a_reserve_the_same_pool_ends_without_a_paper(sandbox_pool: SandboxPool, tmp_path: Path) -> None:
+    with_reserve = await bought(sandbox_pool, tmp_path, "diligent", "0.12")
+    without = await bought(sandbox_pool, tmp_path, "diligent", "0.12", "0")
     assert (with_reserve.paper, without.paper) == (True, False)
     assert with_reserve.accuracy >= without.accuracy == 0
 
 
-async def test_a_pool_that_just_pays_for_the_smallest_paper_call_buys_one(workshop: Workshop, tmp_path: Path) -> None:
+async def test_a_pool_that_just_pays_for_the_smallest_paper_call_buys_one(
+    sandbox_pool: SandboxPool, tmp_path: Path
+) -> None:
     price = await smallest_paper("anomaly")
     assert 1_000 < price < 3_000
     for micro, paper in ((price - 100, False), (price + 100, True)):
         condition = ScienceCondition(task="anomaly", model="scripted:diligent", budget=f"{micro / 1e6:.6f}")
-        one, recorder = await buy(condition, 0, workshop, Path(tempfile.mkdtemp(dir=tmp_path)))
+        one, recorder = await buy(condition, 0, sandbox_pool, Path(tempfile.mkdtemp(dir=tmp_path)))
         assert one.paper == paper
         assert sum(isinstance(event, LLMCallEvent) for event in recorder.events) == paper
 

@@ -21,11 +21,11 @@ from labmates.studies.replay import replay
 from labmates.studies.runs import new_runs
 from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
-from labmates.workflows.brake import Brake
 from labmates.workflows.experiment import make_condition
 from labmates.workflows.science.condition import ScienceCondition
 from labmates.workflows.science.reserve import likely_cost, set_aside, share_of
 from labmates.workflows.science.state import first_state, new_phase
+from labmates.workflows.stop_signal import StopSignal
 from tests.support.puppet import agent_of, dutiful, puppet, step_of
 from tests.support.story import story
 from tests.workflows.science.test_science_lab import Lab
@@ -240,19 +240,19 @@ async def test_a_small_pool_is_spent_alike_each_time_and_is_replayed_exactly(lab
 @pytest.mark.parametrize("dies_at", [2, 8, 15])
 async def test_a_stopped_run_goes_on_with_the_same_money_to_the_same_end(lab: Lab, dies_at: int) -> None:
     expected = await lab.play(greedy, budget="0.08")
-    brake, calls = Brake(), 0
+    stop_signal, calls = StopSignal(), 0
 
     def stopping(heard: Heard) -> Draft:
         nonlocal calls
         calls += 1
         if calls == dies_at:
-            brake.pull()
+            stop_signal.pull()
         return greedy(heard)
 
     with puppet(stopping) as model:
         words = {"task": "anomaly", "difficulty": "easy", "model": model, "budget": "0.08"}
         runs = new_runs(make_condition("science", words), seed=0, replicates=1, settings=SETTINGS)
-        [stopped] = await Session(lab.store, SETTINGS, brake=brake).execute(runs)
+        [stopped] = await Session(lab.store, SETTINGS, stop_signal=stop_signal).execute(runs)
         assert stopped.status == "interrupted"
         [ended] = await Session(lab.store, SETTINGS).execute([lab.store.run(stopped.id)])
     assert story(lab.store, ended.id) == story(lab.store, expected.id)

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage
 
-from labmates.agents.desk import Desk
 from labmates.agents.roles import TEAMS, WRITING
+from labmates.agents.workspace import Workspace
 from labmates.api import arun
 from labmates.models.normalise import normalise
 from labmates.models.objects import UnusableAnswerError
@@ -495,13 +495,13 @@ def test_the_artifact_is_found_among_what_the_lead_writes(
     ]
     reply = normalise(AIMessage("", tool_calls=calls), sent=[])
     for expected, is_last in ((first, False), (last, True)):
-        desk = Desk(WRITING, {}, {})
+        workspace = Workspace(WRITING, {}, {})
         if expected is None:
             with pytest.raises(UnusableAnswerError, match="must be called `paper`"):
-                take(desk, reply, "paper", last=is_last)
+                take(workspace, reply, "paper", last=is_last)
         else:
-            take(desk, reply, "paper", last=is_last)
-            assert desk.text("paper") == expected
+            take(workspace, reply, "paper", last=is_last)
+            assert workspace.text("paper") == expected
 
 
 async def test_nothing_of_the_truth_reaches_a_prompt(lab: Lab) -> None:

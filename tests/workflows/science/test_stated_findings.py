@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
-from labmates.agents.desk import ToolError
 from labmates.agents.prompts import render
+from labmates.agents.workspace import ToolError
 from labmates.tasks.registry import get_task
 from labmates.tasks.schema import findings_parameters
 from labmates.workflows.science.baselines.prompt import Step

@@ -17,10 +17,10 @@ from labmates.records.events import ArtifactEvent, FailedReplyEvent, LLMCallEven
 from labmates.records.store import Store
 from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
-from labmates.workflows.brake import Brake
 from labmates.workflows.populations.condition import StrategiesCondition
 from labmates.workflows.populations.engine.authoring import add_to_library, written_class
 from labmates.workflows.populations.strategies import describing, implementing
+from labmates.workflows.stop_signal import StopSignal
 from tests.cli.conftest import Labmates, labmates
 from tests.support.openai_server import OpenAIServer, fault, serve_model
 from tests.support.orders import check_rendered
@@ -104,13 +104,13 @@ async def test_interrupted_writing_goes_on_without_asking_again(store: Store) ->
     from labmates.studies.runs import new_runs
     from labmates.workflows.experiment import make_condition
 
-    brake = Brake()
+    stop_signal = StopSignal()
 
     class Stopping(Author):
         def __call__(self, heard: Heard) -> Draft:
             said = super().__call__(heard)
             if len(self.prompts) == 2:
-                brake.pull()
+                stop_signal.pull()
             return said
 
     bad = GOOD.replace("return C", "return 1")
@@ -118,7 +118,7 @@ async def test_interrupted_writing_goes_on_without_asking_again(store: Store) ->
     with puppet(author) as model:
         condition = make_condition("strategies", {**WORDS, "model": model})
         runs = new_runs(condition, seed=0, replicates=1, settings=SETTINGS)
-        [stopped] = await Session(store, SETTINGS, brake=brake).execute(runs)
+        [stopped] = await Session(store, SETTINGS, stop_signal=stop_signal).execute(runs)
         assert stopped.status == "interrupted"
         [ended] = await Session(store, SETTINGS).execute([store.run(stopped.id)])
     assert ended.status == "completed"

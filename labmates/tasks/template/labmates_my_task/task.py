@@ -10,7 +10,7 @@ import pandas as pd
 from pydantic import BaseModel, Field
 
 from labmates.tasks.base import Check, Credit, Dataset, Difficulty, Task, level_of
-from labmates.tasks.dirt import blank, repeat_rows
+from labmates.tasks.data_errors import blank, repeat_rows
 from labmates.tasks.noise import Floats, random_for
 from labmates.tasks.scoring import fading, plain_name, relative_error, score_list, score_names
 from labmates.tasks.words import says_name, says_together

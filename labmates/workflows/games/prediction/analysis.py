@@ -16,8 +16,8 @@ from labmates.workflows.games.prediction.forms import FORMS, Form
 if TYPE_CHECKING:
     from labmates.stats.bayes.blocks import Block
     from labmates.stats.tables import Table
-    from labmates.workflows.games.prediction.assembly import Assembled, Choice
     from labmates.workflows.games.prediction.data import PredictionData
+    from labmates.workflows.games.prediction.design_matrix import Assembled, Choice
     from labmates.workflows.games.prediction.material import Material
     from labmates.workflows.games.prediction.sources import LeftOut
     from labmates.workflows.games.prediction.tables import OutcomeResult
@@ -67,7 +67,7 @@ class MaterialParams(FitParams):
             If an outcome is unknown, two judges are given for one, or no file has a covariate.
         """
         from labmates.stats.bayes.covariates import read_covariates
-        from labmates.workflows.games.prediction.assembly import Choice
+        from labmates.workflows.games.prediction.design_matrix import Choice
         from labmates.workflows.games.prediction.sources import check_outcomes
 
         check_outcomes(self.outcomes)

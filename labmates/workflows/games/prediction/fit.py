@@ -152,7 +152,7 @@ def mixture(model: Collapsed, points: Array, linear: Array) -> tuple[Array, Arra
 
 
 def batch(model: Collapsed) -> int:
-    """Return how many points the density gets at once, few enough for a processor's cache."""
+    """The number of points the density gets at once, few enough for a processor's cache."""
     return max(20, _BATCH // (len(model.data.models) * (2 + len(model.reactions.terms)) ** 2))
 
 

@@ -1,4 +1,4 @@
-"""What lab outcomes are predicted from: profiles and lab runs, of a store or of files."""
+"""The data that lab outcomes are predicted from: profiles and lab runs, of a store or of files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from labmates.errors import UsageError
 from labmates.models.roster import KnownModel, read_roster, traits_of
 from labmates.records.studies import study_record
 from labmates.workflows.analysis import Runs
-from labmates.workflows.games.prediction.assembly import Assembled, Choice, assemble, assemble_all
+from labmates.workflows.games.prediction.design_matrix import Assembled, Choice, assemble, assemble_all
 from labmates.workflows.games.prediction.sources import (
     OUTCOMES,
     LeftOut,
@@ -25,7 +25,7 @@ from labmates.workflows.games.prediction.sources import (
 
 @dataclass(frozen=True)
 class Material:
-    """What there is to predict from.
+    """Profiles and lab runs to predict from.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class Material:
     told: str
 
     def traits(self, more: Sequence[str] = ()) -> Mapping[str, KnownModel]:
-        """Return what is known of all models in it, and of more."""
+        """All known facts about its models, and about further models."""
         names = [*(one.model for one in self.levels), *(one.model for one in self.observations), *more]
         return traits_of(dict.fromkeys(names), self.known)
 
@@ -59,7 +59,7 @@ class Material:
     def assembled(
         self, choice: Choice, outcomes: Sequence[str] = (), default: Sequence[str] = OUTCOMES
     ) -> tuple[list[Assembled], list[LeftOut]]:
-        """The data of outcomes; see `labmates.workflows.games.prediction.assembly.assemble_all`."""
+        """The data of outcomes; see `labmates.workflows.games.prediction.design_matrix.assemble_all`."""
         traits = self.traits()
         return assemble_all(
             outcomes, lambda name: assemble(name, self.levels, self.observations, traits, choice), default

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from labmates.stats.bayes.importance import DRAWS
 from labmates.stats.bayes.posterior import Posterior, adjusted
-from labmates.workflows.games.prediction.assembly import Assembled
+from labmates.workflows.games.prediction.design_matrix import Assembled
 from labmates.workflows.games.prediction.evidence import Evidence, evidence, verdict
 from labmates.workflows.games.prediction.fit import PredictionFit, fit_prediction
 from labmates.workflows.games.prediction.forms import FORMS, Form
@@ -29,7 +29,7 @@ def predict_outcomes(
     Parameters
     ----------
     outcomes
-        Their data; see `labmates.workflows.games.prediction.assembly`.
+        Their data; see `labmates.workflows.games.prediction.design_matrix`.
     check
         Fit each once more by NUTS.
     watch

@@ -16,8 +16,8 @@ import numpy as np
 from labmates.errors import UsageError
 from labmates.stats.arrays import Array
 from labmates.stats.bayes.evidence import leverage
-from labmates.workflows.games.prediction.assembly import CONTROLS, Assembled, Benchmarked, control_values, unplayed
 from labmates.workflows.games.prediction.data import PredictionData
+from labmates.workflows.games.prediction.design_matrix import CONTROLS, Assembled, Benchmarked, control_values, unplayed
 from labmates.workflows.games.prediction.fit import BETWEEN, INTERCEPT, NOISE, PredictionFit
 from labmates.workflows.games.prediction.sources import Level
 from labmates.workflows.games.prediction.usefulness import Forecast, bounded

@@ -164,12 +164,12 @@ def levels_of_runs(
 
 
 def is_profile_run(run: RunRecord, variant: Mapping[str, str] | None = None) -> bool:
-    """Tell whether a run of a game is one of a profile; see `levels_of_runs`."""
+    """Whether a run of a game is one of a profile; see `levels_of_runs`."""
     return not _no_profile(run, {**USUAL, **(variant or {})})
 
 
 def is_lab_run(run: RunRecord) -> bool:
-    """Tell whether a run is one of a team of one model in the lab that has ended."""
+    """Whether a run is one of a team of one model in the lab that has ended."""
     return not _no_lab_run(run)
 
 

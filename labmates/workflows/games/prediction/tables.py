@@ -10,7 +10,7 @@ from labmates.stats.bayes.covariates import PREFIX
 from labmates.stats.bayes.posterior import Posterior, furthest
 from labmates.stats.intervals import mark
 from labmates.stats.tables import Column, Table
-from labmates.workflows.games.prediction.assembly import Assembled
+from labmates.workflows.games.prediction.design_matrix import Assembled
 from labmates.workflows.games.prediction.evidence import Evidence
 from labmates.workflows.games.prediction.fit import BETWEEN, DATA_SET, DEVIATION, INTERCEPT, NOISE, RUN, PredictionFit
 from labmates.workflows.games.prediction.forms import Form

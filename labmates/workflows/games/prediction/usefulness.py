@@ -22,8 +22,8 @@ import numpy as np
 
 from labmates.stats.intervals import holm, quantile
 from labmates.stats.tables import Column, Table
-from labmates.workflows.games.prediction.assembly import Assembled
 from labmates.workflows.games.prediction.data import PredictionData, summarise
+from labmates.workflows.games.prediction.design_matrix import Assembled
 from labmates.workflows.games.prediction.evidence import LEVEL, Evidence, adjusted_means, evidence
 from labmates.workflows.games.prediction.sources import SKILL
 
@@ -146,7 +146,7 @@ def bounded(found: Forecast, data: PredictionData) -> Forecast:
 
 
 def answers_table(outcomes: Sequence[Assembled], *, seed: int = 0) -> Table:
-    """Return whether the games predict better than the models' mean, a row for each outcome, without any fit."""
+    """Whether the games predict better than the models' mean, a row for each outcome, without any fit."""
     tested = {one.outcome: evidence(one.data, seed=seed) for one in outcomes}
     useful = usefulness({one.outcome: (one.data, tested[one.outcome]) for one in outcomes})
     rows = [

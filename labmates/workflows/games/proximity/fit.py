@@ -150,7 +150,7 @@ def _no_noise(specification: Specification) -> UsageError:
 
 
 def without_noise(cells: Cells, components: Sequence[str]) -> bool:
-    """Tell whether outcomes are without any noise, so that the density grows without bound towards none.
+    """Whether outcomes are without any noise, so that the density grows without bound towards none.
 
     That is so if terms which have fewer coefficients than there are cells give all means, and simulations of a cell
     never differ.

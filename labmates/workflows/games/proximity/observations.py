@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from labmates.csv_rows import finite, read_rows
+from labmates.display_names import short_names
 from labmates.errors import UsageError
-from labmates.naming import short_names
 from labmates.records.exported import exported_runs, is_export
 from labmates.records.run import ENDED, RunRecord
 from labmates.workflows.games.cooperation import cooperation

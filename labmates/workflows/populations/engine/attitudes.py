@@ -24,5 +24,5 @@ ATTITUDES: dict[str, Base] = {
 
 
 def falls_back_to_cooperation(attitude: str | None) -> bool:
-    """Tell whether a strategy that gives no usable answer cooperates: where its author was to wish well to all."""
+    """Whether a strategy that gives no usable answer cooperates: where its author was to wish well to all."""
     return ATTITUDES.get(attitude or "", "selfish") == "collective"

@@ -241,7 +241,7 @@ def invasion(
     samples: int,
     seed: int,
 ) -> Invasion:
-    """Tell whether one invader in a large population of residents does better than they do.
+    """Whether one invader in a large population of residents does better than they do.
 
     In a large population with few invaders, residents meet residents, and an invader meets residents alone; so their
     payoffs are compared in such groups, `samples` of each kind.

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from labmates.display_names import labels_apart
 from labmates.errors import UsageError
 from labmates.games.repeated import REPEATED
-from labmates.naming import labels_apart
 from labmates.workflows.populations.engine.attitudes import falls_back_to_cooperation
 from labmates.workflows.populations.engine.reference import PREFIX, class_name, reference_source
 from labmates.workflows.populations.engine.workers import Loaded, Workers

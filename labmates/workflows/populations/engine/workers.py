@@ -353,7 +353,7 @@ class Workers:
         job.batch = replace(job.batch, broken=job.batch.broken | {blamed})
 
     def _hangs(self, worker: _Worker) -> bool:
-        """Tell whether a worker does not tick although it uses its processor, or does nothing at all for long."""
+        """Whether a worker does not tick although it uses its processor, or does nothing at all for long."""
         beats = bytes(self._marks(worker)[BEATS])
         now, used = time.monotonic(), _processor_seconds(worker.pid)
         if beats != worker.beats:

@@ -147,7 +147,7 @@ def pieces(name: str, given: Mapping[str, Any], fits: Callable[[Cell], bool]) ->
 
 
 def is_finished(cell: Cell, ran: Iterable[str]) -> bool:
-    """Tell whether calls with these titles ran all of a cell, in one piece or in any number of pieces."""
+    """Whether calls with these titles ran all of a cell, in one piece or in any number of pieces."""
     name = re.escape(re.sub(r" \(\d+ of \d+\)$", "", cell.title))
     return any(re.fullmatch(rf"{name}(?: \((\d+) of \1\))?", title) for title in ran)
 

@@ -12,14 +12,14 @@ import pytest
 
 from labmates.errors import UsageError
 from labmates.models.roster import roster, traits_of
-from labmates.workflows.games.prediction.assembly import (
+from labmates.workflows.games.prediction.columns import condition_columns
+from labmates.workflows.games.prediction.design_matrix import (
     Assembled,
     Choice,
     UninformativeError,
     assemble,
     assemble_all,
 )
-from labmates.workflows.games.prediction.columns import condition_columns
 from labmates.workflows.games.prediction.signs import own_effects, sign_tests
 from labmates.workflows.games.prediction.sources import (
     COMPARED,

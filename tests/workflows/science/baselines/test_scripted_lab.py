@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from pydantic import BaseModel, Field
 
-from labmates.agents.desk import Desk, ToolError
 from labmates.agents.excerpts import excerpt, excerpts
 from labmates.agents.prompts import render
 from labmates.agents.roles import DATA, EVAL, MODEL, REPORT, TEAMS, WRITING, Role, Team
@@ -29,8 +28,9 @@ from labmates.agents.tools import (
     tool_names,
     tool_schema,
     tool_schemas,
-    use_desk,
+    use_workspace,
 )
+from labmates.agents.workspace import ToolError, Workspace
 from labmates.budgets.visibility import CONCISE, FINALISE
 from labmates.models.normalise import normalise
 from labmates.models.prefix import shared_message
@@ -157,7 +157,7 @@ class Lab:
         return f"{render('findings_so_far', findings=shown)}\n\n" if shown else ""
 
     def _work(self, team: Team, role: Role, plan: str, before: dict[str, str]) -> tuple[str, str]:
-        desk, held = Desk(team, before, dict.fromkeys(TEAMS, 0), readers_of(team)), tool_names(team)
+        workspace, held = Workspace(team, before, dict.fromkeys(TEAMS, 0), readers_of(team)), tool_names(team)
         names: dict[str, Any] = {"df": pd.read_csv(io.BytesIO(self.data.csv()))}
         outputs: list[str] = []
         task = re.findall(rf"^{role.id}: (.+)$", plan, re.MULTILINE)
@@ -177,17 +177,17 @@ class Lab:
                         text = run_code(arguments.code, names)
                         outputs.append(text)
                     else:
-                        text = use_desk(desk, arguments)
+                        text = use_workspace(workspace, arguments)
                 except ToolError as error:
                     text = f"Error: {error}"
                     self.errors.append(text)
                 messages.append(ToolMessage(text, tool_call_id=call.id))
-            if desk.summary is not None:
+            if workspace.summary is not None:
                 break
-        self.unclosed += desk.summary is None
-        self.artifacts.update({item.name: item.content for item in desk.written})
-        self.mail += [(team.name, item.team, item.content) for item in desk.sent]
-        return desk.summary or "nothing", excerpts(outputs, 3_000) or "nothing"
+        self.unclosed += workspace.summary is None
+        self.artifacts.update({item.name: item.content for item in workspace.written})
+        self.mail += [(team.name, item.team, item.content) for item in workspace.sent]
+        return workspace.summary or "nothing", excerpts(outputs, 3_000) or "nothing"
 
 
 def members_of(team: Team) -> str:

@@ -71,7 +71,7 @@ class Module:
 
 
 def is_hidden(name: str) -> bool:
-    """Tell whether no strategy may ask for an attribute of this name."""
+    """Whether no strategy may ask for an attribute of this name."""
     return name in HIDDEN or name.startswith("__") or (name.startswith("_") and name.endswith("_") and name != "_")
 
 

@@ -139,7 +139,7 @@ def _text(lines: list[str], node: ast.stmt) -> str:
 
 
 def _is_strategy(node: ast.ClassDef) -> bool:
-    """Tell whether a class is a strategy: it says so by its name or its base, or it can be called."""
+    """Whether a class is a strategy: it says so by its name or its base, or it can be called."""
     bases = {base.id for base in node.bases if isinstance(base, ast.Name)}
     return bool(_NAMED.match(node.name)) or "BaseStrategy" in bases
 
@@ -167,7 +167,7 @@ def _found(node: ast.ClassDef, random: bool, problems: list[str], shared: bool) 
 
 
 def _is_paper(call: ast.FunctionDef, names: list[str]) -> bool:
-    """Tell whether a decision is asked for with a state first, then the history."""
+    """Whether a decision is asked for with a state first, then the history."""
     if len(names) != 2:
         return False
     first = [*call.args.posonlyargs, *call.args.args][1]

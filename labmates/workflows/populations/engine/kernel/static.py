@@ -121,7 +121,7 @@ def _dunders(nodes: Sequence[ast.AST]) -> Iterator[Problem]:
 
 
 def draws(source: str, names: Collection[str] = ()) -> bool:
-    """Tell whether a strategy may draw random numbers.
+    """Whether a strategy may draw random numbers.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def names_of_chance(imports: Iterable[ast.Import | ast.ImportFrom]) -> set[str]:
 
 
 def shares(tree: ast.ClassDef | ast.Module, nodes: Sequence[ast.AST]) -> bool:
-    """Tell whether something may be kept beyond one player: such a strategy is made anew for each player.
+    """Whether something may be kept beyond one player: such a strategy is made anew for each player.
 
     That is so for values that can change in a class or a module, for defaults of parameters that can, and for
     assignments to attributes of anything that is not `self`, since any other name may stand for a class or a function.
@@ -154,7 +154,7 @@ def shares(tree: ast.ClassDef | ast.Module, nodes: Sequence[ast.AST]) -> bool:
 
 
 def _changes(tree: ast.ClassDef | ast.Module) -> bool:
-    """Tell whether values that can change stand in a class or a module."""
+    """Whether values that can change stand in a class or a module."""
     if isinstance(tree, ast.Module):
         statements = [s for s in tree.body if not isinstance(s, (ast.FunctionDef, ast.Import, ast.ImportFrom))]
         inner = [s for s in statements if not isinstance(s, ast.ClassDef) and not _is_constant_statement(s)]
@@ -212,7 +212,7 @@ def _asks_for_class(node: ast.AST) -> bool:
 
 
 def _reaches(node: ast.AST) -> bool:
-    """Tell whether an attribute of a thing within another is assigned to; that thing may be a class."""
+    """Whether an attribute of a thing within another is assigned to; that thing may be a class."""
     match node:
         case ast.Attribute(value=ast.Attribute() | ast.Subscript(), ctx=ast.Store() | ast.Del()):
             return True

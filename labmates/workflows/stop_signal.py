@@ -13,7 +13,7 @@ class StoppedError(LabmatesError):
     """The run was asked to stop before its next step."""
 
 
-class Brake:
+class StopSignal:
     """Asks runs to stop at their next step."""
 
     def __init__(self) -> None:
@@ -33,8 +33,8 @@ class Steps:
         Asks the run to stop; None where nobody does.
     """
 
-    def __init__(self, brake: Brake | None = None) -> None:
-        self._brake = brake or Brake()
+    def __init__(self, stop_signal: StopSignal | None = None) -> None:
+        self._stop_signal = stop_signal or StopSignal()
         self._going_on = 0
         self._quiet = asyncio.Event()
         self._quiet.set()
@@ -48,7 +48,7 @@ class Steps:
         StoppedError
             If the run is to stop: when the steps of its other agents have ended, which leaving would cut off.
         """
-        if self._brake.pulled.is_set():
+        if self._stop_signal.pulled.is_set():
             await self._quiet.wait()
             raise StoppedError("stopped")
         self._going_on += 1

@@ -1,4 +1,4 @@
-"""What things are called for short: models, and conditions by what tells them apart."""
+"""Short names of models, and of conditions by the parameters in which they differ."""
 
 from __future__ import annotations
 

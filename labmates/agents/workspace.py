@@ -67,8 +67,8 @@ class WorkRequest:
 
 
 @dataclass
-class Desk:
-    """What one agent sees and leaves behind in one step of work.
+class Workspace:
+    """One agent's view in one step of work, and the results it leaves behind.
 
     Attributes
     ----------
@@ -117,7 +117,7 @@ class Desk:
         return "\n".join(lines) or "none yet"
 
     def is_partial(self, name: str) -> bool:
-        """Tell whether the newest version of an artifact breaks off."""
+        """Whether the newest version of an artifact breaks off."""
         return next((item.partial for item in reversed(self.written) if item.name == name), name in self.cut)
 
     def write(self, name: str, content: str, description: str = "", *, partial: bool = False) -> str:

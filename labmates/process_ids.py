@@ -1,4 +1,4 @@
-"""Which process something belongs to, and whether that process is still alive."""
+"""Identifiers of processes, and whether they are still alive."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ OwnerState = Literal["alive", "dead", "unknown"]
 
 
 def this_owner() -> str:
-    """Return what identifies this process on this machine: ``NAMESPACE-PID-STARTTIME``.
+    """The identifier of this process on this machine: ``NAMESPACE-PID-STARTTIME``.
 
     A process id alone may be given to another process later, and means something only within its namespace.
     """
@@ -21,19 +21,19 @@ def this_owner() -> str:
 
 
 def this_worker() -> str:
-    """Return what identifies this process among those of many machines: ``HOST/BOOT/OWNER``."""
+    """The identifier of this process among those of many machines: ``HOST/BOOT/OWNER``."""
     return f"{platform.node()}/{_boot()}/{this_owner()}"
 
 
 def worker_state(worker: str) -> OwnerState:
-    """Tell whether the process that `worker` identifies, in the format of `this_worker`, is alive."""
+    """Whether the process that `worker` identifies, in the format of `this_worker`, is alive."""
     _, _, rest = worker.partition("/")
     boot, _, owner = rest.partition("/")
     return owner_state(owner) if boot == _boot() else "unknown"
 
 
 def owner_state(owner: str) -> OwnerState:
-    """Tell whether the process that `owner` identifies, in the format of `this_owner`, is alive."""
+    """Whether the process that `owner` identifies, in the format of `this_owner`, is alive."""
     namespace, _, process = owner.partition("-")
     pid, _, started = process.partition("-")
     if namespace != _pid_namespace() or not pid.isdecimal() or not started.isdecimal():
@@ -45,7 +45,7 @@ def owner_state(owner: str) -> OwnerState:
 
 
 def _boot() -> str:
-    """Return what names this machine since it was started; no two machines share it."""
+    """The identifier of this machine since its start; no two machines share it."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip().replace("-", "")[:16]
     except OSError:
@@ -70,7 +70,7 @@ def _start_time(pid: int) -> str | None:
 
 
 def _exists(pid: int) -> bool:
-    """Tell whether there is a process `pid`: that of another user may be hidden from us in ``/proc``."""
+    """Whether there is a process `pid`: that of another user may be hidden from us in ``/proc``."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

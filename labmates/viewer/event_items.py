@@ -14,8 +14,8 @@ from labmates.pages.markdown import markdown
 from labmates.pages.reader import RunReader
 from labmates.pages.rendering import as_text, cut, plain
 from labmates.records.bodies import Value
+from labmates.records.event_text import artifact_text, findings_text, heading
 from labmates.records.events import ArtifactEvent, ChargeEvent, Event, ToolCallEvent
-from labmates.records.telling import artifact_text, findings_text, heading
 
 SHORT_CHARS: Final = 1_500
 """What a list of events shows of one text; the event's own page shows all of it."""

@@ -1,4 +1,4 @@
-"""Where workers on Ray ask for orders.
+"""The actor from which workers on Ray get their orders.
 
 It is alone here so that its process, which starts with each study, imports little.
 """
@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Order = Literal["work", "stop", "leave"]
-"""What workers are to do: go on, end runs at their next step, or leave them at once."""
+"""The orders: continue, end runs at their next step, or leave them at once."""
 
 
 @dataclass
-class Desk:
-    """Where workers ask for orders and report: a Ray actor beside whoever started them."""
+class Postbox:
+    """A Ray actor beside the driver that gives workers their orders and takes their reports."""
 
     order: Order = "work"
     notes: dict[str, None] = field(default_factory=dict)
@@ -24,7 +24,7 @@ class Desk:
         self.order = order
 
     def ask(self) -> Order:
-        """Return what workers are to do."""
+        """The order of the moment."""
         return self.order
 
     def note(self, text: str) -> None:
@@ -32,5 +32,5 @@ class Desk:
         self.notes[text] = None
 
     def heard(self, after: int) -> list[str]:
-        """Return what was noted after so many notes."""
+        """The notes after so many notes."""
         return list(self.notes)[after:]

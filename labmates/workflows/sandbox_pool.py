@@ -25,7 +25,7 @@ SANDBOX_BYTES = 2 * 1024**3
 
 
 def default_sandboxes() -> int:
-    """Return how many sandboxes this machine's memory holds if each uses all that it may; at least 3."""
+    """The number of sandboxes this machine's memory holds if each uses all that it may; at least 3."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return max(3, memory // SANDBOX_BYTES)
 
@@ -48,7 +48,7 @@ class _Habit:
         return self.seen or self.warmed < _TRIALS
 
 
-class Workshop:
+class SandboxPool:
     """The sandboxes that all runs of a session share.
 
     Parameters
@@ -63,17 +63,17 @@ class Workshop:
         self.backend = backend
         self._places = asyncio.Semaphore(most)
         self._habits: dict[str, _Habit] = {}
-        self._benches: list[Bench] = []
+        self._benches: list[RunSandboxes] = []
 
-    def bench(self, write: Callable[[], Coroutine[Any, Any, Path]]) -> Bench:
+    def sandboxes(self, write: Callable[[], Coroutine[Any, Any, Path]]) -> RunSandboxes:
         """Return the sandboxes of one run, whose data set is the CSV file that `write` makes for the first of them."""
-        bench = Bench(self, write)
-        self._benches.append(bench)
-        return bench
+        sandboxes = RunSandboxes(self, write)
+        self._benches.append(sandboxes)
+        return sandboxes
 
-    def forget(self, bench: Bench) -> None:
+    def forget(self, sandboxes: RunSandboxes) -> None:
         """Have no more to do with the sandboxes of a run that has ended."""
-        self._benches.remove(bench)
+        self._benches.remove(sandboxes)
 
     @property
     def has_place(self) -> bool:
@@ -91,7 +91,7 @@ class Workshop:
         for those whose turn comes after theirs.
         """
         if not self.has_place:
-            any(bench.make_way() for bench in reversed(self._benches))
+            any(sandboxes.make_way() for sandboxes in reversed(self._benches))
         await self._places.acquire()
         try:
             return await self.backend.open(data)
@@ -121,11 +121,11 @@ class _Warm:
     has_place: bool = False
 
 
-class Bench:
+class RunSandboxes:
     """The sandboxes of one run, by agent."""
 
-    def __init__(self, workshop: Workshop, write: Callable[[], Coroutine[Any, Any, Path]]) -> None:
-        self._workshop = workshop
+    def __init__(self, sandbox_pool: SandboxPool, write: Callable[[], Coroutine[Any, Any, Path]]) -> None:
+        self._sandbox_pool = sandbox_pool
         self._write = write
         self._data: asyncio.Task[Path] | None = None
         self._warm: dict[str, _Warm] = {}
@@ -136,10 +136,10 @@ class Bench:
 
         They start when those that were asked for earlier have: starts that compete for processors end late together.
         """
-        habit = self._workshop.habit(model)
+        habit = self._sandbox_pool.habit(model)
         earlier = [warm.opening for warm in self._warm.values()]
         for agent in agents:
-            if agent not in self._warm and self._workshop.has_place and habit.is_worth_a_sandbox:
+            if agent not in self._warm and self._sandbox_pool.has_place and habit.is_worth_a_sandbox:
                 habit.warmed += 1
                 warm = self._warm[agent] = _Warm()
                 warm.opening = asyncio.create_task(self._open_after(earlier, warm))
@@ -156,12 +156,12 @@ class Bench:
     async def _open(self) -> Sandbox:
         if self._data is None:
             self._data = asyncio.create_task(self._write())
-        return await self._workshop.open(asyncio.shield(self._data))
+        return await self._sandbox_pool.open(asyncio.shield(self._data))
 
     async def _open_after(self, earlier: Sequence[asyncio.Task[Sandbox | None]], warm: _Warm) -> Sandbox | None:
         if earlier:
             await asyncio.wait(earlier)
-        if not self._workshop.has_place:
+        if not self._sandbox_pool.has_place:
             return None
         warm.has_place = True
         return await self._open()
@@ -177,7 +177,7 @@ class Bench:
         timeout
             Time limit of one piece of code, in seconds.
         """
-        habit = self._workshop.habit(model)
+        habit = self._sandbox_pool.habit(model)
         session = Session(self, agent, earlier, timeout, habit)
         try:
             yield session
@@ -200,7 +200,7 @@ class Bench:
 
     async def put_away(self, sandbox: Sandbox) -> None:
         """Close a sandbox that was taken."""
-        await self._workshop.close(sandbox)
+        await self._sandbox_pool.close(sandbox)
 
     async def close(self) -> None:
         """Close the sandboxes that were warmed up and never taken."""
@@ -209,7 +209,7 @@ class Bench:
         for closed in await asyncio.gather(*self._closing, return_exceptions=True):
             if isinstance(closed, BaseException):
                 _log.warning("a sandbox could not be closed: %s", closed)
-        self._workshop.forget(self)
+        self._sandbox_pool.forget(self)
         # Whoever opened a sandbox was told if the data could not be written; nobody else needs them.
         if self._data is not None:
             await asyncio.gather(self._data, return_exceptions=True)
@@ -226,14 +226,16 @@ class Bench:
         warm.opening.cancel()
         with suppress(asyncio.CancelledError, Exception):
             if (sandbox := await warm.opening) is not None:
-                await self._workshop.close(sandbox)
+                await self._sandbox_pool.close(sandbox)
 
 
 class Session:
     """One agent's session in one step of work; its sandbox is taken with the first code."""
 
-    def __init__(self, bench: Bench, agent: str, earlier: Sequence[str], timeout: float, habit: _Habit) -> None:
-        self._bench = bench
+    def __init__(
+        self, sandboxes: RunSandboxes, agent: str, earlier: Sequence[str], timeout: float, habit: _Habit
+    ) -> None:
+        self._bench = sandboxes
         self._habit = habit
         self._agent = agent
         self._earlier = earlier

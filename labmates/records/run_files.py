@@ -1,4 +1,4 @@
-"""What a run has made, as files: artifacts, stated findings, code, figures, and the files that code wrote."""
+"""The products of a run as files: artifacts, stated findings, code, figures, and files that code wrote."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path, PurePosixPath
 
 from labmates.errors import UsageError
 from labmates.records.bodies import Bodies
+from labmates.records.event_text import artifact_text
 from labmates.records.events import Event, ToolCallEvent
-from labmates.records.telling import artifact_text
 
 
 def save_material(events: Iterable[Event], bodies: Bodies, folder: Path) -> list[Path]:

@@ -18,16 +18,16 @@ from labmates.studies.execution import SharedResources, bound_of
 from labmates.studies.settings import RunSettings
 from labmates.workflows.experiment import EXPERIMENTS, Condition, Outcome
 from labmates.workflows.judging import Judging
+from labmates.workflows.sandbox_pool import SandboxPool
 from labmates.workflows.services import Services
-from labmates.workflows.workshop import Workshop
 
 
-async def retell(
+async def rerun(
     run: RunRecord,
     condition: Condition,
     recorder: Recorder,
     hub: ModelHub,
-    workshop: Workshop | None,
+    sandbox_pool: SandboxPool | None,
     judging: Judging | None = None,
 ) -> Outcome:
     """Execute a run, without a trace, and return how it ended.
@@ -51,7 +51,7 @@ async def retell(
             seed=run.seed,
             hub=hub,
             recorder=recorder,
-            workshop=workshop,
+            sandbox_pool=sandbox_pool,
             folder=lambda: folder,
             judging=judging,
             shared=SharedResources(RunSettings.model_validate(run.settings), stack).of(kind),

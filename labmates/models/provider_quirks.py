@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
-from labmates.models.bodies import ErrorBody
+from labmates.models.error_bodies import ErrorBody
 from labmates.models.prefix import CACHE_FIELD
 
 LIMITS = ("max_tokens", "max_completion_tokens")
@@ -82,5 +82,5 @@ class Dialect:
 
 
 def mentions(message: str, name: str) -> bool:
-    """Tell whether a text names a parameter."""
+    """Whether a text names a parameter."""
     return re.search(rf"\b{re.escape(name)}\b", message) is not None

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from labmates.sandboxes.base import CodeResult, Sandbox, SandboxError
-from labmates.workflows.workshop import Bench, Workshop
+from labmates.workflows.sandbox_pool import RunSandboxes, SandboxPool
 
 PATIENCE = 20.0
 Member = tuple[int, int]
@@ -21,7 +21,7 @@ MEMBER = st.tuples(st.sampled_from([0, 5, 50]), st.integers(0, 2))
 @pytest.fixture(autouse=True)
 def warming(monkeypatch: pytest.MonkeyPatch) -> None:
     """Warm up, though runs in tests usually don't."""
-    monkeypatch.setattr("labmates.workflows.workshop._TRIALS", 3)
+    monkeypatch.setattr("labmates.workflows.sandbox_pool._TRIALS", 3)
 
 
 class Counted:
@@ -58,11 +58,11 @@ class CountedSandbox:
         self._backend.open_now -= 1
 
 
-def bench_of(workshop: Workshop) -> Bench:
+def bench_of(sandbox_pool: SandboxPool) -> RunSandboxes:
     async def written() -> Path:
         return Path("data.csv")
 
-    return workshop.bench(written)
+    return sandbox_pool.sandboxes(written)
 
 
 async def settle() -> None:
@@ -71,34 +71,34 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
-async def work(bench: Bench, agent: str, cells: int, *, thinks: int = 0, after: Sequence[str] = ()) -> None:
+async def work(sandboxes: RunSandboxes, agent: str, cells: int, *, thinks: int = 0, after: Sequence[str] = ()) -> None:
     """Run some code, after some time, and warm up for those whose turn comes after, as a member of a team does."""
-    async with bench.session(agent, "model", [], 1.0) as session:
+    async with sandboxes.session(agent, "model", [], 1.0) as session:
         for _ in range(thinks):
             await asyncio.sleep(0)
         for _ in range(cells):
             await session.run("1")
-            bench.warm_up(after, "model")
+            sandboxes.warm_up(after, "model")
 
 
 async def test_sandboxes_warmed_up_for_later_make_way_for_one_that_is_needed_now() -> None:
     backend = Counted()
-    bench = bench_of(Workshop(backend, most=2))
-    async with bench.session("data_lead", "model", [], 1.0) as first:
+    sandboxes = bench_of(SandboxPool(backend, most=2))
+    async with sandboxes.session("data_lead", "model", [], 1.0) as first:
         await first.run("1")
-        bench.warm_up(["ml_engineer", "statistician"], "model")
+        sandboxes.warm_up(["ml_engineer", "statistician"], "model")
         await settle()
         assert backend.open_now == 2
     # All places are those of agents whose turn comes when this one has ended.
-    await asyncio.wait_for(work(bench, "data_engineer", 1), PATIENCE)
-    await bench.close()
+    await asyncio.wait_for(work(sandboxes, "data_engineer", 1), PATIENCE)
+    await sandboxes.close()
     await backend.close()
 
 
 async def test_another_runs_warm_sandboxes_make_way_too() -> None:
     backend = Counted()
-    workshop = Workshop(backend, most=2)
-    early, late = bench_of(workshop), bench_of(workshop)
+    sandbox_pool = SandboxPool(backend, most=2)
+    early, late = bench_of(sandbox_pool), bench_of(sandbox_pool)
     early.warm_up(["ml_engineer", "statistician"], "model")
     await settle()
     assert backend.open_now == 2
@@ -112,13 +112,13 @@ async def test_another_runs_warm_sandboxes_make_way_too() -> None:
 async def test_a_warm_sandbox_that_did_not_start_keeps_no_place() -> None:
     backend = Counted()
     backend.failures = 1
-    bench = bench_of(Workshop(backend, most=1))
-    bench.warm_up(["data_lead"], "model")
+    sandboxes = bench_of(SandboxPool(backend, most=1))
+    sandboxes.warm_up(["data_lead"], "model")
     await settle()
     with pytest.raises(SandboxError):
-        await work(bench, "data_lead", 1)
-    await asyncio.wait_for(work(bench, "data_engineer", 1), PATIENCE)
-    await bench.close()
+        await work(sandboxes, "data_lead", 1)
+    await asyncio.wait_for(work(sandboxes, "data_engineer", 1), PATIENCE)
+    await sandboxes.close()
     await backend.close()
 
 
@@ -130,21 +130,24 @@ async def test_a_warm_sandbox_that_did_not_start_keeps_no_place() -> None:
 def test_runs_never_wait_for_each_other_without_end(most: int, runs: list[list[tuple[Member, Member]]]) -> None:
     """`runs` has the two members of each team of each run: how long each thinks first, and how many cells it runs."""
 
-    async def run(workshop: Workshop, teams: list[tuple[Member, Member]]) -> None:
-        bench = bench_of(workshop)
+    async def run(sandbox_pool: SandboxPool, teams: list[tuple[Member, Member]]) -> None:
+        sandboxes = bench_of(sandbox_pool)
         for number, members in enumerate(teams):
-            bench.warm_up([f"{number}/0", f"{number}/1"], "model")
+            sandboxes.warm_up([f"{number}/0", f"{number}/1"], "model")
             after = [f"{number + 1}/0", f"{number + 1}/1"]
             await asyncio.gather(
-                *(work(bench, f"{number}/{n}", cells, thinks=t, after=after) for n, (t, cells) in enumerate(members))
+                *(
+                    work(sandboxes, f"{number}/{n}", cells, thinks=t, after=after)
+                    for n, (t, cells) in enumerate(members)
+                )
             )
-        await bench.close()
+        await sandboxes.close()
 
     async def all_runs() -> None:
         backend = Counted()
-        workshop = Workshop(backend, most)
+        sandbox_pool = SandboxPool(backend, most)
         async with asyncio.timeout(PATIENCE):
-            await asyncio.gather(*(run(workshop, teams) for teams in runs))
+            await asyncio.gather(*(run(sandbox_pool, teams) for teams in runs))
         assert backend.most <= most
         await backend.close()
 

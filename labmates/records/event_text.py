@@ -1,4 +1,4 @@
-"""What an event says, in one line of plain English: the terminal and the browser tell a run in the same words."""
+"""Events in one line of plain English, the same in the terminal and in the browser."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from labmates.records.events import DecisionEvent, Event, PayoffEvent
 
 
 def heading(event: Event) -> str:
-    """Return what an event is about, without whose it is and without the texts that it names."""
+    """The subject of an event, without its owner and without the texts that it names."""
     match event.type:
         case "phase":
             return f"phase {event.number + 1} ({event.reason}) {event.status}"
@@ -47,7 +47,7 @@ def heading(event: Event) -> str:
 
 
 def artifact_text(body: Value) -> str:
-    """Return what an artifact holds as text: most are text, a strategy written as code has parts with names."""
+    """An artifact as text: most are text, a strategy written as code has parts with names."""
     if isinstance(body, dict):
         return "\n".join(f"{name}: {value}" for name, value in body.items())
     return body if isinstance(body, str) else repr(body)
