@@ -21,7 +21,8 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from labmates.agents.prompts import render
-from labmates.models.prefix import continued_order, is_continued, mark_shared, shared_chars
+from labmates.models.orders import Order, order_of
+from labmates.models.prefix import is_continued, mark_continued, mark_shared, shared_chars
 
 KEPT_RESULT_CHARS = 200
 SHORT_MESSAGE_CHARS = 2_000
@@ -55,11 +56,28 @@ def message_from_data(data: Mapping[str, Any]) -> BaseMessage:
         case "system":
             return mark_shared(SystemMessage(content), data.get("shared_chars", 0))
         case "user":
-            return continued_order(content) if data.get("continued") else HumanMessage(content)
+            return mark_continued(HumanMessage(content)) if data.get("continued") else HumanMessage(content)
         case "tool":
             return ToolMessage(content, tool_call_id=data["tool_call_id"])
         case _:
             return AIMessage(content, tool_calls=data.get("tool_calls", []))
+
+
+def kept_data(message: BaseMessage) -> dict[str, Any]:
+    """The data of a message that an agent goes on with later: also the facts of an order, which were not sent."""
+    order = order_of(message)
+    facts = {} if order is None else {"order": {"kind": order.kind, "facts": order.facts, "text": order.text}}
+    return {**message_to_data(message), **facts}
+
+
+def kept_message(data: Mapping[str, Any]) -> BaseMessage:
+    """The message that was kept as `data` to go on with."""
+    message = message_from_data(data)
+    if "order" not in data:
+        return message
+    order = Order(**data["order"])
+    made = order.system() if data["role"] == "system" else order.human()
+    return made.model_copy(update={"content": message.content, "additional_kwargs": message.additional_kwargs})
 
 
 def text_of(message: BaseMessage) -> str:

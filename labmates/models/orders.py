@@ -1,7 +1,8 @@
 """Orders: what an agent is asked, as a text for models and as facts for scripted baselines.
 
 The facts travel beside the text, as a private attribute of the message: no provider gets them, no trace and no record
-holds them. A test for each experiment checks that the text renders all of them, in their order.
+holds them as if they had been sent. A test for each experiment checks that the text renders all of them.
+Where a transcript is shortened to fit a model's context, its orders keep their facts.
 """
 
 from __future__ import annotations

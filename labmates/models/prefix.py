@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import BaseMessage, ToolMessage
 
 from labmates.models.tokens import text_of
 
@@ -24,11 +24,6 @@ Marker = Callable[[Sequence[BaseMessage]], list[BaseMessage]]
 """Adds a provider's cache marks to a prompt."""
 
 
-def shared_message(shared: str, own: str) -> SystemMessage:
-    """Return a system message of what all agents read, and then what this one reads; it knows where the first ends."""
-    return SystemMessage(f"{shared}\n\n{own}", additional_kwargs={_SHARED: len(shared)})
-
-
 def shared_chars(message: BaseMessage) -> int:
     """The number of characters of a message all agents of the run share; 0 where that is not known."""
     return int(message.additional_kwargs.get(_SHARED, 0))
@@ -39,9 +34,9 @@ def mark_shared(message: BaseMessage, chars: int) -> BaseMessage:
     return _with(message, _SHARED, chars) if chars else message
 
 
-def continued_order(text: str) -> HumanMessage:
-    """The order that opens a conversation of several calls, each of which repeats the call before."""
-    return HumanMessage(text, additional_kwargs={_CONTINUED: True})
+def mark_continued(message: BaseMessage) -> BaseMessage:
+    """The message, marked as the opening of a conversation of several calls, each of which repeats the call before."""
+    return _with(message, _CONTINUED, True)
 
 
 def is_continued(message: BaseMessage) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages import HumanMessage, SystemMessage
 
 from labmates.agents.players.base import Disposition
 from labmates.agents.players.colleague import Colleague, colleague
@@ -24,6 +24,7 @@ from labmates.models.scripted.base import Draft, Heard
 from labmates.studies.profiling import profile_games
 from labmates.workflows.games.players import Situation, play
 from labmates.workflows.science.baselines.diligent import Diligent
+from tests.support.lab_orders import with_facts
 
 SHARE = st.floats(0, 1)
 DISPOSITIONS = st.builds(Disposition, SHARE, SHARE, SHARE, SHARE, SHARE)
@@ -49,8 +50,8 @@ def decided(said: Situation, mine: Disposition, seed: int = 0) -> tuple[int, ...
 
 
 def heard(order: str, seed: int = 0, tools: Sequence[str] = ("write_artifact", "mark_complete", "run_code")) -> Heard:
-    messages: tuple[BaseMessage, ...] = (SystemMessage("You are an agent."), HumanMessage(order))
-    return Heard(messages, tuple({"type": "function", "function": {"name": name}} for name in tools), seed)
+    messages = with_facts([SystemMessage("You are an agent."), HumanMessage(order)])
+    return Heard(tuple(messages), tuple({"type": "function", "function": {"name": name}} for name in tools), seed)
 
 
 def lab(order: str, effort: float, seed: int = 0) -> Draft:

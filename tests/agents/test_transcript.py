@@ -17,7 +17,7 @@ from labmates.agents.transcript import (
     text_of,
     with_limit,
 )
-from labmates.models.prefix import continued_order
+from labmates.models.prefix import mark_continued
 
 
 def conversation(sizes: list[int]) -> list[BaseMessage]:
@@ -112,4 +112,4 @@ def test_a_transcript_is_compacted_only_if_it_does_not_fit_and_then_with_room_to
 
 
 def test_what_a_message_says_is_the_same_with_and_without_its_mark() -> None:
-    assert said_in(message_to_data(continued_order("Go on."))) == message_to_data(HumanMessage("Go on."))
+    assert said_in(message_to_data(mark_continued(HumanMessage("Go on.")))) == message_to_data(HumanMessage("Go on."))

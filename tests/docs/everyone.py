@@ -16,6 +16,7 @@ from labmates.models.tokens import text_of
 from labmates.workflows.dilemmas.reason_judge import SYSTEM as REASONS
 from labmates.workflows.science.baselines.prompt import read_step
 from tests.support.form_filler import FormFiller
+from tests.support.lab_orders import with_facts
 from tests.support.openai_server import Answer, Behaviour, Json, answer_of, read_messages
 from tests.support.text_author import TextAuthor
 
@@ -32,7 +33,7 @@ def everyone() -> Behaviour:
     models |= {"author": TextAuthor(), "player": FormFiller()}
 
     async def behave(request: Json, number: int) -> Answer:
-        messages = read_messages(request["messages"])
+        messages = with_facts(read_messages(request["messages"]))
         if text_of(messages[0].content) == REASONS:
             return answer_of(AIMessage(json.dumps({"labels": ["other"]})))
         if text_of(messages[0].content) == RATING:

@@ -20,6 +20,7 @@ from labmates.tasks.conformance import check_task
 from labmates.tasks.conformance.trial import TRIAL_RULES
 from labmates.tasks.registry import TASKS
 from labmates.tasks.report import oracle_report
+from tests.support.lab_orders import with_facts
 from tests.support.plugins import ROOT
 
 PAGE = (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8")
@@ -60,14 +61,14 @@ def test_the_judge_on_the_page_scores_a_report_and_leaves_a_missing_one_unscored
 def test_the_baseline_on_the_page_answers_every_step(page: ModuleType) -> None:
     model = page.Laconic()
     tools = [{"type": "function", "function": {"name": "run_code", "parameters": {}}}]
-    plan = model.invoke([HumanMessage("# Step: plan\nFor exactly these members:\n")])
+    plan = model.invoke(with_facts([HumanMessage("# Step: plan\nFor exactly these members:\n")]))
     assert plan.text.startswith("- Look.")
     for held, called in ((tools, "run_code"), ([], "mark_complete")):
-        [made] = model.invoke([HumanMessage("# Step: work\nYour task: look")], tools=held).tool_calls
+        [made] = model.invoke(with_facts([HumanMessage("# Step: work\nYour task: look")]), tools=held).tool_calls
         assert made["name"] == called
-    [written] = model.invoke([HumanMessage("# Step: write the artifact `final_paper`\n")]).tool_calls
+    [written] = model.invoke(with_facts([HumanMessage("# Step: write the artifact `final_paper`\n")])).tool_calls
     assert written["args"]["name"] == "final_paper"
-    assert model.invoke([HumanMessage("What is this?")]).text == "I have nothing to add."
+    assert model.invoke(with_facts([HumanMessage("What is this?")])).text == "I have nothing to add."
 
 
 def test_the_entry_points_on_the_page_name_what_is_on_it_and_groups_that_there_are(page: ModuleType) -> None:

@@ -16,7 +16,7 @@ from labmates.models.check import check_models
 from labmates.models.errors import EndpointError
 from labmates.models.hub import ModelHub
 from labmates.models.options import ModelOptions
-from labmates.models.prefix import continued_order, shared_message
+from labmates.models.prefix import mark_continued, mark_shared
 from tests.support.anthropic_server import AnthropicServer
 from tests.support.openai_server import Answer, Call, fault
 
@@ -114,7 +114,7 @@ async def test_a_base_url_for_all_is_refused_beside_anthropic() -> None:
 
 
 MARK = {"type": "ephemeral"}
-OPENING = [shared_message("What all read.", "Who you are."), continued_order("Look.")]
+OPENING = [mark_shared(SystemMessage("What all read.\n\nWho you are."), 14), mark_continued(HumanMessage("Look."))]
 SYSTEM = [
     {"type": "text", "text": "What all read.", "cache_control": MARK},
     {"type": "text", "text": "\n\nWho you are."},

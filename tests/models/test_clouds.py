@@ -11,7 +11,7 @@ from labmates.errors import UsageError
 from labmates.models.catalog import Catalog
 from labmates.models.check import check_models
 from labmates.models.hub import ModelHub
-from labmates.models.prefix import continued_order, shared_message
+from labmates.models.prefix import mark_continued, mark_shared
 from labmates.models.reply import Reply
 from tests.support.cloud_server import CloudServer
 from tests.support.openai_server import Answer, Call
@@ -80,7 +80,7 @@ async def test_bedrock_gets_cache_points_for_models_that_take_them(
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "key-of-the-lab")
     monkeypatch.setenv("AWS_REGION", "eu-west-1")
     usage = {"inputTokens": 100, "outputTokens": 20, "cacheReadInputTokens": 800, "cacheWriteInputTokens": 100}
-    opening = [shared_message("What all read.", "Who you are."), continued_order("Look.")]
+    opening = [mark_shared(SystemMessage("What all read.\n\nWho you are."), 14), mark_continued(HumanMessage("Look."))]
     result = ToolMessage("much", tool_call_id="tooluse_1")
     read = [AIMessage("", tool_calls=[{"id": "tooluse_1", "name": "look", "args": {}}]), result]
     with CloudServer(Answer(text="Hm.", usage={**usage, "totalTokens": 1020})) as server:

@@ -403,11 +403,13 @@ def serve_model(model: BaseChatModel, latency: float = 0.1) -> Behaviour:
     The model gets the messages, and as keywords the tools, the seed and the limit of the request.
     """
 
+    from tests.support.lab_orders import with_facts
+
     async def behave(request: Json, number: int) -> Answer:
         limit = request.get("max_tokens") or request.get("max_completion_tokens")
         given = {"seed": request.get("seed"), "max_tokens": limit, "tools": request.get("tools")}
         keywords = {name: value for name, value in given.items() if value is not None}
-        message = await model.ainvoke(read_messages(request["messages"]), **keywords)
+        message = await model.ainvoke(with_facts(read_messages(request["messages"])), **keywords)
         return replace(answer_of(message), delay=latency)
 
     return behave

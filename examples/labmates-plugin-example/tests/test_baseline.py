@@ -4,8 +4,9 @@ import json
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
+from labmates.models.orders import Order
 from labmates.models.scripted import BASELINES
 from labmates.tasks.base import accuracy
 from labmates.tasks.findings import read_findings
@@ -13,9 +14,11 @@ from labmates_plugin_example.baseline import CODE, Kineticist
 from labmates_plugin_example.task import InhibitorsFindings, InhibitorsTask
 
 RUN_CODE: dict[str, Any] = {"type": "function", "function": {"name": "run_code", "parameters": {}}}
-SYSTEM = (
-    "You are the data lead of the data team (data_lead) in a research project.\n\n## Your team\n- data_lead: leads\n"
-)
+SYSTEM = Order("science", {"agent": "data_lead", "team": "data", "parts": {"data_lead": "leads"}}, "You lead.").system()
+
+
+def order(text: str, **facts: Any) -> BaseMessage:
+    return Order("science", facts, text).human()
 
 
 def test_labmates_finds_the_baseline_by_its_entry_point() -> None:
@@ -34,7 +37,7 @@ def test_its_analysis_finds_nearly_all_of_the_truth(capsys: pytest.CaptureFixtur
 
 
 def test_it_runs_its_code_and_then_reports(capsys: pytest.CaptureFixture[str]) -> None:
-    asked = [SystemMessage(SYSTEM), HumanMessage("# Step: work\nYour task: fit\n")]
+    asked = [SYSTEM, order("Fit.", step="work", task="fit")]
     first = Kineticist().invoke(asked, tools=[RUN_CODE])
     [made] = first.tool_calls
     assert made["name"] == "run_code"
@@ -45,11 +48,9 @@ def test_it_runs_its_code_and_then_reports(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_what_it_writes_has_the_sections_and_the_findings(capsys: pytest.CaptureFixture[str]) -> None:
-    order = (
-        "# Step: write the artifact `final_paper`\nUse Markdown with these sections:\n1. Abstract\n2. Results\n\n"
-        f"## Material: what the members reported\n=== data_lead ===\nPrinted:\n{printed_by_the_code(capsys)}\n"
-    )
-    [written] = Kineticist().invoke([SystemMessage(SYSTEM), HumanMessage(order)]).tool_calls
+    text = f"## Material: what the members reported\n=== data_lead ===\nPrinted:\n{printed_by_the_code(capsys)}\n"
+    asked = order(text, step="write", artifact="final_paper", sections=["Abstract", "Results"])
+    [written] = Kineticist().invoke([SYSTEM, asked]).tool_calls
     text = written["args"]["content"]
     assert "## Abstract" in text
     assert "## Results" in text

@@ -20,8 +20,6 @@ Strategy = Callable[[Any, random.Random], str]
 LIBRARY: Final = "axelrod/"
 """How the names of baselines begin that are strategies of the library axelrod."""
 _MIDDLE: Final = 0.5
-_WITHOUT_ORDERS: Final = "science"
-"""Whose prompts carry no facts: they are read as texts."""
 
 
 @dataclass(frozen=True)
@@ -105,8 +103,7 @@ PLAYERS: Registry[Family] = Registry(
 
 def family_of(heard: Heard) -> Family | None:
     """The family that plays what is asked; None if there is none."""
-    kind = heard.kind or _WITHOUT_ORDERS
-    return PLAYERS.get(kind) if kind in PLAYERS else None
+    return PLAYERS.get(heard.kind) if heard.kind in PLAYERS else None
 
 
 class Player(ScriptedModel):

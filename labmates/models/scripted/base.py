@@ -8,7 +8,6 @@ into a reply as a server would make it: cut at `max_tokens`, its tokens counted,
 from __future__ import annotations
 
 import json
-import re
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,9 +23,6 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from labmates.models.orders import Order, order_of
 from labmates.models.tokens import estimate_messages, estimate_tokens, text_of
-
-TOOLS = re.compile(r"^Tools in this step: (.+)\.$", re.MULTILINE)
-_ALL_BUT = "all but "
 
 
 @dataclass(frozen=True)
@@ -66,14 +62,12 @@ class Heard:
         return {name: fact for order in self.orders for name, fact in order.facts.items()}
 
     def tool_names(self) -> tuple[str, ...]:
-        """Return the names of the tools that may be called: those that the prompt lists, if it does."""
+        """Return the names of the tools that may be called: those that the order lists, if it does."""
         names = tuple(str(tool.get("function", {}).get("name", "")) for tool in self.tools)
-        said = (TOOLS.findall(text_of(one.content)) for one in reversed(self.messages) if one.type == "human")
-        listed = next(filter(None, said), None)
-        if listed is None or listed[-1] == "all":
-            return names
-        told = listed[-1].removeprefix(_ALL_BUT)
-        return tuple(name for name in names if (name in told.split(", ")) != (told != listed[-1]))
+        facts = self.facts
+        if "tools" in facts:
+            return tuple(name for name in names if name in facts["tools"])
+        return tuple(name for name in names if name not in facts.get("lacking", ()))
 
 
 @dataclass(frozen=True)

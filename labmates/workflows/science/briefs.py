@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-from langchain_core.messages import SystemMessage
+from langchain_core.messages import BaseMessage
 
 from labmates.agents.excerpts import LEFT_OUT, excerpt
 from labmates.agents.prompts import render
@@ -13,7 +14,8 @@ from labmates.agents.tools import TO_CLOSE, shared_names, tool_names
 from labmates.agents.workspace import MOST_ARTIFACT_CHARS
 from labmates.budgets.money import show_dollars
 from labmates.budgets.purse import Purse
-from labmates.models.prefix import shared_message
+from labmates.models.orders import Order
+from labmates.models.prefix import mark_shared
 from labmates.tasks.schema import findings_example
 from labmates.workflows.science.context import LabContext, team_of
 from labmates.workflows.science.digests import (
@@ -30,6 +32,8 @@ from labmates.workflows.science.findings import stated_texts
 from labmates.workflows.science.reserve import likely_cost
 from labmates.workflows.science.state import LabState, Waiting, readers
 
+KIND = "science"
+"""Of the orders."""
 PLAN_ARTIFACT_CHARS = 6_000
 PAPER_ARTIFACT_CHARS = 12_000
 DISCUSSION_CHARS = 40_000
@@ -42,7 +46,7 @@ _LAST = "It is the result of the project."
 _NOT_LAST = "The teams after yours know of your team's work only what its artifacts, stated findings and messages say."
 
 
-def system_message(ctx: LabContext, team: Team, role: Role, *, data: bool = True) -> SystemMessage:
+def system_message(ctx: LabContext, team: Team, role: Role, *, data: bool = True) -> BaseMessage:
     """Return what the project is about and who the agent is.
 
     What all agents of a run read comes first and word for word the same, so that a provider's prompt cache serves it
@@ -54,24 +58,30 @@ def system_message(ctx: LabContext, team: Team, role: Role, *, data: bool = True
         Describe the columns of the data set. A deliberation, in which nobody reads them, goes without.
     """
     told = {"brief": ctx.task.brief, "findings": ctx.findings_text, "budget_rules": _budget_rules(ctx, team)}
+    facts: dict[str, Any] = {"brief": ctx.task.brief, "agent": role.id}
     if team.alone:
-        handed = "\n".join(f"- you hand over `{other.artifact}`" for other in TEAMS.values())
+        facts["handed"] = {other.artifact: "you" for other in TEAMS.values()}
+        handed = "\n".join(f"- you hand over `{name}`" for name in facts["handed"])
         shared = render("solo_system", **told, artifacts=handed)
         own = render("solo_role", role=role.title, agent=role.id, role_description=role.description)
     else:
+        parts = {member.id: _part(member, team) for member in ctx.members(team)}
+        facts |= {"team": team.name, "parts": parts, "handed": {one.artifact: one.name for one in TEAMS.values()}}
         shared = render("system", **told)
-        own = render("system_role", team=team.name, role=role.title, agent=role.id, members=_parts(ctx, team))
+        own = render("system_role", team=team.name, role=role.title, agent=role.id, members=_listed(parts))
     if data:
         shared += "\n\n" + render("data_set", data_description=ctx.dataset.description)
-    return shared_message(shared, own)
+    return mark_shared(Order(KIND, facts, f"{shared}\n\n{own}").system(), len(shared))
 
 
-def plan_prompt(ctx: LabContext, lab: LabState, purse: Purse) -> str:
+def plan_prompt(ctx: LabContext, lab: LabState, purse: Purse) -> Order:
     """Return the lead's order to plan a phase."""
     team = team_of(lab)
     if team.alone:
-        return render("solo_plan", turns=ctx.condition.turns_of(team), budget=_budget(ctx, purse, team))
-    return render(
+        text = render("solo_plan", turns=ctx.condition.turns_of(team), budget=_budget(ctx, purse, team))
+        return _order("plan", text)
+    members = {role.id: f"{'you, ' if role is team.lead else ''}the {role.title}" for role in ctx.members(team)}
+    text = render(
         "plan",
         team=team.name,
         request=request_text(ctx, lab),
@@ -82,30 +92,34 @@ def plan_prompt(ctx: LabContext, lab: LabState, purse: Purse) -> str:
         tools=_CODE if team.has_code else _NO_CODE,
         then=_then(ctx),
         artifact=team.artifact,
-        member_lines="\n".join(_listed(role, team) for role in ctx.members(team)),
+        member_lines=_listed(members),
         theory_of_mind=_theory_of_mind(ctx, team),
         budget=_budget(ctx, purse, team),
     )
+    return _order("plan", text, members=members, request=_request(lab))
 
 
-def work_prompt(ctx: LabContext, lab: LabState, role: Role, purse: Purse) -> str:
+def work_prompt(ctx: LabContext, lab: LabState, role: Role, purse: Purse) -> Order:
     """Return a member's order to work."""
     team, phase = team_of(lab), lab["agenda"][0]
     hint = render("code_hint", timeout=f"{ctx.condition.code_timeout:g}") if team.has_code else render("no_code_hint")
-    turns, tools = ctx.condition.turns_of(team), _tools(team, leads=role is team.lead)
+    turns, lacking, plan = ctx.condition.turns_of(team), _lacking(team, leads=role is team.lead), phase["plan"]
+    tools = f"all but {', '.join(lacking)}" if lacking else "all"
     if team.alone:
-        artifacts, budget = _solo_artifacts(), _budget(ctx, purse, team)
-        plan = phase["plan"]
-        return render(
+        also, budget = _solo_sections(), _budget(ctx, purse, team)
+        artifacts = "\n\n".join(f"`{name}`\n{_bullets(sections)}" for name, sections in also.items())
+        text = render(
             "solo_work", plan=plan, turns=turns, tools=tools, code_hint=hint, artifacts=artifacts, budget=budget
         )
-    return render(
+        return _order("work", text, turns=turns, lacking=lacking, also=also)
+    task, readable, reading = phase["members"][role.id]["task"], sorted(lab["artifacts"]), readers(lab["agenda"])
+    text = render(
         "work",
-        task=phase["members"][role.id]["task"],
-        plan=phase["plan"],
+        task=task,
+        plan=plan,
         request=request_text(ctx, lab),
-        artifact_names=", ".join(f"`{name}`" for name in sorted(lab["artifacts"])) or "none yet",
-        readers=", ".join(readers(lab["agenda"])) or "none",
+        artifact_names=", ".join(f"`{name}`" for name in readable) or "none yet",
+        readers=", ".join(reading) or "none",
         mail=mail_text(lab, team.name),
         turns=turns,
         tools=tools,
@@ -116,14 +130,16 @@ def work_prompt(ctx: LabContext, lab: LabState, role: Role, purse: Purse) -> str
         theory_of_mind=_theory_of_mind(ctx, team),
         budget=_budget(ctx, purse, team),
     )
+    facts = {"readable": readable, "readers": [*reading], "lacking": lacking, "request": _request(lab)}
+    return _order("work", text, task=task, turns=turns, artifact=team.artifact, **facts)
 
 
-def deliberation_prompt(ctx: LabContext, lab: LabState, role: Role, round_: int, purse: Purse) -> str:
+def deliberation_prompt(ctx: LabContext, lab: LabState, role: Role, round_: int, purse: Purse) -> Order:
     """Return the order by which a member enters the team's deliberation, with a digest of its own work."""
     team, phase = team_of(lab), lab["agenda"][0]
     member = phase["members"][role.id]
     output = f"\nWhat your code printed:\n{outputs_text(ctx, member) or 'nothing'}\n" if team.has_code else ""
-    return render(
+    text = render(
         "deliberate",
         round=round_,
         rounds=ctx.condition.deliberation_rounds,
@@ -137,13 +153,15 @@ def deliberation_prompt(ctx: LabContext, lab: LabState, role: Role, round_: int,
         theory_of_mind=_theory_of_mind(ctx, team),
         budget=_budget(ctx, purse),
     )
+    facts = {"task": member["task"], "reported": member["summary"] or "nothing", "said": _said(phase["said"])}
+    return _order("deliberate", text, round=round_, artifact=team.artifact, **facts)
 
 
 def next_round_prompt(
     ctx: LabContext, team: Team, role: Role, round_: int, since: Sequence[tuple[str, str]], purse: Purse
-) -> str:
+) -> Order:
     """Return a member's order to speak again, with what its teammates have said `since` it spoke."""
-    return render(
+    text = render(
         "deliberate_again",
         round=round_,
         rounds=ctx.condition.deliberation_rounds,
@@ -153,9 +171,10 @@ def next_round_prompt(
         theory_of_mind=_theory_of_mind(ctx, team),
         budget=_budget(ctx, purse),
     )
+    return _order("deliberate", text, round=round_, said=_said(since), artifact=team.artifact)
 
 
-def synthesis_prompt(ctx: LabContext, lab: LabState, purse: Purse, material: float = 1.0) -> str:
+def synthesis_prompt(ctx: LabContext, lab: LabState, purse: Purse, material: float = 1.0) -> Order:
     """Return the lead's order to write the team's artifact.
 
     Parameters
@@ -164,21 +183,24 @@ def synthesis_prompt(ctx: LabContext, lab: LabState, purse: Purse, material: flo
         How much of the usual material it holds, from 0 to 1.
     """
     team, phase = team_of(lab), lab["agenda"][0]
-    sections = "\n".join(f"- {section}" for section in team.sections)
+    sections = _bullets(team.sections)
+    facts: dict[str, Any] = {"artifact": team.artifact, "tools": [*TO_CLOSE], "sections": [*team.sections]}
     if team.artifact == REPORT:
         sections += "\n\n" + render("findings_section", example=findings_example(ctx.task))
+        facts["block"] = "findings"
     else:
         sections += "\n\n" + render("findings_handover")
     tools = ", ".join(TO_CLOSE)
     if team.alone:
         budget = _budget(ctx, purse, team)
-        return render("solo_write", artifact=team.artifact, sections=sections, tools=tools, budget=budget)
+        text = render("solo_write", artifact=team.artifact, sections=sections, tools=tools, budget=budget)
+        return _order("write", text, **facts)
     printed = int(material * OUTPUT_CHARS)
     most = PAPER_ARTIFACT_CHARS if team.artifact == REPORT else PLAN_ARTIFACT_CHARS
     artifacts = artifacts_text(ctx, lab, team, int(material * most))
     if material == 1 and LEFT_OUT in artifacts:
         artifacts += f"\n\n{_READ_ON}"
-    return render(
+    text = render(
         "synthesis",
         artifact=team.artifact,
         tools=tools,
@@ -192,6 +214,7 @@ def synthesis_prompt(ctx: LabContext, lab: LabState, purse: Purse, material: flo
         stated=_stated(ctx, lab, material),
         budget=_budget(ctx, purse, team),
     )
+    return _order("write", text, request=_request(lab), stated=_stated_facts(ctx, lab, material), **facts)
 
 
 def request_text(ctx: LabContext, lab: LabState, *, most: int = PLAN_ARTIFACT_CHARS) -> str:
@@ -242,21 +265,40 @@ def status_text(ctx: LabContext, purse: Purse) -> str:
     return purse.status(ctx.condition.visibility, "you have" if ctx.condition.solo else "your team has")
 
 
-def _tools(team: Team, *, leads: bool) -> str:
-    """The tools that a member may call at work, named by those of the run that it lacks."""
+def _lacking(team: Team, *, leads: bool) -> list[str]:
+    """The tools of the run that a member may not call at work."""
     held = tool_names(team, leads=leads)
-    lacking = [name for name in shared_names(alone=team.alone) if name not in held]
-    return f"all but {', '.join(lacking)}" if lacking else "all"
+    return [name for name in shared_names(alone=team.alone) if name not in held]
 
 
-def _solo_artifacts() -> str:
+def _order(step: str, text: str, **facts: Any) -> Order:
+    return Order(KIND, {"step": step, **facts}, text)
+
+
+def _request(lab: LabState) -> str:
+    asked = lab["agenda"][0]["asked"]
+    return asked["request"] if asked else ""
+
+
+def _said(said: Sequence[tuple[str, str]]) -> list[list[str]]:
+    return [[who, text] for who, text in said]
+
+
+def _bullets(lines: Iterable[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def _listed(members: Mapping[str, str]) -> str:
+    return _bullets(f"{name}: {text}" for name, text in members.items())
+
+
+def _solo_sections() -> dict[str, list[str]]:
     """Return the artifacts besides the paper, with their sections but for those that speak to a next team."""
-    parts = []
-    for team in TEAMS.values():
-        if team.artifact != REPORT:
-            sections = [f"- {section}" for section in team.sections if " team" not in section]
-            parts.append("\n".join([f"`{team.artifact}`", *sections]))
-    return "\n\n".join(parts)
+    return {
+        team.artifact: [section for section in team.sections if " team" not in section]
+        for team in TEAMS.values()
+        if team.artifact != REPORT
+    }
 
 
 def _pool(ctx: LabContext) -> str:
@@ -290,17 +332,9 @@ def _is_last(ctx: LabContext, team: Team) -> bool:
     return team.name == ctx.condition.teams[-1].name
 
 
-def _parts(ctx: LabContext, team: Team) -> str:
-    """Return the members of a team, one on a line, each with its part of the work."""
-    lead = ", leads the team"
-    return "\n".join(
-        f"- {role.id}: {role.title}{lead if role is team.lead else ''}. {role.description}"
-        for role in ctx.members(team)
-    )
-
-
-def _listed(role: Role, team: Team) -> str:
-    return f"- {role.id}: {'you, ' if role is team.lead else ''}the {role.title}"
+def _part(role: Role, team: Team) -> str:
+    """Return a member's part of the work."""
+    return f"{role.title}{', leads the team' if role is team.lead else ''}. {role.description}"
 
 
 def _lead(team: Team, role: Role) -> str:
@@ -332,3 +366,18 @@ def _stated(ctx: LabContext, lab: LabState, material: float = 1.0) -> str:
         return ""
     parts = [delimited(f"{team} team", excerpt(text, most)) for team, text in stated_texts(stated).items()]
     return render("findings_so_far", findings="\n\n".join(parts)) + "\n\n"
+
+
+def _stated_facts(ctx: LabContext, lab: LabState, material: float) -> dict[str, dict[str, Any]]:
+    """The findings that are shown, by team; what the next team repeated is shown with that one's."""
+    stated, most = ctx.stated(lab), int(material * STATED_CHARS)
+    whole = {team for team, text in stated_texts(stated).items() if excerpt(text, most) == text}
+    shown: dict[str, dict[str, Any]] = {}
+    after: str | None = None
+    for team, values in reversed(stated.items()):
+        repeated = stated[after] if after else {}
+        known = shown.get(after or "", {})
+        if team in whole:
+            shown[team] = {n: value for n, value in values.items() if n in known or repeated.get(n) != value}
+        after = team
+    return shown

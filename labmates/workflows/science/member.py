@@ -16,13 +16,13 @@ from langgraph.runtime import Runtime
 from labmates.agents.prompts import render
 from labmates.agents.roles import EVERY_TEAM, TEAMS, Role, Team
 from labmates.agents.tools import RunCode, check_arguments, tool_names, use_workspace
-from labmates.agents.transcript import append_line, message_from_data, message_to_data
+from labmates.agents.transcript import append_line, kept_data, kept_message
 from labmates.agents.workspace import ToolError, Workspace
 from labmates.budgets.ledger import InsufficientFundsError
 from labmates.budgets.purse import Purse
 from labmates.models.errors import ContextOverflowError
 from labmates.models.objects import UnusableAnswerError
-from labmates.models.prefix import continued_order
+from labmates.models.prefix import mark_continued
 from labmates.models.reply import Reply, ToolCall
 from labmates.records.events import ChargeEvent, Event, PhaseEvent, ToolCallEvent
 from labmates.sandboxes.base import CodeResult, OutputFile
@@ -95,7 +95,7 @@ class _Worker:
         member: Member = {
             **self.member,
             "status": "waiting" if waits else "done",
-            "transcript": [keep(message_to_data(message)) for message in self.talk.messages],
+            "transcript": [keep(kept_data(message)) for message in self.talk.messages],
             "summary": self.workspace.summary or self.member["summary"],
             "outputs": self.outputs,
             "waiting": self.waiting,
@@ -119,10 +119,10 @@ class _Worker:
 
     def _opening(self, lab: LabState, team: Team, role: Role) -> list[BaseMessage]:
         bodies = self.ctx.recorder.bodies
-        messages = [message_from_data(bodies[number]) for number in self.member["transcript"]]
+        messages = [kept_message(bodies[number]) for number in self.member["transcript"]]
         if not messages:
             order = work_prompt(self.ctx, lab, role, self.purse)
-            return [system_message(self.ctx, team, role), continued_order(order)]
+            return [system_message(self.ctx, team, role), mark_continued(order.human())]
         waited = {item["call"]: item for item in self.phase["members"][role.id]["waiting"]}
         for i, message in enumerate(messages):
             if isinstance(message, ToolMessage) and message.tool_call_id in waited:

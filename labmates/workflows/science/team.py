@@ -22,12 +22,13 @@ from langgraph.types import Send
 from labmates.agents.excerpts import excerpt
 from labmates.agents.roles import REPORT, Role, Team
 from labmates.agents.sections import continued
-from labmates.agents.transcript import message_from_data, shorten
+from labmates.agents.transcript import kept_message, shorten
 from labmates.agents.workspace import MOST_MESSAGE_CHARS
 from labmates.budgets.ledger import InsufficientFundsError
 from labmates.budgets.purse import Purse
 from labmates.models.objects import UnusableAnswerError
-from labmates.models.prefix import continued_order
+from labmates.models.orders import Order
+from labmates.models.prefix import mark_continued
 from labmates.models.reply import Reply
 from labmates.records.events import MessageEvent, PhaseEvent, RequestEvent
 from labmates.workflows.asking import ask, fault_text
@@ -264,10 +265,10 @@ async def deliberate(state: TeamState, runtime: Runtime[LabContext]) -> Update:
             if role.id in spoken:
                 before, heard = spoken[role.id]
                 order = next_round_prompt(ctx, team, role, round_, said[heard:], purse)
-                messages = [*before, HumanMessage(order)]
+                messages = [*before, order.human()]
             else:
                 order = deliberation_prompt(ctx, lab, role, round_, purse)
-                messages = [system_message(ctx, team, role, data=False), continued_order(order)]
+                messages = [system_message(ctx, team, role, data=False), mark_continued(order.human())]
             try:
                 text = await ask(
                     ctx.caller,
@@ -346,17 +347,17 @@ def _orders(ctx: LabContext, state: TeamState, purse: Purse) -> Iterator[list[Ba
         yield _opening(ctx, team, team.lead, synthesis_prompt(ctx, state, purse, material=0.5**halved))
 
 
-def _conversation(ctx: LabContext, phase: Phase, order: str) -> list[BaseMessage]:
+def _conversation(ctx: LabContext, phase: Phase, order: Order) -> list[BaseMessage]:
     """Return the conversation in which the one member worked, with a new order at its end; empty if it did not work."""
     [member] = phase["members"].values()
-    messages = [message_from_data(ctx.recorder.bodies[number]) for number in member["transcript"]]
+    messages = [kept_message(ctx.recorder.bodies[number]) for number in member["transcript"]]
     if not messages:
         return []
     if isinstance(messages[-1], HumanMessage):
         # What it was told to do in its work is over; and servers refuse two messages of a user in a row.
         messages.pop()
-    return [*messages, HumanMessage(order)]
+    return [*messages, order.human()]
 
 
-def _opening(ctx: LabContext, team: Team, role: Role, order: str) -> list[BaseMessage]:
-    return [system_message(ctx, team, role), HumanMessage(order)]
+def _opening(ctx: LabContext, team: Team, role: Role, order: Order) -> list[BaseMessage]:
+    return [system_message(ctx, team, role), order.human()]

@@ -13,9 +13,12 @@ import pytest
 from labmates.agents.roles import TEAMS
 from labmates.agents.tools import tool_names
 from labmates.api import arun
+from labmates.models.orders import order_of
 from labmates.models.prefix import is_continued, shared_chars
 from labmates.models.scripted.base import Draft, Heard, call
 from labmates.models.tokens import estimate_tokens, text_of
+from tests.support.lab_orders import order_facts, system_facts
+from tests.support.orders import check_rendered
 from tests.support.puppet import agent_of, dutiful, puppet, step_of, turn_of
 
 Play = Callable[[Heard], Draft | None]
@@ -60,6 +63,24 @@ def write_artifacts(heard: Heard) -> Draft | None:
 
 def nothing(_: Heard) -> None:
     return None
+
+
+@pytest.mark.parametrize("condition", [{"theory_of_mind": True, "team_size": 3}, {"solo": True}])
+async def test_the_texts_of_a_run_render_all_facts(tmp_path: Path, condition: dict[str, Any]) -> None:
+    for heard in await heard_in(tmp_path, asking_for_more, **condition):
+        rules, *orders = [message for message in heard.messages if order_of(message)]
+        check_rendered([rules])
+        assert system_facts(text_of(rules.content)) == heard.orders[0].facts
+        for message, order in zip(orders, heard.orders[1:], strict=True):
+            assert json.loads(json.dumps(order.facts)) == order.facts
+            assert order_facts(text_of(message.content)) == order.facts
+
+
+def asking_for_more(heard: Heard) -> Draft | None:
+    """Ask the first team for more work once, and state findings."""
+    if step_of(heard) == "work" and agent_of(heard) == "statistician" and not turn_of(heard):
+        return Draft("", (call("request_additional_work", target_team="data", request="Count the rows, please."),))
+    return write_artifacts(heard)
 
 
 async def test_who_writes_sees_the_newest_artifacts_of_the_teams_before(tmp_path: Path) -> None:

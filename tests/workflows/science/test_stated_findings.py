@@ -15,9 +15,9 @@ from labmates.agents.prompts import render
 from labmates.agents.workspace import ToolError
 from labmates.tasks.registry import get_task
 from labmates.tasks.schema import findings_parameters
-from labmates.workflows.science.baselines.prompt import Step
 from labmates.workflows.science.digests import delimited
 from labmates.workflows.science.findings import findings_form, findings_json, paper_faults, stated_texts
+from tests.support.lab_orders import stated_in
 
 TASKS = ("ecology", "anomaly", "biomarker", "geospatial")
 
@@ -156,4 +156,4 @@ def test_a_value_that_the_next_team_repeated_is_shown_once_and_is_known_of_both(
         "eval": '{"n": 6,\n "names": ["a", "b"]}',
     }
     shown = "\n\n".join(delimited(f"{team} team", text) for team, text in texts.items())
-    assert Step("plan", "", render("findings_so_far", findings=shown)).stated_so_far() == stated
+    assert stated_in(render("findings_so_far", findings=shown)) == stated

@@ -9,8 +9,8 @@ from typing import Any
 from labmates.models.scripted.base import Draft, DraftCall, Heard, ScriptedModel, call, call_tokens, cut_to_tokens
 from labmates.models.tokens import estimate_tokens
 from labmates.workflows.science.baselines.facts import facts, lines_with_numbers
-from labmates.workflows.science.baselines.material import gather, owners_of
-from labmates.workflows.science.baselines.prompt import STATE, Hurry, Step, between, read_step, results_of
+from labmates.workflows.science.baselines.material import gather
+from labmates.workflows.science.baselines.prompt import STATE, Hurry, Step, read_step, results_of
 from labmates.workflows.science.baselines.stated import Block, merge, read_fields, show_block, state
 from labmates.workflows.science.baselines.tasks import points_for, task_for
 from labmates.workflows.science.baselines.working import next_calls, summary
@@ -93,14 +93,12 @@ def _short(task: str, most: int) -> str:
 def contribution(step: Step, most: int) -> str:
     """Return two or three sentences on one's own results, the third in answer to what was said."""
     found = merge(results_of(step.order))
-    reported = between(step.order, "What you reported:", "\n\n").strip()
+    reported = step.facts.get("reported", "").partition("\n\n")[0]
     own = facts(found)[:2] or lines_with_numbers(reported, 2)
     if not own:
         own = ["My part gave no number that the team could use."]
-    rounds = step.order.split("# Step: deliberation")[1:]
-    said = re.findall(r"^\[(\w+)\]: (.+)$", rounds[-1].partition("\nSaid s")[2], re.MULTILINE)
-    others = [(name, text) for name, text in said if name != step.agent]
-    if rounds[-1].startswith(", round 1") or not others:
+    others = [(name, text) for name, text in step.facts.get("said", []) if name != step.agent]
+    if step.facts.get("round") == 1 or not others:
         closing = f"What is doubtful: {_doubt(found)}"
     else:
         name, text = others[-1]
@@ -139,12 +137,11 @@ def closing_draft(step: Step, heard: Heard) -> Draft:
 
 def _message(step: Step, held: tuple[str, ...]) -> tuple[DraftCall, ...]:
     """Return a lead's message to the team that works next."""
-    teams = list(owners_of(step.system).values())
+    teams = list(step.owners.values())
     if "send_message" not in held or step.hurry != "none" or not step.leads or step.team not in teams[:-1]:
         return ()
     after = teams[teams.index(step.team) + 1]
-    readers = between(step.order, "Teams that can still read a message from you:", "\n")
-    if after not in readers.replace(",", " ").split():
+    if after not in step.facts.get("readers", []):
         return ()
     return (call("send_message", to_team=after, content=summary(step, 1)[:300]),)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from labmates.models.scripted.base import Draft, Heard, ScriptedModel, call
-from labmates.workflows.science.baselines.material import brief_of
 from labmates.workflows.science.baselines.prompt import STATE, Step, read_step
 
 LOOK = "print(df.shape)"
@@ -54,7 +53,7 @@ def _write(step: Step, heard: Heard) -> Draft:
 
 def _thin(title: str, step: Step) -> str:
     if title == "Abstract":
-        about = " ".join(brief_of(step.system)[:1])
+        about = " ".join(step.brief[:1])
         said = (
             f"{about} We had a quick look at the table and tell what can be seen at first sight, without any analysis."
         )

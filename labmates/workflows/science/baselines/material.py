@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from labmates.workflows.science.baselines.facts import lines_with_numbers, printed_lines
-from labmates.workflows.science.baselines.prompt import SOLO, Step, Use, between, results_of
+from labmates.workflows.science.baselines.prompt import Step, Use, between, results_of
 from labmates.workflows.science.baselines.stated import Block, Field, Results, find_block, merge, read_fields, restate
 
 TRUST = ("evaluation_report", "model_architecture", "experiment_results", "dataset_description")
@@ -131,12 +131,12 @@ def gather(step: Step) -> Material:
     reported = {name: between(text, "Reported:", "\nPrinted:").strip() for name, text in parts.items()}
     printed = [line for text in parts.values() for line in printed_lines(text.partition("\nPrinted:")[2], 14)]
     return Material(
-        brief=brief_of(step.system),
+        brief=step.brief,
         results=merge([*own, *handed, nouns(fields)]),
         printed=tuple(dict.fromkeys(printed)),
         reported={name: text for name, text in reported.items() if text and text != "nothing"},
         artifacts=artifacts,
-        owners=owners_of(step.system),
+        owners=step.owners,
     )
 
 
@@ -156,18 +156,6 @@ def split_parts(text: str) -> dict[str, str]:
     return dict(zip(pieces[1::2], (piece.strip() for piece in pieces[2::2]), strict=True))
 
 
-def owners_of(system: str) -> dict[str, str]:
-    """Return which team hands over which artifact."""
-    lines = re.findall(r"^- (?:(\w+) team: |you hand over )`(\w+)`", system, re.MULTILINE)
-    return {name: team or SOLO for team, name in lines}
-
-
-def brief_of(system: str) -> tuple[str, ...]:
-    """Return the sentences of the project's description."""
-    text = between(system, "## The project", "\n## What the final paper")
-    return tuple(part.strip() for part in re.split(r"(?<=[.!?])\s+", text) if part.strip())
-
-
 def nouns(fields: Iterable[Field]) -> Results:
     """Return what the task calls the units of the data and their time, as far as its fields tell."""
     found: Results = {}
@@ -181,7 +169,7 @@ def nouns(fields: Iterable[Field]) -> Results:
 
 def _handed(step: Step, artifacts: Mapping[str, str]) -> Iterator[Block]:
     """Yield what the teams handed over as findings, the most trusted first: what they stated, or wrote as a block."""
-    stated, owners = step.stated_so_far(), owners_of(step.system)
+    stated, owners = step.stated_so_far(), step.owners
     for name in _ranked({**dict.fromkeys(owners, ""), **artifacts}):
         yield stated.get(owners.get(name, ""), {}) or find_block(artifacts.get(name, ""))
 

@@ -1,31 +1,27 @@
-"""Reading the prompts of the science lab, as a model would: from their words alone."""
+"""Reading the orders of the science lab: their facts, and in texts what others wrote, printed or remarked."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from labmates.budgets.visibility import CONCISE, FINALISE
+from labmates.models.orders import order_of
 from labmates.models.tokens import text_of
 
 Kind = Literal["plan", "work", "deliberate", "write", "other"]
 Hurry = Literal["none", "concise", "finalise"]
 
-STEP = "# Step:"
 STATE = "state_findings"
+KIND = "science"
+"""Of the orders of the lab."""
 SOLO = "solo"
-ALONE = "this project"
-"""What an agent is of that has no team."""
-
-_STATED = re.compile(
-    r"^=== (\w+) team ===\n(\{.*?\})\n(?:The same as the (\w+) team's: ([^\n]*)\.\n)?=== end", re.MULTILINE | re.DOTALL
-)
-"""What a team stated, and which of its values the team after it repeated."""
+"""Whose work it is that has no team."""
 
 
 @dataclass(frozen=True)
@@ -45,11 +41,13 @@ class Step:
     Attributes
     ----------
     kind
-        The step, by its title; ``other`` for anything that is no step of the science lab.
+        The step; ``other`` for anything that is no step of the science lab.
     system
         The system prompt: who the agent is, the project, the data, what has to be stated.
     order
-        The prompt of the step; in a deliberation, that of each round so far.
+        The text of the order; in a deliberation, that of each round so far.
+    facts
+        Of its orders.
     replies
         How many replies the agent has given in this step.
     uses
@@ -65,6 +63,7 @@ class Step:
     kind: Kind
     system: str
     order: str
+    facts: Mapping[str, Any] = field(default_factory=dict)
     replies: int = 0
     uses: tuple[Use, ...] = ()
     remarks: tuple[str, ...] = ()
@@ -73,14 +72,13 @@ class Step:
 
     @property
     def agent(self) -> str:
-        """The agent's name, empty if the prompt doesn't say it."""
-        return _first(rf"^You are the .*? of (?:the \w+ team|{ALONE}) \((\w+)\)", self.system)
+        """The agent's name."""
+        return str(self.facts.get("agent", ""))
 
     @property
     def team(self) -> str:
-        """The agent's team, ``solo`` if it is alone, empty if the prompt doesn't say it."""
-        alone = re.search(rf"^You are the .*? of {ALONE} \(", self.system, re.MULTILINE)
-        return SOLO if alone else _first(r"^You are the .*? of the (\w+) team \(", self.system)
+        """The agent's team, ``solo`` if it is alone; empty if nothing is known of the agent."""
+        return str(self.facts.get("team", SOLO if self.agent else ""))
 
     @property
     def leads(self) -> bool:
@@ -90,22 +88,59 @@ class Step:
     @property
     def artifact(self) -> str:
         """The artifact that is to be written or talked about."""
-        return _first(r"`(\w+)`", self.order)
+        return str(self.facts.get("artifact", ""))
 
     @property
     def turns(self) -> int:
         """Most replies that the step allows."""
-        return int(_first(r"at most (\d+) replies", self.order) or 8)
+        return int(self.facts.get("turns", 8))
 
     @property
     def task(self) -> str:
         """The task that the lead gave to this agent."""
-        return _first(r"^Your task(?: was)?: (.*)$", self.order)
+        return str(self.facts.get("task", ""))
 
     @property
     def request(self) -> str:
         """What another team asked this phase for; empty in a planned phase."""
-        return _first(r"^This is a further phase of your team\..*\n> (.*)$", self.order)
+        return str(self.facts.get("request", ""))
+
+    def parts(self) -> Mapping[str, str]:
+        """The members of the team, the lead first, each with its part of the work."""
+        members: Mapping[str, str] = self.facts.get("parts", {})
+        return members
+
+    def members(self) -> Mapping[str, str]:
+        """The members for whom a plan needs a task, each with its role."""
+        members: Mapping[str, str] = self.facts.get("members", {})
+        return members
+
+    @property
+    def owners(self) -> dict[str, str]:
+        """Which team hands over which artifact; ``solo`` for who is alone."""
+        return {name: SOLO if team == "you" else team for name, team in self.facts.get("handed", {}).items()}
+
+    @property
+    def brief(self) -> tuple[str, ...]:
+        """The sentences of the project's description."""
+        return tuple(part.strip() for part in re.split(r"(?<=[.!?])\s+", self.facts.get("brief", "")) if part.strip())
+
+    def sections(self) -> list[tuple[str, str]]:
+        """The sections that the artifact must have, each with what belongs in it."""
+        return _sections(self.facts.get("sections", []))
+
+    def also_asked(self) -> dict[str, list[tuple[str, str]]]:
+        """The artifacts that have to be written in a step of work, each with its sections."""
+        return {name: _sections(listed) for name, listed in self.facts.get("also", {}).items()}
+
+    def stated_so_far(self) -> Mapping[str, dict[str, Any]]:
+        """The findings that the order shows, by team."""
+        stated: Mapping[str, dict[str, Any]] = self.facts.get("stated", {})
+        return stated
+
+    def wants_findings(self) -> bool:
+        """Whether the findings of the artifact are the project's."""
+        return "block" in self.facts
 
     def read(self, name: str) -> str | None:
         """Return an artifact as it was last read in this step, or None."""
@@ -117,26 +152,6 @@ class Step:
             ),
             None,
         )
-
-    def parts(self) -> dict[str, str]:
-        """Return the members of the team, the lead first, each with its part of the work."""
-        return dict(re.findall(r"^- (\w+): (.+)$", between(self.system, "## Your team\n", "\n## "), re.MULTILINE))
-
-    def members(self) -> dict[str, str]:
-        """Return the members for whom a plan needs a task, each with its role."""
-        return dict(
-            re.findall(r"^- (\w+): (.+)$", self.order.rpartition("for exactly these members:")[2], re.MULTILINE)
-        )
-
-    def sections(self) -> list[tuple[str, str]]:
-        """Return the sections that the artifact must have, each with what belongs in it."""
-        return _sections(between(self.order, "Use Markdown with these sections:", "## Material"))
-
-    def also_asked(self) -> dict[str, list[tuple[str, str]]]:
-        """Return the artifacts that have to be written in a step of work, each with its sections."""
-        listed = between(self.order, "in Markdown with these sections", "\n\nWhen all")
-        pieces = re.split(r"^`(\w+)`$", listed, flags=re.MULTILINE)
-        return {name: _sections(text) for name, text in zip(pieces[1::2], pieces[2::2], strict=True)}
 
     def has_stated(self) -> bool:
         """Whether findings that the agent stated in this step stand."""
@@ -151,48 +166,28 @@ class Step:
         refused = re.findall(r"^- (?:unknown )?field '(\w+)'", self.order, re.MULTILINE)
         return {name: value for name, value in findings.items() if name not in refused}
 
-    def stated_so_far(self) -> dict[str, dict[str, Any]]:
-        """Return the findings that the prompt of the step shows, by team."""
-        shown = between(self.order, "## Findings stated so far\n", "\n\n## ")
-        found: dict[str, dict[str, Any]] = {}
-        for team, text, other, names in reversed(_STATED.findall(shown)):
-            try:
-                own = json.loads(text)
-            except ValueError:
-                continue
-            theirs = found.get(other, {})
-            found[team] = own | {name: theirs[name] for name in names.split(", ") if name in theirs}
-        return dict(reversed(found.items()))
-
-    def wants_findings(self) -> bool:
-        """Whether the findings of the artifact are the project's."""
-        return "`findings`" in between(self.order, "Use Markdown with these sections:", "## Material")
-
 
 def read_step(messages: Sequence[BaseMessage]) -> Step:
-    """Return the step that the messages ask for: the newest prompt with a step's title, and what followed it."""
-    system = "\n".join(text_of(m.content) for m in messages if isinstance(m, SystemMessage))
-    orders = [
-        i
-        for i, m in enumerate(messages)
-        if isinstance(m, HumanMessage) and text_of(m.content).lstrip().startswith(STEP)
-    ]
-    if not orders:
-        last = text_of(messages[-1].content) if messages else ""
-        return Step("other", system, last, hurry=_hurry(last))
-    before, after = messages[: orders[-1]], messages[orders[-1] + 1 :]
-    order = text_of(messages[orders[-1]].content).lstrip()
-    kind = _kind(order)
-    if kind == "deliberate":
-        order = "\n\n".join(text_of(messages[i].content).lstrip() for i in orders)
+    """Return the step that the newest order of the lab asks for, and what followed it."""
+    orders = {place: order for place, m in enumerate(messages) if (order := order_of(m)) and order.kind == KIND}
+    asked = [place for place, order in orders.items() if "step" in order.facts]
+    last = text_of(messages[-1].content) if messages else ""
+    if not asked:
+        return Step("other", "", last, hurry=_hurry(last))
+    facts = {name: fact for order in orders.values() for name, fact in order.facts.items()}
+    kind: Kind = facts["step"]
+    before, after = messages[: asked[-1]], messages[asked[-1] + 1 :]
+    # Rounds of a deliberation go on in one conversation, and the first tells what the later ones are about.
+    texts = [text_of(messages[place].content) for place in (asked if kind == "deliberate" else asked[-1:])]
     return Step(
         kind=kind,
-        system=system,
-        order=order,
+        system="\n".join(text_of(m.content) for m in messages if isinstance(m, SystemMessage)),
+        order="\n\n".join(texts),
+        facts=facts,
         replies=sum(isinstance(m, AIMessage) for m in after),
         uses=tuple(_uses(after)),
         remarks=tuple(text_of(m.content) for m in after if isinstance(m, HumanMessage)),
-        hurry=_hurry(text_of(messages[-1].content)),
+        hurry=_hurry(last),
         before=tuple(_uses(before)),
     )
 
@@ -219,20 +214,8 @@ def columns_of(system: str) -> list[str]:
     return re.findall(r"^- ([\w .%/()-]+?):", between(system, "## The data set", "\n## Your"), re.MULTILINE)
 
 
-def _sections(listed: str) -> list[tuple[str, str]]:
-    found = re.findall(r"^\s*(?:[-*]|\d+\.|#+)\s+([^:\n]+?)(?::\s*(.*))?$", listed, re.MULTILINE)
-    return [(title.strip("*` "), about) for title, about in found]
-
-
-def _kind(order: str) -> Kind:
-    title = order.partition("\n")[0].removeprefix(STEP).strip().lower()
-    names: tuple[tuple[str, Kind], ...] = (
-        ("plan", "plan"),
-        ("work", "work"),
-        ("deliberation", "deliberate"),
-        ("write the artifact", "write"),
-    )
-    return next((kind for begin, kind in names if title.startswith(begin)), "other")
+def _sections(listed: Sequence[str]) -> list[tuple[str, str]]:
+    return [(title, about.strip()) for title, _, about in (section.partition(":") for section in listed)]
 
 
 def _hurry(text: str) -> Hurry:
@@ -246,8 +229,3 @@ def _uses(messages: Sequence[BaseMessage]) -> Iterator[Use]:
             for made in message.tool_calls:
                 if made["id"] in results:
                     yield Use(made["name"], made["args"], results[made["id"]], place)
-
-
-def _first(pattern: str, text: str) -> str:
-    found = re.search(pattern, text, re.MULTILINE)
-    return found[1] if found else ""

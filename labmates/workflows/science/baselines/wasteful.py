@@ -16,7 +16,6 @@ from labmates.workflows.science.baselines.diligent import (
     plan_text,
     write_draft,
 )
-from labmates.workflows.science.baselines.material import owners_of
 from labmates.workflows.science.baselines.prompt import Step, read_step
 from labmates.workflows.science.baselines.working import REQUESTS
 
@@ -95,7 +94,7 @@ def _waste(step: Step, held: tuple[str, ...]) -> Iterator[DraftCall]:
     if "list_artifacts" in held:
         yield call("list_artifacts")
     if "read_artifact" in held:
-        for name, team in owners_of(step.system).items():
+        for name, team in step.owners.items():
             if team != step.team and f"`{name}`" in step.order:
                 yield call("read_artifact", name=name)
     if "write_artifact" in held:
@@ -104,7 +103,7 @@ def _waste(step: Step, held: tuple[str, ...]) -> Iterator[DraftCall]:
 
 def _requests(step: Step, held: tuple[str, ...]) -> Iterator[DraftCall]:
     """Yield what a lead asks of earlier teams at the end of its work: more of the first, all anew of the last."""
-    teams = list(owners_of(step.system).values())
+    teams = list(step.owners.values())
     earlier = teams[: teams.index(step.team)] if step.team in teams else []
     if not step.leads or not earlier or any(use.name in REQUESTS for use in step.uses):
         return

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from labmates.models.scripted.base import DraftCall, Heard, call, call_tokens
 from labmates.workflows.science.baselines.cells import OPTIONAL, Cell, cells_for, is_finished, pieces
 from labmates.workflows.science.baselines.facts import facts, lines_with_numbers, printed_lines
-from labmates.workflows.science.baselines.material import TEST, nouns, owners_of
+from labmates.workflows.science.baselines.material import TEST, nouns
 from labmates.workflows.science.baselines.prompt import Step, Use, between, columns_of, results_of
 from labmates.workflows.science.baselines.stated import Block, Results, find_block, merge, read_fields, restate
 
@@ -83,7 +83,7 @@ def _reading(step: Step, held: Sequence[str]) -> tuple[DraftCall, ...]:
 
 def _sources(step: Step, held: Sequence[str]) -> list[str]:
     """Return the artifacts that matter: of the team before, or of all others for those who only write."""
-    owners = owners_of(step.system)
+    owners = step.owners
     others = [name for name, team in owners.items() if team != step.team]
     if "run_code" not in held:
         return [*others, *(name for name in _readable(step) if name not in owners)]
@@ -92,7 +92,7 @@ def _sources(step: Step, held: Sequence[str]) -> list[str]:
 
 
 def _readable(step: Step) -> list[str]:
-    return re.findall(r"`(\w+)`", between(step.order, "Artifacts that you can read:", "\n"))
+    return list(step.facts.get("readable", []))
 
 
 def _since_request(step: Step) -> tuple[Use, ...]:
@@ -114,7 +114,7 @@ def _request(step: Step, held: Sequence[str]) -> tuple[DraftCall, ...]:
         or lines_with_numbers(step.read(sources[0]) or "", 1)
     ):
         return ()
-    team = owners_of(step.system)[sources[0]]
+    team = step.owners[sources[0]]
     asked = f"Please hand over `{sources[0]}` with the numbers that you found and how sure they are; I can find none."
     return (call(REQUESTS[0], target_team=team, request=asked),)
 
@@ -196,7 +196,7 @@ def _claimed(step: Step) -> Block:
 
 def _extra(step: Step, held: Sequence[str]) -> tuple[DraftCall, ...]:
     """Write the artifact that the role asks for besides the team's own, once."""
-    owners = owners_of(step.system)
+    owners = step.owners
     asked = re.findall(r"`(\w+)`", step.parts().get(step.agent, ""))
     written = {use.arguments.get("name") for use in step.uses if use.name == "write_artifact"}
     for name in asked:

@@ -33,7 +33,6 @@ from labmates.agents.tools import (
 from labmates.agents.workspace import ToolError, Workspace
 from labmates.budgets.visibility import CONCISE, FINALISE
 from labmates.models.normalise import normalise
-from labmates.models.prefix import shared_message
 from labmates.models.reply import Reply
 from labmates.models.scripted import BASELINES
 from labmates.models.tokens import estimate_tokens
@@ -44,6 +43,7 @@ from labmates.tasks.schema import findings_example, findings_schema_text
 from labmates.workflows.science.baselines.stated import find_block
 from labmates.workflows.science.digests import delimited
 from labmates.workflows.science.findings import findings_form, stated_texts
+from tests.support.lab_orders import with_facts
 
 TURNS = 8
 NAMES = ("diligent", "hasty", "wasteful", "silent", "garbage", "colleague")
@@ -85,11 +85,13 @@ class Lab:
         )
         shared += "\n\n" + render("data_set", data_description=self.data.description)
         own = render("system_role", role=role.title, team=team.name, agent=role.id, members=members_of(team))
-        return shared_message(shared, own)
+        return SystemMessage(f"{shared}\n\n{own}")
 
     def ask(self, messages: Sequence[BaseMessage], tools: Sequence[str] = ()) -> Reply:
         schemas = tool_schemas(tools, self.form)
-        message = self.model.invoke(list(messages), tools=schemas, seed=len(self.replies), max_tokens=self.max_tokens)
+        message = self.model.invoke(
+            with_facts(messages), tools=schemas, seed=len(self.replies), max_tokens=self.max_tokens
+        )
         assert isinstance(message, AIMessage)
         assert message.usage_metadata is not None
         assert message.usage_metadata["output_tokens"] <= self.max_tokens
@@ -518,7 +520,7 @@ def test_a_limit_that_falls_meanwhile_makes_no_cell_run_twice() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_reply_depends_on_what_was_heard_alone(name: str) -> None:
     order = HumanMessage(work_order(MODEL, "Fit.", "- fit", {}))
-    messages = [LAB.system(MODEL, MODEL.lead), order]
+    messages = with_facts([LAB.system(MODEL, MODEL.lead), order])
     schemas = [tool_schema(tool) for tool in tool_names(MODEL)]
     replies = [BASELINES.get(name)().invoke(messages, tools=schemas, seed=3, max_tokens=900) for _ in range(2)]
     assert replies[0].content == replies[1].content
@@ -546,7 +548,7 @@ def test_a_prompt_cut_anywhere_is_answered(name: str, order: str, most: float, l
     system = str(LAB.system(MODEL, MODEL.lead).content)
     messages = [SystemMessage(system[: int(most * len(system))]), HumanMessage(order[: int(least * len(order))])]
     schemas = [tool_schema(tool) for tool in tools]
-    message = BASELINES.get(name)().invoke(messages, tools=schemas, max_tokens=400)
+    message = BASELINES.get(name)().invoke(with_facts(messages), tools=schemas, max_tokens=400)
     assert message.usage_metadata is not None
     assert message.usage_metadata["output_tokens"] <= 400
     assert {call["name"] for call in message.tool_calls} <= set(tools)

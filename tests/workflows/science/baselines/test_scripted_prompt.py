@@ -9,8 +9,9 @@ from labmates.agents.prompts import render
 from labmates.agents.roles import TEAMS
 from labmates.agents.tools import TO_CLOSE, tool_names
 from labmates.budgets.visibility import budget_status
-from labmates.workflows.science.baselines.material import brief_of, owners_of, split_parts
+from labmates.workflows.science.baselines.material import split_parts
 from labmates.workflows.science.baselines.prompt import Step, columns_of, read_step, results_of
+from tests.support.lab_orders import with_facts
 
 EVAL = TEAMS["eval"]
 DATA = "One row a day.\n\n- day: number of the day\n- wind speed: in m/s\n\nKnown habits: none."
@@ -60,7 +61,7 @@ def work(turns: int = 6, budget: str = "", request: str = "") -> str:
 
 
 def step_of(*messages: BaseMessage | str) -> Step:
-    return read_step([system(), *(HumanMessage(m) if isinstance(m, str) else m for m in messages)])
+    return read_step(with_facts([system(), *(HumanMessage(m) if isinstance(m, str) else m for m in messages)]))
 
 
 def test_who_the_agent_is_and_what_it_is_told_once() -> None:
@@ -68,13 +69,13 @@ def test_who_the_agent_is_and_what_it_is_told_once() -> None:
     assert (step.kind, step.agent, step.team, step.turns) == ("work", "eval_lead", "eval", 6)
     assert step.task == "Check the claims."
     assert columns_of(step.system) == ["day", "wind speed"]
-    assert brief_of(step.system) == ("Look at this.", "What is it?")
-    assert list(owners_of(step.system).items())[1] == ("model_architecture", "model")
+    assert step.brief == ("Look at this.", "What is it?")
+    assert list(step.owners.items())[1] == ("model_architecture", "model")
 
 
 def test_the_first_of_the_team_leads_it() -> None:
     assert step_of(work()).leads
-    assert not read_step([system(1), HumanMessage(work())]).leads
+    assert not read_step(with_facts([system(1), HumanMessage(work())])).leads
 
 
 def test_a_plan_asks_for_a_task_for_each_member_and_for_nobody_else() -> None:

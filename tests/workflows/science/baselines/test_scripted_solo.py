@@ -7,9 +7,10 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, Tool
 from labmates.agents.prompts import render
 from labmates.agents.roles import SOLO
 from labmates.workflows.science.baselines.diligent import Diligent
-from labmates.workflows.science.baselines.material import gather, owners_of
+from labmates.workflows.science.baselines.material import gather
 from labmates.workflows.science.baselines.prompt import read_step
 from labmates.workflows.science.baselines.stated import find_block
+from tests.support.lab_orders import with_facts
 
 SYSTEM = SystemMessage(
     render(
@@ -50,20 +51,20 @@ WRITE = HumanMessage(
 
 
 def test_who_is_alone_leads_and_is_told_the_artifacts_besides_the_paper() -> None:
-    step = read_step([SYSTEM, WORK])
+    step = read_step(with_facts([SYSTEM, WORK]))
     assert (step.kind, step.agent, step.team, step.turns, step.leads) == ("work", "researcher", "solo", 64, True)
     assert step.also_asked() == {"notes": [("Overview", "what there is"), ("Doubts", "")], "more": [("Aim", "")]}
-    assert set(owners_of(step.system).values()) == {"solo"}
-    assert read_step([SYSTEM, HumanMessage(render("solo_plan", turns=64, budget=""))]).members() == {}
+    assert set(step.owners.values()) == {"solo"}
+    assert read_step(with_facts([SYSTEM, HumanMessage(render("solo_plan", turns=64, budget=""))])).members() == {}
 
 
 def test_who_writes_in_the_conversation_of_its_work_remembers_it() -> None:
-    step = read_step([SYSTEM, WORK, *RAN, WRITE])
+    step = read_step(with_facts([SYSTEM, WORK, *RAN, WRITE]))
     assert (step.kind, step.artifact, step.wants_findings()) == ("write", "final_paper", True)
     assert step.uses == ()
     assert [use.name for use in step.before] == ["run_code"]
     material = gather(step)
     assert material.alone
     assert material.results["count"] == 7
-    reply = Diligent().invoke([SYSTEM, WORK, *RAN, WRITE])
+    reply = Diligent().invoke(with_facts([SYSTEM, WORK, *RAN, WRITE]))
     assert find_block(str(reply.content)) == {"n_sensors": 7}
