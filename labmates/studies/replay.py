@@ -19,6 +19,7 @@ from langchain_core.tools import BaseTool
 
 from labmates._version import __version__
 from labmates.agents.transcript import message_to_data, said_in
+from labmates.budgets.ledger import UNLIMITED, Ledger
 from labmates.budgets.prices import Price
 from labmates.errors import LabmatesError, UsageError
 from labmates.judges.panel import Panel, make_panel
@@ -34,6 +35,7 @@ from labmates.records.recorder import Recorder
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
 from labmates.studies.differences import Difference, apart, differences_of_run
+from labmates.studies.execution import bound_of
 from labmates.studies.rejudging import rejudge
 from labmates.studies.rerun import rerun
 from labmates.studies.runs import accounted, invalid_of, stop_of
@@ -146,6 +148,8 @@ class RecordedHub(ModelHub):
         if event is None:
             raise UnrecordedCallError(step)
         meter.begin()
+        # As at a server, calls made together have all reserved their money before the first of them is settled.
+        await asyncio.sleep(0)
         return replace(recorded_reply(event, self._bodies), bill=self._bills.get(step))
 
     def price(self, model: str) -> Price | None:
@@ -201,7 +205,9 @@ async def replay(
     )
     async with opening as sandbox_pool:
         try:
-            outcome = await rerun(run, condition, recorder, hub, sandbox_pool, Judging(panel, hub))
+            outcome = await rerun(
+                run, condition, recorder, hub, sandbox_pool, Judging(panel, hub), ledger=_ledger_of(run, events, first)
+            )
         except UnrecordedCallError as error:
             unrecorded = error if outcome is None else None
     if outcome is not None:
@@ -238,6 +244,16 @@ def _first_own_event(run: RunRecord, events: Sequence[Event]) -> int:
             f"known (origin: {run.origin})"
         )
     return number
+
+
+def _ledger_of(run: RunRecord, events: Sequence[Event], first: int) -> Ledger:
+    """The ledger of a replay: without a bound, unless the bound shows in a charge.
+
+    The recorded calls were paid, in whatever order concurrent ones were settled; the replay's order may differ.
+    """
+    charges = (event for event in events if isinstance(event, ChargeEvent))
+    is_bounded = any(charge.uncovered or charge.excess for charge in charges)
+    return bound_of(run, events[:first]) if is_bounded else Ledger(UNLIMITED)
 
 
 def _without_models(settings: RunSettings) -> Panel:

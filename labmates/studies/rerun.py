@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NoReturn
 
+from labmates.budgets.ledger import Ledger
 from labmates.errors import LabmatesError
 from labmates.models.hub import ModelHub
 from labmates.models.options import ModelOptions
@@ -29,6 +30,8 @@ async def rerun(
     hub: ModelHub,
     sandbox_pool: SandboxPool | None,
     judging: Judging | None = None,
+    *,
+    ledger: Ledger | None = None,
 ) -> Outcome:
     """Execute a run, without a trace, and return how it ended.
 
@@ -40,6 +43,8 @@ async def rerun(
         Answers model calls in the place of models.
     judging
         Who judges; None for the judges that need no model.
+    ledger
+        The money of the run; by default its bound.
     """
     from langsmith import tracing_context
 
@@ -55,7 +60,7 @@ async def rerun(
             folder=lambda: folder,
             judging=judging,
             shared=SharedResources(RunSettings.model_validate(run.settings), stack).of(kind),
-            ledger=bound_of(run, recorder.events),
+            ledger=ledger or bound_of(run, recorder.events),
         )
         return await kind.execute(condition, services)
 
