@@ -8,7 +8,7 @@ same was changed, or depends on something that the run's record does not hold.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,7 +19,7 @@ from langchain_core.tools import BaseTool
 
 from labmates._version import __version__
 from labmates.agents.transcript import message_to_data, said_in
-from labmates.budgets.ledger import UNLIMITED, Ledger
+from labmates.budgets.ledger import UNLIMITED, Entry, Ledger, Reservation
 from labmates.budgets.prices import Price
 from labmates.errors import LabmatesError, UsageError
 from labmates.judges.panel import Panel, make_panel
@@ -33,17 +33,17 @@ from labmates.records.bodies import Bodies
 from labmates.records.events import ChargeEvent, Event, LLMCallEvent, ScoreEvent, WarningEvent, told_whole
 from labmates.records.recorder import Recorder
 from labmates.records.run import ENDED, RunRecord
+from labmates.records.steps import charges
 from labmates.records.store import Store
 from labmates.studies.differences import Difference, apart, differences_of_run
-from labmates.studies.execution import bound_of
 from labmates.studies.rejudging import rejudge
 from labmates.studies.rerun import rerun
 from labmates.studies.runs import accounted, invalid_of, stop_of
 from labmates.studies.salted import check_salt
 from labmates.studies.session import open_sandbox_pool
 from labmates.studies.settings import RunSettings
-from labmates.workflows.calls import lost_attempts, overflow_steps, recorded_reply
-from labmates.workflows.experiment import condition_of
+from labmates.workflows.calls import charged_call, lost_attempts, overflow_steps, recorded_reply
+from labmates.workflows.experiment import Condition, condition_of
 from labmates.workflows.judging import Judging
 
 _TIMES = ("seconds",)
@@ -148,8 +148,6 @@ class RecordedHub(ModelHub):
         if event is None:
             raise UnrecordedCallError(step)
         meter.begin()
-        # As at a server, calls made together have all reserved their money before the first of them is settled.
-        await asyncio.sleep(0)
         return replace(recorded_reply(event, self._bodies), bill=self._bills.get(step))
 
     def price(self, model: str) -> Price | None:
@@ -206,7 +204,13 @@ async def replay(
     async with opening as sandbox_pool:
         try:
             outcome = await rerun(
-                run, condition, recorder, hub, sandbox_pool, Judging(panel, hub), ledger=_ledger_of(run, events, first)
+                run,
+                condition,
+                recorder,
+                hub,
+                sandbox_pool,
+                Judging(panel, hub),
+                ledger=_ledger_of(run, condition, events, first),
             )
         except UnrecordedCallError as error:
             unrecorded = error if outcome is None else None
@@ -246,14 +250,46 @@ def _first_own_event(run: RunRecord, events: Sequence[Event]) -> int:
     return number
 
 
-def _ledger_of(run: RunRecord, events: Sequence[Event], first: int) -> Ledger:
-    """The ledger of a replay: without a bound, unless the bound shows in a charge.
+class RecordedLedger(Ledger):
+    """The ledger of a replayed run: recorded calls are paid, each as far as the record says.
 
-    The recorded calls were paid, in whatever order concurrent ones were settled; the replay's order may differ.
+    Which concurrent calls a bound could pay, and how much of each, depends on the order in which they were settled, and
+    that is not repeated.
+
+    Parameters
+    ----------
+    total
+        The bound of the run, in micro-dollars.
+    charges
+        The recorded charges.
+    pooled
+        Whether calls draw on a pool of credits, so that this ledger holds the dollars behind it.
     """
-    charges = (event for event in events if isinstance(event, ChargeEvent))
-    is_bounded = any(charge.uncovered or charge.excess for charge in charges)
-    return bound_of(run, events[:first]) if is_bounded else Ledger(UNLIMITED)
+
+    def __init__(self, total: int, charges: Iterable[ChargeEvent], *, pooled: bool) -> None:
+        super().__init__(total)
+        self._unpaid: defaultdict[str, deque[int]] = defaultdict(deque)
+        for charge in charges:
+            self._unpaid[charged_call(charge)].append(charge.excess if pooled else charge.uncovered)
+
+    def reserve(self, amount: int, *, call: str, team: str) -> Reservation:
+        """Hold nothing for a recorded call, and `amount` for any other."""
+        return super().reserve(0 if self._unpaid[call] else amount, call=call, team=team)
+
+    def settle(self, reservation: Reservation, cost: int) -> Entry:
+        """Charge a call with what the record says was paid."""
+        unpaid = self._unpaid[reservation.call]
+        uncovered = min(unpaid.popleft(), cost) if unpaid else 0
+        entry = super().settle(reservation, cost - uncovered)
+        return replace(entry, uncovered=entry.uncovered + uncovered)
+
+
+def _ledger_of(run: RunRecord, condition: Condition, events: Sequence[Event], first: int) -> Ledger:
+    """The ledger of a replay, out of which the first events have been paid."""
+    recorded = (event for event in events[first:] if isinstance(event, ChargeEvent))
+    ledger = RecordedLedger(run.most or UNLIMITED, recorded, pooled=condition.pool is not None)
+    ledger.restore(charges(events[:first]), call="earlier", team="")
+    return ledger
 
 
 def _without_models(settings: RunSettings) -> Panel:

@@ -502,8 +502,13 @@ def lost_attempts(events: Iterable[Event]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for event in events:
         if isinstance(event, ChargeEvent) and event.uncertain:
-            found.setdefault(event.step.rpartition(_LOST)[0], []).append(event.reason)
+            found.setdefault(charged_call(event), []).append(event.reason)
     return found
+
+
+def charged_call(charge: ChargeEvent) -> str:
+    """The step of the call that a charge is for, also where the charge is for an attempt that brought no reply."""
+    return charge.step.rpartition(_LOST)[0] if charge.uncertain else charge.step
 
 
 def _lost(step: str, number: int) -> str:
