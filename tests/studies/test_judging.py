@@ -145,7 +145,7 @@ async def test_judging_a_studys_runs_stays_within_its_cap(store: Store) -> None:
     cap = 20_000_000
     study = {"name": "capped", "spec": {}, "cap": cap, "created": 0.0}
     store.database.write(lambda connection: connection.execute(sa.insert(schema.studies).values(study)))
-    with OpenAIServer(Answer(text=answer())) as server:
+    with OpenAIServer(Answer(text=answer(), delay=1)) as server:
         found = await judged(store, runs, GPT, server=server)
         costs = [sum(call.cost for call in one.calls) for one in found]
         assert 0 < sum(costs) <= cap
