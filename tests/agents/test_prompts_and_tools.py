@@ -19,6 +19,10 @@ TEMPLATES = sorted(
 )
 
 
+NEEDS_NO_DESCRIPTION = {"code", "name", "heading", "content", "to_team", "target_team"}
+"""Parameters that their tool's description and their own names explain; each word goes with every call of a run."""
+
+
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_a_template_takes_all_its_values_and_leaves_none_open(name: str) -> None:
     text = files("labmates.agents.prompts").joinpath(f"{name}.md").read_text()
@@ -43,6 +47,8 @@ def test_a_tool_schema_is_one_that_strict_servers_take(name: str) -> None:
     parameters = function["parameters"]
     assert parameters["type"] == "object"
     assert set(parameters["required"]) <= set(parameters["properties"])
+    told = {key for key, value in parameters["properties"].items() if value.get("description")}
+    assert set(parameters["properties"]) - told <= NEEDS_NO_DESCRIPTION
 
 
 def test_only_the_writing_team_has_no_code() -> None:
