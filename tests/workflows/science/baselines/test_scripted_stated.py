@@ -110,8 +110,8 @@ FIELDS = [field for task, _ in TASKS for field in read_fields(prompt(findings_sc
 @given(st.dictionaries(st.sampled_from([field.name for field in FIELDS]), JSON, max_size=6))
 def test_a_block_of_any_form_is_taken_as_far_as_it_makes_sense(block: dict[str, object]) -> None:
     results = restate(block, FIELDS)
-    facts(results)
-    state(results, FIELDS)
+    assert all(isinstance(fact, str) and fact for fact in facts(results))
+    assert set(state(results, FIELDS)) <= {field.name for field in FIELDS}
 
 
 @pytest.mark.parametrize("text", ["", "```findings\n{\n```", "```findings\n[1]\n```", "```json\n{}\n```"])

@@ -98,8 +98,8 @@ JSON = st.recursive(
 @given(st.dictionaries(st.sampled_from([field.name for field in FIELDS]), JSON, max_size=6))
 def test_a_block_of_any_form_is_taken_as_far_as_it_makes_sense(block: dict[str, object]) -> None:
     results = restate(block, FIELDS)
-    facts(results)
-    state(results, FIELDS)
+    assert all(isinstance(fact, str) and fact for fact in facts(results))
+    assert set(state(results, FIELDS)) <= {field.name for field in FIELDS}
 
 
 @pytest.mark.parametrize("name", ["marker", "sign", "size"])
