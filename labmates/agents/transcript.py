@@ -64,14 +64,14 @@ def message_from_data(data: Mapping[str, Any]) -> BaseMessage:
 
 
 def kept_data(message: BaseMessage) -> dict[str, Any]:
-    """The data of a message that an agent goes on with later: also the facts of an order, which were not sent."""
+    """The stored form of a message that an agent will continue from, with the unsent facts of its order."""
     order = order_of(message)
     facts = {} if order is None else {"order": {"kind": order.kind, "facts": order.facts, "text": order.text}}
     return {**message_to_data(message), **facts}
 
 
 def kept_message(data: Mapping[str, Any]) -> BaseMessage:
-    """The message that was kept as `data` to go on with."""
+    """The message stored as `data`, to continue from."""
     message = message_from_data(data)
     if "order" not in data:
         return message

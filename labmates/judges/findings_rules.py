@@ -73,7 +73,7 @@ def items_of(findings: BaseModel) -> list[Item]:
 
 
 def record_keys(model: type[BaseModel]) -> frozenset[str]:
-    """Return the names of the fields of the models within a findings model, those of its own fields left out."""
+    """The field names of the models nested in a findings model, without its own fields."""
     inner = [one for field in model.model_fields.values() for one in _models(field.annotation)]
     return frozenset(name for one in inner for name in one.model_fields) - model.model_fields.keys()
 

@@ -130,10 +130,10 @@ class BatchProtocol(Protocol):
         """
 
     async def state(self, channel: Channel, batch: str) -> State:
-        """Return how far a batch is."""
+        """The progress of a batch."""
 
     def read(self, line: Json) -> tuple[str, Result] | None:
-        """Return what a line of the results says, and of which request; None if it can't be read."""
+        """The request and the result of one line; None if the line is unreadable."""
 
 
 _UNANSWERED = "the batch ended without a readable reply to this request"

@@ -201,7 +201,7 @@ class BatchQueue:
             await self._book.forget(self._answered)
 
     async def reply(self, request: httpx2.Request) -> httpx2.Response:
-        """Return what the server answers to a single call, out of a batch."""
+        """The server's answer to a single call, taken from a batch."""
         group, base_key, body = _read(request)
         attempt = UNDER_WAY.get()
         origin, most_bytes = (attempt.origin, attempt.most_bytes(streamed=False)) if attempt else ("", 1 << 24)
@@ -243,7 +243,7 @@ class BatchQueue:
         if gathering.timer is not None:
             gathering.timer.cancel()
         wait = min(self._window, gathering.began + _MOST_WINDOWS * self._window - loop.time())
-        # In a context of its own: what is done for all calls is part of no single one's attempt.
+        # In its own context: work for all calls must not count as one call's attempt.
         gathering.timer = loop.call_later(max(wait, 0.0), self._close_window, group, context=Context())
 
     def _close_window(self, group: Group) -> None:
@@ -450,7 +450,7 @@ def is_call(request: httpx2.Request) -> bool:
 
 
 def _read(request: httpx2.Request) -> tuple[Group, str, Json]:
-    """Return what a call can be submitted together with, what tells it apart from other requests, and its body."""
+    """The group that a call can be submitted with, its identity among requests, and its body."""
     protocol = next(end for end in PROTOCOLS if request.url.path.endswith(end))
     body: Json = json.loads(request.content)
     body.pop("stream", None)
@@ -469,12 +469,12 @@ def split_into_batches(calls: Sequence[Waiting], protocol: BatchProtocol) -> lis
             parts.append([])
             size = 0
         parts[-1].append(call)
-        size += call.size + 200  # What stands around it in the batch.
+        size += call.size + 200  # the envelope in the batch
     return parts
 
 
 async def _results(protocol: BatchProtocol, channel: _HTTP, files: Sequence[str], most_bytes: int) -> dict[str, Result]:
-    """Return what the files of a batch say, by request; of two lines for one request the first holds."""
+    """The results in the files of a batch, by request; the first of two lines for one request counts."""
     found: dict[str, Result] = {}
     read = 0
     for path in files:
@@ -496,7 +496,7 @@ def _good(calls: Iterable[Waiting], results: Mapping[str, Result]) -> int:
 
 
 def _submission_failure(result: Result, group: Group) -> Result:
-    """Return what calls get whose batch could not be submitted."""
+    """The answers to calls after a failed submission of their batch."""
     if result.status in _NO_API:
         told = f"{group.base} has no batch API (HTTP {result.status}): leave --batch out (resume with --no-batch)"
         return failed(400, told)
@@ -505,7 +505,7 @@ def _submission_failure(result: Result, group: Group) -> Result:
 
 
 def _looking_failure(result: Result, batch: str) -> Result:
-    """Return what calls get whose batch could not be looked at; only one that is gone is submitted anew."""
+    """The answers to calls after their batch was unreachable; only a vanished batch is submitted again."""
     if result.status in _NO_API:
         return failed(504, f"the server no longer knows the batch {batch}", uncertain=True)
     return replace(result, keeps=True)

@@ -256,7 +256,7 @@ class ModelHub:
         endpoint = endpoint_of(name, self.options, os.environ)
         redact = Redactor.from_environment(os.environ, endpoint.key)
         send, dialect = self._sender(name, endpoint, redact)
-        # The calls of a batch are under way together, and its provider has limits of its own for it.
+        # All calls of a batch are in flight together; the provider limits batches separately.
         access = DEFAULT_ACCESS if self.options.batch else self.options.entries.get(model, DEFAULT_ACCESS)
         slots = Slots(self._semaphore(endpoint.address), access)
         self._connections[model] = Connection(name, endpoint, send, dialect, slots, self._persistence, redact)

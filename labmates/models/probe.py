@@ -144,7 +144,7 @@ async def _cache(hub: ModelHub, name: str) -> tuple[bool | None, str]:
 
 
 async def _limits(model: ModelName, options: ModelOptions) -> Probe:
-    """Return what the server tells of its limits."""
+    """The rate limits that the server reports."""
     api = api_of(model, endpoint_of(model, options, os.environ))
     if api is None:
         return Probe("limits", None, f"not asked: where {model.provider} tells them is not known here")

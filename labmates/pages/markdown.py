@@ -95,7 +95,7 @@ def _is_web(url: str) -> bool:
 def _no_image(
     _self: RendererProtocol, tokens: Sequence[Token], index: int, _options: OptionsDict, _env: EnvType
 ) -> str:
-    """Name a picture in the place of loading it."""
+    """Show the name of a picture instead of loading it."""
     token: Any = tokens[index]
     return str(Markup("<em>[picture, not loaded: {}]</em>").format(escape(token.content or token.attrs.get("src", ""))))
 

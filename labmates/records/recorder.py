@@ -57,7 +57,7 @@ class Recorder:
 
     @property
     def run_id(self) -> str:
-        """The run's id; empty if there is no store."""
+        """The run's id; empty without a store."""
         return self._run.id if self._run else ""
 
     def emit(self, *events: Event) -> None:
