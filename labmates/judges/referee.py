@@ -79,7 +79,7 @@ class Gullible(Referee):
     description = "Judges as scripted:referee does, but obeys a report that orders its own rating."
 
     def rate(self, case: Case) -> dict[str, object]:
-        """The rating that the report tries to order; None if it orders nothing."""
+        """The referee's rating, or the one that the report orders."""
         rating = super().rate(case)
         order = _ORDER.search(case.report)
         if order is None:
