@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from pydantic import ValidationError
 
-from labmates.cli.common import json_option, store_option, verbose_option
+from labmates.cli.common import RegistryGroup, json_option, store_option, verbose_option
 from labmates.cli.console import complain, err
 from labmates.cli.interrupt import run_until_stopped
 from labmates.cli.options import condition_given, flag, flags_of, given, options_of
@@ -25,7 +25,7 @@ _MOST_INVALID = 20
 """So many invalid runs are named, each with the reason."""
 
 
-class Kinds(click.Group):
+class Kinds(RegistryGroup):
     """The kinds of experiments, each with the options of its condition."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -166,7 +166,13 @@ def settings_of(values: dict[str, Any], before: dict[str, Any]) -> RunSettings:
         own = {name: value for name, value in given(values, RunSettings).items() if name != "models"}
         return RunSettings.model_validate({**before, **own, "models": models})
     except ValidationError as error:
-        raise UsageError(explain(error, flags_of(RunSettings))) from error
+        raise UsageError(explain(error, _setting_flag)) from error
+
+
+def _setting_flag(path: str) -> str:
+    """The option of a setting; those of models have options of their own."""
+    own, dot, of_models = path.partition("models.")
+    return flags_of(ModelOptions)(of_models) if dot and not own else flags_of(RunSettings)(path)
 
 
 def _need(condition: type[Condition], asked: dict[str, Any]) -> None:

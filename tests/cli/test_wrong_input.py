@@ -71,6 +71,9 @@ def test_an_unknown_verb_kind_task_model_and_run_exit_with_2(labmates: Labmates,
     for arguments, says in [
         (["dance"], "dance"),
         (["run", "opera"], "opera"),
+        (["run", "gmae"], "Did you mean 'game'?"),
+        (["analyze", "turnament"], "Did you mean 'tournament'?"),
+        (["analyze", "check", "predictoin"], "Did you mean 'prediction'?"),
         (["tasks", "show", "alchemy"], "unknown task"),
         (["models", "show", "gpt-0"], "unknown model"),
         (["show", "nope"], "can't open the store"),
@@ -97,3 +100,11 @@ def test_a_key_in_the_environment_is_never_shown(labmates: Labmates) -> None:
     assert done.code == 2
     assert key not in done.err
     assert key not in done.out
+
+
+@pytest.mark.parametrize(("option", "value"), [("--max-concurrent-calls", "-1"), ("--batch-window", "0")])
+def test_a_wrong_setting_of_models_is_named_by_its_own_option(labmates: Labmates, option: str, value: str) -> None:
+    done = labmates("run", "game", "--game", "o-ring", "--model", "scripted:random", option, value)
+    assert done.code == 2
+    assert f"{option}: " in done.err
+    assert "--models:" not in done.err

@@ -11,7 +11,7 @@ import click
 from pydantic import ValidationError
 
 from labmates.cli.analyze.reasons import reasons
-from labmates.cli.common import json_option, store_option
+from labmates.cli.common import RegistryGroup, json_option, store_option
 from labmates.cli.console import clean, complain, err, out, print_json
 from labmates.cli.figures import draw
 from labmates.cli.options import flags_of, given, options_of
@@ -39,7 +39,7 @@ _CHOICES: Mapping[Choice, Callable[[Any], Any]] = {
 }
 
 
-class Analyses(click.Group):
+class Analyses(RegistryGroup):
     """A group of analyses: all whose names begin with a prefix."""
 
     def __init__(self, prefix: str = "", **attributes: Any) -> None:
