@@ -43,11 +43,6 @@ class Salvaged:
     runs: set[str] = field(default_factory=set)
     events: dict[str, int] = field(default_factory=dict)
 
-    @property
-    def is_damaged(self) -> bool:
-        """Whether anything was unreadable."""
-        return any(self.gaps.values())
-
 
 def salvage(source: Path, target: Path, watch: Callable[[str, int], None] | None = None) -> Salvaged:
     """Write the readable rows of a store's file to a new file, with the same tables.

@@ -15,12 +15,12 @@ from labmates.cli.common import RegistryGroup, json_option, store_option
 from labmates.cli.console import clean, complain, err, out, print_json
 from labmates.cli.figures import draw
 from labmates.cli.options import flags_of, given, options_of
+from labmates.cli.runs import choosing
 from labmates.cli.tables import out_option, print_tables, write_files
 from labmates.errors import UsageError, explain
 from labmates.workflows.analysis import (
     ANALYSES,
     Analysis,
-    Choice,
     Export,
     Missing,
     Params,
@@ -30,13 +30,6 @@ from labmates.workflows.analysis import (
 )
 
 _FORMATS = ("png", "svg", "pdf")
-_CHOICES: Mapping[Choice, Callable[[Any], Any]] = {
-    "runs": click.argument("run_ids", nargs=-1, metavar="[RUN]..."),
-    "study_argument": click.argument("study", required=False),
-    "study": click.option("--study", metavar="NAME", help="Runs of this study."),
-    "kind": click.option("--kind", metavar="KIND", help="Runs of this kind of experiment."),
-    "task": click.option("--task", metavar="TASK", help="Runs of this task."),
-}
 
 
 class Analyses(RegistryGroup):
@@ -104,7 +97,7 @@ def _command(name: str, analysis: Analysis[Any]) -> click.Command:
             complain(result.fault)
         return 1 if result.fault else 0
 
-    decorators = [_CHOICES[choice] for choice in analysis.choices]
+    decorators: list[Callable[[Any], Any]] = [choosing(analysis.choices)]
     decorators += [_plots_options] if analysis.has_figures else []
     decorators += [json_option(analysis.objects), out_option]
     decorators += [store_option] if analysis.choices else []
