@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import tempfile
 from collections.abc import Collection
@@ -64,6 +65,8 @@ def _containers(mark: str) -> set[str]:
 
 
 def descriptors() -> int:
+    """The number of open descriptors, without those that only garbage of earlier tests holds."""
+    gc.collect()
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
