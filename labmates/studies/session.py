@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from labmates.errors import UsageError
@@ -73,7 +73,19 @@ def _check_players(condition: Condition) -> None:
 
 
 _COLLECTION = (50_000, 20, 100)
-"""How seldom garbage is looked for: by Python's own setting that takes a fifth of the time of runs with short calls."""
+"""Thresholds of garbage collection: Python's own take a fifth of the time of runs with short calls."""
+
+
+@contextmanager
+def rare_collection() -> Iterator[None]:
+    """Collect garbage less often; sessions may overlap in any order."""
+    before = gc.get_threshold()
+    gc.set_threshold(*_COLLECTION)
+    try:
+        yield
+    finally:
+        if before != _COLLECTION:  # else another session has set them, and restores them
+            gc.set_threshold(*before)
 
 
 class Session:
@@ -193,8 +205,7 @@ class Session:
             await stack.enter_async_context(leases.beating())
             writer = Writer(self._store.database)
             stack.push_async_callback(writer.close)
-            stack.callback(gc.set_threshold, *gc.get_threshold())
-            gc.set_threshold(*_COLLECTION)
+            stack.enter_context(rare_collection())
             yield OpenSession(self._store, leases, writer, services, shared, self._watch)
 
 
