@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from labmates.cli.common import json_option, verbose_option
+from labmates.cli.common import json_option, store_option, verbose_option
 from labmates.cli.console import clean, err, out, print_json
 from labmates.cli.interrupt import run_until_stopped
 from labmates.cli.options import model_options, options_of
@@ -39,6 +39,7 @@ TRUSTED_MOVE = 0.05
 @click.option("--difficulty", type=click.Choice(["easy", "medium", "hard"]), default="medium", show_default=True)
 @click.option("--prices", metavar="PRICES", help="What judging costs; by default $0.50 and $3 per million tokens.")
 @json_option("per judge and task")
+@store_option
 @verbose_option
 def calibrate(
     judges: tuple[str, ...],
@@ -47,6 +48,7 @@ def calibrate(
     difficulty: str,
     prices: str | None,
     as_json: bool,
+    store: str | None,
     **values: Any,
 ) -> int:
     """Find out how far a judge can be trusted.
@@ -55,30 +57,36 @@ def calibrate(
     data set's, empty talk, and reports that order whoever judges them to give a certain score. Shown is how well its
     scores follow the known ones, and how far the orders moved them; and how many sentences with and without an order
     the screening flags, which makes a model rate a report twice.
+
+    The store keeps the replies and the batches of models: after an interruption the same command resumes, and pays no
+    call twice. To ask a model anew, choose another store.
     """
     from labmates.budgets.prices import read_prices
     from labmates.judges.panel import make_panel
     from labmates.models.catalog import Catalog
+    from labmates.records.store import Store
     from labmates.studies.calibration import calibrate as work
     from labmates.studies.settings import RunSettings
 
     asked = RunSettings(models=model_options(values), judges=judges)
     asked = asked.resolved(Catalog(asked.models))
     panel = make_panel(asked.judges, always=())
-    found = run_until_stopped(
-        work(
-            panel,
-            tasks,
-            asked.models,
-            seeds=seeds,
-            difficulty=difficulty,  # type: ignore[arg-type]
-            prices=read_prices(prices) if prices else None,
-            watch=None if as_json else _watch,
-            notify=lambda text: err().print(clean(text), markup=False),
+    with Store(store) as database:
+        found = run_until_stopped(
+            work(
+                database,
+                panel,
+                tasks,
+                asked.models,
+                seeds=seeds,
+                difficulty=difficulty,  # type: ignore[arg-type]
+                prices=read_prices(prices) if prices else None,
+                watch=None if as_json else _watch,
+                notify=lambda text: err().print(clean(text), markup=False),
+            )
         )
-    )
     if found is None:
-        err().print("Interrupted.", markup=False)
+        err().print("Interrupted. Replies and batches are kept: run the same command to resume.", markup=False)
         return 130
     for one in found:
         if as_json:
@@ -119,7 +127,8 @@ def _print(found: Calibration) -> None:
     out().print(_verdict(found), markup=False)
     if found.calls:
         tokens = found.input_tokens + found.output_tokens
-        out().print(f"{found.calls} model calls, {tokens:,} tokens, {show_dollars(found.cost)}", markup=False)
+        calls = f"{found.calls} model calls ({found.cached_calls} replayed from the store)"
+        out().print(f"{calls}, {tokens:,} tokens, {show_dollars(found.cost)}", markup=False)
 
 
 def _print_screening() -> None:

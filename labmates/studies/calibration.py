@@ -3,6 +3,8 @@
 See `judges.specimens` for the reports. A judge that follows their quality ranks them as they are (Spearman, Kendall)
 and is near them in value. A judge that orders in a report move is not to be trusted with reports of models that may
 write them.
+
+The store keeps replies and batches, so that an interrupted calibration resumes and pays no call twice.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -22,6 +25,9 @@ from labmates.judges.specimens import Specimen, specimens
 from labmates.models.check import check_models
 from labmates.models.hub import ModelHub
 from labmates.models.options import ModelOptions
+from labmates.records.batches import StoredBatches
+from labmates.records.calls import StoredCalls
+from labmates.records.store import Store
 from labmates.seeds import derive
 from labmates.stats.coefficients import kendall, spearman
 from labmates.studies.tracing import traced
@@ -86,7 +92,15 @@ class Moved:
 
 @dataclass(frozen=True)
 class Calibration:
-    """The result of calibrating one judge on one task; `cost` in micro-dollars."""
+    """The result of calibrating one judge on one task.
+
+    Attributes
+    ----------
+    calls, cached_calls
+        Model calls, and how many of them were replayed from the store.
+    cost
+        What the other calls cost, in micro-dollars.
+    """
 
     judge: str
     version: str
@@ -95,12 +109,24 @@ class Calibration:
     moves: tuple[Moved, ...]
     rated: tuple[Rated, ...] = field(repr=False)
     calls: int
+    cached_calls: int
     input_tokens: int
     output_tokens: int
     cost: int
 
 
+@dataclass(frozen=True)
+class _Case:
+    """A report to score, of one data set of a task."""
+
+    task: str
+    seed: int
+    specimen: Specimen
+    report: Report
+
+
 async def calibrate(
+    store: Store,
     panel: Panel,
     tasks: Sequence[str],
     options: ModelOptions,
@@ -115,12 +141,14 @@ async def calibrate(
 
     Parameters
     ----------
+    store
+        Keeps replies and batches; what it holds of an earlier calibration is not asked again.
     seeds
         Number of data sets per task.
     watch
-        Told how many verdicts are there, and how many there will be.
+        Called with the number of verdicts so far, and of all.
     notify
-        Told in words what the user should know.
+        Called with messages for the user.
 
     Raises
     ------
@@ -129,34 +157,34 @@ async def calibrate(
     """
     known = [get_task(name) for name in dict.fromkeys(tasks)]
     await check_models(panel.models, options)
-    async with traced(notify), ModelHub(options, notify=notify) as hub:
+    cases = [
+        _Case(task.name, seed, specimen, report)
+        for task in known
+        for seed in range(seeds)
+        for specimen, report in await asyncio.to_thread(_reports, task, seed, difficulty)
+    ]
+    database = store.database
+    hub = ModelHub(options, cache=StoredCalls(database), book=StoredBatches(database), notify=notify)
+    async with traced(notify), hub:
         judging, ledger, prices = Judging(panel, hub), Ledger(UNLIMITED), prices or PriceList()
-        reports = [
-            (task.name, seed, specimen, report)
-            for task in known
-            for seed in range(seeds)
-            for specimen, report in await asyncio.to_thread(_reports, task, seed, difficulty)
-        ]
-        places, done = asyncio.Semaphore(options.calls_at_once), 0
+        places, done = asyncio.Semaphore(options.calls_at_once), count(1)
 
-        async def one(task: str, seed: int, specimen: Specimen, report: Report) -> list[Verdict]:
-            nonlocal done
+        async def score(case: _Case) -> list[Verdict]:
             verdicts = []
             async with places:
-                own_seed = derive(seed, task, specimen.name)
-                for assessment in assessments(judging, seed=own_seed, ledger=ledger, prices=prices):
-                    verdicts.append(await assessment.hold(report))
-                    done += 1
+                seed = derive(case.seed, case.task, case.specimen.name)
+                for assessment in assessments(judging, seed=seed, ledger=ledger, prices=prices):
+                    verdicts.append(await assessment.hold(case.report))
                     if watch is not None:
-                        watch(done, len(reports) * len(panel.names))
+                        watch(next(done), len(cases) * len(panel.names))
             return verdicts
 
         async with asyncio.TaskGroup() as group:
-            jobs = [group.create_task(one(*case)) for case in reports]
-    found = [(task, seed, specimen, job.result()) for (task, seed, specimen, _), job in zip(reports, jobs, strict=True)]
+            jobs = [group.create_task(score(case)) for case in cases]
+    verdicts = [(case, job.result()) for case, job in zip(cases, jobs, strict=True)]
     return [
-        _calibration(task.name, [(seed, s, verdicts[i]) for name, seed, s, verdicts in found if name == task.name])
-        for i in range(len(panel.names))
+        _calibration(task.name, [(case, of_case[judge]) for case, of_case in verdicts if case.task == task.name])
+        for judge in range(len(panel.names))
         for task in known
     ]
 
@@ -171,26 +199,32 @@ def _reports(task: Task[Any, Any], seed: int, difficulty: Difficulty) -> list[tu
     ]
 
 
-def _calibration(task: str, found: Sequence[tuple[int, Specimen, Verdict]]) -> Calibration:
+def _calibration(task: str, verdicts: Sequence[tuple[_Case, Verdict]]) -> Calibration:
     rated = tuple(
-        Rated(seed, specimen, {s.metric: s.value for s in v.scores}, {s.metric: s.reason for s in v.scores})
-        for seed, specimen, v in found
+        Rated(
+            case.seed,
+            case.specimen,
+            {score.metric: score.value for score in verdict.scores},
+            {score.metric: score.reason for score in verdict.scores},
+        )
+        for case, verdict in verdicts
     )
     metrics = list(dict.fromkeys(metric for one in rated for metric in one.scores))
     orders = list(dict.fromkeys(one.specimen.order for one in rated if one.specimen.order))
-    calls = [call for _, _, verdict in found for call in verdict.calls]
-    used = [call.reply.usage for call in calls]
+    calls = [call for _, verdict in verdicts for call in verdict.calls]
+    _, first = verdicts[0]
     return Calibration(
-        found[0][2].judge,
-        found[0][2].version,
+        first.judge,
+        first.version,
         task,
         tuple(fit for metric in metrics if (fit := _fit(metric, rated)).reports),
         tuple(_moved(metric, order, rated) for metric in metrics for order in orders),
         rated,
         len(calls),
-        sum(usage.input_tokens for usage in used),
-        sum(usage.output_tokens for usage in used),
-        sum(call.cost for call in calls),
+        sum(call.reply.cached for call in calls),
+        sum(call.reply.usage.input_tokens for call in calls),
+        sum(call.reply.usage.output_tokens for call in calls),
+        sum(call.paid for call in calls),
     )
 
 

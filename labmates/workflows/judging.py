@@ -59,6 +59,11 @@ class JudgeCall:
     uncertain: int = 0
     excess: int = 0
 
+    @property
+    def paid(self) -> int:
+        """The cost, without that of a reply that came from a cache."""
+        return self.uncertain if self.reply.cached else self.cost
+
 
 class JudgeCaller(Caller):
     """Makes the calls of one judge of one report, which are recorded with its verdict.
@@ -231,7 +236,7 @@ def judge_call_event(judge: str, version: str, made: JudgeCall, bodies: Bodies) 
         type="judge_call",
         judge=judge,
         version=version,
-        cost=made.uncertain if made.reply.cached else made.cost,
+        cost=made.paid,
         uncertain=made.uncertain,
         excess=made.excess,
     )
