@@ -1,15 +1,20 @@
-"""Things found by name: our own, and those that other packages add through entry points."""
+"""Things found by name: our own, those that experiments declare, and those that other packages add."""
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from importlib.metadata import EntryPoint, entry_points
+from functools import cache, cached_property
 from operator import attrgetter
-from typing import Any, Generic, TypeVar, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from labmates.errors import LabmatesError, UsageError, unknown_name
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 T = TypeVar("T")
 
@@ -31,20 +36,26 @@ class Registry(Generic[T]):
     group
         The entry-point group through which other packages add entries, for instance ``"labmates.tasks"``.
     own
-        Our own entries: name to ``"module:attribute"``.
+        Our own entries, but for those that experiments declare: name to ``"module:attribute"``.
     families
         Our own entries that are too many to be listed, by the beginning of their names: ``"module:function"``, which
         takes the rest of a name and returns the entry or raises `UsageError`.
     """
 
-    def __init__(self, what: str, group: str, own: dict[str, str], families: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, what: str, group: str, own: Mapping[str, str] | None = None, families: Mapping[str, str] | None = None
+    ) -> None:
         self.what = what
         self.group = group
-        self._own = own
+        self._given = own or {}
         self._families = families or {}
         self._loaded: dict[str, T] = {}
         self._replaced: set[str] = set()
         self._plugins: dict[str, list[EntryPoint]] | None = None
+
+    @cached_property
+    def _own(self) -> Mapping[str, str]:
+        return {**self._given, **_declared()[self.group]}
 
     def names(self) -> list[str]:
         """Names of all entries, sorted; a plug-in can't take the name of one of ours."""
@@ -120,7 +131,7 @@ class Registry(Generic[T]):
         return iter(self.names())
 
     def __contains__(self, name: object) -> bool:
-        return name in self.names() or self.in_family(str(name))
+        return name in self._own or self.in_family(str(name)) or name in self.names()
 
     def _load(self, name: str) -> T:
         if name in self._own:
@@ -144,11 +155,25 @@ class Registry(Generic[T]):
 
     def _entry_points(self) -> dict[str, list[EntryPoint]]:
         if self._plugins is None:
+            from importlib.metadata import entry_points  # slow to import, and our own entries don't need it
+
             found: dict[str, list[EntryPoint]] = {}
             for point in entry_points(group=self.group):
                 found.setdefault(point.name, []).append(point)
             self._plugins = found
         return self._plugins
+
+
+@cache
+def _declared() -> Mapping[str, Mapping[str, str]]:
+    """The entries that the experiments' packages declare as ``ENTRIES``: ``"module:attribute"`` by group and name."""
+    workflows = importlib.import_module("labmates.workflows")
+    declared: defaultdict[str, dict[str, str]] = defaultdict(dict)
+    for folder in sorted(path.parent.name for path in Path(workflows.__path__[0]).glob("*/__init__.py")):
+        package = importlib.import_module(f"labmates.workflows.{folder}")
+        for group, entries in package.ENTRIES.items():
+            declared[group] |= {name: package.__name__ + where for name, where in entries.items()}
+    return declared
 
 
 def lazy(where: str) -> Callable[..., Any]:

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 
 import pytest
 
+from labmates import workflows
+from labmates.agents.players.base import PLAYERS
 from labmates.errors import UsageError
 from labmates.judges.registry import JUDGES
 from labmates.models.scripted import BASELINES
 from labmates.registry import PluginError, Registry
 from labmates.tasks.registry import TASKS
+from labmates.workflows.analysis import ANALYSES
+from labmates.workflows.experiment import EXPERIMENTS
 from tests.support.plugins import install
 
 GROUP = "labmates.things"
@@ -45,6 +51,20 @@ def test_our_entries_and_those_of_other_packages_are_found_by_name(add: Add) -> 
     assert (found.package("theirs"), found.package("ours")) == ("their-things 1.0", None)
     assert found.is_own("ours")
     assert not found.is_own("theirs")
+
+
+def test_every_entry_that_an_experiment_declares_belongs_to_a_registry_and_loads() -> None:
+    registries = {registry.group: registry for registry in (EXPERIMENTS, ANALYSES, PLAYERS, BASELINES)}
+    packages = [
+        import_module(f"labmates.workflows.{module.name}")
+        for module in iter_modules(workflows.__path__)
+        if module.ispkg
+    ]
+    declared = [(group, name) for package in packages for group, names in package.ENTRIES.items() for name in names]
+    assert len(declared) == len(set(declared)) > 30
+    for group, name in declared:
+        assert registries[group].is_own(name)
+        assert registries[group].get(name)
 
 
 def test_an_unknown_name_is_told_with_the_nearest_one(add: Add) -> None:

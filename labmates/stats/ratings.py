@@ -78,7 +78,7 @@ class Cell:
 class Bounds:
     """The worst and the best mean and rank of a model over what its failed choices could have been.
 
-    Ranks are None without a metagame. See `labmates.workflows.dilemmas.ratings`.
+    Ranks are None without a metagame.
     """
 
     worst_mean: float

@@ -331,27 +331,6 @@ class Analysis(Generic[P]):
 
 
 ANALYSES: Registry[Analysis[Any]] = Registry(
-    "analysis",
-    "labmates.analyses",
-    {
-        "agreement": "labmates.workflows.agreement_analysis:AGREEMENT",
-        "check/prediction": "labmates.workflows.games.prediction.analysis:CHECK_PREDICTION",
-        "check/proximity": "labmates.workflows.games.proximity.analysis:CHECK_PROXIMITY",
-        "convergence": "labmates.workflows.games.analyses:CONVERGENCE",
-        "dilemmas": "labmates.workflows.dilemmas.analyses:CHOICES",
-        "diversity": "labmates.workflows.populations.analyses:DIVERSITY",
-        "evolution": "labmates.workflows.populations.analyses:EVOLUTION",
-        "invasion": "labmates.workflows.populations.analyses:INVASION",
-        "prediction": "labmates.workflows.games.prediction.analysis:PREDICTION",
-        "profiles": "labmates.workflows.games.analyses:PROFILES",
-        "proximity": "labmates.workflows.games.proximity.analysis:PROXIMITY",
-        "ratings": "labmates.workflows.dilemmas.analyses:RATINGS",
-        "scores": "labmates.workflows.science.analyses:SCORES",
-        "selfplay": "labmates.workflows.populations.analyses:SELFPLAY",
-        "teams": "labmates.workflows.science.analyses:TEAMS",
-        "teamwork": "labmates.workflows.science.analyses:TEAMWORK",
-        "tournament": "labmates.workflows.tournament.analyses:COOPERATION",
-        "usefulness": "labmates.workflows.games.prediction.analysis:USEFULNESS",
-    },
+    "analysis", "labmates.analyses", {"agreement": "labmates.workflows.agreement_analysis:AGREEMENT"}
 )
 """All analyses by name."""

@@ -342,19 +342,7 @@ async def _entered(context: Any) -> AsyncIterator[Any]:
         yield context
 
 
-EXPERIMENTS: Registry[Experiment[Any]] = Registry(
-    "kind",
-    "labmates.experiments",
-    {
-        "science": "labmates.workflows.science.experiment:SCIENCE",
-        "game": "labmates.workflows.games.experiment:GAME",
-        "dilemma": "labmates.workflows.dilemmas.experiment:DILEMMA",
-        "tournament": "labmates.workflows.tournament.experiment:TOURNAMENT",
-        "selfplay": "labmates.workflows.populations.experiment:SELFPLAY",
-        "evolution": "labmates.workflows.populations.experiment:EVOLUTION",
-        "strategies": "labmates.workflows.populations.experiment:STRATEGIES",
-    },
-)
+EXPERIMENTS: Registry[Experiment[Any]] = Registry("kind", "labmates.experiments")
 """All experiments by name."""
 
 

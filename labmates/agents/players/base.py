@@ -88,16 +88,7 @@ class Family:
         return self.strategies.get(baseline)
 
 
-PLAYERS: Registry[Family] = Registry(
-    "family of players",
-    "labmates.players",
-    {
-        "behavioural": "labmates.workflows.games.players:FAMILY",
-        "dilemma": "labmates.workflows.dilemmas.players:FAMILY",
-        "science": "labmates.workflows.science.baselines.players:FAMILY",
-        "tournament": "labmates.workflows.tournament.players:FAMILY",
-    },
-)
+PLAYERS: Registry[Family] = Registry("family of players", "labmates.players")
 """Families by the kind of their orders."""
 
 

@@ -4,22 +4,17 @@ They take the same path as a language model (prompt, tools, budget, parsing, rec
 and tools, and are named as baselines wherever they appear. None stands in for a language model's result. What an order
 says they read as data (`labmates.models.orders`).
 
-- ``diligent`` follows the protocol with generic analysis code: what plain methods reach.
-- ``hasty`` spends next to nothing and skips what it can: what hardly any work reaches.
-- ``wasteful`` does diligent work and burns the pool around it: what the budget is for.
-- ``talkative`` does diligent work with many words: what output limits and their remarks are for.
-- ``silent`` answers in text and never calls a tool: a model without tool calling.
 - ``garbage`` sends malformed replies of every kind: what the lab has to survive.
 - ``referee`` rates reports by rules: a judge that can be calibrated offline.
 - ``gullible`` rates as ``referee`` does, unless the report orders a rating: what calibrating a judge has to find out.
-- ``author`` writes strategies as code, by plain rules: what the way from a description to a checked class needs.
 - ``colleague`` plays the behavioural games and works in the lab by one disposition: what a prediction of work from play
   can be tried on. ``colleague/generosity=0.8/care=0.2`` and so on have one of their own.
 
 Players of games are named by their strategy (``cooperate``, ``defect``, ``random`` and so on); see
 `labmates.agents.players`. ``axelrod/TitForTat`` and so on are the strategies of the library axelrod.
 
-Other packages add theirs through the entry-point group ``labmates.models``.
+Experiments declare further baselines in their packages (`labmates.workflows`), and other packages through the
+entry-point group ``labmates.models``.
 """
 
 from __future__ import annotations
@@ -36,15 +31,9 @@ BASELINES: Registry[Callable[[], BaseChatModel]] = Registry(
     "scripted baseline",
     "labmates.models",
     {
-        "diligent": "labmates.workflows.science.baselines.diligent:Diligent",
-        "hasty": "labmates.workflows.science.baselines.hasty:Hasty",
-        "wasteful": "labmates.workflows.science.baselines.wasteful:Wasteful",
-        "talkative": "labmates.workflows.science.baselines.talkative:Talkative",
-        "silent": "labmates.workflows.science.baselines.silent:Silent",
         "garbage": "labmates.models.scripted.garbage:Garbage",
         "referee": "labmates.judges.referee:Referee",
         "gullible": "labmates.judges.referee:Gullible",
-        "author": "labmates.workflows.populations.author:Author",
         "colleague": "labmates.agents.players.colleague:Colleague",
         "cooperate": "labmates.agents.players:Cooperate",
         "defect": "labmates.agents.players:Defect",

@@ -1,1 +1,10 @@
 """Social dilemmas under cooperation mechanisms, played by models against each other."""
+
+ENTRIES = {
+    "labmates.experiments": {"dilemma": ".experiment:DILEMMA"},
+    "labmates.analyses": {
+        "dilemmas": ".analyses:CHOICES",
+        "ratings": ".analyses:RATINGS",
+    },
+    "labmates.players": {"dilemma": ".players:FAMILY"},
+}

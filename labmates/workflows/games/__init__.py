@@ -1,1 +1,15 @@
 """A behavioural game played by groups of agents."""
+
+ENTRIES = {
+    "labmates.experiments": {"game": ".experiment:GAME"},
+    "labmates.analyses": {
+        "check/prediction": ".prediction.analysis:CHECK_PREDICTION",
+        "check/proximity": ".proximity.analysis:CHECK_PROXIMITY",
+        "convergence": ".analyses:CONVERGENCE",
+        "prediction": ".prediction.analysis:PREDICTION",
+        "profiles": ".analyses:PROFILES",
+        "proximity": ".proximity.analysis:PROXIMITY",
+        "usefulness": ".prediction.analysis:USEFULNESS",
+    },
+    "labmates.players": {"behavioural": ".players:FAMILY"},
+}

@@ -1,1 +1,16 @@
 """What kinds of experiments share in which strategies written as code play."""
+
+ENTRIES = {
+    "labmates.experiments": {
+        "selfplay": ".experiment:SELFPLAY",
+        "evolution": ".experiment:EVOLUTION",
+        "strategies": ".experiment:STRATEGIES",
+    },
+    "labmates.analyses": {
+        "diversity": ".analyses:DIVERSITY",
+        "evolution": ".analyses:EVOLUTION",
+        "invasion": ".analyses:INVASION",
+        "selfplay": ".analyses:SELFPLAY",
+    },
+    "labmates.models": {"author": ".author:Author"},
+}

@@ -1,1 +1,18 @@
 """The science lab: four teams of agents under one shared budget (cooperative-profiles paper, section 4)."""
+
+ENTRIES = {
+    "labmates.experiments": {"science": ".experiment:SCIENCE"},
+    "labmates.analyses": {
+        "scores": ".analyses:SCORES",
+        "teams": ".analyses:TEAMS",
+        "teamwork": ".analyses:TEAMWORK",
+    },
+    "labmates.players": {"science": ".baselines.players:FAMILY"},
+    "labmates.models": {
+        "diligent": ".baselines.diligent:Diligent",
+        "hasty": ".baselines.hasty:Hasty",
+        "wasteful": ".baselines.wasteful:Wasteful",
+        "talkative": ".baselines.talkative:Talkative",
+        "silent": ".baselines.silent:Silent",
+    },
+}
