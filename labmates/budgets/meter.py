@@ -60,6 +60,8 @@ class CallMeter:
         What of it is for attempts that brought no reply.
     excess
         What of the provider's bill the bound of the run could not pay.
+    money
+        As given.
     paid
         The charge of the attempt that brought the reply; None before.
     """
@@ -84,7 +86,7 @@ class CallMeter:
         self._tokens = (input_tokens, output_tokens)
         self._most = price.dearest.cost(input_tokens if reserved is None else reserved, output_tokens)
         self._lost = lost
-        self._money = money
+        self.money = money
         self._held: tuple[Reservation, Reservation | None] | None = None
 
     def begin(self) -> None:
@@ -107,13 +109,13 @@ class CallMeter:
         if self._held is not None:
             (held, money), self._held = self._held, None
             self._purse.release(held)
-            if self._money is not None and money is not None:
-                self._money.bound.release(money)
+            if self.money is not None and money is not None:
+                self.money.bound.release(money)
 
     def lost(self, reason: str) -> None:
         """Charge the estimated prompt and the whole output limit: nobody knows what the attempt is billed with."""
         if self._held is not None:
-            bill = None if self._money is None else self._money.price.dearest.cost(*self._tokens)
+            bill = None if self.money is None else self.money.price.dearest.cost(*self._tokens)
             entry = self._settle(self.price.dearest.cost(*self._tokens), bill)
             self.uncertain -= entry.amount
             if self._lost is not None:
@@ -130,20 +132,20 @@ class CallMeter:
             What the provider charges; None where nobody knows.
         """
         entry = self.paid = self._settle(cost, bill)
-        if self._money is None and bill is not None:
+        if self.money is None and bill is not None:
             self.excess += entry.uncovered
         return entry
 
     def _reserve_money(self) -> Reservation | None:
-        if self._money is None:
+        if self.money is None:
             return None
-        return self._money.bound.reserve(self._money.price.dearest.cost(*self._tokens), call=self._call, team="")
+        return self.money.bound.reserve(self.money.price.dearest.cost(*self._tokens), call=self._call, team="")
 
     def _settle(self, cost: int, bill: int | None) -> Entry:
         assert self._held is not None
         (held, money), self._held = self._held, None
         entry = self._purse.settle(held, cost)
         self.cost -= entry.amount
-        if self._money is not None and money is not None:
-            self.excess += self._money.bound.settle(money, -entry.amount if bill is None else bill).uncovered
+        if self.money is not None and money is not None:
+            self.excess += self.money.bound.settle(money, -entry.amount if bill is None else bill).uncovered
         return entry

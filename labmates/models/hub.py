@@ -43,7 +43,6 @@ from labmates.models.providers import (
 from labmates.models.redact import Redactor
 from labmates.models.reply import Reply
 from labmates.models.retry import Backoff
-from labmates.models.settings import NO_SETTINGS
 
 if TYPE_CHECKING:
     from labmates.models.batches import BatchBook
@@ -167,32 +166,46 @@ class ModelHub:
         """
         if self._open is None:
             raise RuntimeError("a ModelHub is used within 'async with'")
-        started = time.monotonic()
-        if model not in self._scripted and model not in self._connections:
-            self._connect(model)
-        settings = NO_SETTINGS if model in self._scripted else self._connections[model].model.settings
-        temperature = temperature if settings.temperature is None else settings.temperature
-        explicit = {"temperature": insist and temperature is not None, "seed": settings.seed is not None}
         config = config or {}
         request = Request(
             messages=[safe_message(message) for message in messages],
             tools=[tool if isinstance(tool, dict) else convert_to_openai_tool(tool) for tool in tools],
-            seed=seed if settings.seed is None else settings.seed,
+            seed=seed,
             max_output_tokens=max_output_tokens,
             temperature=temperature,
             config=config,
-            insisted=frozenset(name for name, wanted in explicit.items() if wanted),
             meter=meter or NoMeter(),
             response_format=response_format,
             origin=f"{config.get('metadata', {}).get('run', '')} {seed}",
         )
-        if self._cache is None or model in self._scripted:
-            return await self._reply(model, request, started)
+        if model not in self._scripted and model not in self._connections:
+            self._connect(model)
+        if model in self._scripted:
+            return await self._reply(model, request)
+        return await self._cached_reply(model, self._with_settings(model, request, insist=insist))
+
+    def _with_settings(self, model: str, request: Request, *, insist: bool) -> Request:
+        """The request with the model's own temperature and seed, and the parameters that the server must take."""
+        settings = self._connections[model].model.settings
+        temperature = request.temperature if settings.temperature is None else settings.temperature
+        explicit = {"temperature": insist and temperature is not None, "seed": settings.seed is not None}
+        return replace(
+            request,
+            temperature=temperature,
+            seed=request.seed if settings.seed is None else settings.seed,
+            insisted=frozenset(name for name, is_explicit in explicit.items() if is_explicit),
+        )
+
+    async def _cached_reply(self, model: str, request: Request) -> Reply:
+        """The reply from the cache, else from the server."""
+        if self._cache is None:
+            return await self._reply(model, request)
+        started = time.monotonic()
         key = call_key(model, self._connections[model].endpoint.address, request)
-        if (kept := await self._cache.get(key)) is not None:
+        if (data := await self._cache.get(key)) is not None:
             request.meter.begin()
-            return reply_from_data(kept, time.monotonic() - started)
-        reply = await self._reply(model, request, started)
+            return reply_from_data(data, time.monotonic() - started)
+        reply = await self._reply(model, request)
         if is_worth_keeping(reply):
             await self._cache.put(key, reply_to_data(reply))
         return reply
@@ -219,7 +232,8 @@ class ModelHub:
         known = self._connections.get(str(name))
         return known.endpoint if known else endpoint_of(name, self.options, os.environ)
 
-    async def _reply(self, model: str, request: Request, started: float) -> Reply:
+    async def _reply(self, model: str, request: Request) -> Reply:
+        started = time.monotonic()
         log = CallLog()
         message = await self._ask(model, request, log)
         read = partial(normalise, message, sent=request.messages, tools=request.tools, limit=request.max_output_tokens)

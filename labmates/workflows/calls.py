@@ -301,9 +301,21 @@ class Caller:
         return replace(call, messages=messages, inputs=inputs, reserved=reserved, limit=limit)
 
     async def _paid(self, call: Call) -> Exchange:
-        model, terms = call.speaker.model, self._terms_of(call.speaker.model)
-        money = None if self._bound is None or terms.billed is None else Money(self._bound, terms.billed)
-        meter = CallMeter(
+        """Make a call: the meter reserves before each attempt, and the reply is charged and recorded."""
+        meter, reply = self._meter(call), None
+        try:
+            reply = await self._reply(call, meter)
+            self._settle(call, reply, meter)
+        finally:
+            meter.spare()
+            self._record(call, reply, meter)
+        await self.recorder.flush()
+        return Exchange(replace(reply, limit=call.limit), call.messages)
+
+    def _meter(self, call: Call) -> CallMeter:
+        """The payer of a call: its purse, and beside a pool of credits the bound of the run where a bill is known."""
+        terms = self._terms_of(call.speaker.model)
+        return CallMeter(
             call.purse,
             terms.price,
             call.step,
@@ -311,33 +323,35 @@ class Caller:
             call.limit,
             reserved=call.reserved,
             lost=partial(self._lost, call),
-            money=money,
+            money=None if self._bound is None or terms.billed is None else Money(self._bound, terms.billed),
         )
-        reply = None
-        try:
-            reply = await self.hub.call(
-                model,
-                call.messages,
-                tools=call.tools,
-                seed=call.seed,
-                max_output_tokens=call.limit,
-                temperature=self._temperature,
-                insist=self._insist,
-                meter=meter,
-                response_format=call.response_format,
-                config={
-                    "run_name": call.name,
-                    "tags": [tag for tag in (call.speaker.team, call.speaker.agent) if tag],
-                    "metadata": {**call.where, "model": model, "run": self.recorder.run_id},
-                },
-            )
-            cost = reply.usage.cost(terms.price) if self._lowers_limit or reply.bill is None else reply.bill
-            meter.settle(cost, None if self._lowers_limit and money is None else reply.bill)
-        finally:
-            meter.spare()
-            self._record(call, reply, meter)
-        await self.recorder.flush()
-        return Exchange(replace(reply, limit=call.limit), call.messages)
+
+    async def _reply(self, call: Call, meter: CallMeter) -> Reply:
+        speaker = call.speaker
+        return await self.hub.call(
+            speaker.model,
+            call.messages,
+            tools=call.tools,
+            seed=call.seed,
+            max_output_tokens=call.limit,
+            temperature=self._temperature,
+            insist=self._insist,
+            meter=meter,
+            response_format=call.response_format,
+            config={
+                "run_name": call.name,
+                "tags": [tag for tag in (speaker.team, speaker.agent) if tag],
+                "metadata": {**call.where, "model": speaker.model, "run": self.recorder.run_id},
+            },
+        )
+
+    def _settle(self, call: Call, reply: Reply, meter: CallMeter) -> None:
+        """Charge a pool of credits by its price list, a bound with the provider's bill where that is known."""
+        listed = reply.usage.cost(self._terms_of(call.speaker.model).price)
+        if self._lowers_limit:
+            meter.settle(listed, None if meter.money is None else reply.bill)
+        else:
+            meter.settle(listed if reply.bill is None else reply.bill, reply.bill)
 
     def _record(self, call: Call, reply: Reply | None, meter: CallMeter) -> None:
         """Record a call that brought a reply."""
