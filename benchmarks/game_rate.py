@@ -23,10 +23,10 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 
 from benchmarks.call_rate import CAP, clients, serve
 from benchmarks.duels import LATENCY_SECONDS, Waiting
+from labmates.budgets.tokens import text_of
 from labmates.models.options import ModelOptions
 from labmates.models.scripted import BASELINES
 from labmates.models.scripted.base import Draft, Heard
-from labmates.models.tokens import text_of
 from labmates.records.store import Store
 from labmates.studies.profiling import profile_games
 from labmates.studies.runs import new_runs

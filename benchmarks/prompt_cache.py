@@ -28,8 +28,8 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatResult
 
 from labmates.api import arun
+from labmates.budgets.tokens import estimate_messages, estimate_tokens, text_of
 from labmates.models.scripted import BASELINES
-from labmates.models.tokens import estimate_messages, estimate_tokens, text_of
 from labmates.records.run import RunRecord
 from labmates.workflows.science.baselines.diligent import Diligent
 

@@ -16,9 +16,10 @@ from typing import Any, Protocol, cast
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
+from labmates.budgets.usage import Usage
 from labmates.models.connection import Request
 from labmates.models.normalise import resendable
-from labmates.models.reply import Reply, ToolCall, Usage
+from labmates.models.reply import Reply, ToolCall
 
 
 class CallCache(Protocol):

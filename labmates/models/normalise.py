@@ -15,12 +15,12 @@ from typing import Any, cast, get_args
 
 from langchain_core.messages import AIMessage, BaseMessage
 
+from labmates.budgets.tokens import beginning, estimate_messages, estimate_tokens, most_tokens, text_of
+from labmates.budgets.usage import MOST_TOKENS, read_usage
 from labmates.models.partial import read_partial
 from labmates.models.reply import Fault, Finish, Reply, ToolCall
 from labmates.models.safe import UnsafeValueError, safe_text, safe_value
 from labmates.models.thinking import split_thinking
-from labmates.models.tokens import beginning, estimate_messages, estimate_tokens, most_tokens, text_of
-from labmates.models.usage import MOST_TOKENS, read_usage
 
 NO_TEXT = "(no text)"
 """Stands in `Reply.message` for a reply with neither text nor a whole tool call: several providers refuse an

@@ -14,7 +14,7 @@ from typing import Any
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from pydantic import PrivateAttr
 
-from labmates.models.tokens import text_of
+from labmates.budgets.tokens import text_of
 
 _SAME_CHARS = 500
 """So much of the beginning of a long message stays when a transcript is shortened."""

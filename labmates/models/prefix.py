@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from langchain_core.messages import BaseMessage, ToolMessage
 
-from labmates.models.tokens import text_of
+from labmates.budgets.tokens import text_of
 
 CACHE_FIELD: Final = "cache_control"
 """What a server calls Anthropic's marks, also where it refuses them."""

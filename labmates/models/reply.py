@@ -7,39 +7,13 @@ from typing import Any, Literal
 
 from langchain_core.messages import AIMessage
 
-from labmates.budgets.prices import Price
+from labmates.budgets.usage import Usage
 
 Fault = Literal["empty", "cut", "cut_tool_call", "bad_tool_call"]
 """What can be wrong with a reply that did arrive: nothing in it, ended by the length limit, a tool call cut
 by it, or a tool call whose arguments are no JSON object."""
 
 Finish = Literal["stop", "length", "tool_calls", "content_filter", "unknown"]
-
-
-@dataclass(frozen=True)
-class Usage:
-    """Tokens of one call; `estimated` if one of the figures had to be.
-
-    `reasoning_tokens` are part of `output_tokens`. `cached_tokens` (read from the provider's prompt cache) and
-    `cache_write_tokens` (written to it) are parts of `input_tokens`.
-    """
-
-    input_tokens: int
-    output_tokens: int
-    reasoning_tokens: int = 0
-    estimated: bool = False
-    cached_tokens: int = 0
-    cache_write_tokens: int = 0
-
-    def cost(self, price: Price) -> int:
-        """Return what the call costs at `price`, in micro-dollars."""
-        return price.cost(
-            self.input_tokens,
-            self.output_tokens,
-            cached=self.cached_tokens,
-            cache_write=self.cache_write_tokens,
-            reasoning=self.reasoning_tokens,
-        )
 
 
 @dataclass(frozen=True)

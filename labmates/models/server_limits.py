@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from labmates.budgets.usage import read_count
 from labmates.models.endpoints import Endpoint
 from labmates.models.names import ModelName
 from labmates.models.provider_quirks import LIMITS
 from labmates.models.providers import OPENAI_FAMILY
-from labmates.models.usage import read_count
 
 PATIENCE: Final = 30.0
 """Seconds within which a request has to be answered."""

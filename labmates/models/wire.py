@@ -10,8 +10,8 @@ import json
 from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
+from labmates.budgets.usage import read_count
 from labmates.models.failures import BrokenReplyError
-from labmates.models.usage import read_count
 
 Json = dict[str, Any]
 REASONING_FIELDS = ("reasoning_content", "reasoning")

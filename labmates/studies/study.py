@@ -16,9 +16,9 @@ from itertools import starmap
 
 from labmates.budgets.money import format_dollars
 from labmates.budgets.prices import Price, PriceList
+from labmates.budgets.tokens import TEMPLATE_TOKENS
 from labmates.judges.panel import make_panel
 from labmates.models.hub import ModelHub
-from labmates.models.tokens import TEMPLATE_TOKENS
 from labmates.records.entering import Cell, Planned, enter_study
 from labmates.records.run import RunRecord
 from labmates.records.steps import LeaseLostError

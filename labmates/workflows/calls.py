@@ -19,14 +19,15 @@ from labmates.budgets.ledger import Entry, InsufficientFundsError, Ledger
 from labmates.budgets.meter import CallMeter, Money
 from labmates.budgets.prices import Price, PriceList
 from labmates.budgets.purse import Purse
+from labmates.budgets.tokens import estimate_messages, most_tokens
+from labmates.budgets.usage import Usage
 from labmates.models.asking import Exchange
 from labmates.models.errors import ContextOverflowError
 from labmates.models.hub import ModelHub
 from labmates.models.names import parse_model
 from labmates.models.normalise import NO_TEXT
 from labmates.models.orders import with_orders
-from labmates.models.reply import Reply, ToolCall, Usage
-from labmates.models.tokens import estimate_messages, most_tokens
+from labmates.models.reply import Reply, ToolCall
 from labmates.models.window import reply_limit
 from labmates.records.bodies import Bodies
 from labmates.records.events import ChargeEvent, Event, FailedReplyEvent, LLMCallEvent, WarningEvent

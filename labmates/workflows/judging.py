@@ -15,6 +15,8 @@ from labmates.budgets.ledger import Entry, InsufficientFundsError, Ledger
 from labmates.budgets.meter import CallMeter
 from labmates.budgets.prices import PriceList
 from labmates.budgets.purse import Purse
+from labmates.budgets.tokens import most_tokens
+from labmates.budgets.usage import Usage
 from labmates.judges.base import Report, Score
 from labmates.judges.interview import TEMPERATURE, Interviewer
 from labmates.judges.panel import EVERY_METRIC, MEAN, Panel, SafeJudge, open_judge
@@ -24,8 +26,7 @@ from labmates.models.asking import Exchange
 from labmates.models.errors import UnpaidCallError
 from labmates.models.hub import ModelHub
 from labmates.models.normalise import resendable
-from labmates.models.reply import Reply, Usage
-from labmates.models.tokens import most_tokens
+from labmates.models.reply import Reply
 from labmates.models.window import reply_limit
 from labmates.records.bodies import Bodies
 from labmates.records.events import Event, LLMCallEvent, ScoreEvent

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage
 
 from labmates.agents.decisions import Numbers, numbers_form, read_decision
+from labmates.budgets.usage import Usage
 from labmates.models.objects import UnusableAnswerError
-from labmates.models.reply import Fault, Reply, Usage
+from labmates.models.reply import Fault, Reply
 
 EFFORT = numbers_form({"effort": (0, 10)})
 SPLIT = numbers_form({"keep": (0, 10), "group": (0, 10), "global": (0, 10)}, total=10)

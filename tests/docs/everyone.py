@@ -8,11 +8,11 @@ from typing import Any
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 
+from labmates.budgets.tokens import text_of
 from labmates.judges.base import METRICS
 from labmates.judges.rubric import Flags
 from labmates.judges.wording import SYSTEM as RATING
 from labmates.models.scripted import make_baseline
-from labmates.models.tokens import text_of
 from labmates.workflows.dilemmas.reason_judge import SYSTEM as REASONS
 from labmates.workflows.science.baselines.prompt import read_step
 from tests.support.form_filler import FormFiller

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
+from labmates.budgets.usage import Usage
 from labmates.models.asking import Conversation, Exchange
 from labmates.models.objects import UnusableAnswerError
-from labmates.models.reply import Fault, Reply, Usage
+from labmates.models.reply import Fault, Reply
 
 
 def reply(text: str, *faults: Fault) -> Reply:

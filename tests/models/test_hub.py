@@ -13,11 +13,11 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tracers.base import BaseTracer
 from langchain_core.tracers.schemas import Run
 
+from labmates.budgets.usage import Usage
 from labmates.errors import UsageError
 from labmates.models.errors import EndpointError
 from labmates.models.hub import ModelHub
 from labmates.models.options import ModelOptions
-from labmates.models.reply import Usage
 from labmates.registry import Registry
 from tests.models.conftest import QUICK, Ask
 from tests.support.openai_server import Answer, Json, OpenAIServer, fault

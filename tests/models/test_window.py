@@ -12,13 +12,13 @@ from pydantic import BaseModel
 import labmates
 from labmates.budgets.ledger import UNLIMITED, Ledger
 from labmates.budgets.prices import PriceList
+from labmates.budgets.tokens import estimate_tokens
 from labmates.errors import UsageError
 from labmates.judges.interview import Interviewer
 from labmates.models.catalog import Catalog
 from labmates.models.errors import ContextOverflowError
 from labmates.models.hub import ModelHub
 from labmates.models.scripted import make_baseline
-from labmates.models.tokens import estimate_tokens
 from labmates.models.window import reply_limit
 from labmates.records.store import Store
 from labmates.workflows.judging import JudgeCaller

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
 from pydantic import BaseModel
 
+from labmates.budgets.tokens import estimate_messages, estimate_tokens
 from labmates.models.normalise import normalise
 from labmates.models.scripted import BASELINES, describe
 from labmates.models.scripted.base import Draft, DraftCall, Heard, ScriptedModel, call, cut_to_tokens, make_reply
-from labmates.models.tokens import estimate_messages, estimate_tokens
 
 PROMPT = (HumanMessage("Say something."),)
 LONG = "The quick brown fox jumps over the lazy dog. " * 60

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 
 from labmates.agents.tools import ARGUMENTS, tool_schema
+from labmates.budgets.tokens import text_of
 from labmates.models.normalise import normalise
 from labmates.models.scripted.base import Heard, make_reply
 from labmates.models.scripted.garbage import KINDS, Garbage
-from labmates.models.tokens import text_of
 
 PROMPT = [SystemMessage("You are a member."), HumanMessage("# Step: work\nYour task: try")]
 TOOLS = [tool_schema(name) for name in ARGUMENTS]

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from labmates.budgets.tokens import text_of
 from labmates.errors import UsageError
 from labmates.models.errors import ContextOverflowError
 from labmates.models.scripted.base import Draft, Heard, call
-from labmates.models.tokens import text_of
 from labmates.records import schema
 from labmates.records.events import ChargeEvent, Event, LLMCallEvent, ToolCallEvent
 from labmates.records.run import RunRecord

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from labmates.budgets.tokens import estimate_messages, text_of
 from labmates.errors import UsageError
 from labmates.judges.panel import make_panel
 from labmates.models.errors import ContextOverflowError
 from labmates.models.options import ModelOptions
 from labmates.models.scripted.base import Draft, Heard, call
-from labmates.models.tokens import estimate_messages, text_of
 from labmates.records.bodies import Bodies
 from labmates.records.events import ErrorEvent, Event, LLMCallEvent, ScoreEvent
 from labmates.records.run import RunRecord, new_run_id

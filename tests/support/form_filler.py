@@ -7,8 +7,8 @@ import random
 import re
 from typing import Any, ClassVar
 
+from labmates.budgets.tokens import text_of
 from labmates.models.scripted.base import Draft, Heard, ScriptedModel
-from labmates.models.tokens import text_of
 
 _KEY = re.compile(r'^- "([^"]+)"(?:: (.*))?$', re.MULTILINE)
 _RANGE = re.compile(r"(-?\d+) to (-?\d+)")

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from labmates.api import arun
+from labmates.budgets.tokens import text_of
 from labmates.models.scripted.base import Draft, Heard, call
-from labmates.models.tokens import text_of
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
 from labmates.studies.settings import RunSettings

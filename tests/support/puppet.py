@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import ClassVar
 
+from labmates.budgets.tokens import text_of
 from labmates.models.scripted import BASELINES
 from labmates.models.scripted.base import Draft, Heard, ScriptedModel, call
-from labmates.models.tokens import text_of
 
 Play = Callable[[Heard], Draft]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from labmates.budgets.tokens import text_of
 from labmates.models.scripted.base import Draft, Heard, call
-from labmates.models.tokens import text_of
 from tests.support.puppet import dutiful, step_of, turn_of
 
 

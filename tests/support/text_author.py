@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import ClassVar
 
+from labmates.budgets.tokens import text_of
 from labmates.models.scripted.base import Draft, Heard, ScriptedModel
-from labmates.models.tokens import text_of
 
 _NAME = re.compile(r"with the name (\w+)\.")
 

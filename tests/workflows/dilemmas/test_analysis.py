@@ -14,13 +14,13 @@ import pandas as pd
 import pytest
 
 from labmates.api import arun
+from labmates.budgets.tokens import text_of
 from labmates.errors import UsageError
 from labmates.games.dilemmas import get_dilemma
 from labmates.models.objects import UnusableAnswerError, read_object
 from labmates.models.options import ModelOptions
 from labmates.models.scripted import BASELINES
 from labmates.models.scripted.base import Draft, Heard, ScriptedModel
-from labmates.models.tokens import text_of
 from labmates.records.events import DecisionEvent, Event, LabelEvent, PayoffEvent
 from labmates.records.store import Store
 from labmates.stats.figures import save_figure, svg_text

@@ -16,11 +16,12 @@ from langchain_core.messages import AIMessage
 
 from labmates.agents.decisions import read_decision
 from labmates.api import arun
+from labmates.budgets.usage import Usage
 from labmates.errors import UsageError
 from labmates.mechanisms.base import Blank, Sheet
 from labmates.mechanisms.play import mixture
 from labmates.models.objects import UnusableAnswerError
-from labmates.models.reply import Fault, Reply, Usage
+from labmates.models.reply import Fault, Reply
 from labmates.models.scripted import BASELINES
 from labmates.models.scripted.base import Draft, Heard, ScriptedModel
 from labmates.records.bodies import Bodies

@@ -14,13 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labmates.api import arun
+from labmates.budgets.tokens import text_of
 from labmates.errors import LabmatesError, UsageError
 from labmates.games.base import Array, Game, Quantity
 from labmates.games.conformance import check_game
 from labmates.games.registry import GAMES
 from labmates.models.scripted import BASELINES
 from labmates.models.scripted.base import Draft, Heard
-from labmates.models.tokens import text_of
 from labmates.records.events import ChargeEvent, DecisionEvent, LLMCallEvent, MessageEvent, PayoffEvent
 from labmates.records.run import RunRecord
 from labmates.records.store import Store

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labmates.agents.decisions import numbers_form, read_decision
+from labmates.budgets.tokens import text_of
 from labmates.games.registry import GAMES, make_game
 from labmates.models.objects import UnusableAnswerError
 from labmates.models.scripted.base import Heard
-from labmates.models.tokens import text_of
 from labmates.workflows.dilemmas.briefs import Briefing as DilemmaBriefing
 from labmates.workflows.dilemmas.condition import DilemmaCondition
 from labmates.workflows.games.briefs import Briefing, Round

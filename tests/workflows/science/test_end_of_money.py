@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from labmates.agents.roles import TEAMS
+from labmates.budgets.tokens import text_of
 from labmates.models.scripted.base import Draft, Heard, call
-from labmates.models.tokens import text_of
 from labmates.records.events import ArtifactEvent, LLMCallEvent
 from labmates.records.run import RunRecord
 from labmates.studies.replay import replay

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labmates.agents.roles import TEAMS
+from labmates.budgets.tokens import text_of
 from labmates.errors import UsageError
 from labmates.models.scripted.base import Draft, Heard, call
-from labmates.models.tokens import text_of
 from labmates.records.events import ArtifactEvent, ChargeEvent, LLMCallEvent, PhaseEvent
 from labmates.records.run import RunRecord
 from labmates.studies.replay import replay

@@ -13,10 +13,10 @@ from langchain_core.messages import AIMessage
 from labmates.agents.roles import TEAMS, WRITING
 from labmates.agents.workspace import Workspace
 from labmates.api import arun
+from labmates.budgets.tokens import text_of
 from labmates.models.normalise import normalise
 from labmates.models.objects import UnusableAnswerError
 from labmates.models.scripted.base import Draft, DraftCall, Heard, call
-from labmates.models.tokens import text_of
 from labmates.records.bodies import Bodies
 from labmates.records.events import (
     ArtifactEvent,

@@ -13,10 +13,10 @@ import pytest
 from labmates.agents.roles import TEAMS
 from labmates.agents.tools import tool_names
 from labmates.api import arun
+from labmates.budgets.tokens import estimate_tokens, text_of
 from labmates.models.orders import order_of
 from labmates.models.prefix import is_continued, shared_chars
 from labmates.models.scripted.base import Draft, Heard, call
-from labmates.models.tokens import estimate_tokens, text_of
 from tests.support.lab_orders import order_facts, system_facts
 from tests.support.orders import check_rendered
 from tests.support.puppet import agent_of, dutiful, puppet, step_of, turn_of

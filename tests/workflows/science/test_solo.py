@@ -15,9 +15,9 @@ import pytest
 from labmates.agents.roles import TEAMS
 from labmates.agents.tools import TO_WRITE
 from labmates.api import ajudge, arun
+from labmates.budgets.tokens import text_of
 from labmates.errors import UsageError
 from labmates.models.scripted.base import Draft, Heard, call
-from labmates.models.tokens import text_of
 from labmates.records.events import ArtifactEvent, ChargeEvent, LLMCallEvent, PhaseEvent, ScoreEvent
 from labmates.records.store import Store
 from labmates.studies.runs import stopped_run

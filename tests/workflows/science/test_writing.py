@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from labmates.api import arun
+from labmates.budgets.tokens import text_of
 from labmates.models.objects import UnusableAnswerError
 from labmates.models.scripted.base import Draft, Heard
-from labmates.models.tokens import text_of
 from labmates.records.events import ArtifactEvent, FailedReplyEvent, LLMCallEvent, WarningEvent
 from labmates.records.store import Store
 from labmates.studies.session import Session

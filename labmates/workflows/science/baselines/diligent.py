@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from labmates.budgets.tokens import estimate_tokens
 from labmates.models.scripted.base import Draft, DraftCall, Heard, ScriptedModel, call, call_tokens, cut_to_tokens
-from labmates.models.tokens import estimate_tokens
 from labmates.workflows.science.baselines.facts import facts, lines_with_numbers
 from labmates.workflows.science.baselines.material import gather
 from labmates.workflows.science.baselines.prompt import STATE, Hurry, Step, read_step, results_of

@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
+from labmates.budgets.tokens import text_of
 from labmates.budgets.visibility import CONCISE, FINALISE
 from labmates.models.orders import order_of
-from labmates.models.tokens import text_of
 
 Kind = Literal["plan", "work", "deliberate", "write", "other"]
 Hurry = Literal["none", "concise", "finalise"]

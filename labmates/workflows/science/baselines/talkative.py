@@ -6,8 +6,8 @@ import json
 import re
 from dataclasses import replace
 
+from labmates.budgets.tokens import estimate_tokens
 from labmates.models.scripted.base import Draft, DraftCall, Heard, call
-from labmates.models.tokens import estimate_tokens
 from labmates.workflows.science.baselines.diligent import Diligent, contribution, plan_text, write_draft
 from labmates.workflows.science.baselines.prompt import Step, read_step
 from labmates.workflows.science.baselines.wasteful import padded

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from labmates.budgets.tokens import estimate_tokens
 from labmates.models.scripted.base import Draft, DraftCall, Heard, call, call_tokens
-from labmates.models.tokens import estimate_tokens
 from labmates.workflows.science.baselines.diligent import (
     NO_LIMIT,
     Diligent,

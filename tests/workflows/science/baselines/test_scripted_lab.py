@@ -31,11 +31,11 @@ from labmates.agents.tools import (
     use_workspace,
 )
 from labmates.agents.workspace import ToolError, Workspace
+from labmates.budgets.tokens import estimate_tokens
 from labmates.budgets.visibility import CONCISE, FINALISE
 from labmates.models.normalise import normalise
 from labmates.models.reply import Reply
 from labmates.models.scripted import BASELINES
-from labmates.models.tokens import estimate_tokens
 from labmates.tasks.base import Check, Credit, Dataset, Difficulty, Task, accuracy
 from labmates.tasks.findings import check_findings
 from labmates.tasks.registry import get_task

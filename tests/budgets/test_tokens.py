@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
-from labmates.models.tokens import estimate_messages, estimate_tokens
+from labmates.budgets.tokens import estimate_messages, estimate_tokens
 
 ENGLISH = (
     "The team worked on the data for several days, and every member wrote down what had been found. Although the "

@@ -4,14 +4,41 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from labmates.models.reply import Usage
+from labmates.budgets.prices import Price
 
 MOST_TOKENS = 100_000_000
 """No context is longer: a larger figure is a server's mistake."""
 _WRITTEN = ("cache_creation", "ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens")
 """Where LangChain has the tokens that were written to a cache."""
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Tokens of one call; `estimated` if one of the figures had to be.
+
+    `reasoning_tokens` are part of `output_tokens`. `cached_tokens` (read from the provider's prompt cache) and
+    `cache_write_tokens` (written to it) are parts of `input_tokens`.
+    """
+
+    input_tokens: int
+    output_tokens: int
+    reasoning_tokens: int = 0
+    estimated: bool = False
+    cached_tokens: int = 0
+    cache_write_tokens: int = 0
+
+    def cost(self, price: Price) -> int:
+        """Return what the call costs at `price`, in micro-dollars."""
+        return price.cost(
+            self.input_tokens,
+            self.output_tokens,
+            cached=self.cached_tokens,
+            cache_write=self.cache_write_tokens,
+            reasoning=self.reasoning_tokens,
+        )
 
 
 def read_count(value: object) -> int | None:
