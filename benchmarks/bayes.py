@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.plain_models import plain, prediction_rows, proximity_rows
 from labmates.models.roster import roster
 from labmates.stats.bayes.posterior import furthest
 from labmates.workflows.games.prediction import nuts as prediction_nuts
@@ -64,7 +65,7 @@ def _on_rows(rows: Any, ours: Fit, share: float, seconds_of_ours: float) -> None
     some = rows.groupby(["model", "game", "condition"]).sample(frac=share, random_state=0)
     draws = 200
     (found, gradients), seconds = _timed(
-        lambda: proximity_nuts.fit_rows(some, OUTCOME, ours.model, draws=draws, warm_up=draws, chains=1)
+        lambda: proximity_rows(some, OUTCOME, ours.model, draws=draws, warm_up=draws, chains=1)
     )
     _line(
         ours.specification,
@@ -87,7 +88,7 @@ def _gradient_seconds(rows: Any, ours: Fit) -> float:
     from numpyro.infer.util import initialize_model
 
     with jax.enable_x64(True):
-        model, given = proximity_nuts.plain(rows, OUTCOME, ours.model)
+        model, given = plain(rows, OUTCOME, ours.model)
         start = initialize_model(jax.random.PRNGKey(0), model, model_args=(given,))
         gradient = jax.jit(jax.value_and_grad(start.potential_fn))
         np.asarray(gradient(start.param_info.z)[0])  # compiled here
@@ -111,7 +112,7 @@ def prediction(*, with_nuts: bool, share: float, specifications: tuple[str, ...]
             _line(form, "NUTS, collapsed", taken, theirs.diagnostics, f"means within {most:.3f} sd ({name})")
         if share > 0 and form != "correlated":
             draws = max(20, round(2000 * share))
-            on_rows = partial(prediction_nuts.fit_rows, study.data, form, chains=1)
+            on_rows = partial(prediction_rows, study.data, form, chains=1)
             rows, taken = _timed(partial(on_rows, warm_up=draws, draws=draws))
             _line(form, f"NUTS on rows, {draws}+{draws}", taken, rows.diagnostics, "1 chain")
             half = draws // 2

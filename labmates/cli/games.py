@@ -55,6 +55,8 @@ def show(name: str, sizes: tuple[str, ...], rules: tuple[str, ...], as_json: boo
     _print_rules(made[0])
     _print_payoffs(made)
     _print_references(made)
+    for people in made[0].people:
+        out().print(clean(f"\nPeople {people.about} ({people.source})."), markup=False)
     return 0
 
 
@@ -101,6 +103,7 @@ def _as_json(game: Game) -> dict[str, Any]:
         "total": game.total,
         "primary": game.primary,
         **plays,
+        "people": [asdict(people) for people in game.people],
         "equilibria": [float(level) for level in found.equilibria],
     }
 

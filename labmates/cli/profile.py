@@ -22,7 +22,6 @@ from labmates.workflows.games.condition import GameCondition
 
 if TYPE_CHECKING:
     from labmates.games.base import Game
-    from labmates.games.references import References
     from labmates.records.store import Store
     from labmates.stats.intervals import Estimate
     from labmates.workflows.games.profiles import Profile
@@ -93,8 +92,7 @@ def profile(
     if found:
         write_files([profiles_table(found)], files)
     if plot is not None and found:
-        plays = {name: _references(game) for name, game in player.games.items()}
-        draw(profile_figure(found, beside, plays), plot)
+        draw(profile_figure(found, beside, {("", name): game for name, game in player.games.items()}), plot)
     excluded = [text for one in found for text in told_excluded(one)]
     for text in excluded:
         complain(text)
@@ -159,17 +157,9 @@ class Player:
         return code, profiles(runs, store.costs([run.id for run in runs]))
 
 
-def _references(game: Game) -> References | None:
-    from labmates.games.references import NoEquilibriumError, references
-
-    try:
-        return references(game)
-    except NoEquilibriumError:
-        return None
-
-
 def _print_one(profile: Profile, games: dict[str, Game]) -> None:
     from labmates.budgets.money import show_dollars
+    from labmates.games.references import references_or_none
     from labmates.stats.intervals import notes
     from labmates.workflows.games.profiles import METRICS
 
@@ -179,7 +169,7 @@ def _print_one(profile: Profile, games: dict[str, Game]) -> None:
     rows: list[list[str]] = []
     for one in profile.games:
         game = games[one.game]
-        plays = _references(game)
+        plays = references_or_none(game)
         between = "" if plays is None else f"{float(plays.nash.level):.4g} → {float(plays.optimum.level):.4g}"
         means = [None if one.excluded else getattr(one, name) for name in METRICS]
         value, *near = map(_cell, means)

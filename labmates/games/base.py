@@ -66,6 +66,29 @@ class Quantity:
     about: str
 
 
+@dataclass(frozen=True)
+class People:
+    """What people did in experiments with a game.
+
+    Attributes
+    ----------
+    about
+        In words, to follow "people".
+    source
+        The experiments.
+    metric
+        The metric of ours that `low` and `high` are of; empty where none says the same.
+    low, high
+        The range of means that was reported.
+    """
+
+    about: str
+    source: str
+    metric: str = ""
+    low: float | None = None
+    high: float | None = None
+
+
 class Game(BaseModel, ABC):
     """A game of a number of rounds, for groups of equal size; a frozen model of its rules.
 
@@ -89,6 +112,8 @@ class Game(BaseModel, ABC):
         Whether more of it is the cooperative direction: 1 if so, -1 if less is.
     source
         Where the game is from.
+    people
+        What people do in it, as the cooperative-profiles paper reports it (section 3.1).
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -101,6 +126,7 @@ class Game(BaseModel, ABC):
     primary: ClassVar[str]
     span: ClassVar[str] = ""
     source: ClassVar[str] = ""
+    people: ClassVar[tuple[People, ...]] = ()
 
     group_size: int = Field(5, ge=2, le=100, description="Players in a group.")
     groups: int = Field(2, ge=1, le=20, description="Groups, all of the same size.")

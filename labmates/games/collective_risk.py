@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
-from labmates.games.base import Array, Decision, Exact, Game, Quantity, balanced, in_figures
+from labmates.games.base import Array, Decision, Exact, Game, People, Quantity, balanced, in_figures
 
 
 class CollectiveRisk(Game):
@@ -43,6 +43,15 @@ class CollectiveRisk(Game):
     primary: ClassVar[str] = "contribution"
     span: ClassVar[str] = "in all rounds together"
     source: ClassVar[str] = "Cooperative profiles, section 3 and appendix E"
+    people: ClassVar[tuple[People, ...]] = (
+        People(
+            "reach the target in 50 to 60 % of groups where the risk is high",
+            "Milinski et al. (2008), Tavoni et al. (2011)",
+            "target_reached",
+            0.5,
+            0.6,
+        ),
+    )
 
     rounds: int = Field(10, ge=1, le=200, description="How often everybody decides.")
     allowance: int = Field(10, ge=1, le=1000, description="What each player has in each round.")

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
-from labmates.games.base import Array, Decision, Game, Quantity
+from labmates.games.base import Array, Decision, Game, People, Quantity
 
 
 class CommonPool(Game):
@@ -35,6 +35,12 @@ class CommonPool(Game):
     )
     primary: ClassVar[str] = "extraction"
     source: ClassVar[str] = "Cooperative profiles, section 3 and appendix C"
+    people: ClassVar[tuple[People, ...]] = (
+        People(
+            "extract 40 to 60 % of the level that is best for all, which here is none",
+            "Ostrom (1990), Cardenas (2003)",
+        ),
+    )
 
     pool: int = Field(100, ge=1, le=1_000_000, description="What is in the pool at the start of a round.")
     most_extraction: int = Field(10, ge=1, le=1000, description="The most that a player may take.")
@@ -117,6 +123,12 @@ class CommonPoolWithSanctions(CommonPool):
         "other groups."
     )
     source: ClassVar[str] = "Cooperative profiles, section 3 and appendix D"
+    people: ClassVar[tuple[People, ...]] = (
+        People(
+            "extract 30 to 60 % less once they can punish each other",
+            "Fehr and Gächter (2000)",
+        ),
+    )
 
     sanction_cost: int = Field(1, ge=0, le=1000, description="What a token costs whoever spends it.")
     sanction_effect: int = Field(2, ge=0, le=1000, description="What a token takes from whoever it is spent on.")

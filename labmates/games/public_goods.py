@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
-from labmates.games.base import Array, Decision, Exact, Game, Quantity
+from labmates.games.base import Array, Decision, Exact, Game, People, Quantity
 
 
 class PublicGoods(Game):
@@ -39,6 +39,15 @@ class PublicGoods(Game):
     )
     primary: ClassVar[str] = "group"
     source: ClassVar[str] = "Cooperative profiles, section 3 and appendix G"
+    people: ClassVar[tuple[People, ...]] = (
+        People(
+            "give 40 to 60 % of their endowment in early rounds, and less later",
+            "Ledyard (1995), Chaudhuri (2011)",
+            "kept_share",
+            0.4,
+            0.6,
+        ),
+    )
 
     endowment: int = Field(10, ge=1, le=100, description="What each player has in each round.")
     group_multiplier: Exact = Field(Fraction(2), ge=0, description="What becomes of a unit in the group's pool.")

@@ -78,6 +78,14 @@ def references(game: Game) -> References:
     )
 
 
+def references_or_none(game: Game) -> References | None:
+    """The reference plays of a game; None for one without a symmetric equilibrium."""
+    try:
+        return references(game)
+    except NoEquilibriumError:
+        return None
+
+
 def equilibria(game: Game) -> list[Decision]:
     """Return the strategies that nobody gains by leaving when all follow them, in order."""
     stable: list[Decision] = []

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
-from labmates.games.base import Array, Game, Quantity
+from labmates.games.base import Array, Game, People, Quantity
 
 
 class WeakestLink(Game):
@@ -32,6 +32,15 @@ class WeakestLink(Game):
     )
     primary: ClassVar[str] = "effort"
     source: ClassVar[str] = "Cooperative profiles, section 3 and appendix B"
+    people: ClassVar[tuple[People, ...]] = (
+        People(
+            "fall to a mean effort of 3 to 4 within 5 to 10 rounds",
+            "Van Huyck et al. (1990), Devetag and Ortmann (2007)",
+            "level",
+            3,
+            4,
+        ),
+    )
 
     most_effort: int = Field(10, ge=1, le=1000, description="The greatest effort.")
     multiplier: int = Field(2, ge=1, le=1000, description="What each unit of the least effort brings to each player.")

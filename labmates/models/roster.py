@@ -63,7 +63,7 @@ class KnownModel:
 def roster() -> tuple[KnownModel, ...]:
     """Return all models, in the paper's order."""
     table = files("labmates.models").joinpath("roster.csv").read_text(encoding="utf-8")
-    return tuple(map(_known, csv.DictReader(table.splitlines())))
+    return tuple(map(known_model, csv.DictReader(table.splitlines())))
 
 
 def read_roster(path: Path) -> tuple[KnownModel, ...]:
@@ -80,7 +80,7 @@ def read_roster(path: Path) -> tuple[KnownModel, ...]:
     found = []
     for line, row in enumerate(read_rows(path, ("name", "size", "thinking")), start=2):
         try:
-            found.append(_known(row))
+            found.append(known_model(row))
         except ValueError as error:
             raise UsageError(f"the roster '{path}', line {line} ({row['name']}): {error}") from error
     return tuple(found)
@@ -135,7 +135,14 @@ def thinking_warnings(used: Iterable[tuple[str, int, int]]) -> list[str]:
     return warnings
 
 
-def _known(row: Mapping[str, str]) -> KnownModel:
+def known_model(row: Mapping[str, str]) -> KnownModel:
+    """A model out of a row of a roster.
+
+    Raises
+    ------
+    ValueError
+        If something in it is missing or wrong.
+    """
     if not row["name"]:
         raise ValueError("a model needs a name")
     if row["thinking"].lower() not in _TRUTHS:

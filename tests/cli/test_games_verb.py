@@ -17,12 +17,14 @@ def test_games_are_listed_shown_and_checked(labmates: Labmates) -> None:
     risk = labmates("games", "show", "collective-risk").out
     assert "contribution in all rounds together  n = 5" in risk
     assert "Nash contribution per round" in risk
+    assert "People reach the target in 50 to 60 % of groups where the risk is high (Milinski" in risk
     assert labmates("games", "check", "public-goods").out == "public-goods: no problems.\n"
 
 
 def test_a_shown_game_is_told_as_json(labmates: Labmates) -> None:
     [found] = labmates("games", "show", "common-pool", "--rule", "pool=60", "--group-size", "3", "--json").records
     assert found["rules"]["pool"] == 60
+    assert [one["metric"] for one in found["people"]] == [""]
     assert found["optimum"] == {"level": 0.0, "payoff": 30.0}
     assert [one["name"] for one in labmates("games", "--json").records] == sorted(
         ["weakest-link", "common-pool", "common-pool-sanctions", "collective-risk", "o-ring", "public-goods"]

@@ -14,7 +14,6 @@ from labmates.errors import UsageError
 from labmates.models.catalog import Catalog
 from labmates.models.hub import ModelHub
 from labmates.models.roster import KnownModel, read_roster, roster, thinking_warnings, traits_of
-from labmates.workflows.games.proximity.observations import find
 from tests.support.openai_server import OpenAIServer
 
 
@@ -60,8 +59,6 @@ def test_a_model_is_found_by_its_name(name: str) -> None:
 def test_a_model_of_the_user_s_is_found_whatever_part_of_its_name_is_listed(listed: str) -> None:
     mine = replace(roster()[0], name=listed)
     assert traits_of(["openai:Org/Tiny-1B", "openai:Org/Tiny-2B"], [mine]) == {"openai:Org/Tiny-1B": mine}
-    assert find("openai:Org/Tiny-1B", [mine]) == mine
-    assert find("openai:Org/Tiny-2B", [mine]) is None
 
 
 def test_a_roster_file_is_read(tmp_path: Path) -> None:

@@ -145,26 +145,73 @@ class Evaluated:
         return np.asarray(np.sum(found, axis=0))
 
 
-def drawn(blocks: Sequence[Block], model_of: Array, rng: np.random.Generator) -> tuple[Array, Array]:
-    """``expected`` and ``by_model`` of `Evaluated`, from the block of each model and the place of each outcome's."""
-    expected = np.empty((len(blocks[0].fixed), len(model_of)))
+@dataclass(frozen=True)
+class Prior:
+    """A normal prior; half-normal with this standard deviation where it is `positive`."""
+
+    mean: float
+    sd: float
+    positive: bool = False
+
+    def like(self, draws: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Draws from the prior in the shape of those given, (s, k), and its log density at these, shape (s,)."""
+        drawn = rng.normal(self.mean, self.sd, draws.shape)
+        density = log_normal_density(draws, self.mean, self.sd**2).sum(axis=1)
+        if not self.positive:
+            return drawn, density
+        return np.abs(drawn), density + draws.shape[1] * np.log(2)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Parameters of a posterior that have one prior in common: the key and dimension of their `Parameter`."""
+
+    key: str
+    names: Sequence[str]
+    prior: Prior
+    dimension: str = ""
+    labels: Sequence[str] | None = None
+
+    def parameter(self, posterior: Posterior, rng: np.random.Generator) -> Parameter:
+        """The parameters with draws from posterior and prior."""
+        draws = posterior.columns(self.names)
+        labels = self.names if self.labels is None else self.labels
+        return Parameter(self.dimension, tuple(labels) if self.dimension else (), draws, *self.prior.like(draws, rng))
+
+
+def evaluate(
+    blocks: Sequence[Block], model_of: Array, noise: Array, rng: np.random.Generator, within: Array | float = 0.0
+) -> dict[str, Array]:
+    """The attributes of `Evaluated` that follow from the blocks of all models.
+
+    Parameters
+    ----------
+    model_of
+        Place of the model of each outcome, shape (n,).
+    noise
+        Standard deviation of a single simulation or observation, shape (s,).
+    within
+        Log density of what each outcome is the mean of, given the outcome, shape (s, n).
+    """
+    expected, variance = (np.empty((len(noise), len(model_of))) for _ in range(2))
+    observed = np.empty(len(model_of))
+    by_model = np.column_stack([block.log_density() for block in blocks])
     for at, block in enumerate(blocks):
-        expected[:, model_of == at] = block.expected(rng)
-    return expected, np.column_stack([block.log_density() for block in blocks])
+        mine = model_of == at
+        expected[:, mine], variance[:, mine], observed[mine] = block.expected(rng), block.noise, block.outcome
+        by_model[:, at] += np.broadcast_to(within, expected.shape)[:, mine].sum(axis=1)
+    return {
+        "model_of": model_of,
+        "observed": observed,
+        "expected": expected,
+        "spread": np.sqrt(variance),
+        "replicated": expected + np.sqrt(variance) * rng.standard_normal(expected.shape),
+        "log_likelihood": log_normal_density(observed, expected, variance) + within,
+        "by_model": by_model,
+        "noise": noise,
+    }
 
 
-def log_normal_density(values: Array, mean: Array, variance: Array) -> Array:
+def log_normal_density(values: Array, mean: Array | float, variance: Array | float) -> Array:
     """The log density of normal values."""
     return np.asarray(-0.5 * (np.log(2 * np.pi * variance) + (values - mean) ** 2 / variance))
-
-
-def normal(draws: Array, mean: float, sd: float, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Return draws from a normal prior like those given, and its log density at these."""
-    log_prior = -0.5 * (((draws - mean) / sd) ** 2).sum(axis=1) - draws.shape[1] * np.log(sd * np.sqrt(2 * np.pi))
-    return rng.normal(mean, sd, draws.shape), np.asarray(log_prior)
-
-
-def half_normal(draws: Array, scale: float, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Return draws from a half-normal prior like those given, and its log density at these."""
-    drawn, log_prior = normal(draws, 0.0, scale, rng)
-    return np.abs(drawn), log_prior + draws.shape[1] * np.log(2)

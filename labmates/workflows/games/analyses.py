@@ -15,17 +15,21 @@ def profiles(runs: Runs, params: Params) -> Result:
 
     The table has each game's primary metric and how cooperative play is (0 at the equilibrium, 1 at the play that is
     best for all), by what was done and by what came of it, with 95 % intervals. Runs with players of several models do
-    not count. To play missing simulations as well, use labmates profile.
+    not count. To play missing simulations as well, use labmates profile. A second table has the share of simulations
+    and of models near the best play, by game, beside what people do.
     """
+    from labmates.workflows.games.profile_figures import profile_figure
+    from labmates.workflows.games.profiles import games_of, games_table, profiles_table
     from labmates.workflows.games.profiles import profiles as profiles_of
-    from labmates.workflows.games.profiles import profiles_table
 
     del params
     records = runs.records("game")
     found = profiles_of(records, {})
     if not found:
         raise TooFewRunsError(f"none of these {len(records)} runs is a game by one model that has ended")
-    return Result([profiles_table(found)])
+    alt = "Each model's primary metric, a panel for each game with its reference plays; the numbers are in the table."
+    figure = Drawing("profiles", "Cooperative profiles", alt, lambda: profile_figure(found, [], games_of(records)))
+    return Result([profiles_table(found), games_table(found)], [figure])
 
 
 class ConvergenceParams(Params):
@@ -70,7 +74,7 @@ def convergence(runs: Runs, params: ConvergenceParams) -> Result:
             f"none of these {len(records)} runs is one of at least two simulations of a game by one model"
             + (f" with these metrics; metrics: {', '.join(known)}" if params.metrics else "")
         )
-    alt = "Error of a mean against the number of simulations, and the reliability; the numbers are in the table."
+    alt = "Error of a mean against the number of simulations, over all and by game, and the reliability; see the table."
     figure = Drawing("convergence", "How many simulations a metric needs", alt, lambda: convergence_figure(curves))
     return Result([convergence_table(curves)], [figure], objects=[asdict(curve) for curve in curves])
 
@@ -80,8 +84,9 @@ PROFILES = Analysis(
     "Cooperative profiles",
     Params,
     profiles,
-    example="labmates analyze profiles --out profiles.tex",
+    example="labmates analyze profiles --out profiles.tex --plot profiles.png",
     kind="game",
+    has_figures=True,
 )
 CONVERGENCE = Analysis(
     "convergence",

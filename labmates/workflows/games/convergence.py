@@ -49,6 +49,8 @@ class Convergence:
         Mean absolute error of a mean of n, by resampling with replacement, the mean over models.
     closed_form
         The same by the formula for normal errors, s·√(2/(πn)), the mean over models too.
+    relative
+        The bootstrap of each model and condition in units of its own standard deviation, where its simulations differ.
     reliability
         Share of the variance of means of n that is between models; None where `between` is.
     """
@@ -62,6 +64,7 @@ class Convergence:
     sizes: tuple[int, ...]
     bootstrap: tuple[float, ...]
     closed_form: tuple[float, ...]
+    relative: tuple[tuple[float, ...], ...]
     reliability: tuple[float, ...] | None
 
 
@@ -235,5 +238,8 @@ def _of_game(
         sizes=tuple(sizes),
         bootstrap=tuple(map(float, np.mean(curves, axis=0))),
         closed_form=tuple(map(float, closed_form_errors(float(np.mean([one.std(ddof=1) for one in values])), sizes))),
+        relative=tuple(
+            tuple(map(float, curve / one.std(ddof=1))) for curve, one in zip(curves, values, strict=True) if np.ptp(one)
+        ),
         reliability=reliability,
     )

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labmates.games.base import Array
-from labmates.games.references import NoEquilibriumError, references
+from labmates.games.references import references_or_none
 from labmates.seeds import derive
 from labmates.stats.validity import invalid_play, total
 from labmates.workflows.experiment import Outcome
@@ -58,9 +58,7 @@ def metrics_of(state: GameState, ctx: GameContext) -> Mapping[str, float]:
         return found
     level = float(game.levels(played)[usable].mean())
     found["level"] = level
-    try:
-        plays = references(game)
-    except NoEquilibriumError:
+    if (plays := references_or_none(game)) is None:
         return found
     found["action_gap"] = level - float(plays.optimum.level)
     if (proximity := pareto_proximity(level, plays)) is not None:

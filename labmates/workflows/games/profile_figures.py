@@ -2,96 +2,142 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+import itertools
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from labmates.games.references import References
+import numpy as np
+
+from labmates.games.base import Game
+from labmates.games.references import references_or_none
+from labmates.models.roster import traits_of
 from labmates.stats.figures import COLOURS, GREY, LEGEND_ROW, MARKERS, look, new_figure
-from labmates.workflows.games.convergence import Convergence
+from labmates.workflows.games.convergence import Convergence, closed_form_errors
 from labmates.workflows.games.profiles import Profile
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_MOST = 2.0
-"""What lies beyond is drawn here, with its number."""
+FAMILY_COLOURS = (*COLOURS[:-1], "#882255", "#44AA99", "#999933", "#661100")
+"""Of families, in order; models of a family also stand beside each other."""
+_NASH, _BEST = COLOURS[1], COLOURS[2]
+_UNKNOWN, _BASELINES = "unknown family", "baselines"
+_LEGEND_ENTRY = 1.45
+"""Inches of an entry of a legend."""
+_SMALLEST, _PER_DOUBLING = 4.0, 0.75
+"""Points: the diameter of a model of a billion parameters, and by how much it grows with each doubling."""
 
 
 def profile_figure(
-    profiles: Sequence[Profile], baselines: Sequence[Profile], plays: Mapping[str, References | None]
+    profiles: Sequence[Profile], baselines: Sequence[Profile], games: Mapping[tuple[str, str], Game]
 ) -> Figure:
-    """Draw profiles beside those of baselines, a row for each game.
+    """Draw profiles, a panel for each game in its own unit (cooperative-profiles paper, Figure 2).
 
-    Each primary metric is drawn where it stands between the equilibrium (0) and the play that is best for all (1), with
-    95 % intervals; beyond 1 more is done than is best. Profiles without any metric are left out.
+    Models stand side by side, by family and size, then baselines. Dashed lines are the equilibrium and the play that is
+    best for all, with the range between them shaded; a dotted range is what people do, where it is known. The colour of
+    a point is its family, the marker its place in the family, and the size grows with the logarithm of the model's;
+    bars are 95 % intervals. A game that a model is excluded from has a cross at the lower edge.
 
     Parameters
     ----------
-    plays
-        The reference plays of each game; games where both are the same are left out.
+    games
+        The game behind each setting of a profile and name of a game.
     """
-    games = [game for game, found in plays.items() if found and found.nash.level != found.optimum.level]
-    entries = len(profiles) + len(baselines)
-    each = max(0.55, 0.06 * len(profiles))
-    figure, [axes] = new_figure(7.2, max(1.4 + each * len(games), 0.6 + LEGEND_ROW * entries))
-    axes.axvline(0, color=GREY, linewidth=0.8)
-    axes.axvline(1, color=GREY, linewidth=0.8)
-    many = len(profiles)
-    for place, profile in enumerate(baselines):
-        _dots(axes, profile, games, plays, lambda y: y, GREY, "|x+1_"[place % 5], label=profile.model)
-    for place, profile in enumerate(profiles):
-        # Beside each other, so that intervals do not cover each other.
-        offset = 0.0 if many == 1 else (0.5 if many < 10 else 0.8) * (place / (many - 1) - 0.5)
-        colour, marker = look(place)
-        excluded = ", ".join(profile.excluded_games)
-        label = f"{profile.model} (excluded: {excluded})" if excluded else profile.model
-        _dots(axes, profile, games, plays, lambda y, by=offset: y + by, colour, marker, label=label, intervals=True)  # type: ignore[misc]
-    axes.set_yticks(range(len(games)), games)
-    axes.set_ylim(len(games) - 0.5, -0.5)
-    axes.set_xlim(-0.12, _MOST + 0.2)
-    axes.set_xlabel("primary metric: 0 at the equilibrium, 1 at the play that is best for all")
-    axes.set_title("Cooperative profile", loc="left", fontweight="bold")
-    axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=8, frameon=False)
+    points = _points(profiles, baselines)
+    panels: dict[Game, str] = {}
+    for (setting, name), game in games.items():
+        is_varied = len({other for other in games.values() if other.name == name}) > 1
+        panels.setdefault(game, f"{name} ({setting})" if setting and is_varied else name)
+    columns = min(2, len(panels))
+    rows = -(-len(panels) // columns)
+    width = max(3.4, 1.2 + 0.2 * len(points)) * columns
+    beside = int(width / _LEGEND_ENTRY)
+    entries = 3 + len({point.family for point in points})
+    height = 2.3 * rows + 1.2 + LEGEND_ROW * -(-entries // beside)
+    figure, axes = new_figure(width, height, rows=rows, columns=columns)
+    for place, (one, (game, title)) in enumerate(zip(axes, panels.items(), strict=False)):
+        _draw_range(one, game)
+        _draw_points(one, game, points, games)
+        one.set(title=title, ylabel=game.primary)
+        _name_points(one, points, shown=place + columns >= len(panels))
+    for empty in axes[len(panels) :]:
+        empty.set_visible(False)
+    handles = {label: handle for one in axes for handle, label in zip(*one.get_legend_handles_labels(), strict=True)}
+    figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=beside, fontsize=8, frameon=False)
     return figure
 
 
-def _dots(
-    axes: Axes,
-    profile: Profile,
-    games: Sequence[str],
-    plays: Mapping[str, References | None],
-    place: Callable[[float], float],
-    colour: str,
-    marker: str,
-    *,
-    label: str,
-    intervals: bool = False,
-) -> None:
-    x, y, below, above = [], [], [], []
-    for one in profile.games:
-        found = plays.get(one.game)
-        if one.game not in games or one.level is None or one.excluded or found is None:
-            continue
-        nash, optimum = float(found.nash.level), float(found.optimum.level)
-        where = (one.level.value - nash) / (optimum - nash)
-        inside = where <= _MOST
-        x.append(where if inside else _MOST)
-        y.append(place(games.index(one.game)))
-        ends = [
-            (end - nash) / (optimum - nash) for end in (one.level.low, one.level.high) if end is not None and inside
-        ]
-        below.append(where - min(ends, default=where))
-        above.append(max(ends, default=where) - where)
-        if not inside:
-            axes.annotate(f"→ {where:.1f}", (_MOST, y[-1]), (6, -3), textcoords="offset points", color=colour, size=8)
-    if not x:
-        return
-    if intervals:
-        looks: Any = {"markersize": 6, "capsize": 2, "linewidth": 1, "zorder": 3}
-        axes.errorbar(x, y, xerr=[below, above], fmt=marker, color=colour, label=label, **looks)
-    else:
-        axes.plot(x, y, marker, color=colour, label=label, markersize=7, linestyle="none", zorder=2)
+@dataclass(frozen=True)
+class _Point:
+    """How a profile is drawn in every panel."""
+
+    profile: Profile
+    family: str
+    colour: str
+    marker: str
+    size: float
+
+
+def _points(profiles: Sequence[Profile], baselines: Sequence[Profile]) -> list[_Point]:
+    traits = traits_of({one.model for one in profiles})
+
+    def order(one: Profile) -> tuple[bool, str, float, str]:
+        known = traits.get(one.model)
+        return (not known, known.family if known else "", known.size if known else 0.0, one.name)
+
+    points: list[_Point] = []
+    in_family: Counter[str] = Counter()
+    for one in sorted(profiles, key=order):
+        known = traits.get(one.model)
+        family = (known and known.family) or _UNKNOWN
+        in_family[family] += 1
+        colour = FAMILY_COLOURS[(len(in_family) - 1) % len(FAMILY_COLOURS)] if family != _UNKNOWN else "black"
+        marker = MARKERS[(in_family[family] - 1) % len(MARKERS)]
+        size = _SMALLEST + _PER_DOUBLING * max(0.0, math.log2(known.size)) if known else 6.0
+        points.append(_Point(one, family, colour, marker, size))
+    return [*points, *(_Point(one, _BASELINES, GREY, "_", 9.0) for one in baselines)]
+
+
+def _draw_range(axes: Axes, game: Game) -> None:
+    for people in game.people:
+        if people.metric == "level" and people.low is not None and people.high is not None:
+            axes.axhspan(people.low, people.high, fill=False, edgecolor=GREY, linestyle=":", label="people")
+    if plays := references_or_none(game):
+        nash, best = float(plays.nash.level), float(plays.optimum.level)
+        axes.axhspan(min(nash, best), max(nash, best), color=_BEST, alpha=0.07, linewidth=0)
+        axes.axhline(nash, color=_NASH, linestyle="--", linewidth=1, label="equilibrium")
+        axes.axhline(best, color=_BEST, linestyle="--", linewidth=1, label="best for all")
+    [primary] = [one for one in game.quantities if one.name == game.primary]
+    room = 0.06 * (primary.high - primary.low)
+    axes.set_ylim(primary.low - room, primary.high + room)
+
+
+def _draw_points(axes: Axes, game: Game, points: Sequence[_Point], games: Mapping[tuple[str, str], Game]) -> None:
+    for place, point in enumerate(points):
+        axes.plot([], [], "_" if point.family == _BASELINES else "o", color=point.colour, label=point.family)
+        for one in point.profile.games:
+            if games.get((point.profile.setting, one.game)) != game:
+                continue
+            if one.excluded or one.level is None:
+                axes.plot(place, axes.get_ylim()[0], "x", color=point.colour, markersize=5, clip_on=False)
+                continue
+            axes.vlines(place, *one.level.ends(), color=point.colour, linewidth=1)
+            axes.plot(place, one.level.value, point.marker, color=point.colour, markersize=point.size, zorder=3)
+
+
+def _name_points(axes: Axes, points: Sequence[_Point], *, shown: bool) -> None:
+    names = [point.profile.name for point in points]
+    short = [name.partition(":")[2] or name for name in names]
+    labels = short if len(set(short)) == len(short) else names
+    axes.set_xticks(range(len(points)), labels if shown else [""] * len(labels), rotation=90, fontsize=7)
+    axes.set_xlim(-0.6, len(points) - 0.4)
+    for place, (before, after) in enumerate(itertools.pairwise(points)):
+        if before.family != after.family:
+            axes.axvline(place + 0.5, color=GREY, linewidth=0.4, alpha=0.5)
 
 
 def _name(one: Convergence) -> str:
@@ -99,21 +145,38 @@ def _name(one: Convergence) -> str:
 
 
 def convergence_figure(found: Sequence[Convergence]) -> Figure:
-    """Draw the error of a mean of n simulations, and the reliability where there are several models."""
+    """Draw the error of a mean of n simulations in units of the standard deviation, and the reliability.
+
+    First over all models and games together, then by game (cooperative-profiles paper, Figure 1); the reliability where
+    there are models to tell apart.
+    """
     judged = [one for one in found if one.reliability is not None]
-    figure, axes = new_figure(8.4 if judged else 4.6, 3.4, columns=2 if judged else 1)
+    figure, axes = new_figure(8.4 if not judged else 12.6, 3.4, columns=3 if judged else 2)
+    sizes = found[0].sizes
+    every = np.array([curve for one in found for curve in one.relative])
+    axes[0].set_title("All models and games", loc="left", fontsize=9)
+    axes[0].plot(sizes, closed_form_errors(1.0, sizes), color=GREY, linewidth=1, label="formula, normal errors")
+    if every.size:
+        mean, spread = every.mean(axis=0), every.std(axis=0)
+        axes[0].fill_between(sizes, mean - spread, mean + spread, color=COLOURS[0], alpha=0.2, label="± 1 SD")
+        axes[0].plot(sizes, mean, "o-", color=COLOURS[0], markersize=4, linewidth=1, label="mean")
+        axes[0].plot(sizes, np.quantile(every, 0.95, axis=0), "--", color=COLOURS[0], label="95th percentile")
     for place, one in enumerate(found):
-        colour, marker = COLOURS[place % len(COLOURS)], MARKERS[place % len(MARKERS)]
-        axes[0].plot(one.sizes, one.bootstrap, marker, color=colour, label=_name(one), markersize=5)
-        axes[0].plot(one.sizes, one.closed_form, color=colour, linewidth=1)
+        colour, marker = look(place)
+        if one.relative:
+            curve = np.mean(one.relative, axis=0)
+            axes[1].plot(sizes, curve, f"{marker}-", color=colour, label=_name(one), markersize=4, linewidth=1)
         if one.reliability is not None:
-            axes[1].plot(one.sizes, one.reliability, f"{marker}-", color=colour, markersize=5, linewidth=1)
-    axes[0].set_title("Mean absolute error (dots: bootstrap, lines: formula)", loc="left", fontsize=9)
-    axes[0].set_ylabel("in units of the metric")
-    axes[0].legend(fontsize=8, frameon=False)
+            axes[2].plot(sizes, one.reliability, f"{marker}-", color=colour, markersize=5, linewidth=1)
+    axes[1].set_title("By game", loc="left", fontsize=9)
+    for each in axes[:2]:
+        each.set_ylabel("mean absolute error, in SD")
+        each.set_ylim(bottom=0)
+        if every.size:
+            each.legend(fontsize=8, frameon=False)
     if judged:
-        axes[1].set_title("Reliability: what tells models apart", loc="left", fontsize=9)
-        axes[1].set_ylim(0, 1.02)
+        axes[2].set_title("Reliability: what tells models apart", loc="left", fontsize=9)
+        axes[2].set_ylim(0, 1.02)
     for each in axes:
         each.set_xlabel("simulations")
     return figure

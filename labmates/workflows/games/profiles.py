@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any
 
 from labmates.display_names import labels_apart
 from labmates.errors import UsageError
+from labmates.games.base import Game
 from labmates.games.registry import make_game
 from labmates.records.run import ENDED, RunRecord
 from labmates.stats.intervals import COUNT, SHARE, Domain, Estimate, mean, notes
@@ -17,6 +20,8 @@ from labmates.stats.validity import MOST_FAILED
 
 _OF_MODELS = frozenset({"model", "model_for", "game", "prices"})
 METRICS = ("level", "cooperation", "efficiency")
+NEAR = 0.2
+"""The paper's distance (`pareto_proximity`) within which it calls play near the optimum (appendix G)."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +36,8 @@ class GameProfile:
         The primary metric; None if no decision could be used. So are the others where they are not defined.
     cooperation, efficiency, pareto_proximity
         See `labmates.workflows.games.cooperation`; the last is the paper's distance, 1 less cooperation.
+    near_best
+        Share of simulations whose distance from the play that is best for all is at most `NEAR`.
     failed_rate
         Share of decisions for which no reply could be used.
     calls, input_tokens, output_tokens, seconds
@@ -45,6 +52,7 @@ class GameProfile:
     cooperation: Estimate | None
     efficiency: Estimate | None
     pareto_proximity: Estimate | None
+    near_best: Estimate | None
     failed_rate: float
     calls: float
     input_tokens: float
@@ -105,7 +113,7 @@ def profiles(runs: Iterable[RunRecord], costs: Mapping[str, int]) -> list[Profil
     costs
         What each run has cost, in micro-dollars, by its id.
     """
-    used = [run for run in runs if run.status in ENDED and len(run.models) == 1]
+    used = _used(runs)
     settings = _settings(used)
     found: dict[tuple[str, str], dict[str, list[RunRecord]]] = defaultdict(lambda: defaultdict(list))
     for run in used:
@@ -114,6 +122,15 @@ def profiles(runs: Iterable[RunRecord], costs: Mapping[str, int]) -> list[Profil
         Profile(model, tuple(_of_game(game, mine, costs) for game, mine in games.items()), setting)
         for (model, setting), games in found.items()
     ]
+
+
+def _used(runs: Iterable[RunRecord]) -> list[RunRecord]:
+    return [run for run in runs if run.status in ENDED and len(run.models) == 1]
+
+
+def _game_of(condition: Mapping[str, Any]) -> Game:
+    sizes = {name: condition[name] for name in ("group_size", "groups", "rounds") if name in condition}
+    return make_game(condition["game"], {**condition.get("rules", {}), **sizes})
 
 
 def _settings(runs: Iterable[RunRecord]) -> dict[str, str]:
@@ -135,7 +152,7 @@ def profiles_table(found: Sequence[Profile]) -> Table:
         for one in profile.games:
             row: dict[str, Any] = {"model": profile.model, "setting": profile.setting, "game": one.game}
             row["simulations"] = one.simulations
-            for name in (*METRICS, "pareto_proximity"):
+            for name in (*METRICS, "pareto_proximity", "near_best"):
                 mean = None if one.excluded else getattr(one, name)
                 row |= {name: None} if mean is None else mean.row(name)
             rows.append({**row, "failed_rate": one.failed_rate, "excluded": one.excluded})
@@ -145,17 +162,66 @@ def profiles_table(found: Sequence[Profile]) -> Table:
         Column("game"),
         Column("simulations"),
         *(Column(name, form=".3f", shows="both") for name in METRICS),
+        Column("near_best", "near the best", ".0%"),
         Column("failed_rate", "failed decisions", ".1%"),
         Column("excluded"),
     ]
     played = [one for profile in found for one in profile.games if not one.excluded]
     remarks = [
         "Level: the game's primary metric. Cooperation (by what was done) and efficiency (by what came of it) are 1 at "
-        "the play that is best for all and 0 at the equilibrium.",
+        "the play that is best for all and 0 at the equilibrium. Near the best: share of simulations within "
+        f"{NEAR:.0%} of the way to the equilibrium.",
         *notes(getattr(one, name) for one in played for name in METRICS),
     ]
     remarks += [text for profile in found for text in told_excluded(profile)]
     return Table("profiles", "Cooperative profiles", columns, rows, remarks)
+
+
+def games_table(found: Sequence[Profile]) -> Table:
+    """Return how many play each game near the best, over models, beside what people do."""
+    played: dict[str, list[GameProfile]] = defaultdict(list)
+    for profile in found:
+        for one in profile.games:
+            if not one.excluded and one.near_best is not None and one.pareto_proximity is not None:
+                played[one.game].append(one)
+    rows = [
+        {
+            "game": game,
+            "models": len(mine),
+            "simulations": sum(one.near_best.n for one in mine if one.near_best),
+            **mean([one.near_best.value for one in mine if one.near_best], SHARE).row("near_best"),
+            "near_models": fmean(one.pareto_proximity.value <= NEAR for one in mine if one.pareto_proximity),
+            "people": "; ".join(f"{people.about} ({people.source})" for people in make_game(game).people) or None,
+        }
+        for game, mine in played.items()
+    ]
+    columns = [
+        Column("game"),
+        Column("models", "models (and settings)"),
+        Column("simulations"),
+        Column("near_best", "simulations near the best", ".0%", "both"),
+        Column("near_models", "models near the best", ".0%"),
+        Column("people"),
+    ]
+    remarks = [
+        f"Near the best: within {NEAR:.0%} of the way from the play that is best for all to the equilibrium, of "
+        "simulations (mean over models, with an interval over these) and of models' means. Games in which both plays "
+        "are the same are left out. People: as the cooperative-profiles paper reports it."
+    ]
+    return Table("profiles-games", "Play near the best for all, by game", columns, rows, remarks)
+
+
+def games_of(runs: Iterable[RunRecord]) -> dict[tuple[str, str], Game]:
+    """Return the game behind each setting and name of `profiles`, as far as this package and plug-ins know it."""
+    used = _used(runs)
+    settings = _settings(used)
+    found: dict[tuple[str, str], Game] = {}
+    for run in used:
+        what = settings[run.key], run.condition["game"]
+        if what not in found:
+            with suppress(UsageError):
+                found[what] = _game_of(run.condition)
+    return found
 
 
 def told_excluded(profile: Profile) -> list[str]:
@@ -171,7 +237,7 @@ def told_excluded(profile: Profile) -> list[str]:
 def level_domain(condition: Mapping[str, Any]) -> Domain:
     """Return the values that the primary metric of a game under a condition can take; without an end if unknown."""
     try:
-        game = make_game(condition["game"], condition.get("rules"))
+        game = _game_of(condition)
     except (KeyError, UsageError):
         return COUNT
     [primary] = [one for one in game.quantities if one.name == game.primary]
@@ -181,10 +247,13 @@ def level_domain(condition: Mapping[str, Any]) -> Domain:
 def _of_game(game: str, runs: list[RunRecord], costs: Mapping[str, int]) -> GameProfile:
     n = len(runs)
 
-    def metric(name: str, domain: Domain = SHARE) -> Estimate | None:
-        values = [run.metrics[name] for run in runs if name in run.metrics]
-        return mean(values, domain) if values else None
+    def values(name: str) -> list[float]:
+        return [run.metrics[name] for run in runs if name in run.metrics]
 
+    def metric(name: str, domain: Domain = SHARE) -> Estimate | None:
+        return mean(found, domain) if (found := values(name)) else None
+
+    near = [float(distance <= NEAR) for distance in values("pareto_proximity")]
     return GameProfile(
         game=game,
         simulations=n,
@@ -192,6 +261,7 @@ def _of_game(game: str, runs: list[RunRecord], costs: Mapping[str, int]) -> Game
         cooperation=metric("cooperation"),
         efficiency=metric("efficiency"),
         pareto_proximity=metric("pareto_proximity"),
+        near_best=mean(near, SHARE) if near else None,
         failed_rate=sum(run.metrics["failed_decision_rate"] for run in runs) / n,
         calls=sum(run.usage.llm_calls for run in runs) / n,
         input_tokens=sum(run.usage.input_tokens for run in runs) / n,

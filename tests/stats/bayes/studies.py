@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial
 
 import pandas as pd
 
+from labmates.models.roster import KnownModel
 from labmates.workflows.games.proximity.mixed import CELL, FAMILY, GAME, MODEL
 from labmates.workflows.games.proximity.predictors import COT, GROUP_SIZE, TOM
 from labmates.workflows.games.proximity.simulation import proximity_design
@@ -14,15 +15,8 @@ ROBUST = (FAMILY, MODEL, COT, TOM, GROUP_SIZE, GAME, CELL)
 """All components of the robust specification, when the question is of strategies."""
 
 
-@dataclass(frozen=True)
-class Known:
-    name: str
-    family: str
-    size: float
-    thinking: bool
-
-
 SIZES = (0.6, 1.0, 3.0, 4.0, 8.0, 14.0, 21.0, 32.0, 70.0)
+Known = partial(KnownModel, mmlu_pro=None, ifeval=None, source="")
 SMALL = [Known(f"model-{at}", f"family-{at % 4}", SIZES[at % len(SIZES)], at % 3 == 0) for at in range(12)]
 
 

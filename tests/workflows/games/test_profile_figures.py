@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from labmates.errors import UsageError
-from labmates.games.references import references
-from labmates.games.registry import make_game
 from labmates.stats.figures import check_figure, new_figure, save_figure
 from labmates.workflows.games.convergence import convergence
 from labmates.workflows.games.profile_figures import convergence_figure, profile_figure
-from labmates.workflows.games.profiles import profiles
+from labmates.workflows.games.profiles import games_of, profiles
 from tests.workflows.games.test_profiles import record
 
 GAMES = ("o-ring", "common-pool")
@@ -49,22 +49,57 @@ def test_a_figure_that_cannot_be_written_is_refused_before_it_is_drawn(
         check_figure(tmp_path / "figure.png")
 
 
-def test_a_profile_is_drawn_between_the_equilibrium_and_the_best_play() -> None:
-    runs = [record("m:a", "o-ring", i, level=level) for i, level in enumerate((2.0, 4.0))]
-    runs += [record("m:a", "common-pool", 0, level=0.0), record("m:b", "o-ring", 0, level=30.0)]
+def test_each_game_has_a_panel_in_its_own_unit_with_models_by_family_and_size() -> None:
+    models = ("qwen3-32b", "nobody", "gemma-3-1b-it", "qwen3-4b")
+    runs = [record(f"m:{name}", game, i, level=2.0 + i) for name in models for game in GAMES for i in range(3)]
     runs += [record("m:silent", "o-ring", 0, failed_decision_rate=1.0)]
-    plays = {name: references(make_game(name)) for name in GAMES}
-    found = profiles(runs, {})
-    [axes] = profile_figure(found, profiles([record("s:d", "o-ring", 0, level=0.0)], {}), plays).axes
-    drawn: dict[str, Any] = {str(line.get_label()): line for line in axes.lines}
-    assert list(drawn["s:d"].get_xdata()) == [0.0]
-    points: dict[str, Any] = {str(one.get_label()): one for one in axes.containers}
-    assert {name: list(one.lines[0].get_xdata()) for name, one in points.items()} == {"m:a": [0.5, 1.0], "m:b": [2.0]}
-    assert [text.get_text() for text in axes.texts] == ["→ 5.0"]
-    assert [label.get_text() for label in axes.get_yticklabels()] == list(GAMES)
+    baselines = profiles([record("s:d", "o-ring", 0, level=0.0)], {})
+
+    ring, pool = profile_figure(profiles(runs, {}), baselines, games_of(runs)).axes
+
+    assert [axes.get_title() for axes in (ring, pool)] == list(GAMES)
+    assert [axes.get_ylabel() for axes in (ring, pool)] == ["withdrawal", "extraction"]
+    assert [label.get_text() for label in pool.get_xticklabels()] == [
+        "gemma-3-1b-it",
+        "qwen3-4b",
+        "qwen3-32b",
+        "nobody",
+        "silent",
+        "d",
+    ]
+    drawn: list[Any] = [line for line in ring.lines if np.size(line.get_xdata()) == 1]
+    assert [(line.get_xdata()[0], line.get_ydata()[0]) for line in drawn[:4]] == [(at, 3.0) for at in range(4)]
+    assert drawn[0].get_color() != drawn[1].get_color() == drawn[2].get_color()
+    assert drawn[1].get_markersize() < drawn[2].get_markersize()
+    assert drawn[4].get_marker() == "x"
+    heights: dict[str, Any] = {str(line.get_label()): line.get_ydata() for line in ring.lines}
+    assert (heights["equilibrium"][0], heights["best for all"][0]) == (0, 6)
+
+
+def test_a_game_under_other_rules_has_a_panel_of_its_own() -> None:
+    runs = [record("m:a", "public-goods", i, level=5.0) for i in range(2)]
+    small = [replace(run, key="k", condition={**run.condition, "group_size": 2}) for run in runs]
+    runs = [replace(run, condition={**run.condition, "group_size": 5}) for run in runs]
+
+    figure = profile_figure(profiles([*runs, *small], {}), [], games_of([*runs, *small]))
+
+    titles = ["public-goods (group_size=5)", "public-goods (group_size=2)"]
+    assert [axes.get_title() for axes in figure.axes] == titles
+    nash, best = (line.get_ydata()[0] for line in figure.axes[1].lines[:2])  # type: ignore[index]
+    assert nash == best, "drawn all the same"
 
 
 def test_convergence_is_drawn_with_the_reliability_where_there_are_models_to_tell_apart() -> None:
     runs = [record(f"m:{m}", "o-ring", i, level=m + i / 10) for m in range(3) for i in range(4)]
-    assert len(convergence_figure(convergence(runs)).axes) == 2
-    assert len(convergence_figure(convergence(runs[:4])).axes) == 1
+    axes = convergence_figure(convergence(runs)).axes
+    assert len(axes) == 3
+    drawn: dict[str, Any] = {str(line.get_label()): line.get_ydata() for line in axes[0].lines}
+    assert drawn["mean"][0] == pytest.approx(drawn["formula, normal errors"][0], rel=0.2)
+    assert (drawn["95th percentile"] >= drawn["mean"]).all()
+    assert len(convergence_figure(convergence(runs[:4])).axes) == 2
+
+
+def test_models_that_never_vary_have_no_error_to_draw() -> None:
+    runs = [record("m:a", "o-ring", i, level=3.0) for i in range(4)]
+    drawn = [str(line.get_label()) for line in convergence_figure(convergence(runs)).axes[0].lines]
+    assert drawn == ["formula, normal errors"]

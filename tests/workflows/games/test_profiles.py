@@ -23,7 +23,7 @@ from labmates.workflows.games.convergence import (
 )
 from labmates.workflows.games.cooperation import cooperation, efficiency, pareto_proximity
 from labmates.workflows.games.profile_figures import profile_figure
-from labmates.workflows.games.profiles import profiles, profiles_table
+from labmates.workflows.games.profiles import games_of, games_table, profiles, profiles_table
 
 
 def record(model: str, game: str, replicate: int, **metrics: float) -> RunRecord:
@@ -103,12 +103,24 @@ def test_a_game_in_which_almost_all_decisions_failed_is_excluded_and_the_others_
     assert [row["game"] for row in table.rows if row["level"] is None] == ["public-goods"]
     told = "m:a in public-goods is excluded: 97.0% of its decisions failed, more than 20%."
     assert table.notes[-1] == told
-    figure = profile_figure([profile], [], {game: references(make_game(game)) for game in games})
-    [axes] = figure.axes
-    rows = {round(float(y)) for line in axes.lines for y in np.atleast_1d(line.get_ydata()) if line.get_marker() == "o"}
-    shown = [label.get_text() for label in axes.get_yticklabels()]
-    assert "public-goods" in shown
-    assert shown.index("public-goods") not in rows
+    figure = profile_figure([profile], [], games_of(runs))
+    crossed = [axes.get_title() for axes in figure.axes if any(line.get_marker() == "x" for line in axes.lines)]
+    assert crossed == ["public-goods"]
+
+
+def test_the_share_of_play_near_the_best_is_told_by_model_and_by_game() -> None:
+    runs = [
+        record(f"m:{model}", "weakest-link", i, level=10 * (1 - distance), pareto_proximity=distance)
+        for model, distances in (("a", (0.0, 0.1, 0.2, 0.9)), ("b", (0.21, 0.3, 0.5, 0.6)))
+        for i, distance in enumerate(distances)
+    ]
+    runs += [record("m:a", "o-ring", 0, level=1.0)]
+    found = profiles(runs, {})
+    assert [row["near_best"] for row in profiles_table(found).rows] == [0.75, None, 0.0]
+    [row] = games_table(found).rows
+    assert (row["game"], row["models"], row["simulations"]) == ("weakest-link", 2, 8)
+    assert (row["near_best"], row["near_models"]) == (0.375, 0.0)
+    assert row["people"].startswith("fall to a mean effort of 3 to 4")
 
 
 def test_the_interval_of_a_profile_lies_in_the_games_range_and_is_absent_where_simulations_are_alike() -> None:

@@ -7,11 +7,12 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal, Protocol
+from typing import Final, Literal
 
 import numpy as np
 
 from labmates.errors import UsageError
+from labmates.models.roster import KnownModel
 from labmates.stats.arrays import Array
 from labmates.stats.bayes.covariates import Covariates, covariate_columns
 from labmates.stats.validity import MOST_FAILED
@@ -40,26 +41,6 @@ _ACCURACY: Final = "accuracy"
 _DATA_SET: Final = ("task", "difficulty")
 """What fixes a data set beside the seed."""
 Unit = Literal["condition", "run"]
-
-
-class Benchmarked(Protocol):
-    """What is known of a model beside its play; that of the roster is such."""
-
-    @property
-    def size(self) -> float:
-        """Parameters in billions."""
-
-    @property
-    def thinking(self) -> bool:
-        """Whether it reasons before it answers."""
-
-    @property
-    def mmlu_pro(self) -> float | None:
-        """In percent."""
-
-    @property
-    def ifeval(self) -> float | None:
-        """In percent."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +108,7 @@ def assemble(
     outcome: str,
     levels: Sequence[Level],
     observations: Sequence[Observation],
-    traits: Mapping[str, Benchmarked],
+    traits: Mapping[str, KnownModel],
     choice: Choice | None = None,
 ) -> Assembled:
     """Bring profiles and lab runs together for one outcome.
@@ -215,7 +196,7 @@ def assemble_all(
     return found, left
 
 
-def control_values(known: Benchmarked) -> list[float]:
+def control_values(known: KnownModel) -> list[float]:
     """Return the controls of a model in the order of `CONTROLS`; NaN where a score is missing."""
     scores = [math.nan if score is None else float(score) for score in (known.ifeval, known.mmlu_pro)]
     return [*scores, math.log10(known.size), float(known.thinking)]
@@ -315,7 +296,7 @@ def _models(
     by_model: Mapping[str, Mapping[str, Level]],
     games: Sequence[str],
     scored: Sequence[Scored],
-    traits: Mapping[str, Benchmarked],
+    traits: Mapping[str, KnownModel],
     controls: bool,
 ) -> tuple[list[str], list[LeftOut]]:
     runs = Counter(one.model for one, _ in scored)
@@ -333,7 +314,7 @@ def _why_not(
     mine: Mapping[str, Level],
     games: Sequence[str],
     runs: int,
-    known: Benchmarked | None,
+    known: KnownModel | None,
     controls: bool,
 ) -> str:
     if not mine:

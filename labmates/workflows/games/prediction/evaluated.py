@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from labmates.stats.bayes.blocks import Block, Evaluated, Parameter, drawn, half_normal, log_normal_density, normal
+from labmates.stats.bayes.blocks import Block, Evaluated, Kind, Parameter, Prior, evaluate
 from labmates.workflows.games.prediction.data import PredictionData
 from labmates.workflows.games.prediction.density import CENTRE, COVARIATE, EFFECT, INTERCEPT, SPREAD
 from labmates.workflows.games.prediction.density import NOISE as NOISE_SCALE
@@ -20,26 +19,17 @@ def evaluated(fit: PredictionFit, outcome: str, *, draws: int, seed: int = 0) ->
     """Evaluate the first draws of a fit."""
     rng = np.random.default_rng([seed, 4])
     fit = replace(fit, posterior=fit.posterior.first(draws))
-    data, posterior = fit.data, fit.posterior
-    noise = posterior[NOISE]
-    expected, by_model = drawn([block(fit, data, at) for at in range(len(data.models))], data.model_of, rng)
-    variance = np.broadcast_to((noise**2)[:, None], expected.shape)
+    data = fit.data
+    blocks = [block(fit, data, at) for at in range(len(data.models))]
     return Evaluated(
         name=f"{outcome}-{fit.form}",
         outcome=outcome,
-        posterior=posterior,
-        parameters=_parameters(fit, rng),
+        posterior=fit.posterior,
         models=data.models,
         cells=_labels(data),
-        model_of=data.model_of,
-        observed=data.outcome,
         count=np.ones(len(data.outcome)),
-        expected=expected,
-        spread=np.sqrt(variance),
-        replicated=expected + np.sqrt(variance) * rng.standard_normal(expected.shape),
-        log_likelihood=log_normal_density(data.outcome, expected, variance),
-        by_model=by_model,
-        noise=noise,
+        **evaluate(blocks, data.model_of, fit.posterior[NOISE], rng),
+        parameters=_parameters(fit, rng),
     )
 
 
@@ -82,25 +72,17 @@ def _labels(data: PredictionData) -> tuple[str, ...]:
 
 def _parameters(fit: PredictionFit, rng: np.random.Generator) -> dict[str, Parameter]:
     data, posterior = fit.data, fit.posterior
-
-    found: dict[str, Parameter] = {}
-
-    def add(key: str, dimension: str, names: Sequence[str], labels: Sequence[str], mean: float, sd: float) -> None:
-        if names:
-            draws = posterior.columns(names)
-            prior = half_normal(draws, sd, rng) if mean != mean else normal(draws, mean, sd, rng)
-            found[key] = Parameter(dimension, tuple(labels), draws, *prior)
-
-    half = float("nan")
-    add("alpha", "", [INTERCEPT_NAME], (), *INTERCEPT)
-    add("beta", "game", data.games, data.games, 0, EFFECT)
-    add("delta", "control", data.controls, data.controls, 0, COVARIATE)
-    add("gamma", "column", data.columns, data.columns, 0, COVARIATE)
-    add("mu", "game", [f"mu: {game}" for game in data.games], data.games, 0, CENTRE)
-    add("sigma", "game", [f"sigma: {game}" for game in data.games], data.games, half, SPREAD)
-    add("tau", "", [NOISE], (), half, NOISE_SCALE)
-    if BETWEEN in posterior.names:
-        add("omega", "", [BETWEEN], (), half, NOISE_SCALE)
+    games, deviation = data.games, Prior(0.0, NOISE_SCALE, positive=True)
     others = [name for name in posterior.names if name.startswith(DEVIATION)]
-    add("sd", "term", others, [name.removeprefix(DEVIATION) for name in others], half, NOISE_SCALE)
-    return found
+    kinds = [
+        Kind("alpha", [INTERCEPT_NAME], Prior(*INTERCEPT)),
+        Kind("beta", games, Prior(0.0, EFFECT), "game"),
+        Kind("delta", data.controls, Prior(0.0, COVARIATE), "control"),
+        Kind("gamma", data.columns, Prior(0.0, COVARIATE), "column"),
+        Kind("mu", [f"mu: {game}" for game in games], Prior(0.0, CENTRE), "game", games),
+        Kind("sigma", [f"sigma: {game}" for game in games], Prior(0.0, SPREAD, positive=True), "game", games),
+        Kind("tau", [NOISE], deviation),
+        Kind("omega", [BETWEEN] if BETWEEN in posterior.names else [], deviation),
+        Kind("sd", others, deviation, "term", [name.removeprefix(DEVIATION) for name in others]),
+    ]
+    return {kind.key: kind.parameter(posterior, rng) for kind in kinds if kind.names}

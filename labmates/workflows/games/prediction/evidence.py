@@ -15,6 +15,7 @@ from labmates.stats.bayes.evidence import (
     freedman_lane,
     leave_one_out_r2,
     leverage,
+    sign_flips,
     variance_inflation,
 )
 from labmates.stats.bayes.posterior import Posterior
@@ -23,7 +24,6 @@ from labmates.workflows.games.prediction.data import PredictionData, summarise
 from labmates.workflows.games.prediction.dispositions import correlations
 from labmates.workflows.games.prediction.fit import PredictionFit
 from labmates.workflows.games.prediction.forms import Form
-from labmates.workflows.games.prediction.signs import sign_tests
 
 RELIABLE = 0.8
 """A game of which a smaller share of the variance between models is real is said to be measured badly."""
@@ -101,6 +101,36 @@ def adjusted_means(data: PredictionData) -> Array:
     across, along = summary.triangle[:, :-1], summary.triangle[:, -1]
     columns = np.linalg.lstsq(across, along, rcond=None)[0]
     return np.asarray(summary.outcome_means - (summary.condition_means - data.conditions.mean(axis=0)) @ columns)
+
+
+def sign_tests(data: PredictionData, *, permutations: int = PERMUTATIONS, seed: int = 0) -> dict[str, PermutationTest]:
+    """Sign-flip tests of each column, over the models whose own observations tell its effect.
+
+    Each model counts once, whatever the number of its observations, and nothing is assumed of how models differ. What
+    data sets do to all models alike is no part of it: it is for these data sets.
+    """
+    effects = own_effects(data)
+    found = {}
+    for name, own in zip(data.columns, effects.T, strict=True):
+        known = own[~np.isnan(own)]
+        if len(known) >= 2:
+            found[name] = sign_flips(known, permutations=permutations, seed=seed)
+    return found
+
+
+def own_effects(data: PredictionData) -> Array:
+    """The effects of columns by least squares in each model's own observations, shape (models, columns).
+
+    NaN where these do not tell them apart from the other columns.
+    """
+    found = np.full((len(data.models), len(data.columns)), np.nan)
+    for at in range(len(data.models)):
+        mine = data.model_of == at
+        design = np.column_stack([np.ones(int(mine.sum())), data.conditions[mine]])
+        inverse = np.linalg.pinv(design)
+        told = np.abs((inverse @ design) - np.eye(design.shape[1])).max(axis=1) < 1e-8
+        found[at, told[1:]] = (inverse @ data.outcome[mine])[1:][told[1:]]
+    return found
 
 
 def _r2(outcome: Array, predictors: Array) -> Estimate | None:

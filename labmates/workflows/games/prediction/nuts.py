@@ -1,8 +1,6 @@
 """The prediction model once more by Hamiltonian Monte Carlo (NumPyro), as a check; needs the extra `analysis`.
 
-`fit_nuts` samples the same collapsed density as the default engine, with JAX's gradients. `fit_rows` is the model as
-the paper writes it down, with a latent disposition for each model and game and every observation: far slower, and there
-to be compared with.
+It samples the same collapsed density as the default engine, with JAX's gradients.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ from labmates.workflows.games.prediction.density import NOISE as NOISE_PRIOR
 from labmates.workflows.games.prediction.fit import BETWEEN, INTERCEPT, NOISE, names
 from labmates.workflows.games.prediction.forms import Form
 
-_SITES = (INTERCEPT, "effect", "controls", "columns", NOISE, BETWEEN, "reactions", "shift", "run", "mu", "spread")
+SITES = (INTERCEPT, "effect", "controls", "columns", NOISE, BETWEEN, "reactions", "shift", "run", "mu", "spread")
 """In the order of `names`."""
 
 
@@ -36,11 +34,11 @@ def fit_nuts(data: PredictionData, form: Form = "robust", **how: Any) -> Posteri
     """
     model = Collapsed(data, form)
     paper = form == "paper"
-    own = np.column_stack([np.ones(len(data.outcome)), _terms(model)])
-    rows = np.column_stack([data.conditions, *([] if paper else [_members(data)[0]]), data.outcome])
+    own = np.column_stack([np.ones(len(data.outcome)), own_terms(model)])
+    rows = np.column_stack([data.conditions, *([] if paper else [members(data)[0]]), data.outcome])
     mine = [(own[data.model_of == at], rows[data.model_of == at]) for at in range(len(data.models))]
     given = {
-        **_given(model),
+        **given_data(model),
         "counts": model.summary.counts,
         "conditions": data.conditions,
         "own": np.array([one.T @ one for one, _ in mine]),
@@ -48,40 +46,27 @@ def fit_nuts(data: PredictionData, form: Form = "robust", **how: Any) -> Posteri
         "square": np.array([other.T @ other for _, other in mine]),
         **({} if model.correlation is None else {"correlation": model.correlation}),
     }
-    return sample_model(_COLLAPSED[paper], given, names(model), _SITES, start=_start(data), **how)[0]
+    return sample_model(_COLLAPSED[paper], given, names(model), SITES, start=start(data), **how)[0]
 
 
-def fit_rows(data: PredictionData, form: Form = "robust", **how: Any) -> Posterior:
-    """Do the same with the model as written, with every row and every latent disposition; not the form `correlated`."""
-    if form == "correlated":
-        raise ValueError("the model of rows has independent dispositions")
-    model = Collapsed(data, form)
-    given = {
-        **_given(model),
-        **{name: getattr(data, name) for name in ("model_of", "conditions", "outcome")},
-        "terms": _terms(model),
-        "members": _members(data)[0],
-    }
-    wanted = names(model)
-    return sample_model(_ROWS[form == "paper"], given, wanted, _SITES, start=_start(data), dense=False, **how)[0]
-
-
-def _given(model: Collapsed) -> dict[str, Any]:
-    data, shifts = model.data, model.shifts
+def given_data(model: Collapsed) -> dict[str, Any]:
+    """The arrays that every way to write the model takes, by name."""
+    data = model.data
     found: dict[str, Any] = {name: getattr(data, name) for name in ("levels", "errors", "benchmarks")}
     found["factor"] = np.eye(len(model.reactions.factors))[list(model.reactions.factor)]
-    if shifts is not None and shifts.freedom:
-        found |= {"within": _members(data)[1], "freedom": float(shifts.freedom)}
+    if model.shifts is not None and model.shifts.freedom:
+        found |= {"within": members(data)[1], "freedom": float(model.shifts.freedom)}
     return found
 
 
-def _terms(model: Collapsed) -> Array:
+def own_terms(model: Collapsed) -> Array:
+    """The random terms of models' reactions in each observation, shape (observations, terms)."""
     ones = np.column_stack([np.ones(len(model.data.outcome)), model.data.conditions])
     return np.asarray(ones @ model.reactions.terms.reshape(-1, ones.shape[1]).T)
 
 
-def _members(data: PredictionData) -> tuple[Array, Array]:
-    """Return each observation's shares of data sets, and those and the outcome of each run less its observation's."""
+def members(data: PredictionData) -> tuple[Array, Array]:
+    """Each observation's shares of data sets, and those and the outcome of each run less its observation's."""
     if data.runs is None:
         return np.empty((len(data.outcome), 0)), np.empty((0, 1))
     runs = data.runs
@@ -90,11 +75,13 @@ def _members(data: PredictionData) -> tuple[Array, Array]:
     return mean[:, :-1], both - mean[runs.observation]
 
 
-def _start(data: PredictionData) -> dict[str, Any]:
+def start(data: PredictionData) -> dict[str, Any]:
+    """A point of the density from which chains find their way."""
     return {NOISE: 0.1, "effect": np.zeros(len(data.games))}
 
 
-def _priors(given: dict[str, Any], columns: int, *, paper: bool) -> dict[str, Any]:
+def priors(given: dict[str, Any], columns: int, *, paper: bool) -> dict[str, Any]:
+    """The sampled parameters by name, each with its prior."""
     import numpyro
     from numpyro import distributions as dist
 
@@ -116,8 +103,8 @@ def _priors(given: dict[str, Any], columns: int, *, paper: bool) -> dict[str, An
     }
 
 
-def _shifts(given: dict[str, Any], number: int) -> Any:
-    """Return the shifts of data sets, with what runs within observations say of them."""
+def shifts(given: dict[str, Any], number: int) -> Any:
+    """The shifts of data sets, with what runs within observations say of them."""
     import jax.numpy as jnp
     import numpyro
     from numpyro import distributions as dist
@@ -141,7 +128,7 @@ def _collapsed(given: dict[str, Any], *, paper: bool) -> None:
     from numpyro import distributions as dist
 
     levels = given["levels"]
-    one = _priors(given, given["conditions"].shape[1], paper=paper)
+    one = priors(given, given["conditions"].shape[1], paper=paper)
     if "correlation" in given:
         covariance = one["spread"][:, None] * given["correlation"] * one["spread"]
         factor = jnp.linalg.cholesky(covariance + given["errors"][:, :, None] ** 2 * np.eye(levels.shape[1]))
@@ -161,8 +148,8 @@ def _collapsed(given: dict[str, Any], *, paper: bool) -> None:
         known = ((levels - one["mu"]) * slope).sum(axis=1)
     expected = one["effect"] @ one["mu"] + known + one["intercept"]
     expected += given["benchmarks"] @ one["controls"]
-    shifts = _shifts(given, given["cross"].shape[2] - 1 - given["conditions"].shape[1])
-    weights = jnp.concatenate([-one["columns"], -shifts, jnp.ones(1)])
+    moved = shifts(given, given["cross"].shape[2] - 1 - given["conditions"].shape[1])
+    weights = jnp.concatenate([-one["columns"], -moved, jnp.ones(1)])
     # Inner products of what is left of rows with each other, and with 1 and the terms of reactions.
     against = given["cross"] @ weights - given["own"][:, :, 0] * expected[:, None]
     square = weights @ given["square"] @ weights - expected * (2 * given["cross"][:, 0] @ weights)
@@ -178,29 +165,5 @@ def _collapsed(given: dict[str, Any], *, paper: bool) -> None:
     numpyro.factor("noise", -given["counts"].sum() * jnp.log(one["noise"]))
 
 
-def _rows(given: dict[str, Any], *, paper: bool) -> None:
-    """As the paper writes it: non-centred dispositions, one likelihood term per observation."""
-    import jax.numpy as jnp
-    import numpyro
-    from numpyro import distributions as dist
-
-    m, g = given["levels"].shape
-    one = _priors(given, given["conditions"].shape[1], paper=paper)
-    dispositions = one["mu"] + one["spread"] * numpyro.sample("z", dist.Normal(0, 1).expand([m, g]))
-    # A metric without error (a deterministic player) is its disposition.
-    numpyro.sample("levels", dist.Normal(dispositions, jnp.maximum(given["errors"], 1e-6)), obs=given["levels"])
-    expected = one["intercept"] + dispositions @ one["effect"] + given["benchmarks"] @ one["controls"]
-    if not paper:
-        expected += one["between"] * numpyro.sample("u", dist.Normal(0, 1).expand([m]))
-    mean = expected[given["model_of"]] + given["conditions"] @ one["columns"]
-    if not paper:
-        deviations = given["factor"] @ one["reactions"]
-        if len(deviations):
-            own = deviations * numpyro.sample("s", dist.Normal(0, 1).expand([m, len(deviations)]))
-            mean += (given["terms"] * own[given["model_of"]]).sum(axis=1)
-        mean += given["members"] @ _shifts(given, given["members"].shape[1])
-    numpyro.sample("outcome", dist.Normal(mean, one["noise"]), obs=given["outcome"])
-
-
-_COLLAPSED, _ROWS = ({paper: partial(one, paper=paper) for paper in (False, True)} for one in (_collapsed, _rows))
-"""By whether they are in the paper's form, which has no ω; each is compiled once for data of the same shapes."""
+_COLLAPSED = {paper: partial(_collapsed, paper=paper) for paper in (False, True)}
+"""By whether it is the paper's form, which has no ω; each is compiled once for data of the same shapes."""

@@ -14,10 +14,11 @@ from typing import Final, Literal
 import numpy as np
 
 from labmates.errors import UsageError
+from labmates.models.roster import KnownModel
 from labmates.stats.arrays import Array
 from labmates.stats.bayes.evidence import leverage
 from labmates.workflows.games.prediction.data import PredictionData
-from labmates.workflows.games.prediction.design_matrix import CONTROLS, Assembled, Benchmarked, control_values, unplayed
+from labmates.workflows.games.prediction.design_matrix import CONTROLS, Assembled, control_values, unplayed
 from labmates.workflows.games.prediction.fit import BETWEEN, INTERCEPT, NOISE, PredictionFit
 from labmates.workflows.games.prediction.sources import Level
 from labmates.workflows.games.prediction.usefulness import Forecast, bounded
@@ -67,7 +68,7 @@ class Candidate:
     controls: Array
 
 
-def candidate(model: str, levels: Sequence[Level], known: Benchmarked | None, study: Assembled) -> Candidate:
+def candidate(model: str, levels: Sequence[Level], known: KnownModel | None, study: Assembled) -> Candidate:
     """Put a model's profile on the scales of a study.
 
     Raises

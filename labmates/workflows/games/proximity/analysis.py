@@ -58,15 +58,15 @@ class SimulationsParams(FitParams):
         UsageError
             If both are given, or something is wrong with one.
         """
-        from labmates.models.roster import read_roster, roster
+        from labmates.models.roster import read_roster
         from labmates.workflows.games.proximity.observations import observations_of_csv, observations_of_runs
 
         if self.data is not None and (runs.study is not None or runs.url is not None):
             raise UsageError("--data takes the place of a store: give a file, or a study and --store, not both")
-        known = [*roster(), *(model for path in self.rosters for model in read_roster(path))]
+        more = [model for path in self.rosters for model in read_roster(path)]
         if self.data is not None:
-            return observations_of_csv(self.data, known)
-        return observations_of_runs(runs.records("game"), known)
+            return observations_of_csv(self.data, more)
+        return observations_of_runs(runs.records("game"), more)
 
 
 class ProximityParams(SimulationsParams):

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from labmates.stats.arrays import Array
-from labmates.stats.bayes.blocks import Block, Evaluated, Parameter, drawn, half_normal, log_normal_density, normal
+from labmates.stats.bayes.blocks import Block, Evaluated, Kind, Parameter, Prior, evaluate
 from labmates.workflows.games.proximity.cells import Cells
 from labmates.workflows.games.proximity.fit import DEVIATION, FAMILY_PREFIX, R_SQUARED, Fit
 from labmates.workflows.games.proximity.mixed import CELL, FAMILY, GAME, MODEL, RESIDUAL
@@ -19,27 +19,16 @@ def evaluated(fit: Fit, outcome: str, *, draws: int, seed: int = 0) -> Evaluated
     rng = np.random.default_rng([seed, 4])
     fit = replace(fit, posterior=fit.posterior.first(draws))
     cells, noise = fit.cells, fit.posterior[DEVIATION + RESIDUAL]
-    expected, between = drawn([block(fit, cells, at) for at in range(len(cells.models))], cells.model, rng)
-    variance = (noise**2)[:, None] / cells.count + (_deviation(fit, CELL) ** 2)[:, None]
-    inside = _within(cells, noise)
-    within = np.column_stack([inside[:, cells.model == at].sum(axis=1) for at in range(len(cells.models))])
-    replicated = expected + np.sqrt(variance) * rng.standard_normal(expected.shape)
+    blocks = [block(fit, cells, at) for at in range(len(cells.models))]
     return Evaluated(
         name=fit.specification,
         outcome=outcome,
         posterior=fit.posterior,
-        parameters=_parameters(fit, rng),
         models=cells.models,
         cells=_labels(cells),
-        model_of=cells.model,
-        observed=cells.mean,
         count=cells.count,
-        expected=expected,
-        spread=np.sqrt(variance),
-        replicated=replicated,
-        log_likelihood=log_normal_density(cells.mean, expected, variance) + inside,
-        by_model=between + within,
-        noise=noise,
+        **evaluate(blocks, cells.model, noise, rng, _within(cells, noise)),
+        parameters=_parameters(fit, rng),
     )
 
 
@@ -136,14 +125,13 @@ def _labels(cells: Cells) -> tuple[str, ...]:
 
 def _parameters(fit: Fit, rng: np.random.Generator) -> dict[str, Parameter]:
     posterior, model, priors = fit.posterior, fit.model, fit.model.priors
-    intercept = posterior.columns([INTERCEPT])
-    beta = posterior.columns(model.cells.names)
-    sigma = posterior.columns([DEVIATION + name for name in model.deviations])
-    found = {
-        "intercept": Parameter("", (), intercept, *normal(intercept, priors.intercept_mean, priors.intercept_sd, rng)),
-        "beta": Parameter("predictor", model.cells.names, beta, *normal(beta, 0, priors.coefficient_sd, rng)),
-        "sigma": Parameter("component", model.deviations, sigma, *half_normal(sigma, priors.component_sd, rng)),
-    }
+    deviations = [DEVIATION + name for name in model.deviations]
+    kinds = [
+        Kind("intercept", [INTERCEPT], Prior(priors.intercept_mean, priors.intercept_sd)),
+        Kind("beta", model.cells.names, Prior(0.0, priors.coefficient_sd), "predictor"),
+        Kind("sigma", deviations, Prior(0.0, priors.component_sd, positive=True), "component", model.deviations),
+    ]
+    found = {kind.key: kind.parameter(posterior, rng) for kind in kinds}
     if FAMILY in model.components:
         families = posterior.columns([FAMILY_PREFIX + name for name in model.cells.families])
         spread = found["sigma"].prior[:, [model.deviations.index(FAMILY)]]

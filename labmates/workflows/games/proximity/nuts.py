@@ -2,7 +2,7 @@
 
 The collapsed form leaves coefficients and standard deviations to the sampler and integrates the random terms of models
 and families out, by residuals instead of moments; so it shares neither the sampler nor the algebra with
-`labmates.workflows.games.proximity.mixed`. The plain form is the model as one would write it down, a row at a time.
+`labmates.workflows.games.proximity.mixed`.
 """
 
 from __future__ import annotations
@@ -21,10 +21,9 @@ from labmates.workflows.games.proximity.mixed import CELL, FAMILY, GAME, MODEL, 
 from labmates.workflows.games.proximity.predictors import INTERCEPT
 
 if TYPE_CHECKING:
-    import pandas as pd
     from numpy.typing import NDArray
 
-_SITES = ("coefficients", "deviations")
+SITES = ("coefficients", "deviations")
 
 
 def fit_cells(fit: Fit, **how: Any) -> Posterior:
@@ -62,70 +61,12 @@ def fit_cells(fit: Fit, **how: Any) -> Posterior:
         numpyro.factor("likelihood", log_likelihood(coefficients, deviations))
 
     start = {"deviations": np.quantile(fit.posterior.draws[:, -1 - many : -1], 0.7, axis=0)}
-    return sample_model(density, given, _names(fit.model), _SITES, start=start, **how)[0]
+    return sample_model(density, given, sampled_names(fit.model), SITES, start=start, **how)[0]
 
 
-def fit_rows(frame: pd.DataFrame, outcome: str, model: MixedModel, **how: Any) -> tuple[Posterior, int]:
-    """Return the posterior by NUTS on the plain form, which knows nothing of cells, and the number of gradients.
-
-    It is there for comparison: each gradient takes all rows.
-
-    Parameters
-    ----------
-    frame
-        One row per simulation, with the predictors (`labmates.workflows.games.proximity.prepare.Prepared.frame`).
-    how
-        As in `fit_cells`, and ``dense``: whether the mass matrix knows correlations, which is dear with many terms.
-    """
-    check_numpyro()
-    density, given = plain(frame, outcome, model)
-    return sample_model(density, given, _names(model), _SITES, **{"dense": False, **how})
-
-
-def _names(model: MixedModel) -> tuple[str, ...]:
+def sampled_names(model: MixedModel) -> tuple[str, ...]:
+    """The parameters of chains: coefficients and standard deviations."""
     return (INTERCEPT, *model.cells.names, *(DEVIATION + name for name in model.deviations))
-
-
-def plain(frame: pd.DataFrame, outcome: str, model: MixedModel) -> tuple[Callable[[Any], None], dict[str, Any]]:
-    """Return the model of rows in NumPyro, every random term a parameter of its own, and its data."""
-    import jax.numpy as jnp
-
-    cells, priors = model.cells, model.priors
-    columns = {
-        FAMILY: ["family"],
-        GAME: ["model", "game"],
-        CELL: ["model", "game", "condition", *cells.names],
-    }
-    groups = {
-        name: frame.groupby(columns.get(name, ["model"]), sort=True).ngroup().to_numpy() for name in model.components
-    }
-    given = {
-        "design": np.column_stack([np.ones(len(frame)), frame[list(cells.names)]]),
-        "values": frame[outcome].to_numpy(dtype=float),
-        "groups": groups,
-        "reactions": {
-            name: frame[name].to_numpy(dtype=float) - model.centre(name) for name in SLOPES if name in groups
-        },
-    }
-    sizes = {name: int(group.max()) + 1 for name, group in groups.items()}
-
-    def density(given: dict[str, Any]) -> None:
-        import numpyro
-        from numpyro import distributions as dist
-
-        sd = jnp.full(model.width, priors.coefficient_sd).at[0].set(priors.intercept_sd)
-        mean = jnp.zeros(model.width).at[0].set(priors.intercept_mean)
-        coefficients = numpyro.sample("coefficients", dist.Normal(mean, sd).to_event(1))
-        shape = [len(model.deviations)]
-        deviations = numpyro.sample("deviations", dist.HalfNormal(priors.component_sd).expand(shape).to_event(1))
-        fitted = given["design"] @ coefficients
-        for at, (name, size) in enumerate(sizes.items(), 1):
-            unit = numpyro.sample(f"unit {name}", dist.Normal(0, 1).expand([size]).to_event(1))
-            by = given["reactions"].get(name, 1.0)
-            fitted = fitted + deviations[at] * unit[given["groups"][name]] * by
-        numpyro.sample("rows", dist.Normal(fitted, deviations[0]), obs=given["values"])
-
-    return density, given
 
 
 def _collapsed(model: MixedModel) -> Callable[[Any, Any], Any]:

@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from labmates.csv_rows import finite, read_rows
-from labmates.display_names import short_names
 from labmates.errors import UsageError
+from labmates.models.roster import KnownModel, known_model, traits_of
 from labmates.records.exported import exported_runs, is_export
 from labmates.records.run import ENDED, RunRecord
 from labmates.workflows.games.cooperation import cooperation
-from labmates.workflows.games.proximity.predictors import Traits
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,7 +34,6 @@ UNKNOWN: Final = "its family, size and thinking are not known: name it in a file
 _DEFAULTS: Final = {"reasoning": "none", "group_size": "5", "framing": "standard", "condition": "", FAILED: "0"}
 _TRAITS: Final = ("family", "size", "thinking")
 _NOT_THE_SETTING: Final = frozenset({"model", "model_for", "framing", "prices", "game"})
-_TRUTH: Final = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False, "": False}
 
 
 @dataclass(frozen=True)
@@ -63,34 +61,15 @@ class Observations:
     left_out: tuple[LeftOut, ...]
 
 
-@dataclass(frozen=True)
-class NamedModel:
-    """A model that a file names."""
-
-    name: str
-    family: str
-    size: float
-    thinking: bool
-
-
-def find(name: str, known: Sequence[Traits]) -> Traits | None:
-    """Return what is known of a model: by its full name, or without provider and organisation.
-
-    Of several with the same name the last one counts, so that a file of the user's stands before the roster; one
-    without a family does not.
-    """
-    by_name: dict[str, Traits] = {one.name.lower(): one for one in known if one.family}
-    return next((by_name[short] for short in short_names(name) if short in by_name), None)
-
-
-def observations_of_runs(runs: Iterable[RunRecord], known: Sequence[Traits]) -> Observations:
-    """Return the simulations of games among runs, and which were left out.
+def observations_of_runs(runs: Sequence[RunRecord], more: Iterable[KnownModel] = ()) -> Observations:
+    """The simulations of games among runs, and the runs that were left out.
 
     Parameters
     ----------
-    known
-        Models whose family, size and thinking are known.
+    more
+        Models beside those of the roster; one without a family does not count.
     """
+    known = traits_of({model for run in runs for model in run.models}, [model for model in more if model.family])
     rows: list[dict[str, Any]] = []
     left: Counter[tuple[str, str]] = Counter()
     for run in runs:
@@ -102,15 +81,15 @@ def observations_of_runs(runs: Iterable[RunRecord], known: Sequence[Traits]) -> 
             left["runs with several models", "a row is of one model"] += 1
         elif run.condition.get("deliberation"):
             left["runs in which players talked first", "talking is no predictor of the model"] += 1
-        elif (traits := find(run.models[0], known)) is None:
+        elif (traits := known.get(run.models[0])) is None:
             left[run.models[0], UNKNOWN] += 1
         else:
             rows.append(_row_of_run(run, traits))
     return _observations(rows, left)
 
 
-def observations_of_csv(path: Path, known: Sequence[Traits]) -> Observations:
-    """Return the simulations of a CSV file with one row each.
+def observations_of_csv(path: Path, more: Iterable[KnownModel] = ()) -> Observations:
+    """The simulations of a CSV file with one row each.
 
     Columns: ``model``, ``game`` and ``cooperation`` (or the paper's ``pareto_proximity``) or ``efficiency``;
     ``reasoning``, ``group_size``, ``framing``, ``condition`` and ``failed_decision_rate`` where they vary; ``family``,
@@ -124,28 +103,25 @@ def observations_of_csv(path: Path, known: Sequence[Traits]) -> Observations:
     """
     lines = read_rows(path)
     if is_export(list(lines[0])):
-        return observations_of_runs([one.record for one in exported_runs(lines, path)], known)
+        return observations_of_runs([one.record for one in exported_runs(lines, path)], more)
     for names in (("model",), ("game",), _GIVEN):
         if not set(names) & lines[0].keys():
             raise UsageError(f"{path}: no column {' or '.join(names)}; it has {', '.join(lines[0])}")
     for at, line in enumerate(lines, 2):
         if empty := [name for name in ("model", "game") if not line[name]]:
             raise UsageError(f"{path}, line {at}: there is no {empty[0]}")
-    own = {
-        line["model"]: _named(line, f"{path}, line {at}")
-        for at, line in enumerate(lines, 2)
-        if all(line.get(name) for name in _TRAITS)
-    }
+    known = traits_of({line["model"] for line in lines}, [model for model in more if model.family])
+    for at, line in enumerate(lines, 2):
+        if all(line.get(name) for name in _TRAITS):
+            known[line["model"]] = _of_line(line, f"{path}, line {at}")
     rows: list[dict[str, Any]] = []
     left: Counter[tuple[str, str]] = Counter()
     for at, line in enumerate(lines, 2):
-        traits = own.get(line["model"]) or find(line["model"], known)
-        if traits is None:
+        if (traits := known.get(line["model"])) is None:
             left[line["model"], UNKNOWN] += 1
         else:
-            rows.append(
-                _row_of_line({**_DEFAULTS, **{k: v for k, v in line.items() if v}}, traits, f"{path}, line {at}")
-            )
+            given = {**_DEFAULTS, **{name: text for name, text in line.items() if text}}
+            rows.append(_row_of_line(given, traits, f"{path}, line {at}"))
     return _observations(rows, left)
 
 
@@ -157,7 +133,7 @@ def _observations(rows: Sequence[Mapping[str, Any]], left: Counter[tuple[str, st
     return Observations(frame, tuple(LeftOut(what, count, reason) for (what, reason), count in left.items()))
 
 
-def _row_of_run(run: RunRecord, traits: Traits) -> dict[str, Any]:
+def _row_of_run(run: RunRecord, traits: KnownModel) -> dict[str, Any]:
     setting = {name: value for name, value in run.condition.items() if name not in _NOT_THE_SETTING}
     text = json.dumps(setting, sort_keys=True, default=str)
     return {
@@ -182,7 +158,7 @@ def _measures(given: Mapping[str, float]) -> dict[str, float]:
     return {**found, "pareto_proximity": 1.0 - found["cooperation"] if math.isnan(proximity) else proximity}
 
 
-def _row_of_line(line: Mapping[str, str], traits: Traits, where: str) -> dict[str, Any]:
+def _row_of_line(line: Mapping[str, str], traits: KnownModel, where: str) -> dict[str, Any]:
     for name, allowed in (("reasoning", REASONING), ("framing", FRAMING)):
         if line[name] not in allowed:
             raise UsageError(f"{where}: {name} is one of {', '.join(allowed)}, not '{line[name]}'")
@@ -195,13 +171,11 @@ def _row_of_line(line: Mapping[str, str], traits: Traits, where: str) -> dict[st
     }
 
 
-def _named(line: Mapping[str, str], where: str) -> NamedModel:
-    size = _number(line["size"], "size", where)
-    if size <= 0:
-        raise UsageError(f"{where}: a size is above 0, in billions of parameters, not '{line['size']}'")
-    if line["thinking"].lower() not in _TRUTH:
-        raise UsageError(f"{where}: thinking is yes or no, not '{line['thinking']}'")
-    return NamedModel(line["model"], line["family"], size, _TRUTH[line["thinking"].lower()])
+def _of_line(line: Mapping[str, str], where: str) -> KnownModel:
+    try:
+        return known_model({"name": line["model"], **{name: line[name] for name in _TRAITS}})
+    except ValueError as error:
+        raise UsageError(f"{where}: {error}") from error
 
 
 def _number(text: str, name: str, where: str, *, missing: bool = False) -> float:

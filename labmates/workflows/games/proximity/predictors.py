@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from labmates.stats.bayes.covariates import PREFIX
 
@@ -29,26 +29,6 @@ ABOUT_MODELS: Final = (SIZE, THINKING)
 def about_models(names: Iterable[str]) -> list[str]:
     """Return the predictors that are constant within a model: size, thinking, and covariates of the user."""
     return [name for name in names if name in ABOUT_MODELS or name.startswith(PREFIX)]
-
-
-class Traits(Protocol):
-    """What must be known of a model; those of the roster are such."""
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-
-    @property
-    def family(self) -> str:
-        """Its family."""
-
-    @property
-    def size(self) -> float:
-        """Parameters in billions."""
-
-    @property
-    def thinking(self) -> bool:
-        """Whether it reasons before it answers."""
 
 
 def label(name: str) -> str:

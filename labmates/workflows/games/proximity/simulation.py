@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from labmates.models.roster import KnownModel
 from labmates.workflows.games.proximity.cells import Cells, cells_of
 from labmates.workflows.games.proximity.predictors import (
     GAME_PREFIX,
     INTERCEPT,
     REFERENCE_GAME,
-    Traits,
     game_columns,
     with_predictors,
 )
@@ -94,7 +94,7 @@ HEAVY_TAILED: Final = replace(REACTIVE, freedom=2.1)
 MILD: Final = Truth(residual=0.22, model=0.02, slope=0.015, game=0.07, cell=0.02)
 
 
-def proximity_design(models: Sequence[Traits], *, rows: int = ROWS) -> pd.DataFrame:
+def proximity_design(models: Sequence[KnownModel], *, rows: int = ROWS) -> pd.DataFrame:
     """Return the cells of a study like the paper's, one row each, with the number of simulations of each.
 
     The usual condition (18,000 simulations in all at full size), chain of thought, theory of mind and other group sizes

@@ -20,7 +20,7 @@ from labmates.workflows.games.prediction.design_matrix import (
     assemble,
     assemble_all,
 )
-from labmates.workflows.games.prediction.signs import own_effects, sign_tests
+from labmates.workflows.games.prediction.evidence import own_effects, sign_tests
 from labmates.workflows.games.prediction.sources import (
     COMPARED,
     LeftOut,

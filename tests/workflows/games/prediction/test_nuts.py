@@ -7,11 +7,12 @@ import sys
 import numpy as np
 import pytest
 
+from benchmarks.plain_models import prediction_rows
 from labmates.errors import MissingExtraError
 from labmates.stats.bayes.posterior import difference
 from labmates.workflows.games.prediction.fit import fit_prediction
 from labmates.workflows.games.prediction.forms import Form
-from labmates.workflows.games.prediction.nuts import fit_nuts, fit_rows
+from labmates.workflows.games.prediction.nuts import fit_nuts
 from tests.workflows.games.prediction.test_fit import small, with_data_sets
 
 
@@ -30,7 +31,7 @@ def test_nuts_on_the_collapsed_density_agrees_within_a_tenth_of_a_standard_devia
 def test_the_model_of_rows_agrees_within_a_tenth_of_a_standard_deviation() -> None:
     data = with_data_sets(models=20, rows=120, games=2)
     ours = fit_prediction(data, "robust", draws=8000)
-    theirs = fit_rows(data, "robust", warm_up=400, draws=1500, chains=2)
+    theirs = prediction_rows(data, "robust", warm_up=400, draws=1500, chains=2)
     assert max(difference(ours.posterior, theirs).values()) < 0.1
 
 
@@ -39,5 +40,5 @@ def test_without_numpyro_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.raises(MissingExtraError, match="analysis"):
         fit_nuts(small())
     with pytest.raises(ValueError, match="independent"):
-        fit_rows(small(), "correlated")
+        prediction_rows(small(), "correlated")
     assert np.isfinite(small().outcome).all()

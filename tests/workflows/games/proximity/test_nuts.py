@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.plain_models import proximity_rows
 from labmates.errors import MissingExtraError
 from labmates.games.base import Array
 from labmates.stats.bayes.nuts import check_numpyro
@@ -15,7 +16,7 @@ from labmates.stats.bayes.posterior import furthest
 from labmates.workflows.games.proximity.cells import collapse
 from labmates.workflows.games.proximity.fit import fit
 from labmates.workflows.games.proximity.mixed import PAPER, MixedModel
-from labmates.workflows.games.proximity.nuts import _collapsed, fit_cells, fit_rows
+from labmates.workflows.games.proximity.nuts import _collapsed, fit_cells
 from labmates.workflows.games.proximity.predictors import REFERENCE_GAME, with_predictors
 from labmates.workflows.games.proximity.simulation import CLUSTERED, simulated_cells, simulated_rows
 from tests.stats.bayes.studies import ROBUST, small_design
@@ -61,7 +62,7 @@ def test_nuts_on_cells_and_on_rows_agree_with_importance_sampling() -> None:
     ours = fit(collapse(rows, "pareto_proximity", ["cot", "tom"]), "paper", draws=20_000)
 
     by_cells = fit_cells(ours, draws=1500, warm_up=500)
-    by_rows, gradients = fit_rows(rows, "pareto_proximity", ours.model, dense=True, draws=1500, warm_up=500)
+    by_rows, gradients = proximity_rows(rows, "pareto_proximity", ours.model, dense=True, draws=1500, warm_up=500)
 
     for found in (by_cells, by_rows):
         assert found.diagnostics.r_hat is not None

@@ -9,7 +9,7 @@ import pytest
 
 from labmates.errors import UsageError
 from labmates.records.run import RunRecord
-from labmates.workflows.games.proximity.observations import find, observations_of_csv, observations_of_runs
+from labmates.workflows.games.proximity.observations import observations_of_csv, observations_of_runs
 from labmates.workflows.games.proximity.prepare import prepare
 from tests.stats.bayes.studies import SMALL, Known
 
@@ -85,15 +85,18 @@ def test_all_that_is_left_out_is_counted_with_its_reason() -> None:
     assert left["runs in which players talked first"][0] == 1
 
 
-@pytest.mark.parametrize("name", ["model-3", "openai:model-3", "openai:org/Model-3", "vllm:MODEL-3"])
-def test_a_model_is_found_whatever_stands_before_its_name(name: str) -> None:
-    assert find(name, SMALL) == SMALL[3]
+def test_a_thinking_mode_is_known_by_its_setting() -> None:
+    named = "openai:qwen3-8b?chat_template_kwargs.enable_thinking=true"
+
+    [row] = observations_of_runs([_run(1, condition={"model": named})]).frame.to_dict("records")
+
+    assert (row["family"], row["size"], row["thinking"]) == ("Qwen3", 8.0, True)
 
 
-def test_a_file_of_the_users_stands_before_the_roster() -> None:
-    mine = Known("model-3", "mine", 7.0, True)
-    assert find("openai:model-3", [*SMALL, mine]) == mine
-    assert find("openai:model-3", [*SMALL, Known("model-3", "", 7.0, True)]) == SMALL[3]
+def test_a_model_without_a_family_does_not_count() -> None:
+    nameless = Known("openai:model-1", "", 7.0, True)
+
+    assert observations_of_runs([_run(1)], [*SMALL, nameless]).frame["family"].tolist() == ["family-1"]
 
 
 def test_a_csv_file_needs_model_game_and_outcome_alone(tmp_path: Path) -> None:
@@ -129,8 +132,8 @@ def test_a_csv_file_may_bring_its_own_traits(tmp_path: Path) -> None:
         ("model,game,pareto_proximity\nmodel-1,o-ring,inf\n", "line 2: pareto_proximity is a finite number"),
         ("model,game,pareto_proximity,reasoning\nmodel-1,o-ring,1,deep\n", "reasoning is one of none, cot, tom"),
         ("model,game,pareto_proximity,framing\nmodel-1,o-ring,1,odd\n", "framing is one of standard, alternate"),
-        ("model,game,pareto_proximity,family,size,thinking\nm,o-ring,1,F,-1,no\n", "a size is above 0"),
-        ("model,game,pareto_proximity,family,size,thinking\nm,o-ring,1,F,1,perhaps\n", "thinking is yes or no"),
+        ("model,game,pareto_proximity,family,size,thinking\nm,o-ring,1,F,-1,no\n", "size must be a positive number"),
+        ("model,game,pareto_proximity,family,size,thinking\nm,o-ring,1,F,1,perhaps\n", "thinking must be yes or no"),
         ("model,game,pareto_proximity\nmodel-1,o-ring,1\nmodel-1,,1\n", "line 3: there is no game"),
         ("model,game,pareto_proximity\n,o-ring,1\n", "line 2: there is no model"),
     ],
