@@ -197,10 +197,10 @@ def games_table(found: Sequence[Profile]) -> Table:
     ]
     columns = [
         Column("game"),
-        Column("models", "models (and settings)"),
+        Column("models", "profiles"),
         Column("simulations"),
         Column("near_best", "simulations near the best", ".0%", "both"),
-        Column("near_models", "models near the best", ".0%"),
+        Column("near_models", "profiles near the best", ".0%"),
         Column("people"),
     ]
     remarks = [
