@@ -10,12 +10,14 @@ For instance::
     defect: D D
 
 ``actions`` may also be a list for each player. ``cooperate`` and ``defect`` are the profiles that normalised payoffs
-take for 1 and 0; a game without a cooperative play leaves them out.
+take for 1 and 0; a game without a cooperative play leaves them out. In the place of ``payoffs`` there may be a
+``formula`` that gives them, for instance ``formula: {kind: pool, factor: 3/2}``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from functools import lru_cache
 from itertools import product
 from pathlib import Path
@@ -27,6 +29,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from labmates.bounded_yaml import compose_yaml
 from labmates.errors import UsageError, explain
 from labmates.games.base import Exact
+from labmates.games.formulas import Formula
 from labmates.games.normal_form import NormalForm, Profile, check_size, neutral_labels
 
 
@@ -41,8 +44,20 @@ class PayoffTable(BaseModel):
     source: str = Field("", description="Where it is from.")
     players: int = Field(2, ge=2, le=8, description="Number of players.")
     actions: tuple[tuple[str, ...], ...] = Field(description="The actions of each player, or those that all have.")
+    words: tuple[str, ...] = Field(
+        (),
+        exclude_if=lambda value: not value,  # tables from before it was there keep their keys
+        description="Words for the actions that say what they mean, where all players have the same; by default their "
+        "names. Players read them in an ablation alone.",
+    )
     payoffs: dict[str, tuple[Exact, ...]] = Field(
-        description="For each combination of actions, in the order of players, what each player gets."
+        default_factory=dict,
+        description="For each combination of actions, in the order of players, what each player gets.",
+    )
+    formula: Formula | None = Field(
+        None,
+        exclude_if=lambda value: value is None,  # tables from before it was there keep their keys
+        description="What gives the payoffs, in their place: pool (factor, kept) or claims (bonus).",
     )
     cooperate: str | None = Field(None, description="The combination in which all cooperate.")
     defect: str | None = Field(None, description="The combination in which all defect.")
@@ -74,7 +89,11 @@ class PayoffTable(BaseModel):
             if len(set(own)) < len(own):
                 raise ValueError(f"an action stands twice: {', '.join(own)}")
         check_size([len(own) for own in self.actions])
+        if self.words and {len(self.words)} != {len(own) for own in self.actions}:
+            raise ValueError(f"there are {len(self.words)} words for {len(self.actions[0])} actions")
         wanted = {" ".join(profile) for profile in product(*self.actions)}
+        if self.formula is not None:
+            self._follow(self.formula)
         given = [" ".join(_parts(key)) for key in self.payoffs]
         if missing := sorted(wanted - set(given)):
             raise ValueError(f"payoffs are missing for: {', '.join(missing[:5])}")
@@ -91,6 +110,35 @@ class PayoffTable(BaseModel):
             if named is not None and " ".join(_parts(named)) not in wanted:
                 raise ValueError(f"'{named}' is no combination of the players' actions")
         return self
+
+    def _follow(self, formula: Formula) -> None:
+        """Fill in the payoffs that a formula gives, or check that they are these."""
+        if len(set(self.actions)) > 1 or (formula.kind == "pool" and len(self.actions[0]) != 2):
+            raise ValueError("a formula needs the same actions for all, and two of them in a pool")
+        if formula.kind == "claims" and (self.players != 2 or not all(map(_is_number, self.actions[0]))):
+            raise ValueError("claims are made by two players, and their actions are numbers")
+        by_formula = {
+            " ".join(profile): formula.payoffs(self.actions[0], profile) for profile in product(*self.actions)
+        }
+        given = {" ".join(_parts(key)): numbers for key, numbers in self.payoffs.items()}
+        if given and given != by_formula:
+            raise ValueError("the payoffs are not those of the formula; leave one of them out")
+        object.__setattr__(self, "payoffs", by_formula)
+
+    def meanings(self) -> dict[str, str]:
+        """The words that say what actions mean, by their neutral labels.
+
+        Raises
+        ------
+        UsageError
+            If players have different actions, or words can't be told from numbers of players.
+        """
+        words = self.words or self.actions[0]
+        if not self.words and len(set(self.actions)) > 1:
+            raise UsageError(f"'{self.name}' has other actions for each player; give it 'words'")
+        if {str(number) for number in range(1, self.players + 1)} & set(words):
+            raise UsageError(f"the actions of '{self.name}' are numbers, as players are; give it 'words'")
+        return dict(zip(neutral_labels(len(words)), words, strict=True))
 
     def game(self) -> NormalForm:
         """Return the game, with neutral labels for its actions."""
@@ -171,6 +219,14 @@ def _first_twice(node: Any) -> str:
 
 def _parts(key: str) -> list[str]:
     return key.replace(",", " ").split()
+
+
+def _is_number(text: str) -> bool:
+    try:
+        Fraction(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _text(name: object) -> str:

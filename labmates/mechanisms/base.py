@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict
 
 from labmates.games.normal_form import NormalForm
 from labmates.mechanisms.norms import Past
+from labmates.mechanisms.wording import OURS, Wording
 
 Stage = Literal["choose", "propose", "vote", "sign", "settle"]
 STAGES: tuple[Stage, ...] = ("propose", "vote", "sign", "choose", "settle")
@@ -191,6 +192,8 @@ class Seats:
         What counts of what is played here.
     log
         What has happened; mechanisms add to it.
+    words
+        How the built-in mechanisms tell it.
     """
 
     agents: tuple[int, ...]
@@ -202,6 +205,7 @@ class Seats:
     facts: tuple[Mapping[str, Any], ...] = ()
     weight: float = 1.0
     log: list[Played | Negotiated] = field(default_factory=list)
+    words: Wording = OURS
 
     def telling(self, told: Sequence[str], facts: Sequence[Mapping[str, Any]], **changes: Any) -> Seats:
         """Return the same seats where each player has been told something more."""

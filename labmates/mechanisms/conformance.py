@@ -14,6 +14,7 @@ from labmates.mechanisms.base import STAGES, Answer, Mechanism, Negotiated, Play
 from labmates.mechanisms.play import around, calls_of
 from labmates.mechanisms.repetition import Repeated
 from labmates.mechanisms.theorem import follow
+from labmates.mechanisms.wording import OURS, Wording
 
 Respond = Callable[[Question], Answer]
 
@@ -83,7 +84,12 @@ def _copies(parts: Sequence[Mechanism]) -> int:
 
 
 def play_with(
-    mechanism: Mechanism | Sequence[Mechanism], game: NormalForm, respond: Respond, *, seed: int = 0
+    mechanism: Mechanism | Sequence[Mechanism],
+    game: NormalForm,
+    respond: Respond,
+    *,
+    seed: int = 0,
+    words: Wording = OURS,
 ) -> tuple[Result, list[Played | Negotiated], list[Question]]:
     """Let the game be played under a mechanism by whoever responds; return the result, the log and all questions.
 
@@ -97,7 +103,7 @@ def play_with(
     parts = _parts(mechanism)
     agents = tuple(range(game.players * _copies(parts)))
     log: list[Played | Negotiated] = []
-    seats = Seats(agents, tuple(agent % game.players for agent in agents), seed, log=log)
+    seats = Seats(agents, tuple(agent % game.players for agent in agents), seed, log=log, words=words)
     play = around(parts)(game, seats)
     asked: list[Question] = []
 

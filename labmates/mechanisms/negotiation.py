@@ -14,8 +14,6 @@ from labmates.games.normal_form import NormalForm, Profile
 from labmates.mechanisms.base import Answer, Blank, Calls, Mechanism, Negotiated, Play, Result, Seats, Sheet, Then
 from labmates.seeds import derive
 
-_VOTE = "Vote: which of the proposals do you approve of? You may approve of any number of them, of all, or of none."
-
 
 class Negotiation(Mechanism):
     """The common part of mediation and contracts: proposals, votes, and the game under the winning design.
@@ -96,9 +94,8 @@ class Negotiation(Mechanism):
         table = seats.telling([""] * n, [{}] * n, step=here)
         sheet = self.sheet(game)
         shared = self.name if self.proposals == "once" else ""
-        often = " You propose once: it is put to the vote whenever you play in this place." if shared else ""
-        asked = table.ask("propose", [f"{self.ask_for(game)}{often}"] * n, [sheet] * n, shared=shared)
-        answers = yield asked
+        ask = seats.words.proposal(self, game, once=bool(shared))
+        answers = yield table.ask("propose", [ask] * n, [sheet] * n, shared=shared)
         proposals = [dict(answer) if answer else None for answer in answers]
         offered = [seat for seat, design in enumerate(proposals) if design is not None]
         votes: list[tuple[int, ...]] = [()] * n
@@ -122,8 +119,7 @@ class Negotiation(Mechanism):
             results.append(result)
             shares.append(share)
         if not results:
-            said = f"## The {self.thing}\nNobody has proposed one; it goes on without."
-            now = table.telling([said] * n, [{"design": None, "in_force": False}] * n)
+            now = table.telling([seats.words.no_design(self)] * n, [{"design": None, "in_force": False}] * n)
             results, shares = [(yield from then(game, now))], [1.0]
         seats.log.append(
             Negotiated(
@@ -144,20 +140,12 @@ class Negotiation(Mechanism):
         """Ask for votes; return the seats that each approves of."""
         n = game.players
         designs = {f"P{seat + 1}": proposals[seat] for seat in offered}
-        told = [self._ballot(game, seat, proposals) for seat in range(n)]
+        told = [table.words.ballot(self, game, proposals, me) for me in range(n)]
         asking = table.telling(told, [{"proposals": designs}] * n)
         blanks = tuple(Blank(name, None) for name in designs)
         sheet = Sheet(blanks, dict.fromkeys(designs, False))
-        answers = yield asking.ask("vote", [_VOTE] * n, [sheet] * n)
+        answers = yield asking.ask("vote", [table.words.vote(self)] * n, [sheet] * n)
         return [tuple(seat for seat in offered if answer[f"P{seat + 1}"]) for answer in answers]
-
-    def _ballot(self, game: NormalForm, me: int, proposals: Sequence[Answer | None]) -> str:
-        """Return the proposals as one player is shown them; each has the number of who proposed it."""
-        lines = [f"## Proposals for the {self.thing}"]
-        for seat, design in enumerate(proposals):
-            said = "none that can be used" if design is None else self.tell(game, design)
-            lines.append(f"- P{seat + 1} ({_by([seat], me)}): {said}")
-        return "\n".join(lines)
 
     def _under(
         self,
@@ -169,37 +157,21 @@ class Negotiation(Mechanism):
         signed: list[tuple[bool, ...]],
     ) -> Play:
         """Let the game be played under a design, if all sign it where that is needed."""
-        n = game.players
-        names = " and ".join(f"P{seat + 1}" for seat in proposers)
-        lines = [f"{names} ({_by(proposers, me)}): {self.tell(game, design)}" for me in range(n)]
+        n, words = game.players, seats.words
+        told = [words.in_force(self, game, design, proposers, me) for me in range(n)]
         if self.is_signed:
-            told = [f"## The {self.thing} that has won the vote\n{line}" for line in lines]
-            asking = seats.telling(told, [{"design": design}] * n)
+            won = [words.winner(self, game, design, proposers, me) for me in range(n)]
+            asking = seats.telling(won, [{"design": design}] * n)
             sheet = Sheet((Blank("sign", None),), {"sign": False})
-            ask = f"Sign: do you sign the {self.thing}? It holds only if all players sign it."
-            answers = yield asking.ask("sign", [ask] * n, [sheet] * n)
+            answers = yield asking.ask("sign", [words.signature(self)] * n, [sheet] * n)
             signed.append(tuple(bool(answer["sign"]) for answer in answers))
             if not all(signed[-1]):
-                refused = [seat for seat in range(n) if not signed[-1][seat]]
-                told = [
-                    f"## The {self.thing}\nIt does not hold, since {_names(refused, me)} did not sign it: {line}"
-                    for me, line in enumerate(lines)
-                ]
+                refusers = [seat for seat in range(n) if not signed[-1][seat]]
+                told = [words.refused(self, game, design, proposers, refusers, me) for me in range(n)]
                 without = seats.telling(told, [{"design": design, "in_force": False}] * n)
                 return (yield from then(game, without))
-            lines = [f"{line}\nAll players have signed it." for line in lines]
-        told = [f"## The {self.thing} that holds\n{line}" for line in lines]
         now = seats.telling(told, [{"design": design, "in_force": True}] * n)
         return (yield from then(self.apply(game, design), now))
-
-
-def _names(seats: Sequence[int], me: int) -> str:
-    """Return players as one of them is told of them."""
-    return " and ".join("you" if seat == me else f"player {seat + 1}" for seat in seats)
-
-
-def _by(seats: Sequence[int], me: int) -> str:
-    return f"proposed by {_names(seats, me)}"
 
 
 def cooperation(game: NormalForm) -> Profile | None:

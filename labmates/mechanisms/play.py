@@ -25,15 +25,11 @@ from labmates.mechanisms.base import (
 )
 from labmates.seeds import derive
 
-_CHOOSE = (
-    "Choose: how likely do you take each action, in whole percent that add up to 100? One action is drawn by that."
-)
-
 
 def one_round(game: NormalForm, seats: Seats) -> Play:
     """Let everybody hand in a distribution over its actions, at the same time, and draw from them."""
     sheets = [mixture(game.labels[seat]) for seat in seats.roles]
-    answers = yield seats.ask("choose", [_CHOOSE] * len(sheets), sheets)
+    answers = yield seats.ask("choose", [seats.words.choice()] * len(sheets), sheets)
     labels = [game.labels[seat] for seat in seats.roles]
     mixes = [tuple(int(answer[label]) for label in own) for own, answer in zip(labels, answers, strict=True)]
     drawn = [_draw(mix, seats, place) for place, mix in enumerate(mixes)]

@@ -11,6 +11,7 @@ from labmates.games.discount import discount_weights
 from labmates.games.normal_form import NormalForm
 from labmates.mechanisms.base import Calls, Mechanism, Play, Result, Seats, Then
 from labmates.mechanisms.norms import Deed, Past
+from labmates.mechanisms.wording import player_name
 
 
 class Repeated(Mechanism):
@@ -58,7 +59,7 @@ class Repetition(Repeated):
         weights = self.weights()
         for number in range(1, self.rounds + 1):
             known = past[::-1][: self.memory]
-            told = [_history(known, seat, number - 1) for seat in seats.roles]
+            told = [seats.words.rounds(game, known, seat, number - 1) for seat in seats.roles]
             facts = [{"past": _past(known, seat)} for seat in seats.roles]
             now = seats.telling(
                 told,
@@ -75,31 +76,9 @@ class Repetition(Repeated):
         return Result(tuple(map(float, payoffs)), tuple(map(float, expected)), results[-1].deeds)
 
 
-def _history(known: list[tuple[str, ...]], me: int, played: int) -> str:
-    if not known:
-        return "## Earlier rounds\nThis is the first round."
-    lines = [played_text(played)]
-    for ago, deeds in enumerate(known, start=1):
-        did = (f"{_name(seat, me)}: {deed}" for seat, deed in enumerate(deeds))
-        lines.append(f"- {ago_text(ago)}: {'; '.join(did)}")
-    return "\n".join(["## Earlier rounds, the last one first", *lines])
-
-
 def _past(known: list[tuple[str, ...]], me: int) -> Past:
-    rounds = tuple((tuple(Deed(_name(seat, me), seat, deed) for seat, deed in enumerate(deeds)),) for deeds in known)
-    others = tuple(_name(seat, me) for seat in range(len(known[0]) if known else 0) if seat != me)
-    return Past(_name(me, me), others, rounds)
-
-
-def _name(seat: int, me: int) -> str:
-    return "you" if seat == me else f"player {seat + 1}"
-
-
-def played_text(played: int) -> str:
-    """The number of rounds played, in words."""
-    return f"Rounds played so far: {played}."
-
-
-def ago_text(ago: int) -> str:
-    """The age of a round, in words."""
-    return f"{ago} round{'s' if ago > 1 else ''} ago"
+    rounds = tuple(
+        (tuple(Deed(player_name(seat, me), seat, deed) for seat, deed in enumerate(deeds)),) for deeds in known
+    )
+    others = tuple(player_name(seat, me) for seat in range(len(known[0]) if known else 0) if seat != me)
+    return Past(player_name(me, me), others, rounds)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar, Literal
 
 from pydantic import Field
@@ -15,19 +15,11 @@ from pydantic import Field
 from labmates.errors import UsageError
 from labmates.games.normal_form import NormalForm
 from labmates.mechanisms.base import Play, Result, Seats, Then
-from labmates.mechanisms.norms import Deed, Match, Past
+from labmates.mechanisms.norms import Deed, Past
 from labmates.mechanisms.play import side_by_side
-from labmates.mechanisms.repetition import Repeated, ago_text, played_text
+from labmates.mechanisms.repetition import Repeated
+from labmates.mechanisms.wording import Acquaintance, Encounter
 from labmates.seeds import derive
-
-
-@dataclass(frozen=True)
-class _Record:
-    """A match that was played: who did what, and what each got."""
-
-    agents: tuple[int, ...]
-    match: Match
-    payoffs: tuple[float, ...]
 
 
 class Reputation(Repeated):
@@ -75,7 +67,7 @@ class Reputation(Repeated):
             raise UsageError(f"{len(seats.agents)} agents can't all play in groups of {game.players}")
         totals = {agent: [0.0, 0.0] for agent in seats.agents}
         deeds: dict[int, str] = {}
-        history: list[list[_Record]] = []
+        history: list[list[Encounter]] = []
         names = self._names(seats)
         for number, weight in enumerate(self.weights(), start=1):
             groups = [
@@ -124,7 +116,7 @@ class Reputation(Repeated):
         game: NormalForm,
         seats: Seats,
         group: list[int],
-        history: list[list[_Record]],
+        history: list[list[Encounter]],
         names: dict[int, str],
         number: int,
         weight: float,
@@ -133,59 +125,32 @@ class Reputation(Repeated):
         window = history[: self.memory]
         for seat, agent in enumerate(group):
             others = [other for other in group if other != agent]
-            known = list(self._known(window, {agent}, set(others)))
-            told.append(_told(game, agent, group, seat, known, names, number - 1))
+            known = list(self._known(window, set() if seats.words.follows_own else {agent}, set(group)))
+            knows = Acquaintance(group, seat, names, known, self.order, number - 1)
+            told.append(seats.words.matches(game, knows))
             rounds = tuple(tuple(record.match for record in records) for records in known)
             facts.append({"past": Past(names[agent], tuple(names[other] for other in others), rounds)})
         fresh = replace(seats, agents=tuple(group), roles=tuple(range(game.players)), told=(), facts=())
         return fresh.telling(told, facts, step=f"{seats.step}{number}/{group[0]}/", round=number, weight=weight)
 
-    def _known(self, window: list[list[_Record]], own: set[int], followed: set[int]) -> Iterator[list[_Record]]:
+    def _known(
+        self, window: list[list[Encounter]], unfollowed: set[int], followed: set[int]
+    ) -> Iterator[list[Encounter]]:
         """Yield the matches that a player gets to know, by round, the newest first.
 
-        With order 3, whoever is met on the way is followed further back.
+        With order 3, whoever is met on the way is followed further back, but for those whom only `unfollowed` met.
         """
-        followed = followed | own
         for records in window:
             seen = [record for record in records if not followed.isdisjoint(record.agents)]
             yield seen
             if self.order == 3:
-                theirs = (record for record in seen if not (followed - own).isdisjoint(record.agents))
+                theirs = (record for record in seen if not (followed - unfollowed).isdisjoint(record.agents))
                 followed = followed.union(*(record.agents for record in theirs))
 
 
-def _record(group: Seats, result: Result, names: dict[int, str]) -> _Record:
+def _record(group: Seats, result: Result, names: dict[int, str]) -> Encounter:
     match = tuple(
         Deed(names[agent], seat, deed)
         for agent, seat, deed in zip(group.agents, group.roles, result.deeds, strict=True)
     )
-    return _Record(group.agents, match, result.payoffs)
-
-
-def _told(
-    game: NormalForm,
-    agent: int,
-    group: list[int],
-    seat: int,
-    known: list[list[_Record]],
-    names: dict[int, str],
-    played: int,
-) -> str:
-    met = ", ".join(f"player {place + 1} is {names[one]}" for place, one in enumerate(group) if place != seat)
-    lines = [f"## This round\n{played_text(played)} You are {names[agent]}. In this round {met}."]
-    shown = [
-        f"- {ago_text(ago)}: {_shown(game, record, names[agent])}"
-        for ago, records in enumerate(known, start=1)
-        for record in records
-    ]
-    lines.append("\n## Matches that you know of, the last round first")
-    return "\n".join([*lines, *(shown or ["There are none yet."])])
-
-
-def _shown(game: NormalForm, record: _Record, me: str) -> str:
-    parts = []
-    for deed, payoff in zip(record.match, record.payoffs, strict=True):
-        who = f"{deed.agent}{' (you)' if deed.agent == me else ''}"
-        role = "" if game.is_symmetric else f" as player {deed.seat + 1}"
-        parts.append(f"{who}{role}: {deed.action}, {payoff:g} points")
-    return "; ".join(parts)
+    return Encounter(group.agents, match, result.payoffs)

@@ -117,6 +117,39 @@ def test_a_payoff_table_of_ones_own_is_a_game(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "payoffs"),
+    [
+        (
+            "players: 4, actions: [give, keep], formula: {kind: pool, factor: 2, kept: 3}",
+            {(0, 1, 1, 1): [0.5, 3.5, 3.5, 3.5]},
+        ),
+        ('players: 2, actions: ["10", "20"], formula: {kind: claims, bonus: 5}', {(0, 1): [15, 5], (1, 1): [20, 20]}),
+    ],
+)
+def test_a_formula_gives_the_payoffs_of_a_table(text: str, payoffs: dict[tuple[int, ...], list[float]]) -> None:
+    table = read_table(f"{{name: mine, {text}}}", "mine.yaml")
+    for profile, numbers in payoffs.items():
+        assert table.game().table[profile].tolist() == numbers
+    assert PayoffTable.model_validate_json(table.model_dump_json()) == table
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("actions: [a, b], formula: {kind: lottery}", "pool"),
+        ("actions: [a, b, c], formula: {kind: pool, factor: 2}", "two of them in a pool"),
+        ("actions: [a, b], formula: {kind: pool, factor: much}", "must be a number"),
+        ("actions: [a, b, c], formula: {kind: claims, bonus: 2}", "their actions are numbers"),
+        ("actions: [a, b], words: [give], payoffs: {}", "1 words for 2 actions"),
+        ("actions: [a, b], formula: {kind: pool, factor: 2}, payoffs: {a a: [1, 1]}", "not those of the formula"),
+    ],
+)
+def test_a_wrong_formula_is_told(text: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        read_table(f"{{name: mine, {text}}}", "mine.yaml")
+
+
+@pytest.mark.parametrize(
     ("change", "said"),
     [
         (("swerve swerve: [3, 3]", "swerve swerve: [3]"), "'swerve swerve' needs 2 payoffs"),

@@ -12,13 +12,17 @@ from langchain_core.messages import BaseMessage
 from labmates.models.orders import order_of
 
 
-def check_rendered(messages: Sequence[BaseMessage], fields: Collection[str] = ()) -> None:
+def check_rendered(
+    messages: Sequence[BaseMessage], fields: Collection[str] = (), *, apart: Collection[str] = ()
+) -> None:
     """Check that every message carries an order, and that its text renders all of its facts.
 
     Parameters
     ----------
     fields
         Keys that are not facts themselves, beside those of the outermost level.
+    apart
+        Keys of lists of lists whose items may stand in any order.
     """
     for message in messages:
         order = order_of(message)
@@ -26,17 +30,20 @@ def check_rendered(messages: Sequence[BaseMessage], fields: Collection[str] = ()
         assert message.content == order.text
         assert json.loads(json.dumps(order.facts)) == order.facts
         for name, fact in order.facts.items():
-            for leaves in _sequences(fact, fields):
+            for leaves in _sequences(fact, fields, apart):
                 missing = _missing(leaves, order.text)
                 assert missing is None, f"{order.kind}, {name}: {missing!r} does not stand in:\n{order.text}"
 
 
-def _sequences(fact: Any, fields: Collection[str]) -> Iterator[list[str]]:
+def _sequences(fact: Any, fields: Collection[str], apart: Collection[str]) -> Iterator[list[str]]:
     """Yield what has to stand in the text in this order: the leaves of each list, and each other value by itself."""
     if isinstance(fact, dict):
         for name, value in fact.items():
             yield [] if name in fields else [name]
-            yield from _sequences(value, fields)
+            if name in apart:
+                yield from (list(_leaves(item, fields)) for items in value for item in items)
+            else:
+                yield from _sequences(value, fields, apart)
     else:
         yield list(_leaves(fact, fields))
 

@@ -2,30 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from fractions import Fraction
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
 from langchain_core.messages import BaseMessage
 
 from labmates.agents.prompts import render
+from labmates.errors import UsageError
 from labmates.games.normal_form import NormalForm
-from labmates.mechanisms.base import Blank, Mechanism, Question, past_of
+from labmates.games.payoff_table import PayoffTable
+from labmates.mechanisms.base import Answer, Blank, Mechanism, Question, Sheet, past_of
+from labmates.mechanisms.mediation import DELEGATE
+from labmates.mechanisms.registry import MECHANISMS, make_mechanisms
+from labmates.mechanisms.wording import OURS
+from labmates.mechanisms.wording import Wording as MechanismWording
+from labmates.mechanisms.wording_paper import PaperWording
 from labmates.models.orders import Order
 from labmates.workflows.asking import form_text
+from labmates.workflows.dilemmas.descriptions import DESCRIPTIONS
 from labmates.workflows.dilemmas.forms import keys_of
+from labmates.workflows.dilemmas.labels import Labels
+from labmates.workflows.wordings import Ablation, Wording, lengthened, word_count
 
 KIND = "dilemma"
 """Of the orders."""
+WORDINGS: Mapping[Wording, MechanismWording] = {"ours": OURS, "paper": PaperWording()}
+_RULES_HEAD: Mapping[Wording, str] = {"ours": "", "paper": "\n\n# What is added to the game\n"}
 
 
 class Briefing:
-    """Writes the prompts of one cross-play."""
+    """Writes the prompts of one cross-play.
 
-    def __init__(self, game: NormalForm, mechanisms: Sequence[Mechanism]) -> None:
-        self._game = game
-        self._rules = _nested(game, mechanisms)
+    Attributes
+    ----------
+    words
+        How mechanisms are told.
+
+    Raises
+    ------
+    UsageError
+        If the ablation takes words for actions that the game does not have.
+    """
+
+    def __init__(
+        self,
+        table: PayoffTable,
+        mechanisms: Sequence[Mechanism],
+        *,
+        wording: Wording = "ours",
+        ablation: Ablation = "none",
+    ) -> None:
+        self.words = WORDINGS[wording]
+        self._table = table
+        self._mechanisms = mechanisms
+        self._wording: Wording = wording
+        self._ablation = ablation
+        self._labels = Labels.of(table, self.words, ablation)
+        self._rules = self._make_rules()
         self._system = cache(self._make_system)
 
     def ask(self, question: Question, reasoning: str) -> list[BaseMessage]:
@@ -36,48 +70,80 @@ class Briefing:
         reasoning
             What the player is asked for before it decides: ``none``, ``cot`` or ``tom``.
         """
-        told = "\n\n".join(question.told)
+        told = self._labels.text("\n\n".join(question.told))
+        sheet = self.sheet(question)
         text = render(
             "dilemma_ask",
             stage=question.stage,
             told=f"{told}\n" if told else "",
-            ask=question.ask,
+            ask=self._labels.text(question.ask),
             reasoning=render(f"game_reasoning_{reasoning}"),
-            keys=keys_of(question.sheet),
-            form=form_text(blank.name for blank in question.sheet.blanks),
+            keys=keys_of(sheet),
+            form=form_text(blank.name for blank in sheet.blanks),
         )
-        return [self._system(question.seat), Order(KIND, _facts(question), text).human()]
+        return [self._system(question.seat), Order(KIND, self._facts(question), text).human()]
+
+    def sheet(self, question: Question) -> Sheet:
+        """The form of an answer, with the names that players read."""
+        return self._labels.sheet(question.sheet)
+
+    def meant(self, answer: Answer) -> Answer:
+        """A player's answer with the labels of the game."""
+        return self._labels.meant(answer)
 
     def _make_system(self, seat: int) -> BaseMessage:
-        game = self._game
-        names = [f"player {other + 1}" for other in range(game.players) if other != seat]
-        heads = [f"you (player {seat + 1})", *names, "your points", *(f"points of {name}" for name in names)]
-        table = payoff_table(game, seat)
+        description = DESCRIPTIONS[self._wording](self._table, seat)
         text = render(
-            "dilemma_system",
-            you=f"player {seat + 1}",
-            players=game.players,
-            actions=", ".join(game.labels[seat]),
-            table="\n".join(map(_row, [heads, ["---"] * len(heads), *table])),
+            f"dilemma_system_{self._wording}",
+            seat=seat + 1,
             rules=self._rules,
+            aim="" if self._ablation == "no-aim" else render(f"dilemma_aim_{self._wording}"),
+            **description.values,
         )
-        return Order(KIND, {"seat": seat + 1, "table": table}, text).system()
+        facts = {"seat": seat + 1, **self._labels.data(description.facts)}
+        return Order(KIND, facts, self._labels.text(text)).system()
+
+    def _make_rules(self) -> str:
+        rules = _nested(self.words, self._table.game(), self._mechanisms)
+        headed = f"{_RULES_HEAD[self._wording]}{rules}" if rules else ""
+        if self._ablation != "length-matched":
+            return headed
+        longest = _longest(self.words, self._table.game()) + word_count(_RULES_HEAD[self._wording])
+        return lengthened(headed, longest)
+
+    def _facts(self, question: Question) -> dict[str, Any]:
+        facts: dict[str, Any] = {
+            "stage": question.stage,
+            "blanks": [_blank(blank) for blank in question.sheet.blanks],
+            **question.facts,
+        }
+        if (past := past_of(facts)) is not None:
+            rounds = [[[[deed.agent, deed.action] for deed in match] for match in matches] for matches in past.rounds]
+            facts["past"] = {"me": past.me, "others": list(past.others), "rounds": rounds}
+        renamed: dict[str, Any] = self._labels.data(facts)
+        if (delegate := self._labels.names.get(DELEGATE)) and renamed != facts:
+            renamed["delegate"] = delegate
+        return renamed
 
 
-def _nested(game: NormalForm, mechanisms: Sequence[Mechanism]) -> str:
+def _nested(words: MechanismWording, game: NormalForm, mechanisms: Sequence[Mechanism]) -> str:
     """Return the rules of all mechanisms, the outermost first, and how each encloses the next."""
     *outer, inner = mechanisms
-    parts = [part for one in outer for part in (one.rules(game), one.encloses)]
-    return "\n\n".join(filter(None, [*parts, inner.rules(game)]))
+    parts = [part for one in outer for part in (words.rules(one, game), one.encloses)]
+    return "\n\n".join(filter(None, [*parts, words.rules(inner, game)]))
 
 
-def _facts(question: Question) -> dict[str, Any]:
-    blanks = [_blank(blank) for blank in question.sheet.blanks]
-    facts = {"stage": question.stage, "blanks": blanks, **question.facts}
-    if (past := past_of(facts)) is not None:
-        rounds = [[[[deed.agent, deed.action] for deed in match] for match in matches] for matches in past.rounds]
-        facts["past"] = {"me": past.me, "others": list(past.others), "rounds": rounds}
-    return facts
+def _longest(words: MechanismWording, game: NormalForm) -> int:
+    """The number of words in the longest rules of a built-in mechanism for the game."""
+    lengths = []
+    for name in filter(MECHANISMS.is_own, MECHANISMS.names()):
+        [mechanism] = make_mechanisms(name)
+        try:
+            mechanism.check(game)
+        except UsageError:
+            continue
+        lengths.append(word_count(words.rules(mechanism, game)))
+    return max(lengths)
 
 
 def _blank(blank: Blank) -> dict[str, Any]:
@@ -88,24 +154,3 @@ def _blank(blank: Blank) -> dict[str, Any]:
             return {"name": blank.name, "least": numbers[0], "most": numbers[-1]}
         case tuple() as texts:
             return {"name": blank.name, "choices": list(texts)}
-
-
-def payoff_table(game: NormalForm, seat: int) -> list[list[str]]:
-    """The game as one player sees it: a row for each profile, with everybody's action and then everybody's points."""
-    view = game.seen_by(seat)
-    return [
-        [
-            *(own[action] for own, action in zip(view.labels, profile, strict=True)),
-            *map(_number, view.payoffs[profile]),
-        ]
-        for profile in view.profiles()
-    ]
-
-
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-def _number(value: Fraction) -> str:
-    text = f"{float(value):g}"
-    return text if Fraction(text) == value else str(value)

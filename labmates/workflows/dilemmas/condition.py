@@ -12,7 +12,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationIn
 from labmates.errors import UsageError
 from labmates.games.payoff_table import PayoffTable
 from labmates.models.catalog import ModelRef
-from labmates.workflows.playing import DecisionCondition, Reasoning
+from labmates.workflows.playing import Reasoning
+from labmates.workflows.wordings import WordedCondition
 
 if TYPE_CHECKING:
     from labmates.games.normal_form import NormalForm
@@ -68,7 +69,7 @@ def _table(value: Any) -> Any:
     return value
 
 
-class DilemmaCondition(DecisionCondition):
+class DilemmaCondition(WordedCondition):
     """One social dilemma under one mechanism, played by every combination of models (CoopEval, section 5)."""
 
     kind: ClassVar[str] = "dilemma"
@@ -202,6 +203,8 @@ class DilemmaCondition(DecisionCondition):
         self.check_structured(one.reasoning or self.reasoning for one in self.entrants)
         game = self.make_game()
         check_fits(self.mechanisms(), game)
+        if self.ablation == "real-words":
+            self.table.meanings()
         self._check_library(game)
         if self.seating == "multisets" and not game.is_symmetric:
             raise UsageError(

@@ -88,7 +88,8 @@ class DilemmaContext:
 
     @cached_property
     def _briefing(self) -> Briefing:
-        return Briefing(self.game, self.mechanisms)
+        condition = self.condition
+        return Briefing(condition.table, self.mechanisms, wording=condition.wording, ablation=condition.ablation)
 
     @cached_property
     def _tables(self) -> list[Table]:
@@ -135,10 +136,10 @@ class DilemmaContext:
             step,
             speaker,
             self._briefing.ask(question, reasoning),
-            form_of(question.sheet),
+            form_of(self._briefing.sheet(question)),
             name=f"{speaker.agent}, {step}",
         )
-        answer = dict(question.sheet.fallback) if found is None else found.values
+        answer = dict(question.sheet.fallback if found is None else self._briefing.meant(found.values))
         self.recorder.once(
             DecisionEvent(
                 step=step,
@@ -195,7 +196,8 @@ class DilemmaContext:
 
     def _match(self, name: str, entrants: Sequence[int], roles: tuple[int, ...], seed: int) -> Match:
         log: list[Played | Negotiated] = []
-        seats = Seats(tuple(range(len(roles))), roles, derive(seed, "match", name), log=log)
+        agents = tuple(range(len(roles)))
+        seats = Seats(agents, roles, derive(seed, "match", name), log=log, words=self._briefing.words)
         return Match(name, tuple(entrants), around(self.mechanisms)(self.game, seats), log)
 
 

@@ -21,6 +21,8 @@ from labmates.mechanisms.mediation import DELEGATE
 from labmates.mechanisms.norms import Deed, IsGood, Match, Name, Past, grim, standing, tit_for_tat
 from labmates.mechanisms.theorem import all_on, best_design, dilemma_of, does_its_part, follow
 from labmates.models.scripted.base import Heard
+from labmates.workflows.dilemmas.descriptions import read_rows
+from labmates.workflows.dilemmas.labels import renamed
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,8 @@ class Situation:
         Where it sits in the game, from 0.
     facts
         As `labmates.mechanisms.base.Question` has them.
+    delegate
+        The name under which the player reads the action `DELEGATE`.
     """
 
     view: NormalForm
@@ -42,21 +46,29 @@ class Situation:
     seat: int
     sheet: Sheet
     facts: Mapping[str, Any]
+    delegate: str = DELEGATE
 
     @property
     def keys(self) -> list[str]:
         """The names that the answer has to have."""
         return [blank.name for blank in self.sheet.blanks]
 
+    def reply(self, answer: Answer) -> str:
+        """The text of an answer, with the names that the player reads."""
+        return json.dumps(renamed(answer, {DELEGATE: self.delegate}))
+
 
 def read(heard: Heard) -> Situation:
     """The situation that the orders of a social dilemma tell."""
     facts = heard.facts
+    delegate = facts.pop("delegate", DELEGATE)
+    facts = renamed(facts, {delegate: DELEGATE})
     if past := facts.get("past"):
         facts["past"] = _past(**past)
     blanks = tuple(map(_blank, facts["blanks"]))
     sheet = Sheet(blanks, {blank.name: _nothing(blank) for blank in blanks})
-    return Situation(_game(tuple(map(tuple, facts["table"]))), facts["stage"], facts["seat"] - 1, sheet, facts)
+    game = _game(tuple(map(tuple, read_rows(facts))))
+    return Situation(game, facts["stage"], facts["seat"] - 1, sheet, facts, delegate)
 
 
 @lru_cache(maxsize=256)
@@ -92,12 +104,12 @@ def _plain(cooperates: bool) -> Callable[[Situation, random.Random], str]:
 
     def strategy(said: Situation, rng: random.Random) -> str:
         if said.stage == "choose":
-            return json.dumps(_choice(said, cooperates))
+            return said.reply(_choice(said, cooperates))
         if said.stage == "propose":
-            return json.dumps(best_design(said.view, said.sheet) if cooperates else _worst_design(said))
+            return said.reply(best_design(said.view, said.sheet) if cooperates else _worst_design(said))
         if said.stage == "settle":
             return _equilibrium(said, rng)
-        return json.dumps(dict.fromkeys(said.keys, cooperates))
+        return said.reply(dict.fromkeys(said.keys, cooperates))
 
     return strategy
 
@@ -106,20 +118,20 @@ def _random(said: Situation, rng: random.Random) -> str:
     if said.stage == "choose":
         cuts = sorted(rng.randint(0, 100) for _ in said.keys[1:])
         shares = [end - start for start, end in zip([0, *cuts], [*cuts, 100], strict=True)]
-        return json.dumps(dict(zip(said.keys, shares, strict=True)))
+        return said.reply(dict(zip(said.keys, shares, strict=True)))
     if said.stage == "propose":
         if _is_contract(said):
             most = int(max(said.view.payoffs.max(), 1))
-            return json.dumps({key: rng.randint(-most, most) for key in said.keys})
-        return json.dumps({key: rng.choice(said.view.labels[0]) for key in said.keys})
-    return json.dumps(
+            return said.reply({key: rng.randint(-most, most) for key in said.keys})
+        return said.reply({key: rng.choice(said.view.labels[0]) for key in said.keys})
+    return said.reply(
         {one.name: rng.choice(one.allowed) if one.allowed else rng.random() < 0.5 for one in said.sheet.blanks}
     )
 
 
 def _equilibrium(said: Situation, rng: random.Random) -> str:
     del rng
-    return json.dumps(follow(said.view, said.stage, said.facts, said.seat, said.sheet))
+    return said.reply(follow(said.view, said.stage, said.facts, said.seat, said.sheet))
 
 
 def _norm(norm: Callable[[Past, IsGood], bool]) -> Callable[[Situation, random.Random], str]:
@@ -130,7 +142,7 @@ def _norm(norm: Callable[[Past, IsGood], bool]) -> Callable[[Situation, random.R
         if said.stage != "choose" or "design" in said.facts:
             return _equilibrium(said, rng)
         cooperates = past is None or norm(past, does_its_part(said.view, said.seat))
-        return json.dumps(_choice(said, cooperates))
+        return said.reply(_choice(said, cooperates))
 
     return strategy
 
@@ -148,7 +160,7 @@ def _of_library(name: str) -> Callable[[Situation, random.Random], str]:
         past = past_of(said.facts)
         rounds = [] if past is None else _pairs(past, does_its_part(said.view, said.seat))
         action = library_action(name, rounds, payoffs=Payoffs(*found), seed=rng.getrandbits(31))
-        return json.dumps(_choice(said, action == "C"))
+        return said.reply(_choice(said, action == "C"))
 
     return strategy
 

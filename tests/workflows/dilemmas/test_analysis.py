@@ -74,6 +74,10 @@ def plays(url: str) -> list[CrossPlay]:
             ["reputation-", "reputation+"],
         ),
         ([{"mechanism": "none", "seating": "all"}, {"mechanism": "none"}], ["none", "none"]),
+        (
+            [{"mechanism": "none"}, {"mechanism": "none", "wording": "paper"}],
+            ["none, wording=ours", "none, wording=paper"],
+        ),
     ],
 )
 def test_runs_under_other_parameters_are_told_apart(conditions: list[dict[str, Any]], labels: list[str]) -> None:

@@ -40,6 +40,10 @@ CONTRACT = form_of(Sheet((Blank("A0", range(-10, 11)), Blank("A1", range(-10, 11
 VOTE = form_of(Sheet((Blank("P1", None), Blank("P2", None)), {}))
 
 
+NUMBERED = {"name": "n", "actions": ["1", "2"], "payoffs": {f"{a} {b}": [a, b] for a in (1, 2) for b in (1, 2)}}
+"""A game whose actions are called as players are counted."""
+
+
 @pytest.fixture
 def url(tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path}/runs.db"
@@ -64,6 +68,47 @@ def test_copies_of_the_equilibrium_reach_the_cooperative_payoff(
     assert run.metrics["normalised"] == pytest.approx(1)
     assert run.metrics["normalised_sampled"] == pytest.approx(1)
     assert run.metrics["failed_decision_rate"] == 0
+
+
+def _sent(store: Store, run: RunRecord) -> str:
+    """All that was sent to models in a run."""
+    bodies = Bodies(store.bodies(run.id))
+    calls = [event for event in store.events(run.id) if isinstance(event, LLMCallEvent)]
+    return " ".join(str(bodies[number]) for number in sorted({number for call in calls for number in call.messages}))
+
+
+@pytest.mark.parametrize(
+    ("words", "mechanism", "label"),
+    [
+        ({"wording": "paper"}, "mediation", "A2"),
+        ({"ablation": "real-words"}, "repetition(rounds=4)", "cooperate"),
+        ({"ablation": "neutral", "wording": "paper"}, "contract", "schedule"),
+        ({"ablation": "neutral"}, "mediation", "hand over"),
+    ],
+)
+def test_other_words_change_prompts_and_keys_but_not_play_nor_records(
+    url: str, words: dict[str, str], mechanism: str, label: str
+) -> None:
+    condition = {"game": "prisoners", "mechanism": mechanism, "entrants": ["scripted:equilibrium", "scripted:random"]}
+    runs = [play(url, **condition), play(url, **condition, **words)]
+    assert len({run.key for run in runs}) == 2
+    with Store(url) as store:
+        decided = [
+            {event.step: event.decision for event in store.events(run.id) if isinstance(event, DecisionEvent)}
+            for run in runs
+        ]
+        texts = [_sent(store, run) for run in runs]
+    assert decided[0] == decided[1]
+    assert runs[0].metrics == runs[1].metrics
+    assert label in texts[1]
+    assert label not in texts[0]
+
+
+def test_conditions_from_before_wordings_keep_their_keys() -> None:
+    plain = {"game": "prisoners", "entrants": ["scripted:grim"]}
+    condition = DilemmaCondition.model_validate({**plain, "wording": "ours", "ablation": "none"})
+    assert not {"wording", "ablation"} & condition.model_dump(mode="json").keys()
+    assert condition.key == DilemmaCondition.model_validate(plain).key
 
 
 def test_six_copies_of_the_equilibrium_cooperate_as_well(url: str) -> None:
@@ -290,6 +335,9 @@ def test_a_run_that_fails_goes_on_without_paying_twice(url: str) -> None:
         ({"entrants": "scripted:grim?temperature=9"}, "temperature"),
         ({"entrants": "scripted:nobody"}, "nobody"),
         ({"game": "trust", "seating": "multisets"}, "symmetric game"),
+        ({"wording": "theirs"}, "wording"),
+        ({"ablation": "loud"}, "ablation"),
+        ({"game": NUMBERED, "ablation": "real-words"}, "give it 'words'"),
     ],
 )
 def test_wrong_conditions_are_told(url: str, condition: dict[str, Any], said: str) -> None:

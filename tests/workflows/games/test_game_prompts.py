@@ -122,7 +122,7 @@ def dilemma(mechanism: str) -> str:
     from labmates.mechanisms.base import Question, Sheet
 
     question = Question(0, 0, "choose", "s", 1, (), "?", Sheet((), {}))
-    messages = DilemmaBriefing(condition.make_game(), condition.mechanisms()).ask(question, "none")
+    messages = DilemmaBriefing(condition.table, condition.mechanisms()).ask(question, "none")
     return text_of(messages[0].content)
 
 

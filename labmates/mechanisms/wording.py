@@ -1,0 +1,224 @@
+"""The wording of the built-in mechanisms: what players read of rules, earlier rounds, proposals and designs.
+
+`Wording` is the project's own; `labmates.mechanisms.wording_paper` tells the same facts with the content of CoopEval's
+prompts. A mechanism of another package words itself, in its rules and in what it tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from labmates.games.normal_form import NormalForm
+    from labmates.mechanisms.base import Answer, Mechanism
+    from labmates.mechanisms.negotiation import Negotiation
+    from labmates.mechanisms.norms import Match
+
+
+@dataclass(frozen=True)
+class Encounter:
+    """A match that was played under reputation: who did what, and what each got."""
+
+    agents: tuple[int, ...]
+    match: Match
+    payoffs: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Acquaintance:
+    """A player's knowledge under reputation.
+
+    Attributes
+    ----------
+    group
+        The agents of the present match, by seat.
+    seat
+        The player's own.
+    names
+        Of all agents.
+    known
+        The matches that it knows of, by round, the newest first.
+    order
+        1: the matches of co-players; 3: also those of their co-players, and so on.
+    played
+        The number of rounds played.
+    """
+
+    group: Sequence[int]
+    seat: int
+    names: dict[int, str]
+    known: Sequence[Sequence[Encounter]]
+    order: int
+    played: int
+
+    @property
+    def me(self) -> str:
+        """The player's own name."""
+        return self.names[self.group[self.seat]]
+
+
+class Wording:
+    """The project's own wording.
+
+    Attributes
+    ----------
+    follows_own
+        Whether, under reputation of order 3, a player also sees what its own earlier co-players had done before.
+    """
+
+    follows_own: ClassVar[bool] = False
+
+    def labels(self, game: NormalForm) -> dict[str, str]:
+        """The names under which players read actions, by label; those that are not in it keep their label."""
+        del game
+        return {}
+
+    def rules(self, mechanism: Mechanism, game: NormalForm) -> str:
+        """The description of a mechanism for all players."""
+        return mechanism.rules(game)
+
+    def choice(self) -> str:
+        """The request for a distribution over actions."""
+        return (
+            "Choose: how likely do you take each action, in whole percent that add up to 100? One action is drawn by "
+            "that."
+        )
+
+    def rounds(self, game: NormalForm, deeds: Sequence[Sequence[str]], me: int, played: int) -> str:
+        """The last rounds with the same players.
+
+        Parameters
+        ----------
+        deeds
+            By round, the newest first, and seat.
+        me
+            The seat of who reads it.
+        played
+            The number of rounds played.
+        """
+        del game
+        if not deeds:
+            return "## Earlier rounds\nThis is the first round."
+        lines = [_played(played)]
+        for ago, actions in enumerate(deeds, start=1):
+            did = (f"{player_name(seat, me)}: {action}" for seat, action in enumerate(actions))
+            lines.append(f"- {_ago(ago)}: {'; '.join(did)}")
+        return "\n".join(["## Earlier rounds, the last one first", *lines])
+
+    def matches(self, game: NormalForm, knows: Acquaintance) -> str:
+        """The matches that a player knows of under reputation."""
+        met = ", ".join(
+            f"player {seat + 1} is {knows.names[agent]}" for seat, agent in enumerate(knows.group) if seat != knows.seat
+        )
+        shown = [
+            f"- {_ago(ago)}: {_encounter(game, encounter, knows.me)}"
+            for ago, encounters in enumerate(knows.known, start=1)
+            for encounter in encounters
+        ]
+        return "\n".join(
+            [
+                f"## This round\n{_played(knows.played)} You are {knows.me}. In this round {met}.",
+                "\n## Matches that you know of, the last round first",
+                *(shown or ["There are none yet."]),
+            ]
+        )
+
+    def proposal(self, mechanism: Negotiation, game: NormalForm, *, once: bool) -> str:
+        """The request for a proposal.
+
+        Parameters
+        ----------
+        once
+            Whether it is put to the vote in all matches of the player at this seat.
+        """
+        often = " You propose once: it is put to the vote whenever you play in this place." if once else ""
+        return f"{mechanism.ask_for(game)}{often}"
+
+    def ballot(self, mechanism: Negotiation, game: NormalForm, proposals: Sequence[Answer | None], me: int) -> str:
+        """The proposals; each has the number of who proposed it."""
+        lines = [f"## Proposals for the {mechanism.thing}"]
+        for seat, design in enumerate(proposals):
+            said = "none that can be used" if design is None else mechanism.tell(game, design)
+            lines.append(f"- P{seat + 1} (proposed by {player_names([seat], me)}): {said}")
+        return "\n".join(lines)
+
+    def vote(self, mechanism: Negotiation) -> str:
+        """The request for approvals."""
+        del mechanism
+        return (
+            "Vote: which of the proposals do you approve of? You may approve of any number of them, of all, or of none."
+        )
+
+    def signature(self, mechanism: Negotiation) -> str:
+        """The request for a signature."""
+        return f"Sign: do you sign the {mechanism.thing}? It holds only if all players sign it."
+
+    def no_design(self, mechanism: Negotiation) -> str:
+        """The news that nobody has proposed anything."""
+        return f"## The {mechanism.thing}\nNobody has proposed one; it goes on without."
+
+    def winner(
+        self, mechanism: Negotiation, game: NormalForm, design: Answer, proposers: Sequence[int], me: int
+    ) -> str:
+        """The design that has won the vote, before it is signed."""
+        return f"## The {mechanism.thing} that has won the vote\n{self._design(mechanism, game, design, proposers, me)}"
+
+    def refused(
+        self,
+        mechanism: Negotiation,
+        game: NormalForm,
+        design: Answer,
+        proposers: Sequence[int],
+        refusers: Sequence[int],
+        me: int,
+    ) -> str:
+        """The news that a design does not hold, and who did not sign it."""
+        return (
+            f"## The {mechanism.thing}\nIt does not hold, since {player_names(refusers, me)} did not sign it: "
+            f"{self._design(mechanism, game, design, proposers, me)}"
+        )
+
+    def in_force(
+        self, mechanism: Negotiation, game: NormalForm, design: Answer, proposers: Sequence[int], me: int
+    ) -> str:
+        """The design that holds from now on."""
+        signed = "\nAll players have signed it." if mechanism.is_signed else ""
+        return f"## The {mechanism.thing} that holds\n{self._design(mechanism, game, design, proposers, me)}{signed}"
+
+    def _design(
+        self, mechanism: Negotiation, game: NormalForm, design: Answer, proposers: Sequence[int], me: int
+    ) -> str:
+        names = " and ".join(f"P{seat + 1}" for seat in proposers)
+        return f"{names} (proposed by {player_names(proposers, me)}): {mechanism.tell(game, design)}"
+
+
+OURS = Wording()
+
+
+def player_name(seat: int, me: int) -> str:
+    """A player as one of them is told of it."""
+    return "you" if seat == me else f"player {seat + 1}"
+
+
+def player_names(seats: Sequence[int], me: int) -> str:
+    """Players as one of them is told of them."""
+    return " and ".join(player_name(seat, me) for seat in seats)
+
+
+def _played(played: int) -> str:
+    return f"Rounds played so far: {played}."
+
+
+def _ago(ago: int) -> str:
+    return f"{ago} round{'s' if ago > 1 else ''} ago"
+
+
+def _encounter(game: NormalForm, encounter: Encounter, me: str) -> str:
+    parts = []
+    for deed, payoff in zip(encounter.match, encounter.payoffs, strict=True):
+        who = f"{deed.agent}{' (you)' if deed.agent == me else ''}"
+        role = "" if game.is_symmetric else f" as player {deed.seat + 1}"
+        parts.append(f"{who}{role}: {deed.action}, {payoff:g} points")
+    return "; ".join(parts)

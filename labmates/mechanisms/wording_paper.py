@@ -1,0 +1,251 @@
+"""The wording of mechanisms with the content of CoopEval's prompts (appendix L), in sentences of our own.
+
+Beside the project's own wording: rounds by their number, what players do may influence others later, the tree of
+matches under reputation, designs told as who does or pays what, and delegation as one more action.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from labmates.mechanisms.wording import Acquaintance, Encounter, Wording, player_name, player_names
+
+if TYPE_CHECKING:
+    from labmates.games.normal_form import NormalForm
+    from labmates.mechanisms.base import Answer, Mechanism
+    from labmates.mechanisms.negotiation import Negotiation
+
+_DELEGATE = "delegate"
+
+
+class PaperWording(Wording):
+    """The content of the published prompts; mechanisms of other packages keep their own."""
+
+    follows_own: ClassVar[bool] = True
+
+    def labels(self, game: NormalForm) -> dict[str, str]:
+        """Delegation is one more action with a number."""
+        return {_DELEGATE: f"A{len(game.labels[0])}"}
+
+    def rules(self, mechanism: Mechanism, game: NormalForm) -> str:
+        """The description of a mechanism for all players."""
+        told = _RULES.get(mechanism.name)
+        if told is None:
+            return mechanism.rules(game)
+        others = "the other player" if game.players == 2 else "the other players"
+        return told.format(
+            others=others,
+            percent=getattr(mechanism, "percent", ""),
+            tie=_TIES[getattr(mechanism, "ties", "random")],
+            proposals=_PROPOSALS,
+        )
+
+    def choice(self) -> str:
+        """The request for a distribution over actions."""
+        return (
+            "Hand in a probability distribution over your actions for this round: a whole percentage for each action, "
+            "under the action's exact name. The percentages must add up to exactly 100."
+        )
+
+    def rounds(self, game: NormalForm, deeds: Sequence[Sequence[str]], me: int, played: int) -> str:
+        """The last rounds with the same players, each with its number from the start."""
+        lines = [f"## What has been played\n{_played(played)}"]
+        for ago, actions in enumerate(deeds):
+            lines.append(f"[Round {played - ago}]")
+            lines += (f"{player_name(seat, me)}: {self._label(game, action)}" for seat, action in enumerate(actions))
+        return "\n".join(lines)
+
+    def matches(self, game: NormalForm, knows: Acquaintance) -> str:
+        """The matches that a player knows of under reputation, as a tree below each player of the present match."""
+        others = [agent for seat, agent in enumerate(knows.group) if seat != knows.seat]
+        names = " and ".join(knows.names[agent] for agent in others)
+        tree = _Tree(knows, lambda label: self._label(game, label))
+        lines = [
+            f"## What has been played\n{_played(knows.played)}",
+            f"You are {knows.me}. In this round you play with {names}.",
+            "\nYour own matches:",
+            *tree.of(knows.group[knows.seat]),
+        ]
+        for agent in others:
+            lines += [f"\nMatches of {knows.names[agent]}:", *tree.of(agent)]
+        return "\n".join(lines)
+
+    def proposal(self, mechanism: Negotiation, game: NormalForm, *, once: bool) -> str:
+        """The request for a proposal."""
+        asked = _REQUESTS.get(mechanism.name)
+        return super().proposal(mechanism, game, once=once) if asked is None else asked.format(players=game.players)
+
+    def ballot(self, mechanism: Negotiation, game: NormalForm, proposals: Sequence[Answer | None], me: int) -> str:
+        """The proposals in words, each with the player who made it."""
+        parts = [f"## The proposals for a {mechanism.thing}"]
+        for seat, design in enumerate(proposals):
+            said = "There is none that can be used." if design is None else self._told_design(mechanism, game, design)
+            parts.append(f"P{seat + 1}, the {mechanism.thing} that {player_name(seat, me)} proposed:\n{said}")
+        return "\n".join(parts)
+
+    def vote(self, mechanism: Negotiation) -> str:
+        """The request for approvals."""
+        return f"Look at each {mechanism.thing} and decide whether you approve of it. Answer for every one of them."
+
+    def signature(self, mechanism: Negotiation) -> str:
+        """The request for a signature."""
+        return f"Decide now whether you sign this {mechanism.thing}. It becomes active only if every player signs it."
+
+    def winner(
+        self, mechanism: Negotiation, game: NormalForm, design: Answer, proposers: Sequence[int], me: int
+    ) -> str:
+        """The design that has won the vote, before it is signed."""
+        return (
+            f"## The {mechanism.thing} that the vote has selected\n{self._won(mechanism, game, design, proposers, me)}"
+        )
+
+    def refused(
+        self,
+        mechanism: Negotiation,
+        game: NormalForm,
+        design: Answer,
+        proposers: Sequence[int],
+        refusers: Sequence[int],
+        me: int,
+    ) -> str:
+        """The news that a design is not active."""
+        return (
+            f"## No {mechanism.thing} is active\nNot every player signed the one that the vote had selected: "
+            f"{player_names(refusers, me)} did not. {self._won(mechanism, game, design, proposers, me)}"
+        )
+
+    def in_force(
+        self, mechanism: Negotiation, game: NormalForm, design: Answer, proposers: Sequence[int], me: int
+    ) -> str:
+        """The design that holds from now on, and the action that it adds."""
+        head = "is active, since every player signed it" if mechanism.is_signed else "is there in this game"
+        lines = [f"## A {mechanism.thing} {head}", self._won(mechanism, game, design, proposers, me)]
+        if mechanism.name == "mediation":
+            lines.append(
+                f"{self._label(game, _DELEGATE)} is one more action, beside those of the game: to delegate your move "
+                "to the mediator. Your distribution covers it too."
+            )
+        return "\n".join(lines)
+
+    def _won(self, mechanism: Negotiation, game: NormalForm, design: Answer, proposers: Sequence[int], me: int) -> str:
+        who = player_names(proposers, me)
+        return f"It was proposed by {who} and selected by approval vote:\n{self._told_design(mechanism, game, design)}"
+
+    def _label(self, game: NormalForm, label: str) -> str:
+        return self.labels(game).get(label, label)
+
+    def _told_design(self, mechanism: Negotiation, game: NormalForm, design: Answer) -> str:
+        if mechanism.name == "mediation":
+            return "\n".join(
+                f"- If {number} player{'s delegate' if number > 1 else ' delegates'} to the mediator, it takes "
+                f"{design[str(number)]}."
+                for number in range(1, game.players + 1)
+            )
+        if mechanism.name == "contract":
+            return "\n".join(
+                f"- {label} ({design[label]}): {_payment(design[label], game.players)}" for label in game.labels[0]
+            )
+        return mechanism.tell(game, design)
+
+
+_TIES = {
+    "random": "of those with the most approvals, one is drawn, each with the same probability",
+    "all": "each of those with the most approvals is played, and points are averaged",
+}
+_PROPOSALS = (
+    "Every player designs and proposes one, and only one will be there in the game. Which one is decided by an "
+    "approval vote of all players: "
+)
+_RULES = {
+    "none": "",
+    "repetition": (
+        "You play this game repeatedly, always with the same players. They will see the action that is drawn from your "
+        "distribution in later rounds, and it may influence what they decide. After each round there is a probability "
+        "of {percent} that one more round takes place."
+    ),
+    "reputation": (
+        "You play this game repeatedly, with changing players whom you meet at random. The players whom you meet in "
+        "later rounds will see the action that is drawn from your distribution in this one, and it may influence what "
+        "they decide. After each round there is a probability of {percent} that one more round takes place."
+    ),
+    "mediation": (
+        "There will be a mediator in this game, which can act for players. Every player may delegate its move to the "
+        "mediator or act on its own. The mediator sees how many players delegate, and takes the same action for all "
+        "who do. {proposals}{tie}."
+    ),
+    "contract": (
+        "There can be a contract on payments in this game, on top of the points of the game itself. It names a number "
+        "for each action. If the number is positive, a player who takes that action receives so many points more in "
+        "all, drawn in equal parts from {others}. If it is negative, the player pays so many points in all, in equal "
+        "parts to {others}. If it is 0, nothing is paid. Every player may accept the contract as a whole or not, and "
+        "it becomes active only if all accept it. {proposals}{tie}."
+    ),
+}
+_REQUESTS = {
+    "mediation": (
+        "Design a mediator and propose it. For each number of players who may delegate, from 1 to {players}, name the "
+        "action that it takes for all of them."
+    ),
+    "contract": (
+        "Design a contract and propose it. For each action of the game, name a whole number: what a player who takes "
+        "it receives in addition, or pays if the number is negative."
+    ),
+}
+
+
+def _payment(points: int, players: int) -> str:
+    others = "the other player" if players == 2 else "the other players, in equal parts"
+    if not points:
+        return "a player who takes it neither receives nor pays anything in addition."
+    way = f"receives {points} points in addition, from" if points > 0 else f"pays {-points} points in addition, to"
+    return f"a player who takes it {way} {others}."
+
+
+def _played(played: int) -> str:
+    return f"You have played this game for {played} round{'' if played == 1 else 's'} so far."
+
+
+class _Tree:
+    """The matches of agents, and below each of them the earlier ones of those who took part.
+
+    What an agent had done before a round is told once and then referred to, so that long memories stay readable.
+    """
+
+    def __init__(self, knows: Acquaintance, label: Callable[[str], str]) -> None:
+        self._knows = knows
+        self._label = label
+        self._told: set[tuple[int, int]] = set()
+
+    def of(self, agent: int) -> list[str]:
+        """The lines of one agent's matches, the last one first."""
+        return list(self._before(agent, 0, "")) or ["None yet."]
+
+    def _before(self, agent: int, start: int, indent: str) -> Iterator[str]:
+        """Yield what an agent did up to a round, which is given by its place in what is known."""
+        self._told.add((agent, start))
+        for place, encounters in enumerate(self._knows.known[start:], start=start):
+            for encounter in encounters:
+                if agent in encounter.agents:
+                    yield f"{indent}- [Round {self._knows.played - place}] {self._line(encounter)}"
+                    if self._knows.order == 3:
+                        yield from self._partners(agent, encounter, place + 1, f"{indent}  ")
+
+    def _partners(self, agent: int, encounter: Encounter, start: int, indent: str) -> Iterator[str]:
+        for partner in encounter.agents:
+            had_played = any(partner in other.agents for others in self._knows.known[start:] for other in others)
+            if partner == agent or not had_played:
+                continue
+            name = self._knows.names[partner]
+            if (partner, start) in self._told:
+                yield f"{indent}Matches of {name} before this one: told above."
+            else:
+                yield f"{indent}Matches of {name} before this one:"
+                yield from self._before(partner, start, indent)
+
+    def _line(self, encounter: Encounter) -> str:
+        parts = []
+        for deed, payoff in zip(encounter.match, encounter.payoffs, strict=True):
+            who = f"{deed.agent} (you)" if deed.agent == self._knows.me else deed.agent
+            parts.append(f"{who} took {self._label(deed.action)} and received {payoff:g} points")
+        return "; ".join(parts)

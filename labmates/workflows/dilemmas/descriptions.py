@@ -1,0 +1,144 @@
+"""Descriptions of a dilemma for one of its players: as facts and, in each wording, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+from labmates.games.formulas import Claims, Pool
+from labmates.games.normal_form import NormalForm
+from labmates.games.payoff_table import PayoffTable
+from labmates.workflows.wordings import Wording
+
+Facts = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Description:
+    """The placeholders of a wording's system prompt that are about the game, and the facts that they tell."""
+
+    values: Mapping[str, object]
+    facts: Facts
+
+
+def ours(table: PayoffTable, seat: int) -> Description:
+    """The game as one table of all combinations, from where a player sits."""
+    game = table.game()
+    names = [f"player {other + 1}" for other in range(game.players) if other != seat]
+    heads = [f"you (player {seat + 1})", *names, "your points", *(f"points of {name}" for name in names)]
+    rows = payoff_rows(game, seat)
+    text = "\n".join(map(_row, [heads, ["---"] * len(heads), *rows]))
+    return Description(
+        {"players": game.players, "actions": ", ".join(game.labels[seat]), "payoffs": text}, {"table": rows}
+    )
+
+
+def paper(table: PayoffTable, seat: int) -> Description:
+    """The game in sentences: one for each combination, or its formula."""
+    game = table.game()
+    is_pair = game.players == 2
+    payoffs, facts = _payoffs_in_words(table, seat)
+    actions: Sequence[str] = game.labels[seat]
+    if table.formula is not None and table.formula.kind == "claims":
+        numbers = zip(actions, table.actions[seat], strict=True)
+        actions = [f"{label}: stands for the number {number}" for label, number in numbers]
+    return Description(
+        {
+            "others": "another player" if is_pair else f"{game.players - 1} other players",
+            "others_again": "the other player" if is_pair else "the other players",
+            "actions": "\n".join(f"- {action}" for action in actions),
+            "payoffs": payoffs,
+        },
+        facts,
+    )
+
+
+DESCRIPTIONS: Mapping[Wording, Callable[[PayoffTable, int], Description]] = {"ours": ours, "paper": paper}
+
+
+def payoff_rows(game: NormalForm, seat: int) -> list[list[str]]:
+    """The game as one player sees it: a row for each profile, with everybody's action and then everybody's points."""
+    view = game.seen_by(seat)
+    return [
+        [
+            *(own[action] for own, action in zip(view.labels, profile, strict=True)),
+            *map(_number, view.payoffs[profile]),
+        ]
+        for profile in view.profiles()
+    ]
+
+
+def _payoffs_in_words(table: PayoffTable, seat: int) -> tuple[str, Facts]:
+    game = table.game()
+    match table.formula:
+        case Pool() as pool:
+            gives, keeps = game.labels[0]
+            factor, kept = _number(pool.factor), _number(pool.kept)
+            facts = {"gives": gives, "keeps": keeps, "factor": factor, "kept": kept, "players": game.players}
+            return (
+                f"Let k be the number of players, of all {game.players}, who play {gives}.\n"
+                f"- A player who plays {gives} gets {factor} × k / {game.players} points.\n"
+                f"- A player who plays {keeps} gets {kept} + ({factor} × k / {game.players}) points.",
+                {"pool": facts},
+            )
+        case Claims() as claims:
+            bonus = _number(claims.bonus)
+            numbers = dict(zip(game.labels[0], table.actions[0], strict=True))
+            return (
+                "Let X be the number that you choose, and Y the number of the other player.\n"
+                "- If X = Y: you get X points, and the other player as many.\n"
+                f"- If X < Y: you get X + {bonus} points, and the other player X - {bonus}.\n"
+                f"- If X > Y: you get Y - {bonus} points, and the other player Y + {bonus}.",
+                {"claims": {"numbers": numbers, "bonus": bonus}},
+            )
+    rows = payoff_rows(game, seat)
+    names = [
+        "the other player" if game.players == 2 else f"player {other + 1}"
+        for other in range(game.players)
+        if other != seat
+    ]
+    return "\n".join(_sentence(row, names) for row in rows), {"table": rows}
+
+
+def _sentence(row: Sequence[str], others: Sequence[str]) -> str:
+    (action, *actions), (points, *theirs) = row[: len(others) + 1], row[len(others) + 1 :]
+    chosen = " and ".join(f"{name} chooses {label}" for name, label in zip(others, actions, strict=True))
+    got = ", ".join(f"{name} gets {number} points" for name, number in zip(others, theirs, strict=True))
+    return f"- If you choose {action} and {chosen}: you get {points} points, {got}."
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _number(value: Fraction) -> str:
+    text = f"{float(value):g}"
+    return text if Fraction(text) == value else str(value)
+
+
+def read_rows(facts: Facts) -> list[list[str]]:
+    """The rows of `payoff_rows` that facts tell, in whatever form they tell them."""
+    if pool := facts.get("pool"):
+        formula: Pool | Claims = Pool(factor=pool["factor"], kept=pool["kept"])
+        return _formula_rows([pool["gives"], pool["keeps"]], [pool["gives"], pool["keeps"]], pool["players"], formula)
+    if claims := facts.get("claims"):
+        labels, numbers = list(claims["numbers"]), list(claims["numbers"].values())
+        return _formula_rows(labels, numbers, 2, Claims(bonus=claims["bonus"]))
+    rows: list[list[str]] = facts["table"]
+    return rows
+
+
+def _formula_rows(
+    labels: Sequence[str], actions: Sequence[str], players: int, formula: Pool | Claims
+) -> list[list[str]]:
+    profiles = product(range(len(labels)), repeat=players)
+    return [
+        [
+            *(labels[action] for action in profile),
+            *map(_number, formula.payoffs(actions, [actions[action] for action in profile])),
+        ]
+        for profile in profiles
+    ]
