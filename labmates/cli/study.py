@@ -364,14 +364,14 @@ def _print_plan(plan: Plan) -> None:
         parts = [("two conditions of a model", found.conditions), ("two models", found.models)]
         said = ", ".join(f"{_least(value)} between {what}" for what, value in parts if value is not None)
         out().print(
-            f"{found.metric}: least difference that is found with a chance of 80 %: "
+            f"{found.metric}: minimum detectable difference (80 % power): "
             f"{said or 'none with one run'} (spread {found.spread:.3f}, {known})",
             markup=False,
         )
 
 
 def _least(difference: float) -> str:
-    return f"{difference:.3f}" if difference <= 1 else f"{difference:.3f} (more than there can be)"
+    return f"{difference:.3f}" if difference <= 1 else f"{difference:.3f} (outside the metric's range)"
 
 
 def _short(number: int) -> str:

@@ -63,7 +63,7 @@ class ModelPlan:
 
 @dataclass(frozen=True)
 class Detectable:
-    """The least difference of a metric's means that the study finds with a chance of 80 %, at the 5 % level.
+    """The minimum detectable difference of a metric's means, at 80 % power and the 5 % level.
 
     Attributes
     ----------

@@ -37,7 +37,7 @@ def test_a_study_is_planned_executed_looked_at_and_exported(labmates: Labmates, 
     assert plan.code == 0
     assert "2 conditions × 2 runs = 4 runs" in plan.out
     assert re.search(
-        r"completeness: .*: 1\.\d+ \(more than there can be\) between two conditions of a model, 0\.", plan.out
+        r"completeness: .*: 1\.\d+ \(outside the metric's range\) between two conditions of a model, 0\.", plan.out
     )
     assert not (study.parent / "labmates.db").exists()
     done = labmates("study", "run", "small.yaml")
