@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         screen,
         study,
     )
+    from labmates.budgets.shared_budget import SharedBudget
     from labmates.games.base import Game
     from labmates.judges.base import Judge
     from labmates.mechanisms.base import Mechanism
@@ -43,6 +44,7 @@ __all__ = [
     "Mechanism",
     "Result",
     "Run",
+    "SharedBudget",
     "Task",
     "UsageError",
     "__version__",
@@ -71,6 +73,7 @@ _HOMES = {
     "Mechanism": "labmates.mechanisms.base",
     "Result": "labmates.workflows.analysis",
     "Run": "labmates.studies.result",
+    "SharedBudget": "labmates.budgets.shared_budget",
     "Task": "labmates.tasks.base",
 }
 """Where the types stand that users implement or get; all else stands in `labmates.api`."""

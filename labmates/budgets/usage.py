@@ -5,10 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 from labmates.budgets.prices import Price
 
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+
+LIMIT_FIELDS: Final = ("max_completion_tokens", "max_output_tokens", "max_tokens", "num_predict")
+"""What classes of chat models call the limit on a reply."""
 MOST_TOKENS = 100_000_000
 """No context is longer: a larger figure is a server's mistake."""
 _WRITTEN = ("cache_creation", "ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens")
@@ -39,6 +44,12 @@ class Usage:
             cache_write=self.cache_write_tokens,
             reasoning=self.reasoning_tokens,
         )
+
+
+def limited(chat: BaseChatModel, limit: int) -> BaseChatModel:
+    """The chat model with a limit on its replies, in tokens; as it is where its class has none."""
+    fields: dict[str, Any] = {name: limit for name in LIMIT_FIELDS if name in type(chat).model_fields}
+    return chat.model_copy(update=fields) if fields else chat
 
 
 def read_count(value: object) -> int | None:

@@ -5,15 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from typing import Any, Final
 
 from langchain_core.language_models import BaseChatModel
 
+from labmates.budgets.usage import limited
 from labmates.errors import UsageError
 from labmates.models.names import GIVEN
 
-LIMITS: Final = ("max_completion_tokens", "max_output_tokens", "max_tokens", "num_predict")
-"""What classes of chat models call the limit on a reply."""
 _GIVEN: dict[str, BaseChatModel] = {}
 
 
@@ -51,7 +49,7 @@ def given_chat(name: str) -> BaseChatModel:
     return _GIVEN[name]
 
 
-def limited(chat: BaseChatModel, limit: int, temperature: float | None) -> BaseChatModel:
+def prepared(chat: BaseChatModel, limit: int, temperature: float | None) -> BaseChatModel:
     """Return the chat model with this limit on a reply, where it has one, and this temperature.
 
     Raises
@@ -59,10 +57,9 @@ def limited(chat: BaseChatModel, limit: int, temperature: float | None) -> BaseC
     UsageError
         If it takes no temperature.
     """
-    fields = type(chat).model_fields
-    changes: dict[str, Any] = {name: limit for name in LIMITS if name in fields}
-    if temperature is not None:
-        if "temperature" not in fields:
-            raise UsageError(f"a {type(chat).__name__} takes no temperature")
-        changes["temperature"] = temperature
-    return chat.model_copy(update=changes) if changes else chat
+    chat = limited(chat, limit)
+    if temperature is None:
+        return chat
+    if "temperature" not in type(chat).model_fields:
+        raise UsageError(f"a {type(chat).__name__} takes no temperature")
+    return chat.model_copy(update={"temperature": temperature})

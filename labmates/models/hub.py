@@ -289,9 +289,9 @@ class ModelHub:
             return per_call(family, request_body(name)), Dialect("max_tokens")
         limit = LIMIT_FIELDS.get(name.provider, "max_tokens")
         if name.provider == GIVEN:
-            from labmates.models.given import given_chat, limited
+            from labmates.models.given import given_chat, prepared
 
-            return per_instance(partial(limited, given_chat(name.name))), Dialect(limit)
+            return per_instance(partial(prepared, given_chat(name.name))), Dialect(limit)
 
         def build(tokens: int, temperature: float | None) -> BaseChatModel:
             settings = {limit: tokens} if temperature is None else {limit: tokens, "temperature": temperature}

@@ -35,6 +35,10 @@ NOT_RUN: dict[str, list[str]] = {
         "needs llama.cpp and the weights of a model",
         "needs a server with a batch API",
     ],
+    "docs/howto/shared-budget.md": [
+        "tests/docs/test_examples.py runs examples/shared_budget.py",
+        "the agents stand for yours",
+    ],
     "docs/index.md": ["the README has the same command, with what it prints"],
     "docs/plugins.md": ["the page on adding a task, which has the same commands, does it"],
     "docs/reproduction/cooperative-profiles.md": ["it takes minutes"],

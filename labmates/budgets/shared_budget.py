@@ -1,0 +1,563 @@
+"""`SharedBudget`: LangChain agent middleware that puts any number of agents under one pool of money.
+
+Before a model or tool call it reserves the most that the call can cost, and settles at what was really used. It needs
+no store and nothing else of the package: the pool lives in the middleware object, as long as that does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from decimal import Decimal
+from threading import RLock
+from types import MappingProxyType, TracebackType
+from typing import Any, Final, Literal, Self, cast
+
+from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse, ToolCallRequest
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.tools import BaseTool
+from langchain_core.utils.function_calling import convert_to_openai_tool
+from langgraph.config import get_config
+from langgraph.types import Command
+from pydantic import ValidationError
+
+from labmates.budgets.ledger import InsufficientFundsError, Ledger, Reservation
+from labmates.budgets.money import parse_dollars
+from labmates.budgets.price_table import listed_model
+from labmates.budgets.prices import Price, PriceList, read_prices
+from labmates.budgets.shares import Share
+from labmates.budgets.tokens import estimate_messages, most_tokens
+from labmates.budgets.usage import LIMIT_FIELDS, Usage, limited, read_usage
+from labmates.budgets.visibility import Visibility, budget_status
+from labmates.errors import UsageError, explain
+
+LEAST_OUTPUT_TOKENS: Final = 256
+"""A model call for which the pool can't pay at least this much output does not start."""
+_OUTPUT_LIMIT: Final = "Length limit: at most {limit} tokens in this reply, reasoning included."
+
+
+NO_USAGE: Final = Usage(0, 0)
+
+
+@dataclass(frozen=True)
+class JournalLine:
+    """One line of the journal of a pool.
+
+    Attributes
+    ----------
+    kind
+        ``hold`` before a call; then ``charge``, or ``release`` where the call failed; ``refused`` where the pool could
+        not pay it.
+    member
+        Name of the agent.
+    call
+        ``model PROVIDER:NAME`` or ``tool NAME``.
+    amount
+        What the line adds to the funds available, in micro-dollars.
+    input_tokens, cached_tokens, cache_write_tokens
+        The prompt, and what of it was read from, and written to, the provider's prompt cache.
+    output_tokens, reasoning_tokens
+        The reply, and what of it was reasoning.
+    uncovered
+        What of the cost the pool could not pay, because the call used more than it could be expected to.
+    note
+        Why a call was released or charged by an estimate; empty otherwise.
+    """
+
+    kind: Literal["hold", "release", "charge", "refused"]
+    member: str
+    call: str
+    amount: int = 0
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    cache_write_tokens: int = 0
+    output_tokens: int = 0
+    reasoning_tokens: int = 0
+    uncovered: int = 0
+    note: str = ""
+
+
+class SharedBudget(AgentMiddleware[AgentState[Any], Any, Any]):
+    """One pool of money for all agents that have this object in their ``middleware``.
+
+    Put it last: retries and fallbacks of other middleware are then reserved and settled one by one. An agent is known
+    by its ``name``. Where a model calls several tools at once, each call, with all agents in it, gets an equal share of
+    what is left, so that a run repeats whatever the order in which they finish. It may be used from several threads.
+
+    Parameters
+    ----------
+    total
+        Size of the pool, in dollars.
+    prices
+        Price list: a `PriceList`, its fields as a mapping (``{"default": {"input": "0.50", "output": "3"}}``), or what
+        ``--prices`` takes (``"input=0.5,output=3,tool_call=0.01"``). ``"bill"`` is what the providers charge, by the
+        shipped table. By default $0.50 and $3 per million tokens.
+    visibility
+        What agents are told at the end of each prompt: ``full`` the pool and each member's spending, ``team`` their own
+        spending, ``hidden`` nothing. With the first two they are also told when the pool runs low (30 %, 15 %).
+    max_output_tokens
+        Limit on each reply of a model that has no lower one; lowered further where the pool can't pay it.
+    exit_behavior
+        Where the pool can't pay a reply: ``end`` ends the agent with a message that says so, ``error`` raises
+        `InsufficientFundsError`.
+
+    Raises
+    ------
+    UsageError
+        If a parameter is invalid.
+
+    Examples
+    --------
+    >>> budget = SharedBudget("0.50")
+    >>> agent = create_agent(model, tools, middleware=[budget], name="alice")  # doctest: +SKIP
+    >>> print(budget)
+    Budget: $0.0000 of $0.5000 spent, $0.5000 (100 %) left.
+    """
+
+    def __init__(
+        self,
+        total: str | float | Decimal,
+        *,
+        prices: PriceList | Mapping[str, Any] | str | None = None,
+        visibility: Visibility = "full",
+        max_output_tokens: int = 4096,
+        exit_behavior: Literal["end", "error"] = "end",
+    ) -> None:
+        super().__init__()
+        _check("visibility", visibility, ("full", "team", "hidden"))
+        _check("exit_behavior", exit_behavior, ("end", "error"))
+        if max_output_tokens < 1:
+            raise UsageError(f"max_output_tokens: {max_output_tokens} is not a number of tokens (try 4096)")
+        self.visibility = visibility
+        self.max_output_tokens = max_output_tokens
+        self.exit_behavior = exit_behavior
+        self._ledger = Ledger(_micro_dollars(total))
+        self._prices = _price_list(prices)
+        self._whole = Share(self._ledger.total)
+        self._lines: list[JournalLine] = []
+        self._splits: dict[str, _Split] = {}
+        self._schemas: dict[int, tuple[BaseTool, dict[str, Any]]] = {}
+        self._lock = RLock()
+
+    def __str__(self) -> str:
+        return budget_status("full", self.total, self.spent_by_member, "", notice=False)
+
+    @property
+    def total(self) -> int:
+        """Size of the pool, in micro-dollars."""
+        return self._ledger.total
+
+    @property
+    def spent(self) -> int:
+        """The sum of all charges, in micro-dollars."""
+        return self._ledger.spent
+
+    @property
+    def available(self) -> int:
+        """The pool less charges and holds, in micro-dollars."""
+        return self._ledger.available
+
+    @property
+    def spent_by_member(self) -> dict[str, int]:
+        """The charges of each agent, in micro-dollars."""
+        with self._lock:
+            return self._whole.spent
+
+    @property
+    def journal(self) -> tuple[JournalLine, ...]:
+        """All lines so far, oldest first; ``pandas.DataFrame(budget.journal)`` makes a table of them."""
+        with self._lock:
+            return tuple(self._lines)
+
+    def shares(self, number: int) -> list[AbstractContextManager[None]]:
+        """Equal shares of what is left, each a context for the calls of an agent that works at the same time as others.
+
+        Parameters
+        ----------
+        number
+            How many; at least 1.
+
+        Examples
+        --------
+        >>> async def work(agent, share):  # doctest: +SKIP
+        ...     with share:
+        ...         return await agent.ainvoke(question)
+        >>> await asyncio.gather(*map(work, agents, budget.shares(len(agents))))  # doctest: +SKIP
+        """
+        if number < 1:
+            raise UsageError(f"number: {number} is not a number of shares (at least 1)")
+        with self._lock:
+            limit, before = self._left(self._share) // number, self._share.spent
+            return [self._within(self._share.part(limit, before)) for _ in range(number)]
+
+    def wrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
+    ) -> ModelResponse[Any] | AIMessage:
+        """Reserve, call the model, and settle."""
+        call = self._model_call(request)
+        if call is None:
+            return self._refusal()
+        with call:
+            return call.settled(handler(call.request))
+
+    async def awrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
+    ) -> ModelResponse[Any] | AIMessage:
+        """Reserve, call the model, and settle."""
+        call = self._model_call(request)
+        if call is None:
+            return self._refusal()
+        with call:
+            return call.settled(await handler(call.request))
+
+    def wrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]]
+    ) -> ToolMessage | Command[Any]:
+        """Reserve, call the tool within its share, and settle."""
+        with self._tool_share(request):
+            if not self._prices.tool_call:
+                return handler(request)
+            call = self._tool_call(request)
+            if call is None:
+                return self._refused_tool(request)
+            with call:
+                return call.settled(handler(request))
+
+    async def awrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
+    ) -> ToolMessage | Command[Any]:
+        """Reserve, call the tool within its share, and settle."""
+        with self._tool_share(request):
+            if not self._prices.tool_call:
+                return await handler(request)
+            call = self._tool_call(request)
+            if call is None:
+                return self._refused_tool(request)
+            with call:
+                return call.settled(await handler(request))
+
+    @property
+    def _share(self) -> Share:
+        return _SHARES.get().get(self, self._whole)
+
+    def _left(self, share: Share) -> int:
+        return min(self._ledger.available, share.left)
+
+    @contextmanager
+    def _within(self, share: Share) -> Iterator[None]:
+        token = _SHARES.set({**_SHARES.get(), self: share})
+        try:
+            yield
+        finally:
+            _SHARES.reset(token)
+
+    @contextmanager
+    def _tool_share(self, request: ToolCallRequest) -> Iterator[None]:
+        """The context of a tool call: where a model made several at once, with an equal share for each of them."""
+        message = next((one for one in reversed(_messages(request.state)) if isinstance(one, AIMessage)), None)
+        if message is None or message.id is None or len(message.tool_calls) < 2:
+            yield
+            return
+        with self._lock:
+            number, parent = len(message.tool_calls), self._share
+            # The first to start sets the share of all: what has been spent meanwhile must not count.
+            split = self._splits.setdefault(message.id, _Split(self._left(parent) // number, parent.spent, number))
+            split.waiting -= 1
+            if not split.waiting:
+                del self._splits[message.id]
+            part = parent.part(split.limit, split.before)
+        with self._within(part):
+            yield
+
+    def _model_call(self, request: ModelRequest[Any]) -> _ModelCall | None:
+        """The reserved call, with its budget status and its limit; None if the pool can't pay it."""
+        name, price = self._price(request.model)
+        member, share = _member(), self._share
+        tools = self._schemas_of(request)
+        with self._lock:
+            request = self._with_status(request, member, share)
+            wanted = min(self.max_output_tokens, _own_limit(request) or self.max_output_tokens)
+            affordable = price.dearest.most_output(_most_tokens(request, tools), self._left(share))
+            if affordable < wanted:
+                # No stated limit takes more tokens than the highest one.
+                stated = _with_line(request, _OUTPUT_LIMIT.format(limit=wanted))
+                affordable = price.dearest.most_output(_most_tokens(stated, tools), self._left(share))
+            limit = min(wanted, affordable)
+            if limit < min(LEAST_OUTPUT_TOKENS, wanted):
+                self._note(JournalLine("refused", member, f"model {name}"))
+                return None
+            if limit < wanted:
+                request = _with_line(request, _OUTPUT_LIMIT.format(limit=limit))
+            return _ModelCall(self, share, member, f"model {name}", request, tools, price, limit)
+
+    def _tool_call(self, request: ToolCallRequest) -> _ToolCall | None:
+        member, name = _member(), f"tool {request.tool_call['name']}"
+        with self._lock:
+            try:
+                return _ToolCall(self, self._share, member, name, self._prices.tool_call)
+            except InsufficientFundsError:
+                self._note(JournalLine("refused", member, name))
+                return None
+
+    def _with_status(self, request: ModelRequest[Any], member: str, share: Share) -> ModelRequest[Any]:
+        status = budget_status(self.visibility, self.total, share.spent, member, "you have")
+        return _with_line(request, status) if status else request
+
+    def _price(self, model: BaseChatModel) -> tuple[str, Price]:
+        """The full name of a model and its price."""
+        known = model._get_ls_params()
+        provider, name = str(known.get("ls_provider", "")), str(known.get("ls_model_name") or type(model).__name__)
+        full = f"{provider}:{name}"
+        if self._prices.credits == "list":
+            return full, self._prices.models.get(name) or self._prices.of(full)
+        own = self._prices.models.get(full) or self._prices.models.get(name)
+        if own is None and (row := listed_model(provider, name)) is not None:
+            own = row.price.price(batch=False)
+        if own is None:
+            raise UsageError(f"prices: the shipped table has no price of {full}; name it in prices['models']")
+        return full, own
+
+    def _schemas_of(self, request: ModelRequest[Any]) -> list[dict[str, Any]]:
+        """The schemas that go with a request: its tools, and the format of the reply."""
+        schemas = [self._schema(tool) for tool in request.tools]
+        form: Any = request.response_format
+        specs = getattr(form, "schema_specs", None) or [getattr(form, "schema_spec", None)]
+        return schemas + [spec.json_schema for spec in specs if spec is not None]
+
+    def _schema(self, tool: BaseTool | dict[str, Any]) -> dict[str, Any]:
+        if isinstance(tool, dict):
+            return tool
+        if id(tool) not in self._schemas:
+            self._schemas[id(tool)] = tool, convert_to_openai_tool(tool)
+        return self._schemas[id(tool)][1]
+
+    def _refusal(self) -> AIMessage:
+        if self.exit_behavior == "error":
+            raise InsufficientFundsError(f"the shared budget can't pay another reply. {self}")
+        reason = "" if self.visibility == "hidden" else ": the shared budget can't pay another reply"
+        return AIMessage(f"I stop here{reason}.", response_metadata={"finish_reason": "budget"})
+
+    def _refused_tool(self, request: ToolCallRequest) -> ToolMessage:
+        reason = "" if self.visibility == "hidden" else ": the shared budget can't pay it"
+        call = request.tool_call
+        return ToolMessage(
+            f"The call was not made{reason}.", name=call["name"], tool_call_id=call["id"], status="error"
+        )
+
+    def _note(self, line: JournalLine) -> None:
+        self._lines.append(line)
+
+
+_SHARES: ContextVar[Mapping[SharedBudget, Share]] = ContextVar("shares", default=MappingProxyType({}))
+"""The share of each budget that pays for the calls of the present context."""
+
+
+@dataclass
+class _Split:
+    """The share of each of the tool calls of one message, and how many have not begun."""
+
+    limit: int
+    before: Mapping[str, int]
+    waiting: int
+
+
+class _PaidCall:
+    """A call that money is held for; a context manager that gives it back where the call fails.
+
+    Raises
+    ------
+    InsufficientFundsError
+        When it is made, if the share or the pool can't pay it.
+    """
+
+    def __init__(self, budget: SharedBudget, share: Share, member: str, call: str, most: int) -> None:
+        if most > share.left:
+            raise InsufficientFundsError(f"the share has {share.left} micro-dollars left, not {most}")
+        self._budget, self._share, self._member, self._call = budget, share, member, call
+        self._hold: Reservation | None = budget._ledger.reserve(most, call=call, team=member)
+        share.take(most)
+        budget._note(JournalLine("hold", member, call, -most))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._hold is not None and error is not None:
+            self.failed(error)
+
+    def failed(self, error: BaseException) -> None:
+        """Give the hold back."""
+        self.release(type(error).__name__)
+
+    def release(self, note: str) -> None:
+        """Give the hold back."""
+        with self._budget._lock:
+            hold = self._returned()
+            self._budget._ledger.release(hold)
+            self._budget._note(JournalLine("release", self._member, self._call, hold.amount, note=note))
+
+    def charge(self, cost: int, usage: Usage = NO_USAGE, note: str = "") -> None:
+        """Replace the hold by what the call cost, in micro-dollars."""
+        with self._budget._lock:
+            hold = self._returned()
+            entry = self._budget._ledger.settle(hold, cost)
+            self._share.charge(self._member, -entry.amount)
+            self._budget._note(JournalLine("release", self._member, self._call, hold.amount))
+            self._budget._note(
+                JournalLine(
+                    "charge",
+                    self._member,
+                    self._call,
+                    entry.amount,
+                    input_tokens=usage.input_tokens,
+                    cached_tokens=usage.cached_tokens,
+                    cache_write_tokens=usage.cache_write_tokens,
+                    output_tokens=usage.output_tokens,
+                    reasoning_tokens=usage.reasoning_tokens,
+                    uncovered=entry.uncovered,
+                    note=note,
+                )
+            )
+
+    def _returned(self) -> Reservation:
+        assert self._hold is not None
+        hold, self._hold = self._hold, None
+        self._share.take(-hold.amount)
+        return hold
+
+
+class _ToolCall(_PaidCall):
+    """A call of a tool, which has a fixed price."""
+
+    def settled(self, result: ToolMessage | Command[Any]) -> ToolMessage | Command[Any]:
+        """Charge the call, unless it failed, and return its result."""
+        if isinstance(result, ToolMessage) and result.status == "error":
+            self.release("error")
+        else:
+            assert self._hold is not None
+            self.charge(self._hold.amount)
+        return result
+
+
+class _ModelCall(_PaidCall):
+    """A call of a model, with a limit on its reply in tokens."""
+
+    def __init__(
+        self,
+        budget: SharedBudget,
+        share: Share,
+        member: str,
+        call: str,
+        request: ModelRequest[Any],
+        tools: Sequence[dict[str, Any]],
+        price: Price,
+        limit: int,
+    ) -> None:
+        super().__init__(budget, share, member, call, price.dearest.cost(_most_tokens(request, tools), limit))
+        self.request = _limited(request, limit)
+        self._tools, self._price, self._limit = tools, price, limit
+
+    def settled(self, response: ModelResponse[Any]) -> ModelResponse[Any]:
+        """Charge the call with what its reply used, and return the response."""
+        reply = next((message for message in response.result if isinstance(message, AIMessage)), AIMessage(""))
+        self._settle(reply)
+        return response
+
+    def failed(self, error: BaseException) -> None:
+        """Charge what a provider may bill; give the hold back for all other errors."""
+        if isinstance(reply := getattr(error, "ai_message", None), AIMessage):
+            self._settle(reply)  # The reply came, and was not of the format that was asked for.
+        elif not isinstance(error, Exception) or "Timeout" in type(error).__name__:
+            usage = Usage(self._inputs(), self._limit, estimated=True)
+            self.charge(usage.cost(self._price.dearest), usage, f"may be billed ({type(error).__name__})")
+        else:
+            super().failed(error)
+
+    def _settle(self, reply: AIMessage) -> None:
+        reported = cast("Mapping[str, Any] | None", reply.usage_metadata)
+        if reported is not None and reported.get("total_cost") == 0:
+            self.release("from LangChain's cache")
+            return
+        usage, doubts = read_usage(
+            reported, prompt=self._inputs, output=lambda: estimate_messages([reply]), reasoning=0
+        )
+        note = "; ".join(doubts) or ("estimated: the server reported no usage" if usage.estimated else "")
+        self.charge(usage.cost(self._price), usage, note)
+
+    def _inputs(self) -> int:
+        return estimate_messages(_prompt(self.request), self._tools)
+
+
+def _prompt(request: ModelRequest[Any]) -> list[BaseMessage]:
+    return [*filter(None, [request.system_message]), *request.messages]
+
+
+def _most_tokens(request: ModelRequest[Any], tools: Sequence[dict[str, Any]]) -> int:
+    return most_tokens(_prompt(request), tools)
+
+
+def _with_line(request: ModelRequest[Any], line: str) -> ModelRequest[Any]:
+    """The request with a line at the end of its prompt, where it breaks no cached prefix; no state changes."""
+    *messages, last = request.messages or [HumanMessage("")]
+    if not isinstance(last, HumanMessage | ToolMessage):
+        return request.override(messages=[*messages, last, HumanMessage(line)])
+    if isinstance(last.content, str):
+        content: Any = f"{last.content}\n\n{line}" if last.content else line
+    else:
+        content = [*last.content, {"type": "text", "text": line}]
+    ended: AnyMessage = last.model_copy(update={"content": content})
+    return request.override(messages=[*messages, ended])
+
+
+def _own_limit(request: ModelRequest[Any]) -> int | None:
+    """The lowest limit on a reply that the request or its model has; None without any."""
+    given = [request.model_settings.get(name) for name in LIMIT_FIELDS]
+    own = [getattr(request.model, name, None) for name in LIMIT_FIELDS]
+    return min((limit for limit in (*given, *own) if isinstance(limit, int) and limit > 0), default=None)
+
+
+def _limited(request: ModelRequest[Any], limit: int) -> ModelRequest[Any]:
+    """The request with a limit on its reply, where its model can have one."""
+    settings = {name: limit if name in LIMIT_FIELDS else value for name, value in request.model_settings.items()}
+    return request.override(model=limited(request.model, limit), model_settings=settings)
+
+
+def _member() -> str:
+    """The name of the agent that makes the present call."""
+    try:
+        metadata = get_config().get("metadata", {})
+    except RuntimeError:  # outside of a graph
+        return "agent"
+    return str(metadata.get("lc_agent_name") or "agent")
+
+
+def _messages(state: Any) -> Sequence[BaseMessage]:
+    if isinstance(state, dict):
+        return cast(Sequence[BaseMessage], state.get("messages", ()))
+    return cast(Sequence[BaseMessage], getattr(state, "messages", state))
+
+
+def _check(name: str, value: str, allowed: Sequence[str]) -> None:
+    if value not in allowed:
+        raise UsageError(f"{name}: {value!r} is none of {', '.join(allowed)}")
+
+
+def _micro_dollars(total: object) -> int:
+    try:
+        return parse_dollars(total)
+    except ValueError as error:
+        raise UsageError(f"total: {error}") from None
+
+
+def _price_list(prices: PriceList | Mapping[str, Any] | str | None) -> PriceList:
+    if isinstance(prices, str):
+        return read_prices(prices)
+    try:
+        return PriceList.model_validate(prices or {})
+    except ValidationError as error:
+        raise UsageError(explain(error, lambda field: f"prices.{field}" if field else "prices")) from None

@@ -1,0 +1,64 @@
+"""Shares of a pool: what members who work at the same time can't take from one another."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(eq=False)
+class Share:
+    """A part of a pool.
+
+    Which of two members gets the last credits never depends on which came first: each has a share of its own, as large
+    as the other. A share sets nothing aside; what its members leave is left to the share that it is a part of.
+
+    Attributes
+    ----------
+    limit
+        What its members can take, in micro-dollars.
+    before
+        What each member had spent when the share was made, in micro-dollars.
+    parent
+        The share that it is a part of; None for the whole pool.
+    taken
+        Holds and charges of its members, and of those of its parts, in micro-dollars.
+    """
+
+    limit: int
+    before: Mapping[str, int] = field(default_factory=dict)
+    parent: Share | None = None
+    taken: int = 0
+    _spent: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def left(self) -> int:
+        """What can still be taken, in micro-dollars."""
+        return max(0, min(share.limit - share.taken for share in self._upwards()))
+
+    @property
+    def spent(self) -> dict[str, int]:
+        """Spending by member, in micro-dollars, without that of other shares since this one was made."""
+        return dict(Counter(self.before) + self._spent)
+
+    def take(self, amount: int) -> None:
+        """Count an amount as taken; a negative one is given back."""
+        for share in self._upwards():
+            share.taken += amount
+
+    def charge(self, member: str, amount: int) -> None:
+        """Count an amount as spent by a member."""
+        self.take(amount)
+        for share in self._upwards():
+            share._spent[member] += amount
+
+    def part(self, limit: int, before: Mapping[str, int]) -> Share:
+        """A part of this share."""
+        return Share(limit, before, self)
+
+    def _upwards(self) -> Iterator[Share]:
+        share: Share | None = self
+        while share is not None:
+            yield share
+            share = share.parent
