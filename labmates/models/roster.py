@@ -46,6 +46,9 @@ class KnownModel:
     setting
         The setting of the weights by which a server thinks, or not, as the roster says
         (``chat_template_kwargs.enable_thinking=true``); empty if they know one mode alone.
+    served
+        Further names that servers have for it, in small letters and without organisation: of its repository at Hugging
+        Face, and of Ollama (``qwen3:8b``).
     """
 
     name: str
@@ -57,6 +60,7 @@ class KnownModel:
     source: str
     weights: str = ""
     setting: str = ""
+    served: tuple[str, ...] = ()
 
 
 @cache
@@ -89,16 +93,19 @@ def read_roster(path: Path) -> tuple[KnownModel, ...]:
 def traits_of(names: Iterable[str], more: Iterable[KnownModel] = ()) -> dict[str, KnownModel]:
     """Return what is known of models by the names given; `more` models come before those of the study.
 
-    A name of `more` may be whole (``openai:Qwen/Qwen3-4B``) or short (``Qwen/Qwen3-4B``, ``qwen3-4b``). A name with the
-    setting of a thinking mode (``openai:qwen3-8b?chat_template_kwargs.enable_thinking=true``) is that mode. Models that
-    nobody knows are left out.
+    A name is that of the roster or one that servers have (`KnownModel.served`). A name of `more` may be whole
+    (``openai:Qwen/Qwen3-4B``) or short (``Qwen/Qwen3-4B``, ``qwen3-4b``). A name with the setting of a thinking mode
+    (``openai:qwen3-8b?chat_template_kwargs.enable_thinking=true``) is that mode. Models that nobody knows are left out.
     """
-    known = {model.name: model for model in roster()} | {model.name.lower(): model for model in more}
+    listed = {model.name.lower(): model for model in more}
+    known = {model.name: model for model in roster()} | listed
+    served = {name: model.name.lower() for model in (*roster(), *listed.values()) for name in model.served}
     modes = {(model.weights, model.setting): model for model in roster() if model.setting}
     found = {}
     for name in names:
         plain, _, query = name.partition("?")
         shorts = list(short_names(plain))
+        shorts += [served[short] for short in shorts if short in served]
         pairs = [(short, part) for short in shorts for part in query.split("&")]
         mode = next((modes[pair] for pair in pairs if pair in modes), None)
         whole = next((known[short] for short in short_names(name) if query and short in known), None)
@@ -160,6 +167,7 @@ def known_model(row: Mapping[str, str]) -> KnownModel:
         source=row.get("source", ""),
         weights=row.get("weights", ""),
         setting=row.get("setting", ""),
+        served=tuple(row.get("served", "").lower().split()),
     )
 
 

@@ -93,6 +93,9 @@ class StudySpec(_Part):
     models: tuple[str, ...] = Field((), description="Models that are compared; each gets the whole grid.")
     fixed: dict[str, Any] = Field({}, description="Parameters that are the same in every condition.")
     grid: dict[str, list[Any]] = Field({}, description="Parameters that vary: all combinations of these values.")
+    also: list[dict[str, list[Any]]] = Field(
+        [], description="Further grids, such as other group sizes for one game; what stands in several runs once."
+    )
     sample: Sample | None = Field(None, description="Draw some of the combinations instead of running all.")
     replicates: int = Field(1, ge=1, le=MOST_REPLICATES, description="Runs of each condition.")
     seed: int = Field(
@@ -151,6 +154,11 @@ class StudySpec(_Part):
         if not _NAME.fullmatch(value):
             raise ValueError("a name has letters, digits, '.', '_' and '-', at most 100 of them")
         return value
+
+    @property
+    def grids(self) -> list[tuple[tuple[str | int, ...], dict[str, list[Any]]]]:
+        """All grids, each with its place in the file."""
+        return [(("grid",), self.grid), *((("also", number), grid) for number, grid in enumerate(self.also))]
 
     def catalog(self) -> Catalog:
         """Return a catalog of the study's models, by which its conditions are made."""
@@ -271,11 +279,14 @@ def each_cell(
     """Yield conditions as `each_condition` does, each with its values as JSON data."""
     source = source or Source(spec.name, {}, {})
     catalog = catalog or spec.catalog()
-    size = max(1, len(spec.models))
-    for field, values in spec.grid.items():
-        size *= len(values)
-        if size > MOST_CONDITIONS:
-            raise source.error([(("grid", field), f"that makes over {MOST_CONDITIONS:,} conditions")])
+    total = 0
+    for path, grid in spec.grids:
+        size = max(1, len(spec.models))
+        for field, values in grid.items():
+            size *= len(values)
+            if total + size > MOST_CONDITIONS:
+                raise source.error([((*path, field), f"that makes over {MOST_CONDITIONS:,} conditions")])
+        total += size
     for cell in _chosen(spec, source):
         condition = _condition(spec, cell, source, catalog)
         data = condition.model_dump(mode="json")
@@ -287,7 +298,7 @@ def each_cell(
 
 def _chosen(spec: StudySpec, source: Source) -> Iterator[dict[str, Any]]:
     """Yield the values of the parameters that vary, for each condition."""
-    each = (dict(zip(spec.grid, values, strict=True)) for values in product(*spec.grid.values()))
+    each = (dict(zip(grid, values, strict=True)) for _, grid in spec.grids for values in product(*grid.values()))
     models = [{"model": model} for model in spec.models] or [{}]
     if spec.sample is None:
         yield from ({**model, **cell} for cell in each for model in models)
@@ -343,9 +354,9 @@ def _condition(spec: StudySpec, cell: Mapping[str, Any], source: Source, catalog
 def _path_of(spec: StudySpec, cell: Mapping[str, Any], loc: Sequence[str | int]) -> tuple[str | int, ...]:
     """The place of the value that a condition's field got."""
     field = str(loc[0]) if loc else ""
-    if field in spec.grid:
-        place = next(i for i, value in enumerate(spec.grid[field]) if value == cell[field])
-        return ("grid", field, place)
+    for path, grid in spec.grids:
+        if grid.keys() <= cell.keys() and cell.get(field) in grid.get(field, ()):
+            return (*path, field, grid[field].index(cell[field]))
     if field == "model" and spec.models:
         return ("models", spec.models.index(str(cell["model"])))
     return ("fixed", *loc) if field in spec.fixed else ()
@@ -367,36 +378,44 @@ def _wrong_parameters(spec: StudySpec) -> Iterator[tuple[tuple[str | int, ...], 
     except UsageError as error:
         yield ("kind",), str(error)
         return
-    for part, names in (("fixed", spec.fixed), ("grid", spec.grid)):
+    parts: list[tuple[tuple[str | int, ...], Mapping[str, Any]]] = [(("fixed",), spec.fixed), *spec.grids]
+    for part, names in parts:
         for name in names:
             if name not in fields:
-                yield (part, name), _unknown("parameter", name, fields)
-    for name, values in spec.grid.items():
-        if not values:
-            yield ("grid", name), "there is no value; give one at least, or leave the parameter out"
-        for place, value in enumerate(values):
-            if value in values[:place]:
-                yield ("grid", name, place), f"the value {value!r} stands twice"
-        if name in spec.fixed:
-            yield ("grid", name), "this parameter is fixed already"
+                yield (*part, name), _unknown("parameter", name, fields)
+    for part, grid in spec.grids:
+        for name, values in grid.items():
+            if not values:
+                yield (*part, name), "there is no value; give one at least, or leave the parameter out"
+            for place, value in enumerate(values):
+                if value in values[:place]:
+                    yield (*part, name, place), f"the value {value!r} stands twice"
+            if name in spec.fixed:
+                yield (*part, name), "this parameter is fixed already"
     if spec.models:
         if "model" not in fields:
             yield ("models",), f"conditions of the kind {spec.kind} have no parameter 'model'"
-        for part, names in (("fixed", spec.fixed), ("grid", spec.grid)):
+        for part, names in parts:
             if "model" in names:
-                yield (part, "model"), "the models stand under 'models' already"
+                yield (*part, "model"), "the models stand under 'models' already"
         for place, model in enumerate(spec.models):
             if model in spec.models[:place]:
                 yield ("models", place), f"the model {model} stands twice"
     for name, field in fields.items():
-        given = name in spec.fixed or name in spec.grid or (name == "model" and spec.models)
-        if field.is_required() and not given:
-            yield (), f"the parameter '{name}' is missing: put it under 'fixed' or 'grid'"
+        everywhere = name in spec.fixed or (name == "model" and spec.models)
+        for part, grid in spec.grids:
+            if field.is_required() and not everywhere and name not in grid:
+                where = part if part[0] == "also" else ()
+                yield where, f"the parameter '{name}' is missing: put it under 'fixed' or '{part[0]}'"
+    varied: dict[str, list[Any]] = {}
+    for _, grid in spec.grids:
+        for name, values in grid.items():
+            varied[name] = [*varied.get(name, []), *values]
     for name, weights in (spec.sample.weights if spec.sample else {}).items():
-        if name not in spec.grid and not (name == "model" and spec.models):
-            yield ("sample", "weights", name), _unknown("part of the grid", name, spec.grid)
+        if name not in varied and not (name == "model" and spec.models):
+            yield ("sample", "weights", name), _unknown("part of the grid", name, varied)
             continue
-        values = list(spec.models) if name == "model" else spec.grid[name]
+        values = list(spec.models) if name == "model" else varied[name]
         for value in weights:
             if value not in values:
                 said = ", ".join(map(str, values))

@@ -52,7 +52,32 @@ def test_thinking_modes_share_their_weights() -> None:
 def test_a_model_is_found_by_its_name(name: str) -> None:
     model = KnownModel("qwen3-4b", "Qwen3", 4.0, False, 50.6, 81.2, "Yang et al. (2025)")
     [found] = traits_of([name, "qwen3-4c"]).values()
-    assert replace(found, weights="", setting="") == model
+    assert replace(found, weights="", setting="", served=()) == model
+
+
+@pytest.mark.parametrize(
+    ("served", "name"),
+    [
+        ("openai:mistralai/Mistral-Small-3.1-24B-Instruct-2503", "mistral-small-3.1-24b"),
+        ("openai:nvidia/Llama-3.1-Nemotron-Nano-4B-v1.1", "nemotron-nano-4b"),
+        ("openai:nvidia/Llama-3.1-Nemotron-Nano-8B-v1", "nemotron-nano-8b"),
+        ("openai:nvidia/Nemotron-H-8B-Reasoning-128K", "nemotron-h-8b-reasoning"),
+        ("openai:nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", "nemotron-3-nano-30b"),
+        ("openai:allenai/Olmo-3.1-32B-Instruct", "olmo-3.1-32b"),
+        ("openai:Qwen/Qwen3-30B-A3B-Instruct-2507", "qwen3-30b-a3b"),
+        ("ollama:qwen3:14b", "qwen3-14b"),
+        ("ollama:qwen3:14b?chat_template_kwargs.enable_thinking=true", "qwen3-14b-think"),
+        ("openai:gpt-oss:20b", "gpt-oss-20b"),
+        ("ollama:phi4:14b", "phi-4"),
+    ],
+)
+def test_a_model_is_found_by_its_name_at_hugging_face_and_ollama(served: str, name: str) -> None:
+    assert {known.name for known in traits_of([served]).values()} == {name}
+
+
+def test_no_two_models_of_the_roster_share_a_name() -> None:
+    names = Counter(name for model in roster() for name in (model.name, *model.served))
+    assert names.most_common(1)[0][1] == 1
 
 
 @pytest.mark.parametrize("listed", ["openai:Org/Tiny-1B", "Org/tiny-1b", "tiny-1b"])

@@ -38,6 +38,14 @@ def test_a_grid_makes_every_combination_of_every_model_once() -> None:
     assert ("scripted:hasty", "anomaly", 500_000, "easy") in cells
 
 
+def test_further_grids_add_their_combinations_each_once() -> None:
+    found = conditions(SMALL + "also:\n  - {task: [ecology], budget: [0.5, 1]}\n  - {task: [anomaly]}\n")
+    cells = Counter((c.task, c.budget) for c in found if isinstance(c, ScienceCondition))
+    usual = found[0].budget if isinstance(found[0], ScienceCondition) else 0
+    assert set(cells) == {("ecology", usual), ("anomaly", usual), ("ecology", 500_000), ("ecology", 1_000_000)}
+    assert set(cells.values()) == {1}
+
+
 def test_the_papers_sweep_has_240_conditions_and_its_sample_43_different_ones_of_each_model() -> None:
     assert len(conditions_of(read_spec(find_study("science-sweep")))) == 240
     source = find_study("science-sample")
@@ -96,6 +104,9 @@ def test_a_sample_per_study_draws_from_all_models_together() -> None:
         (SMALL + "fixed:\n  task: ecology", ["s.yaml:6: grid.task: this parameter is fixed already"]),
         (SMALL + "fixed:\n  budget: -1", ["s.yaml:8: fixed.budget: '-1' is no amount in dollars"]),
         (SMALL + "fixed: {model: m}", ["s.yaml:7: fixed.model: the models stand under 'models' already"]),
+        (SMALL + "also: [{task: [ecology], budget: [1, 0]}]", ["s.yaml:7: also.0.budget.1"]),
+        (SMALL + "also: [{task: [ecology], buget: [1]}]", ["s.yaml:7: also.0.buget: unknown parameter 'buget'"]),
+        (SMALL + "also: [{budget: [1]}]", ["s.yaml:7: also.0: the parameter 'task' is missing: put it under 'fixed' or 'also'"]),
         (SMALL.replace("[scripted:silent]", "[a:b, a:b]"), ["s.yaml:4: models.1: the model a:b stands twice"]),
         (SMALL.replace("scripted:silent", "nobody:x"), ["s.yaml:4: models.0: unknown model provider 'nobody'"]),
         ("name: s\nkind: science", ["the parameter 'task' is missing", "the parameter 'model' is missing"]),

@@ -41,7 +41,7 @@ class FitParams(Params):
     rosters: tuple[FilePath, ...] = Field(
         (),
         description="A CSV file of further models: name, family, size (billions), thinking (yes or no), mmlu_pro, "
-        "ifeval; repeatable.",
+        "ifeval; served (further names, with spaces between); repeatable.",
     )
     covariates: tuple[str, ...] = Field(
         (),
