@@ -6,7 +6,7 @@ import re
 from abc import ABC
 from collections.abc import Mapping
 from itertools import cycle
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -90,3 +90,16 @@ def lengthened(text: str, words: int) -> str:
             break
         sentences.append(sentence)
     return f"{text}\n\n{' '.join([_FILLER_HEAD, *sentences])}"
+
+
+def renamed(value: Any, names: Mapping[str, str]) -> Any:
+    """Data with other names for some of its keys and texts."""
+    match value:
+        case str():
+            return names.get(value, value)
+        case Mapping():
+            return {renamed(key, names): renamed(inner, names) for key, inner in value.items()}
+        case list() | tuple():
+            return type(value)(renamed(inner, names) for inner in value)
+        case _:
+            return value

@@ -20,6 +20,8 @@ FOLLOWS = 0.8
 FORGIVES = 0.5
 """An opponent is forgiving if it returned after so many of the `action_b` that it received."""
 UNDECIDABLE = "not decidable"
+OPPONENT = "your opponent"
+"""How a question and its facts name the opponent."""
 
 Kind = Literal["number", "action", "actions", "yes_no", "yes_no_open"]
 Answer = int | str | list[str]
@@ -189,5 +191,5 @@ def _on(rounds: Sequence[Round]) -> list[Question]:
 
 
 _ACTIONS: tuple[Action, Action] = ("C", "D")
-_WHO = ("you", "your opponent")
+_WHO = ("you", OPPONENT)
 _YES_NO = {True: "yes", False: "no"}

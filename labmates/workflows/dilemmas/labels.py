@@ -11,7 +11,7 @@ from labmates.games.payoff_table import PayoffTable
 from labmates.mechanisms.base import Answer, Blank, Sheet
 from labmates.mechanisms.mediation import DELEGATE
 from labmates.mechanisms.wording import Wording
-from labmates.workflows.wordings import Ablation, replaced
+from labmates.workflows.wordings import Ablation, renamed, replaced
 
 _LABEL = re.compile(r"\bA\d+\b")
 HAND_OVER = "hand over"
@@ -93,16 +93,3 @@ class Labels:
         """A player's answer with the labels of records."""
         meant: Answer = renamed(answer, {name: label for label, name in self.names.items()})
         return meant
-
-
-def renamed(value: Any, names: Mapping[str, str]) -> Any:
-    """Data with other names for some of its keys and texts."""
-    match value:
-        case str():
-            return names.get(value, value)
-        case Mapping():
-            return {renamed(key, names): renamed(inner, names) for key, inner in value.items()}
-        case list() | tuple():
-            return type(value)(renamed(inner, names) for inner in value)
-        case _:
-            return value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,20 +10,19 @@ from langchain_core.messages import BaseMessage
 
 from labmates.agents.prompts import render
 from labmates.games.iterated.match import LABELS, Match, Round
-from labmates.games.iterated.questions import Question
+from labmates.games.iterated.questions import OPPONENT, Question
 from labmates.models.orders import Order
 from labmates.workflows.asking import form_text
 from labmates.workflows.tournament.condition import TournamentCondition
+from labmates.workflows.tournament.wordings import NEUTRAL, WORDINGS
+from labmates.workflows.wordings import lengthened, renamed, replaced, word_count
 
 KIND = "tournament"
 """Of the orders."""
-UNKNOWN = "unknown before the first round has been played"
-_ENDS = {
-    "length": "it had all its rounds",
-    "rounds": "a player had no rounds left",
-    "forfeit": "a player gave no valid move",
-    "not_played": "it was not played, since a player had no rounds left",
-}
+REAL_WORDS: Mapping[str, str] = {LABELS["C"]: "cooperate", LABELS["D"]: "defect"}
+"""What actions mean, by their neutral labels."""
+_IN_FACTS = (LABELS["C"], LABELS["D"], OPPONENT)
+"""What of the facts a wording may have other words for."""
 _HINTS = {
     "number": "a whole number",
     "action": '"action_a" or "action_b"',
@@ -62,21 +61,30 @@ class View:
 
 
 class Briefing:
-    """Writes the prompts of one tournament."""
+    """Writes the prompts of one tournament, and reads the labels of answers.
+
+    Attributes
+    ----------
+    labels
+        The names under which players read actions, by label.
+    """
 
     def __init__(self, condition: TournamentCondition) -> None:
         self._condition = condition
+        self._words = WORDINGS[condition.wording](condition)
+        self.labels = REAL_WORDS if condition.ablation == "real-words" else {}
+        self._vocabulary = {**self.labels, **(NEUTRAL if condition.ablation == "neutral" else {})}
         self._systems = {player: self._rules(player) for player in condition.players}
 
     def move(self, view: View) -> list[BaseMessage]:
         """Ask for a move."""
-        plan = f"\n## Your plan\n{view.plan or 'You have none yet.'}\n" if self._condition.critique_turns else ""
         moves = [LABELS["C"], LABELS["D"], *([LABELS["leave"]] if view.rounds else [])]
-        text = render(
+        text = self._text(
             "tournament_move",
+            {"plan": view.plan or "You have none yet."} if self._condition.critique_turns else {},
             **self._where(view),
             history=self._history(view.rounds),
-            plan=plan,
+            plan="\n## Your plan\n$plan\n" if self._condition.critique_turns else "",
             moves=" or ".join(f'"{move}"' for move in moves),
             form=form_text(("move", "reasoning")),
         )
@@ -105,94 +113,90 @@ class Briefing:
             questions="\n".join(lines),
             form=form_text(one.id for one in questions),
         )
-        return self._order(view, "questions", text, questions={one.id: one.facts for one in questions})
+        facts = {one.id: one.facts for one in questions}
+        return self._order(view, "questions", replaced(text, self._vocabulary), questions=facts)
 
-    def _planning(self, view: View, step: str, template: str, **values: str) -> list[BaseMessage]:
-        text = render(template, situation=self._situation(step, view), player=view.player, **values)
-        return self._order(view, step, text)
-
-    def _order(self, view: View, step: str, text: str, **facts: Any) -> list[BaseMessage]:
-        rounds = [[LABELS[own], LABELS[other]] for own, other in view.rounds]
-        order = Order(KIND, {"step": step, "rounds": rounds, **facts}, text)
-        return [self._systems[view.player], order.human()]
-
-    def _rules(self, player: str) -> BaseMessage:
-        condition = self._condition
-        teams = ""
-        if condition.structure != "ri":
-            size = len(condition.players_of[condition.players[player]])
-            of = f"{size} players" if size > 1 else "no player but you"
-            number = "1 team" if condition.teams == 1 else f"{condition.teams} teams"
-            teams = "\n" + render("tournament_team_rules", teams=number, size=of)
-        payoffs = {name: getattr(condition, name) for name in ("reward", "punishment", "sucker", "temptation")}
-        text = render(
-            "tournament_system",
-            player=player,
-            players=len(condition.players),
-            matches=condition.matches_of(player),
-            opponents=_opponents(condition),
-            rounds=condition.rounds,
-            **payoffs,
-            budget=condition.budget,
-            team_rules=teams,
-            goal=render(f"tournament_goal_{condition.structure}"),
-        )
-        return Order(KIND, {"length": condition.rounds, "payoffs": payoffs}, text).system()
-
-    def _where(self, view: View) -> dict[str, object]:
-        return {
-            "number": len(view.memory) + 1,
-            "matches": self._condition.matches_of(view.player),
-            "round": len(view.rounds) + 1,
-            "rounds": self._condition.rounds,
-            "opponent": self._named(view.player, view.opponent) if view.opponent else UNKNOWN,
-            "left": view.left,
-        }
-
-    def _situation(self, step: str, view: View) -> str:
-        return render(
-            "tournament_situation",
+    def _planning(self, view: View, step: str, template: str, **written: str) -> list[BaseMessage]:
+        situation = render(
+            f"tournament_situation_{self._condition.wording}",
             step=step,
             **self._where(view),
             memory="\n\n".join(self._remembered(view.player, match) for match in view.memory) or "None yet.",
             history=self._history(view.rounds),
         )
+        blanks = {name: f"${name}" for name in written}
+        return self._order(view, step, self._text(template, written, situation=situation, player=view.player, **blanks))
+
+    def _text(self, template: str, written: Mapping[str, str], **values: object) -> str:
+        """A text in the words of the condition around what players have written, which stays as it is."""
+        text = replaced(render(f"{template}_{self._condition.wording}", **values), self._vocabulary)
+        for name, own in written.items():
+            text = text.replace(f"${name}", own, 1)
+        return text
+
+    def _order(self, view: View, step: str, text: str, **facts: Any) -> list[BaseMessage]:
+        rounds = [[LABELS[own], LABELS[other]] for own, other in view.rounds]
+        order = Order(KIND, self._reworded({"step": step, "rounds": rounds, **facts}), text)
+        return [self._systems[view.player], order.human()]
+
+    def _rules(self, player: str) -> BaseMessage:
+        condition = self._condition
+        payoffs = {name: getattr(condition, name) for name in ("reward", "punishment", "sucker", "temptation")}
+        text = self._system_text(condition, player)
+        if condition.ablation == "length-matched":
+            structures = ("ri", "gc", "sa") if condition.teams > 1 else ("ri", "sa")
+            others = (condition.model_copy(update={"structure": structure}) for structure in structures)
+            text = lengthened(text, max(word_count(self._system_text(other, player)) for other in others))
+        facts = {"length": condition.rounds, "payoffs": payoffs, "labels": [LABELS["C"], LABELS["D"]]}
+        return Order(KIND, self._reworded(facts), replaced(text, self._vocabulary)).system()
+
+    def _reworded(self, facts: Mapping[str, Any]) -> dict[str, Any]:
+        reworded: dict[str, Any] = renamed(facts, {name: replaced(name, self._vocabulary) for name in _IN_FACTS})
+        return reworded
+
+    def _system_text(self, condition: TournamentCondition, player: str) -> str:
+        wording = condition.wording
+        teams = ""
+        if condition.structure != "ri":
+            size = len(condition.players_of[condition.players[player]])
+            of = f"{size} players" if size > 1 else "no player but you"
+            noun = "group" if wording == "paper" else "team"
+            number = f"1 {noun}" if condition.teams == 1 else f"{condition.teams} {noun}s"
+            teams = "\n" + render(f"tournament_team_rules_{wording}", teams=number, size=of)
+        goal = render(f"tournament_goal_{condition.structure}_{wording}")
+        return render(
+            f"tournament_system_{wording}",
+            player=player,
+            team=WORDINGS[wording](condition).own_team(player),
+            players=len(condition.players),
+            matches=condition.matches_of(player),
+            opponents=_opponents(condition),
+            rounds=condition.rounds,
+            **{name: getattr(condition, name) for name in ("reward", "punishment", "sucker", "temptation")},
+            budget=condition.budget,
+            team_rules=teams,
+            aim="" if condition.ablation == "no-aim" else render(f"tournament_aim_{wording}", goal=goal),
+        )
+
+    def _where(self, view: View) -> dict[str, object]:
+        words = self._words
+        return {
+            "number": len(view.memory) + 1,
+            "matches": self._condition.matches_of(view.player),
+            "round": len(view.rounds) + 1,
+            "rounds": self._condition.rounds,
+            "opponent": words.opponent(view.player, view.opponent) if view.opponent else words.unknown,
+            "left": view.left,
+        }
 
     def _remembered(self, player: str, match: Match) -> str:
-        opponent, rounds = match.opponent(player), match.seen_by(player)
-        own, other = (self._condition.payoffs.total(seen) for seen in (rounds, match.seen_by(opponent)))
-        if match.end == "leave":
-            who = " and ".join(
-                "you" if one == player else "the opponent" for one in sorted(match.by, key=player.__ne__)
-            )
-            end = f"{who} left"
-        else:
-            end = _ENDS[match.end]
-        # An opponent of whom no round was seen stays unknown.
-        against = self._named(player, opponent) if rounds else "an unknown opponent"
-        head = f"## Against {against}: {len(rounds)} rounds, you {own} points, opponent {other} points; {end}"
-        return "\n".join([head, *self._lines(rounds)])
+        return "\n".join([self._words.match(player, match), *self._lines(match.seen_by(player))])
 
     def _history(self, rounds: Sequence[Round]) -> str:
         return "\n".join(self._lines(rounds)) or "No round has been played yet."
 
     def _lines(self, rounds: Sequence[Round]) -> list[str]:
-        payoffs = self._condition.payoffs
-        return [
-            f"Round {number}: you {LABELS[own]}, opponent {LABELS[other]}; "
-            f"you {payoffs.of(own, other)} points, opponent {payoffs.of(other, own)} points"
-            for number, (own, other) in enumerate(rounds, start=1)
-        ]
-
-    def _named(self, player: str, opponent: str) -> str:
-        """Return what a player is told of an opponent that it knows."""
-        condition = self._condition
-        if condition.structure == "ri":
-            return f"player {opponent}"
-        team = condition.players[opponent]
-        if team == condition.players[player]:
-            return f"player {opponent}, of your own team"
-        return f"player {opponent}, of {'the other team' if condition.teams == 2 else f'team {team}'}"
+        return [self._words.round(number, one) for number, one in enumerate(rounds, start=1)]
 
 
 def _opponents(condition: TournamentCondition) -> str:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
-from labmates.games.iterated.match import Action, Round
+from labmates.agents.decisions import Form
+from labmates.games.iterated.match import LABELS, Action, Round
 from labmates.games.iterated.schedule import Pairing, schedule
 from labmates.records.events import DecisionEvent
 from labmates.seeds import derive
@@ -16,6 +18,7 @@ from labmates.workflows.services import Services
 from labmates.workflows.tournament.briefs import Briefing, View
 from labmates.workflows.tournament.condition import TournamentCondition
 from labmates.workflows.tournament.state import MatchData, match_of
+from labmates.workflows.wordings import renamed
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,18 @@ class TournamentContext:
     def briefing(self) -> Briefing:
         """Writes the prompts."""
         return Briefing(self.condition)
+
+    @cached_property
+    def actions(self) -> tuple[str, ...]:
+        """What players call both actions."""
+        return tuple(self.briefing.labels.get(LABELS[action], LABELS[action]) for action in ("C", "D"))
+
+    def meant(self, answer: Form) -> dict[str, Any]:
+        """A player's answer with the labels of records."""
+        meant: dict[str, Any] = renamed(
+            answer.model_dump(), {name: label for label, name in self.briefing.labels.items()}
+        )
+        return meant
 
     @cached_property
     def _speakers(self) -> dict[str, Speaker]:

@@ -18,7 +18,7 @@ from labmates.workflows.playing import together
 from labmates.workflows.tournament.briefs import View
 from labmates.workflows.tournament.comprehension import marked
 from labmates.workflows.tournament.context import TournamentContext, seen_by
-from labmates.workflows.tournament.forms import FirstMove, LaterMove, answers_form
+from labmates.workflows.tournament.forms import answers_form, move_form
 from labmates.workflows.tournament.planning import planning_graph
 from labmates.workflows.tournament.state import MatchData, MatchState, Outcome, PlanState
 
@@ -42,7 +42,7 @@ def planning_or_moves(state: MatchState, runtime: Runtime[TournamentContext]) ->
 async def moves(state: MatchState, runtime: Runtime[TournamentContext]) -> Update:
     """Let both players move at the same time."""
     ctx = runtime.context
-    form: type[FirstMove] | type[LaterMove] = LaterMove if state["rounds"] else FirstMove
+    form = move_form(ctx.actions, may_leave=bool(state["rounds"]))
     round_ = len(state["rounds"]) + 1
     decided = await together(
         ctx.table.decide(
@@ -54,7 +54,7 @@ async def moves(state: MatchState, runtime: Runtime[TournamentContext]) -> Updat
         )
         for seat, player in enumerate(state["players"])
     )
-    return {"moves": [None if one is None else _MOVES[one.move] for one in decided]}
+    return {"moves": [None if one is None else _MOVES[ctx.meant(one)["move"]] for one in decided]}
 
 
 async def payoffs(state: MatchState, runtime: Runtime[TournamentContext]) -> Update:
@@ -216,7 +216,7 @@ async def _examine(ctx: TournamentContext, state: MatchState, seat: int) -> None
         step,
         ctx.speaker(view.player),
         ctx.briefing.questions(view, asked),
-        answers_form(asked),
+        answers_form(asked, ctx.actions),
         name=f"{view.player}, match {state['number']}: questions",
     )
     ctx.table.recorder.once(
@@ -226,7 +226,7 @@ async def _examine(ctx: TournamentContext, state: MatchState, seat: int) -> None
             agent=view.player,
             stage="questions",
             match=f"match {state['number']}",
-            decision=marked(asked, None if found is None else found.model_dump()),
+            decision=marked(asked, None if found is None else ctx.meant(found)),
             failed=found is None,
         )
     )

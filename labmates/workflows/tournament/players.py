@@ -16,6 +16,7 @@ from labmates.games.iterated.match import LABELS, Action, Payoffs, Round, turned
 from labmates.games.iterated.questions import UNDECIDABLE, forgives, plays_tit_for_tat
 from labmates.games.iterated.strategies import STRATEGIES, Strategy
 from labmates.models.scripted.base import Heard
+from labmates.workflows.wordings import renamed
 
 _ACTIONS: dict[str, Action] = {LABELS["C"]: "C", LABELS["D"]: "D"}
 _PLAN = "Begin every match and go on in it by one fixed rule, whoever the opponent is, and play every match to its end."
@@ -36,6 +37,8 @@ class Situation:
         The match, this player's actions first.
     questions
         Their facts by key.
+    labels
+        What the player calls both actions.
     """
 
     step: str
@@ -43,25 +46,32 @@ class Situation:
     length: int
     rounds: tuple[Round, ...]
     questions: Mapping[str, Mapping[str, Any]]
+    labels: tuple[str, str] = (LABELS["C"], LABELS["D"])
+
+    def reply(self, answer: Mapping[str, Any]) -> str:
+        """The text of an answer, in the words of the player."""
+        return json.dumps(renamed(answer, dict(zip(_ACTIONS, self.labels, strict=True))))
 
 
 def read(heard: Heard) -> Situation:
     """The situation that the orders of a tournament tell."""
-    facts = heard.facts
+    first, second = heard.facts["labels"]
+    facts = renamed(heard.facts, {first: LABELS["C"], second: LABELS["D"]})
     return Situation(
         facts["step"],
         Payoffs(**facts["payoffs"]),
         facts["length"],
         tuple((_ACTIONS[own], _ACTIONS[other]) for own, other in facts["rounds"]),
         facts.get("questions", {}),
+        (first, second),
     )
 
 
 def _reply(choose: Callable[[Situation, random.Random], Action], said: Situation, rng: random.Random) -> str:
     if said.step == "move":
-        return json.dumps({"move": LABELS[choose(said, rng)], "reasoning": "My rule says so."})
+        return said.reply({"move": LABELS[choose(said, rng)], "reasoning": "My rule says so."})
     if said.step == "questions":
-        return json.dumps(answers(said))
+        return said.reply(answers(said))
     return _CRITIQUE if said.step == "critique" else _PLAN
 
 

@@ -19,9 +19,8 @@ from labmates.mechanisms.registry import make_mechanisms
 from labmates.models.scripted.base import Heard
 from labmates.workflows.dilemmas.briefs import Briefing
 from labmates.workflows.dilemmas.forms import form_of
-from labmates.workflows.dilemmas.labels import renamed
 from labmates.workflows.dilemmas.players import read
-from labmates.workflows.wordings import Ablation, Wording, replaced, word_count
+from labmates.workflows.wordings import Ablation, Wording, renamed, replaced, word_count
 from tests.support.orders import check_rendered
 
 FIELDS = {"name", "least", "most", "choices", "me", "others", "rounds"}

@@ -57,6 +57,21 @@ async def test_a_tournament_takes_exactly_the_calls_that_its_rules_say(arena: Ar
     assert stages == {"move": 56, "plan": 8, "critique": 8, "improved plan": 8, "questions": 12}
 
 
+@pytest.mark.parametrize(
+    ("words", "name"), [({"ablation": "real-words"}, "cooperate"), ({"wording": "paper"}, "group")]
+)
+async def test_other_words_change_prompts_and_keys_but_not_play_nor_records(
+    arena: Arena, words: dict[str, str], name: str
+) -> None:
+    settings = {"model": "scripted:grim", "model_for": {"P1": "scripted:alternator"}, "critique_turns": 0, **SHORT}
+    plain, worded = [await arena.play(**settings), await arena.play(**settings, **words)]
+    assert plain.key != worded.key
+    assert not {"wording", "ablation"} & plain.condition.keys()
+    assert arena.found(plain).matches == arena.found(worded).matches
+    assert plain.metrics == worded.metrics
+    assert all(name in prompt.text for prompt in arena.prompts(worded) if prompt.stage == "move")
+
+
 async def test_rule_players_play_each_match_as_their_rules_alone_would(arena: Arena) -> None:
     names = ["cooperate", "tit-for-tat", "grim", "alternator", "win-stay-lose-shift", "tit-for-two-tats"]
     models = {f"P{place + 1}": f"scripted:{name}" for place, name in enumerate(names)}

@@ -1,24 +1,28 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Sequence
+from typing import get_args
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from labmates.errors import MissingExtraError
 from labmates.games.iterated import library
-from labmates.games.iterated.match import LABELS, Payoffs, Round
+from labmates.games.iterated.match import LABELS, Match, Payoffs, Round
 from labmates.games.iterated.questions import questions
 from labmates.games.iterated.strategies import STRATEGIES
 from labmates.models.scripted import BASELINES, describe
 from labmates.models.scripted.base import Heard, ScriptedModel
 from labmates.workflows.tournament.briefs import Briefing, View
 from labmates.workflows.tournament.condition import TournamentCondition
+from labmates.workflows.tournament.forms import move_form
 from labmates.workflows.tournament.players import read
+from labmates.workflows.wordings import Ablation, Wording, renamed, word_count
 from tests.support.orders import check_rendered
 
 FIELDS = {"reward", "punishment", "sucker", "temptation", "actions", "action", "who", "round"}
@@ -46,17 +50,86 @@ def test_players_read_the_rules_and_the_match_from_the_facts(rounds: list[Round]
     assert (said.step, said.payoffs, said.length, said.rounds) == ("move", PAYOFFS, 15, tuple(rounds))
 
 
+def worded(wording: Wording, ablation: Ablation, structure: str = "sa") -> Briefing:
+    update = {"wording": wording, "ablation": ablation, "structure": structure}
+    return Briefing(CONDITION.model_copy(update=update))
+
+
+@pytest.mark.parametrize("structure", ["ri", "gc", "sa"])
+@pytest.mark.parametrize("ablation", get_args(Ablation))
+@pytest.mark.parametrize("wording", get_args(Wording))
+@settings(max_examples=5)
 @given(st.lists(ROUND, min_size=1, max_size=14), st.integers(0, 1000))
-def test_the_text_renders_all_facts(rounds: list[Round], seed: int) -> None:
+def test_every_text_renders_all_facts_and_players_read_them(
+    wording: Wording, ablation: Ablation, structure: str, rounds: list[Round], seed: int
+) -> None:
+    briefing = worded(wording, ablation, structure)
     known, asked = view(rounds), questions(rounds, PAYOFFS, seed=seed)
     for messages in (
-        BRIEFING.move(known),
-        BRIEFING.plan(known),
-        BRIEFING.critique(known, "x"),
-        BRIEFING.improve(known, "x", "y"),
-        BRIEFING.questions(known, asked),
+        briefing.move(known),
+        briefing.plan(known),
+        briefing.critique(known, "x"),
+        briefing.improve(known, "x", "y"),
+        briefing.questions(known, asked),
     ):
         check_rendered(messages, FIELDS)
+        said = read(Heard(tuple(messages)))
+        assert (said.payoffs, said.length, said.rounds) == (PAYOFFS, 15, tuple(rounds))
+    replies = json.loads(answer("grim", briefing.questions(known, asked)))
+    meant = renamed(replies, {name: label for label, name in briefing.labels.items()})
+    assert meant == {question.id: question.truth for question in asked}
+    move_form(said.labels, may_leave=True).model_validate_json(answer("grim", briefing.move(known)))
+
+
+def told(briefing: Briefing) -> str:
+    """What a player is sent in a match whose first round has been played, and before it."""
+    match = Match(1, ("P1", "P2"), ("A", "A"), (("C", "D"),), "length", ())
+    views = [View("P1", (match,), rounds, "P4" if rounds else "", 30, "") for rounds in ((), (("C", "D"),))]
+    return "\n".join(
+        str(message.content) for known in views for message in (*briefing.move(known), *briefing.plan(known))
+    )
+
+
+def test_the_papers_wording_has_what_its_prompts_have() -> None:
+    text = told(worded("paper", "none"))
+    for said in (
+        "Your opponent is player unknown of group unknown.",
+        "Your opponent is player P4 of group B.",
+        "You are player P1 of group A.",
+        "Round 1: you chose action_a, your opponent action_b. Points: -3 for you, +9 for your opponent",
+        "highest group score and the highest personal score",
+        "The score of a group is the sum",
+    ):
+        assert said in text
+    assert "highest personal score" in told(worded("paper", "none", "ri"))
+    assert "group" not in told(worded("paper", "none", "ri"))
+
+
+@pytest.mark.parametrize("wording", get_args(Wording))
+def test_each_ablation_takes_away_what_it_says(wording: Wording) -> None:
+    assert not re.search("team|group|opponent|tournament", told(worded(wording, "neutral")), re.IGNORECASE)
+    assert re.search(r"goal\b", told(worded(wording, "none")))
+    assert "highest" not in told(worded(wording, "no-aim"))
+    text = told(worded(wording, "real-words"))
+    assert "cooperate" in text
+    assert "action_" not in text
+
+
+@pytest.mark.parametrize("wording", get_args(Wording))
+def test_length_matched_rules_differ_by_a_sentence_at_most(wording: Wording) -> None:
+    def lengths(ablation: Ablation) -> list[int]:
+        briefings = (worded(wording, ablation, structure) for structure in ("ri", "gc", "sa"))
+        return [word_count(str(one.move(view(()))[0].content)) for one in briefings]
+
+    matched, plain = lengths("length-matched"), lengths("none")
+    assert max(matched) - min(matched) <= 25 < max(plain) - min(plain)
+
+
+def test_what_players_have_written_is_quoted_as_it_is() -> None:
+    known = View("P1", (), (), "", 30, "My opponent may $plan action_a.")
+    for briefing in (worded("ours", "neutral"), worded("paper", "real-words")):
+        assert known.plan in str(briefing.move(known)[1].content)
+        assert known.plan in str(briefing.improve(known, "x", known.plan)[1].content)
 
 
 @pytest.mark.parametrize("name", sorted(STRATEGIES))

@@ -1,0 +1,116 @@
+"""The two wordings of what players know of a match: the project's own, and one with the content of the paper's prompts.
+
+The texts of rules, goals and questions to players stand beside each other as templates, ``tournament_*_ours.md`` and
+``tournament_*_paper.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from labmates.games.iterated.match import LABELS, Match, Payoffs, Round
+from labmates.workflows.tournament.condition import TournamentCondition
+from labmates.workflows.wordings import Wording
+
+NEUTRAL: Mapping[str, str] = {
+    "compete": "play",
+    "group": "set",
+    "groups": "sets",
+    "opponent": "counterpart",
+    "opponents": "counterparts",
+    "team": "set",
+    "teams": "sets",
+    "tournament": "series",
+}
+"""Words without a suggestion of teams or contest, by those that have one."""
+_ENDS = {
+    "length": "it had all its rounds",
+    "rounds": "a player had no rounds left",
+    "forfeit": "a player gave no valid move",
+    "not_played": "it was not played, since a player had no rounds left",
+}
+
+
+class Ours:
+    """The project's own wording."""
+
+    def __init__(self, condition: TournamentCondition) -> None:
+        self._condition = condition
+        self._payoffs: Payoffs = condition.payoffs
+
+    @property
+    def unknown(self) -> str:
+        """The opponent before the first round of a match."""
+        return "unknown before the first round has been played"
+
+    def own_team(self, player: str) -> str:
+        """What a player is told of its own team, behind its name."""
+        del player
+        return ""
+
+    def opponent(self, player: str, opponent: str) -> str:
+        """An opponent that a player knows."""
+        condition = self._condition
+        if condition.structure == "ri":
+            return f"player {opponent}"
+        team = condition.players[opponent]
+        if team == condition.players[player]:
+            return f"player {opponent}, of your own team"
+        return f"player {opponent}, of {'the other team' if condition.teams == 2 else f'team {team}'}"
+
+    def round(self, number: int, one: Round) -> str:
+        """A round of the present match or of one that is over."""
+        own, other = one
+        return (
+            f"Round {number}: you {LABELS[own]}, opponent {LABELS[other]}; "
+            f"you {self._payoffs.of(own, other)} points, opponent {self._payoffs.of(other, own)} points"
+        )
+
+    def match(self, player: str, match: Match) -> str:
+        """The heading of a match that is over."""
+        opponent, rounds = match.opponent(player), match.seen_by(player)
+        own, other = (self._payoffs.total(seen) for seen in (rounds, match.seen_by(opponent)))
+        # An opponent of whom no round was seen stays unknown.
+        against = self.opponent(player, opponent) if rounds else "an unknown opponent"
+        end = _end(player, match)
+        return f"## Against {against}: {len(rounds)} rounds, you {own} points, opponent {other} points; {end}"
+
+
+class Paper(Ours):
+    """The content of the prompts of the super-additive paper, section 3.4, in sentences of our own."""
+
+    @property
+    def unknown(self) -> str:
+        """The opponent before the first round of a match."""
+        return "player unknown" if self._condition.structure == "ri" else "player unknown of group unknown"
+
+    def own_team(self, player: str) -> str:
+        """The name of the player's group."""
+        return "" if self._condition.structure == "ri" else f" of group {self._condition.players[player]}"
+
+    def opponent(self, player: str, opponent: str) -> str:
+        """An opponent with its group."""
+        return f"player {opponent}{self.own_team(opponent)}"
+
+    def round(self, number: int, one: Round) -> str:
+        """Actions and points of a round."""
+        own, other = one
+        return (
+            f"Round {number}: you chose {LABELS[own]}, your opponent {LABELS[other]}. Points: "
+            f"{self._payoffs.of(own, other):+d} for you, {self._payoffs.of(other, own):+d} for your opponent"
+        )
+
+    def match(self, player: str, match: Match) -> str:
+        """The heading of a match: who played it, and how it ended."""
+        against = self.opponent(player, match.opponent(player)) if match.rounds else self.unknown
+        return f"## Match between you (player {player}) and {against}; {_end(player, match)}"
+
+
+WORDINGS: Mapping[Wording, type[Ours]] = {"ours": Ours, "paper": Paper}
+
+
+def _end(player: str, match: Match) -> str:
+    if match.end != "leave":
+        return _ENDS[match.end]
+    who = " and ".join("you" if one == player else "the opponent" for one in sorted(match.by, key=player.__ne__))
+    return f"{who} left"
