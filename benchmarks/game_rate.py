@@ -28,7 +28,7 @@ from labmates.models.options import ModelOptions
 from labmates.models.scripted import BASELINES
 from labmates.models.scripted.base import Draft, Heard
 from labmates.records.store import Store
-from labmates.studies.profiling import profile_games
+from labmates.workflows.games.profiling import profile_games
 from labmates.studies.runs import new_runs
 from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings

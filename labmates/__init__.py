@@ -17,12 +17,10 @@ if TYPE_CHECKING:
         judge,
         load,
         plan,
-        profile,
         replay,
         report,
         resume,
         run,
-        screen,
         study,
     )
     from labmates.budgets.shared_budget import SharedBudget
@@ -55,12 +53,10 @@ __all__ = [
     "judge",
     "load",
     "plan",
-    "profile",
     "replay",
     "report",
     "resume",
     "run",
-    "screen",
     "study",
 ]
 
@@ -76,11 +72,17 @@ _HOMES = {
     "SharedBudget": "labmates.budgets.shared_budget",
     "Task": "labmates.tasks.base",
 }
-"""Where the types stand that users implement or get; all else stands in `labmates.api`."""
+"""Where the types stand that users implement or get; all else in `labmates.api`, or comes from a verb."""
 
 
 def __getattr__(name: str) -> Any:
     # Imported when first used: `labmates --help` must not wait for LangGraph and pandas.
     if name in __all__:
         return getattr(import_module(_HOMES.get(name, "labmates.api")), name)
+    if (
+        not name.startswith("_")
+        and name in (verbs := import_module("labmates.workflows.verb").VERBS)
+        and verbs.get(name).function
+    ):
+        return import_module("labmates.api").verb_function(name)
     raise AttributeError(f"module 'labmates' has no attribute '{name}'")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import wraps
+from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ValidationError
 
@@ -25,15 +26,14 @@ from labmates.reports.report import check_report, store_report, study_report, wr
 from labmates.safe_text import clean
 from labmates.studies.fork import fork as fork_run
 from labmates.studies.judging import Judged, judge_runs, judgeable
+from labmates.studies.lab import StudyLab
 from labmates.studies.plan import Plan, make_plan
 from labmates.studies.processes import work_in_processes
-from labmates.studies.profiling import SIMULATIONS, missing_runs, profile_conditions, profile_games, profile_runs
 from labmates.studies.progress import Lines
 from labmates.studies.replay import Replayed
 from labmates.studies.replay import replay as replay_run
 from labmates.studies.result import Run
 from labmates.studies.runs import new_runs, stopped_run
-from labmates.studies.screening import Screened, Screening, levels_of_profile
 from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
 from labmates.studies.source import find_study
@@ -41,14 +41,13 @@ from labmates.studies.spec import each_condition, read_spec
 from labmates.studies.study import enter, work_on
 from labmates.workflows.analysis import ANALYSES, Result, Runs
 from labmates.workflows.experiment import EXPERIMENTS, make_condition
-from labmates.workflows.games.prediction.design_matrix import Choice
-from labmates.workflows.games.prediction.material import read_material
-from labmates.workflows.games.prediction.sources import USUAL, check_outcomes
-from labmates.workflows.games.profiles import Profile, profiles
 from labmates.workflows.stop_signal import StopSignal
+from labmates.workflows.verb import VERBS
 
 if TYPE_CHECKING:
     import pandas as pd
+
+T = TypeVar("T")
 
 
 def run(
@@ -281,63 +280,6 @@ def replay(run: str, *, sandbox: str | None = None, store: str | None = None) ->
     return run_async(work)
 
 
-def profile(
-    models: Sequence[str],
-    *,
-    games: Sequence[str] = (),
-    simulations: int = SIMULATIONS,
-    seed: int = 0,
-    store: str | None = None,
-    settings: RunSettings | Mapping[str, Any] | None = None,
-    progress: bool = False,
-    **options: Any,
-) -> list[Profile]:
-    """Return how models play the behavioural games; simulations that the store lacks are played and kept.
-
-    Parameters
-    ----------
-    models
-        As ``provider:name``.
-    games
-        Names; by default our six.
-    simulations
-        Of each game.
-    seed
-        Seed of the first simulation.
-    store
-        URL of the store; default ``LABMATES_STORE``, else ``sqlite:///labmates.db``.
-    settings
-        How models are reached (`RunSettings`).
-    progress
-        Print each end to standard error.
-    **options
-        Parameters of the games' condition, for instance ``group_size=3, reasoning="tom"``.
-
-    Raises
-    ------
-    UsageError
-        If anything asked for can't be.
-    LabmatesError
-        If a simulation failed; the others are in the store.
-    """
-    chosen = _settings(settings)
-    try:
-        catalog = Catalog(chosen.models)
-        conditions = profile_conditions(models, games or profile_games(), options, catalog)
-        chosen = chosen.resolved(catalog)
-    except ValidationError as error:
-        raise UsageError(explain(error)) from error
-    if simulations < 1:
-        raise UsageError("simulations must be at least 1")
-    with Store(store) as database:
-        missing = missing_runs(database, conditions, simulations, chosen, seed=seed)
-        ended = run_async(lambda: _execute(database, missing, chosen, progress)) if missing else []
-        if failed := [run for run in ended if run.status not in ENDED]:
-            raise LabmatesError(f"{len(failed)} of {len(ended)} simulations failed: {failed[0].error}")
-        runs = profile_runs(database, conditions, simulations)
-        return profiles(runs, database.costs([run.id for run in runs]))
-
-
 async def _execute(database: Store, runs: Sequence[RunRecord], settings: RunSettings, progress: bool) -> list[Run]:
     watch = Lines(runs, _tell).watch if progress else None
     try:
@@ -353,68 +295,71 @@ def _tell(line: str) -> None:
     sys.stderr.flush()
 
 
-def screen(
-    models: Sequence[str],
-    *,
-    study: str | None = None,
-    outcomes: Sequence[str] = (),
-    games: Sequence[str] = (),
-    judges: Mapping[str, str] | None = None,
-    benchmarks: bool = True,
-    simulations: int = SIMULATIONS,
-    seed: int = 0,
-    form: Literal["robust", "correlated"] = "correlated",
-    store: str | None = None,
-    settings: RunSettings | Mapping[str, Any] | None = None,
-    progress: bool = False,
-    **options: Any,
-) -> list[Screened]:
-    """Predict lab performance of models from how they play the behavioural games.
+def verb_function(name: str) -> Callable[..., Any]:
+    """The function of a verb that an experiment or another package brings.
 
-    The prediction rests on the models of the store that have both a profile and scored lab runs. Simulations that the
-    store lacks are played and kept.
+    It takes the arguments of `Verb.function` but for the lab, parameters of the verb's experiment, and these:
 
-    Parameters
-    ----------
-    models
-        As ``provider:name``.
-    study
-        Rest on lab runs of this study alone.
-    outcomes
-        ``"skill"``, ``"quality"``, ``"completeness"``, ``"accuracy"`` or ``"provenance"``; by default the first three.
-    games
-        Games to predict from; by default all of which the store has profiles.
-    judges
-        Judge by outcome; ``""`` for all outcomes. Needed where several scored.
-    benchmarks
-        Control for benchmark scores, size and thinking; models without them don't take part.
-    form
-        Form of the statistical model.
-    simulations, seed, store, settings, progress, **options
-        As for `profile`.
+    store, study
+        URL of the store, and runs of this study alone where it reads runs.
+    settings
+        How models are reached and where code runs (`RunSettings`).
+    progress
+        Print each end to standard error.
 
     Raises
     ------
     UsageError
-        If the store has too little to predict from, or a profile can't be used.
+        If no verb of this name has a function.
     """
-    check_outcomes(outcomes)
-    variant = {name: str(options[name]) for name in USUAL if name in options}
-    choice = Choice(judges or {}, tuple(games), benchmarks)
-    with closing(Runs(store, study=study)) as runs:
-        material = read_material(runs, variant=variant)
-    screening = Screening(material, choice, form, outcomes)
-    played = profile(
-        models,
-        games=screening.games(),
-        simulations=simulations,
-        seed=seed,
-        store=store,
-        settings=settings,
-        progress=progress,
-        **options,
-    )
-    return [screening.of(one.model, levels_of_profile(one)) for one in played]
+    function = VERBS.get(name).function
+    if function is None:
+        raise UsageError(f"the verb '{name}' is one of the command line alone")
+    own = signature(function.target).parameters
+
+    @wraps(function.target)
+    def call(
+        *arguments: Any,
+        store: str | None = None,
+        study: str | None = None,
+        settings: RunSettings | Mapping[str, Any] | None = None,
+        progress: bool = False,
+        **named: Any,
+    ) -> Any:
+        given = {name: value for name, value in named.items() if name not in own}
+        named = {name: value for name, value in named.items() if name in own}
+        with _PythonLab(store, study, _settings(settings), given, progress=progress) as lab:
+            return function(lab, *arguments, **named)
+
+    return call
+
+
+class _PythonLab(StudyLab):
+    """The lab of a verb's function."""
+
+    as_json = False
+
+    def __init__(
+        self, url: str | None, study: str | None, settings: RunSettings, given: Mapping[str, Any], *, progress: bool
+    ) -> None:
+        super().__init__(url, lambda _: settings, given, Runs(url, study=study))
+        self._progress = progress
+
+    def notify(self, text: str) -> None:
+        """Show a line that the user should know."""
+        _tell(text)
+
+    warn = notify
+
+    def finish(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do asynchronous work."""
+        return run_async(lambda: work)
+
+    def execute(self, runs: list[RunRecord], settings: RunSettings, part_of: str | None = None) -> None:
+        """Execute runs; one that fails raises `LabmatesError`, and the others are in the store."""
+        ended = run_async(lambda: _execute(self.store, runs, settings, self._progress))
+        if failed := [run for run in ended if run.status not in ENDED]:
+            raise LabmatesError(f"{len(failed)} of {len(ended)} runs failed: {failed[0].error}")
 
 
 def _settings(settings: RunSettings | Mapping[str, Any] | None) -> RunSettings:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import os
+import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import cache, cached_property
 from operator import attrgetter
 from pathlib import Path
@@ -155,13 +157,33 @@ class Registry(Generic[T]):
 
     def _entry_points(self) -> dict[str, list[EntryPoint]]:
         if self._plugins is None:
-            from importlib.metadata import entry_points  # slow to import, and our own entries don't need it
-
-            found: dict[str, list[EntryPoint]] = {}
-            for point in entry_points(group=self.group):
-                found.setdefault(point.name, []).append(point)
-            self._plugins = found
+            self._plugins = _entry_points(self.group) if _may_be_declared(self.group) else {}
         return self._plugins
+
+
+def _may_be_declared(group: str) -> bool:
+    """Whether an installed package may have entry points of a group.
+
+    It spares ``labmates --help`` the import of `importlib.metadata`, which takes longer than all else that it does.
+    """
+    if "importlib.metadata" in sys.modules or any(map(os.path.isfile, sys.path)):  # a file is an archive
+        return True
+    for folder in filter(os.path.isdir, sys.path):
+        for entry in os.scandir(folder):
+            if entry.name.endswith("-info"):
+                with suppress(OSError):  # a package without entry points
+                    if group.encode() in Path(entry.path, "entry_points.txt").read_bytes():
+                        return True
+    return False
+
+
+def _entry_points(group: str) -> dict[str, list[EntryPoint]]:
+    from importlib.metadata import entry_points
+
+    found: dict[str, list[EntryPoint]] = {}
+    for point in entry_points(group=group):
+        found.setdefault(point.name, []).append(point)
+    return found
 
 
 @cache
@@ -176,14 +198,20 @@ def _declared() -> Mapping[str, Mapping[str, str]]:
     return declared
 
 
-def lazy(where: str) -> Callable[..., Any]:
-    """A function that is imported when it is first called, given as ``"module:function"``."""
+class lazy:  # noqa: N801 - it reads as a function: run=lazy("module:function")
+    """Something that is imported when it is first needed, given as ``"module:attribute"``; callable if that is."""
 
-    def call(*arguments: Any, **named: Any) -> Any:
-        return _attribute(where)(*arguments, **named)
+    def __init__(self, where: str) -> None:
+        self._where = where
 
-    call.__qualname__ = where
-    return call
+    @cached_property
+    def target(self) -> Any:
+        """What it stands for."""
+        return _attribute(self._where)
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        """Call it."""
+        return self.target(*arguments, **named)
 
 
 def _attribute(where: str) -> Any:

@@ -19,6 +19,7 @@ from labmates.registry import PluginError, Registry
 from labmates.tasks.registry import TASKS
 from labmates.workflows.analysis import ANALYSES
 from labmates.workflows.experiment import EXPERIMENTS
+from labmates.workflows.verb import VERBS
 from tests.support.plugins import install
 
 GROUP = "labmates.things"
@@ -54,7 +55,7 @@ def test_our_entries_and_those_of_other_packages_are_found_by_name(add: Add) -> 
 
 
 def test_every_entry_that_an_experiment_declares_belongs_to_a_registry_and_loads() -> None:
-    registries = {registry.group: registry for registry in (EXPERIMENTS, ANALYSES, PLAYERS, BASELINES)}
+    registries = {registry.group: registry for registry in (EXPERIMENTS, ANALYSES, PLAYERS, BASELINES, VERBS)}
     packages = [
         import_module(f"labmates.workflows.{module.name}")
         for module in iter_modules(workflows.__path__)

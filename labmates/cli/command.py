@@ -34,12 +34,14 @@ def command_of(
     required = {name for name, field in type(condition).model_fields.items() if field.is_required()}
     values = condition.model_dump(mode="json")
     usual = type(condition).model_validate({name: values[name] for name in required}).model_dump(mode="json")
-    words += _options({name: value for name, value in values.items() if name in required or value != usual.get(name)})
+    words += options_for(
+        {name: value for name, value in values.items() if name in required or value != usual.get(name)}
+    )
     ours = RunSettings.model_validate(settings)
     shown = settable(RunSettings).keys() - {"models"}
-    words += _options({name: value for name, value in _unusual(ours, RunSettings()).items() if name in shown})
+    words += options_for({name: value for name, value in _unusual(ours, RunSettings()).items() if name in shown})
     entries = ours.models.entries
-    words += _options(_unusual(ours.models.model_copy(update={"entries": {}}), ModelOptions()))
+    words += options_for(_unusual(ours.models.model_copy(update={"entries": {}}), ModelOptions()))
     words = [_reached(word, entries) for word in words]
     words += ["--seed", str(seed)] if seed else []
     words += ["--replicates", str(replicates)] if replicates > 1 else []
@@ -61,7 +63,8 @@ def _unusual(model: BaseModel, usual: BaseModel) -> dict[str, Any]:
     return {name: value for name, value in model.model_dump(mode="json").items() if value != defaults.get(name)}
 
 
-def _options(values: Mapping[str, Any]) -> Iterator[str]:
+def options_for(values: Mapping[str, Any]) -> Iterator[str]:
+    """The words of a command line that give these values."""
     for name, value in values.items():
         if name == "prices":
             yield from (flag(name), _prices(value))

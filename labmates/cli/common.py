@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import click
 
 F = TypeVar("F", bound=Callable[..., Any])
+logging.getLogger("labmates").addHandler(logging.NullHandler())
 
 
 class RegistryGroup(click.Group):

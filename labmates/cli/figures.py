@@ -1,10 +1,10 @@
-"""Figures: the option that names a file, and where it was drawn to."""
+"""Figures: the options that name files, and how they are drawn to these."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,11 +12,13 @@ from labmates.cli.common import F
 from labmates.cli.console import err
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from labmates.stats.figures import Drawing
+
+_FORMATS = ("png", "svg", "pdf")
 
 
-def plot_option(what: str = "it") -> Callable[[F], F]:
-    """Return what adds ``--plot``, as `plot`: a file that a figure can be drawn to, or None."""
+def figure_options(function: F) -> F:
+    """Add ``--plot``, ``--plots`` and ``--format``; whether files can be drawn to is checked before anything else."""
 
     def check(_ctx: click.Context, _param: click.Parameter, path: Path | None) -> Path | None:
         if path is not None:
@@ -25,17 +27,38 @@ def plot_option(what: str = "it") -> Callable[[F], F]:
             check_figure(path)
         return path
 
-    return click.option(
-        "--plot",
-        type=click.Path(dir_okay=False, path_type=Path),
-        callback=check,
-        help=f"Draw {what} to a file: png, svg or pdf.",
-    )
+    def check_folder(ctx: click.Context, param: click.Parameter, folder: Path | None) -> Path | None:
+        if folder is not None:
+            check(ctx, param, folder / "figure.png")
+        return folder
+
+    file = click.Path(dir_okay=False, path_type=Path)
+    folder = click.Path(file_okay=False, path_type=Path)
+    for option in (
+        click.option("--format", type=click.Choice(_FORMATS), default="png", show_default=True, help="Of figures."),
+        click.option(
+            "--plots", type=folder, callback=check_folder, metavar="DIR", help="Draw all figures into this folder."
+        ),
+        click.option(
+            "--plot",
+            type=file,
+            callback=check,
+            metavar="FILE",
+            help="Draw the first figure to a file: png, svg or pdf.",
+        ),
+    ):
+        function = option(function)
+    return function
 
 
-def draw(figure: Figure, path: Path) -> None:
-    """Draw a figure to a file, and say so."""
+def draw(drawing: Drawing, values: Mapping[str, Any], *, first: bool) -> None:
+    """Draw a figure to the files that the options of `figure_options` ask for, and say so."""
     from labmates.stats.figures import save_figure
 
-    save_figure(figure, path)
-    err().print(f"Drawn to {path}", markup=False)
+    plot, folder = values.get("plot"), values.get("plots")
+    paths = [plot] if plot is not None and first else []
+    paths += [] if folder is None else [folder / f"{drawing.name}.{values['format']}"]
+    if paths and (figure := drawing.draw()) is not None:
+        for path in paths:
+            save_figure(figure, path)
+            err().print(f"Drawn to {path}", markup=False)

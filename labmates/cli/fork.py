@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from labmates.cli.common import store_option, verbose_option
+from labmates.cli.lab import execute, settings_of
 from labmates.cli.options import options_of
-from labmates.cli.run import execute, settings_of
 from labmates.errors import UsageError
 from labmates.loops import run_async
 from labmates.models.options import ModelOptions

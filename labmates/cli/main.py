@@ -5,23 +5,21 @@ Exit codes: 0 all went as it should, 1 some run failed, 2 wrong usage, 130 inter
 
 from __future__ import annotations
 
-import importlib
-import logging
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import click
 
 from labmates._version import __version__
 from labmates.cli.console import NO_ROOM, complain, make_streams_safe
+from labmates.cli.plugins import look_at_all
 from labmates.cli.repeated import refuse_repeated_options
 from labmates.errors import LabmatesError, UsageError
+from labmates.registry import lazy
+from labmates.workflows.verb import VERBS, InterruptedWorkError
 
-VERBS = {
-    "demo": ("labmates.cli.demo:demo", "Let a scripted team do one science task, offline."),
+OWN = {
     "run": ("labmates.cli.run:run", "Run one condition of an experiment, one or more times."),
-    "profile": ("labmates.cli.profile:profile", "Measure how models play the behavioural games."),
-    "screen": ("labmates.cli.screen:screen", "Predict how models would do in the lab from how they play."),
     "study": ("labmates.cli.study:study", "Plan and execute many runs, described in one file."),
     "worker": ("labmates.cli.worker:worker", "Join a study from any machine that reaches its store."),
     "show": ("labmates.cli.show:show", "Tell the story of a run."),
@@ -29,13 +27,12 @@ VERBS = {
     "replay": ("labmates.cli.replay:replay", "Execute a recorded run again without models, and compare."),
     "fork": ("labmates.cli.fork:fork", "Go on from a point within a run with something changed."),
     "judge": ("labmates.cli.judge:judge", "Judge runs that have ended, or find out how far a judge can be trusted."),
-    "analyze": ("labmates.cli.analyze.group:analyze", "Compute what the runs of a store mean."),
+    "analyze": ("labmates.cli.analyses:analyze", "Compute what the runs of a store mean."),
     "report": ("labmates.cli.report:report", "Write what a study has brought as one HTML page."),
     "tasks": ("labmates.cli.tasks:tasks", "List the science tasks, or show, check or begin one."),
     "games": ("labmates.cli.games:games", "List the behavioural games, or show or check one."),
     "dilemmas": ("labmates.cli.mechanisms:dilemmas", "List the social dilemmas, or show one."),
     "mechanisms": ("labmates.cli.mechanisms:mechanisms", "List the cooperation mechanisms, or show or check one."),
-    "strategies": ("labmates.cli.strategies:strategies", "Write, import, check and play strategies as code."),
     "models": ("labmates.cli.models:models", "List the scripted baselines and known models, or show one."),
     "store": ("labmates.cli.store:store", "Care for the database of runs."),
     "sandbox": ("labmates.cli.sandbox:sandbox", "Build, check and clean what agents' code runs in."),
@@ -46,16 +43,19 @@ class Verbs(click.Group):
     """The verbs; a verb's module is imported only when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the verbs in the order of the help text."""
-        return list(VERBS)
+        """The verbs in the order of the help text."""
+        return [name for name, _ in _listed()]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import and return a verb."""
-        if cmd_name not in VERBS:
+        """A verb, imported now."""
+        if cmd_name in OWN:
+            command: click.Command = lazy(OWN[cmd_name][0]).target
+            return command
+        if "/" in cmd_name or cmd_name not in VERBS:
             return None
-        module, _, attribute = VERBS[cmd_name][0].partition(":")
-        command: click.Command = getattr(importlib.import_module(module), attribute)
-        return command
+        from labmates.cli.verbs import verb_command
+
+        return verb_command(cmd_name, VERBS.get(cmd_name))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the whole command line once for repeated options, then as usual."""
@@ -65,7 +65,14 @@ class Verbs(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of verbs without importing any."""
         with formatter.section("Verbs"):
-            formatter.write_dl([(name, text) for name, (_, text) in VERBS.items()])
+            formatter.write_dl(list(_listed()))
+
+
+def _listed() -> Iterator[tuple[str, str]]:
+    """The verbs with a sentence on each."""
+    yield from ((name, summary) for name, (_, summary) in OWN.items())
+    brought = look_at_all(VERBS, lambda name: VERBS.get(name).summary)
+    yield from ((name, summary) for name, summary in brought.items() if "/" not in name)
 
 
 @click.group(
@@ -86,7 +93,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def run_command(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
-    logging.getLogger("labmates").addHandler(logging.NullHandler())
     try:
         return labmates.main(args=arguments, prog_name="labmates", standalone_mode=False) or 0
     except click.exceptions.Abort:
@@ -95,6 +101,8 @@ def run_command(arguments: Sequence[str] | None = None) -> int:
     except click.ClickException as error:
         error.show()
         return 2
+    except InterruptedWorkError:
+        return 130
     except UsageError as error:
         complain(str(error))
         return 2

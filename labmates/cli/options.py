@@ -42,10 +42,18 @@ def flags_of(model: type[BaseModel]) -> Callable[[str], str]:
 def options_of(model: type[BaseModel], *, leave_out: Iterable[str] = ()) -> list[click.Parameter]:
     """One option or argument for each field of a model that users set. The model checks the values, not click.
 
-    A field whose ``json_schema_extra`` is ``{"argument": True}`` becomes an argument.
+    A field whose ``json_schema_extra`` is ``{"argument": True}`` becomes an argument; ``{"folder": True}`` marks the
+    path of a folder that may be new.
     """
     options = [_parameter(name, field) for name, field in settable(model).items() if name not in set(leave_out)]
     return [*options, models_file_option()] if model is ModelOptions else options
+
+
+def with_arguments_first(command: click.Command, options: Sequence[click.Parameter]) -> click.Command:
+    """A command with further options before its own; all arguments come first."""
+    parameters = [*options, *command.params]
+    command.params = sorted(parameters, key=lambda parameter: not isinstance(parameter, click.Argument))
+    return command
 
 
 def models_file_option() -> click.Option:
@@ -120,8 +128,10 @@ def model_options(values: dict[str, Any]) -> ModelOptions:
 
 def _parameter(name: str, field: FieldInfo) -> click.Parameter:
     if field.json_schema_extra == {"argument": True}:
-        metavar = name.upper() if field.is_required() else f"[{name.upper()}]"
-        nargs = -1 if _is_many(field) else 1
+        is_many = _is_many(field)
+        shown = f"{name.removesuffix('s').upper()}..." if is_many else name.upper()
+        metavar = shown if field.is_required() else f"[{shown}]"
+        nargs = -1 if is_many else 1
         return click.Argument([name], required=field.is_required(), nargs=nargs, metavar=metavar)
     return _option(name, field)
 
@@ -131,6 +141,8 @@ def _option(name: str, field: FieldInfo) -> click.Option:
     if not field.is_required() and (default := _default(field)) is not None:
         help_ += f" [default: {default}]"
     kind = _kind(field)
+    if field.json_schema_extra == {"folder": True}:
+        return click.Option([flag(name)], help=help_, type=click.Path(file_okay=False, path_type=Path), metavar="DIR")
     if kind is bool:
         is_negatable = field.default is True or field.json_schema_extra == {"negatable": True}
         negated = f"/--no-{flag(name)[2:]}" if is_negatable else ""
@@ -140,7 +152,9 @@ def _option(name: str, field: FieldInfo) -> click.Option:
         if _is_dict(field):
             return click.Option(names, multiple=True, metavar="NAME=VALUE", help=help_)
         return click.Option(names, multiple=True, help=help_, **_values(get_args(kind)[0]))
-    return click.Option([flag(name)], help=f"{help_}{_bounds(field)}", **_values(kind, field.metadata))
+    return click.Option(
+        [name, *_more_flags(field), flag(name)], help=f"{help_}{_bounds(field)}", **_values(kind, field.metadata)
+    )
 
 
 def _values(kind: Any, metadata: Sequence[object] = ()) -> dict[str, Any]:

@@ -15,7 +15,6 @@ from labmates.errors import UsageError
 if TYPE_CHECKING:
     from labmates.records.bodies import Bodies
     from labmates.records.events import Event
-    from labmates.records.store import Store
 
 SHORT_CHARS = 400
 
@@ -47,11 +46,12 @@ def show(
     as_json: bool,
 ) -> int:
     """Tell the story of a run: phases, who said what, code and its output, artifacts, budget, scores."""
+    from labmates.agents.roles import REPORT
     from labmates.budgets.money import format_dollars
     from labmates.cli.events import list_events
     from labmates.cli.summary import print_handoff, print_run
     from labmates.records.bodies import Bodies
-    from labmates.records.run_files import save_material
+    from labmates.records.run_files import newest_artifact, save_material
     from labmates.records.store import Store
     from labmates.records.view import run_json
     from labmates.studies.judging import judging_usage
@@ -66,7 +66,7 @@ def show(
             print_json({**run_json(run, database.scores(run_id)), "judging": used})
             return 0
         if report or artifact:
-            text = artifact_of(database, run_id, artifact) if artifact else report_of(database, run_id)
+            text = newest_artifact(database, run_id, artifact or REPORT)
             if text is None:
                 raise UsageError(f"the run '{run_id}' has no {artifact or 'report'}")
             out().print(clean(text), markup=False)
@@ -83,24 +83,6 @@ def show(
         if run.error:
             out().print(f"Error: {clean(run.error)}", markup=False)
     return 0
-
-
-def report_of(store: Store, run_id: str) -> str | None:
-    """Return the newest report of a run, or None if it has none."""
-    from labmates.agents.roles import REPORT
-
-    return artifact_of(store, run_id, REPORT)
-
-
-def artifact_of(store: Store, run_id: str, name: str) -> str | None:
-    """Return the newest version of an artifact, or None if the run has none."""
-    from labmates.records.bodies import Bodies
-    from labmates.records.event_text import artifact_text
-
-    found = [
-        event for event in store.events(run_id, kind="artifact") if event.type == "artifact" and event.name == name
-    ]
-    return artifact_text(Bodies(store.bodies(run_id))[found[-1].content]) if found else None
 
 
 def _tell(event: Event, bodies: Bodies, most: int | None) -> None:

@@ -10,6 +10,7 @@ from labmates.errors import UsageError
 from labmates.records.bodies import Bodies
 from labmates.records.event_text import artifact_text
 from labmates.records.events import Event, ToolCallEvent
+from labmates.records.store import Store
 
 
 def save_material(events: Iterable[Event], bodies: Bodies, folder: Path) -> list[Path]:
@@ -43,6 +44,13 @@ def save_material(events: Iterable[Event], bodies: Bodies, folder: Path) -> list
     except OSError as error:
         raise UsageError(f"can't write to '{folder}': {error.strerror or error}") from error
     return written
+
+
+def newest_artifact(store: Store, run_id: str, name: str) -> str | None:
+    """The newest version of an artifact; None if the run has none of this name."""
+    artifacts = (event for event in store.events(run_id, kind="artifact") if event.type == "artifact")
+    versions = [event for event in artifacts if event.name == name]
+    return artifact_text(Bodies(store.bodies(run_id))[versions[-1].content]) if versions else None
 
 
 def _material(events: Iterable[Event], bodies: Bodies) -> Iterator[tuple[PurePosixPath, bytes]]:

@@ -25,12 +25,12 @@ from labmates.judges.specimens import Specimen, specimens
 from labmates.models.check import check_models
 from labmates.models.hub import ModelHub
 from labmates.models.options import ModelOptions
+from labmates.models.tracing import traced
 from labmates.records.batches import StoredBatches
 from labmates.records.calls import StoredCalls
 from labmates.records.store import Store
 from labmates.seeds import derive
 from labmates.stats.coefficients import kendall, spearman
-from labmates.studies.tracing import traced
 from labmates.tasks.base import Difficulty, Task
 from labmates.tasks.registry import get_task
 from labmates.workflows.judging import Judging, Verdict, assessments

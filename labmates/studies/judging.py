@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from labmates.budgets.ledger import UNLIMITED, Ledger
+from labmates.budgets.ledger import Ledger
 from labmates.budgets.prices import PriceList
 from labmates.errors import LabmatesError, UsageError
 from labmates.judges.base import Report
@@ -20,22 +20,25 @@ from labmates.judges.panel import Panel, partial_judges
 from labmates.models.check import check_models
 from labmates.models.hub import ModelHub
 from labmates.models.options import ModelOptions
+from labmates.models.tracing import traced
 from labmates.records.batches import StoredBatches
 from labmates.records.bodies import Bodies
-from labmates.records.database import StoreError
 from labmates.records.events import Event, LLMCallEvent, ScoreEvent
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
-from labmates.records.studies import study_counts, study_records
 from labmates.studies.salted import check_salt
-from labmates.studies.tracing import traced
 from labmates.workflows.experiment import EXPERIMENTS, condition_of
-from labmates.workflows.judging import Assessment, Judging, assessments, mean_events, verdict_events
+from labmates.workflows.judging import (
+    Assessment,
+    Judging,
+    add_events,
+    assessments,
+    mean_events,
+    money_left,
+    verdict_events,
+)
 
 _log = logging.getLogger(__name__)
-
-WRITE_ATTEMPTS = 5
-"""The number of retries of writing a verdict if another process wrote to the same run meanwhile."""
 
 
 @dataclass(frozen=True)
@@ -239,47 +242,6 @@ class _Job:
     async def _store(self, make: Callable[[Sequence[ScoreEvent], Bodies], list[Event]]) -> list[Event]:
         """Add events to the run; whatever happens meanwhile, they are written whole."""
         return await asyncio.shield(asyncio.to_thread(add_events, self.store, self.run.id, make))
-
-
-def money_left(store: Store, runs: Iterable[RunRecord]) -> dict[str | None, Ledger]:
-    """The money that the cap of each run's study leaves for judging, by study; unlimited without a cap or a study."""
-    caps = {record.name: record.cap for record in study_records(store.database)}
-    ledgers: dict[str | None, Ledger] = {}
-    for study in {run.study for run in runs}:
-        cap = caps.get(study or "")
-        left = UNLIMITED if cap is None else max(0, cap - study_counts(store.database, study or "").committed)
-        ledgers[study] = Ledger(left)
-    return ledgers
-
-
-def add_events(store: Store, run_id: str, make: Callable[[Sequence[ScoreEvent], Bodies], list[Event]]) -> list[Event]:
-    """Add events to a run that has ended, in one transaction, and return them.
-
-    Parameters
-    ----------
-    make
-        Makes the events out of the scores and bodies that the run has; called anew if another process wrote to the run
-        between reading and writing.
-
-    Raises
-    ------
-    StoreError
-        If they can't be written.
-    """
-    attempt = 0
-    while True:
-        attempt += 1
-        events, bodies = store.events(run_id), Bodies(store.bodies(run_id))
-        new = make([event for event in events if isinstance(event, ScoreEvent)], bodies)
-        if not new:
-            return []
-        try:
-            store.add(run_id, list(enumerate(new, start=len(events))), bodies.take_new())
-        except StoreError:
-            if attempt == WRITE_ATTEMPTS:
-                raise
-        else:
-            return new
 
 
 def report_of(run: RunRecord, events: Sequence[Event], bodies: Bodies) -> Report:

@@ -17,6 +17,7 @@ from labmates.judges.panel import Panel, make_panel, partial_judges
 from labmates.models.check import check_capabilities, check_models
 from labmates.models.hub import ModelHub
 from labmates.models.names import is_own_baseline, parse_model
+from labmates.models.tracing import traced
 from labmates.process_ids import this_worker
 from labmates.records.batches import StoredBatches
 from labmates.records.calls import StoredCalls
@@ -30,7 +31,6 @@ from labmates.studies.execution import OpenSession, SharedResources, Watch
 from labmates.studies.leases import Leases
 from labmates.studies.salted import check_salt
 from labmates.studies.settings import RunSettings
-from labmates.studies.tracing import traced
 from labmates.workflows.experiment import EXPERIMENTS, Condition, condition_of
 from labmates.workflows.judging import Judging
 from labmates.workflows.sandbox_pool import SandboxPool, default_sandboxes

@@ -5,13 +5,13 @@ Used when a run ends, and when it is judged again later.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from langchain_core.messages import BaseMessage
 
-from labmates.budgets.ledger import Entry, InsufficientFundsError, Ledger
+from labmates.budgets.ledger import UNLIMITED, Entry, InsufficientFundsError, Ledger
 from labmates.budgets.meter import CallMeter
 from labmates.budgets.prices import PriceList
 from labmates.budgets.purse import Purse
@@ -29,13 +29,19 @@ from labmates.models.normalise import resendable
 from labmates.models.reply import Reply
 from labmates.models.window import reply_limit
 from labmates.records.bodies import Bodies
+from labmates.records.database import StoreError
 from labmates.records.events import Event, LLMCallEvent, ScoreEvent
 from labmates.records.recorder import Recorder
+from labmates.records.run import RunRecord
+from labmates.records.store import Store
+from labmates.records.studies import study_counts, study_records
 from labmates.seeds import derive
 from labmates.workflows.calls import Call, Caller, Speaker, call_event
 
 NO_REPLY = Reply("", (), ("empty",), resendable("", ()), "unknown", Usage(0, 0), attempts=0)
 """Stands for the reply to a call that brought none."""
+WRITE_ATTEMPTS = 5
+"""The number of retries of writing a verdict if another process wrote to the same run meanwhile."""
 
 
 @dataclass(frozen=True)
@@ -272,3 +278,44 @@ def _mean(metric: str, by_judge: Mapping[str, ScoreEvent]) -> ScoreEvent:
         reason=f"{'mean of' if enough else 'no mean:'} {len(scored)} of {len(values)} model judges that scored",
         details={"judges": values},
     )
+
+
+def money_left(store: Store, runs: Iterable[RunRecord]) -> dict[str | None, Ledger]:
+    """The money that the cap of each run's study leaves for judging, by study; unlimited without a cap or a study."""
+    caps = {record.name: record.cap for record in study_records(store.database)}
+    ledgers: dict[str | None, Ledger] = {}
+    for study in {run.study for run in runs}:
+        cap = caps.get(study or "")
+        left = UNLIMITED if cap is None else max(0, cap - study_counts(store.database, study or "").committed)
+        ledgers[study] = Ledger(left)
+    return ledgers
+
+
+def add_events(store: Store, run_id: str, make: Callable[[Sequence[ScoreEvent], Bodies], list[Event]]) -> list[Event]:
+    """Add events to a run that has ended, in one transaction, and return them.
+
+    Parameters
+    ----------
+    make
+        Makes the events out of the scores and bodies that the run has; called anew if another process wrote to the run
+        between reading and writing.
+
+    Raises
+    ------
+    StoreError
+        If they can't be written.
+    """
+    attempt = 0
+    while True:
+        attempt += 1
+        events, bodies = store.events(run_id), Bodies(store.bodies(run_id))
+        new = make([event for event in events if isinstance(event, ScoreEvent)], bodies)
+        if not new:
+            return []
+        try:
+            store.add(run_id, list(enumerate(new, start=len(events))), bodies.take_new())
+        except StoreError:
+            if attempt == WRITE_ATTEMPTS:
+                raise
+        else:
+            return new

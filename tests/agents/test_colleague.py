@@ -21,8 +21,8 @@ from labmates.games.registry import make_game
 from labmates.models.names import parse_model
 from labmates.models.scripted import BASELINES, describe
 from labmates.models.scripted.base import Draft, Heard
-from labmates.studies.profiling import profile_games
 from labmates.workflows.games.players import Situation, play
+from labmates.workflows.games.profiling import profile_games
 from labmates.workflows.science.baselines.diligent import Diligent
 from tests.support.lab_orders import with_facts
 

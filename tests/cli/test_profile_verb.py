@@ -134,7 +134,7 @@ def test_a_model_that_fails_too_often_is_marked_as_excluded(labmates: Labmates) 
         (("scripted:random", "--game", "chess"), "unknown game 'chess'"),
         (("scripted:random", "--group-size", "1"), "--group-size: Input should be greater than or equal to 2"),
         (("scripted:random", "--plot", "p.gif"), "ends in .png, .svg, .pdf"),
-        (("scripted:random", "--simulations", "0"), "0 is not in the range"),
+        (("scripted:random", "--simulations", "0"), "--simulations: Input should be greater than or equal to 1"),
         ((), "Missing argument 'MODEL...'"),
     ],
 )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from labmates.cli.run import execute
+from labmates.cli.lab import execute
 from labmates.cli.summary import print_run
 from labmates.records.run import RunRecord
 from labmates.records.steps import LeaseLostError

@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
 import pytest
 
-from labmates.cli.main import VERBS
+from labmates.cli.main import labmates
 from labmates.records.run import RunRecord, Usage
 from labmates.records.view import run_json
 from labmates.workflows.experiment import EXPERIMENTS
@@ -42,7 +43,7 @@ def build(config: Path, folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_reference_has_every_verb_kind_and_key(site: Path) -> None:
-    for verb in VERBS:
+    for verb in labmates.list_commands(click.Context(labmates)):
         assert (site / "reference" / "commands" / f"{verb}.html").is_file()
     for kind in EXPERIMENTS.names():
         page = (site / "reference" / "conditions" / f"{kind}.html").read_text(encoding="utf-8")

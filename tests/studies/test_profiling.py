@@ -40,7 +40,7 @@ def test_a_simulation_that_failed_is_told_and_gone_on_with_at_the_next_time(tmp_
         return Draft('{"effort": 5}')
 
     with puppet(answer) as model:
-        with pytest.raises(labmates.LabmatesError, match=r"of 4 simulations failed: the model is gone"):
+        with pytest.raises(labmates.LabmatesError, match=r"of 4 runs failed: the model is gone"):
             labmates.profile([model], games=["weakest-link"], simulations=4, store=url, **SMALL)
         store = Store(url)
         before = {run.id: run.usage.llm_calls for run in store.runs()}

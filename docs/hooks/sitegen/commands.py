@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 import click
 
-from labmates.cli.main import VERBS, labmates
+from labmates.cli.main import labmates
 from sitegen.markup import cell, code, fence, table
 
 
 def command_pages() -> Iterator[tuple[str, str]]:
     """Return path and Markdown of a page for each verb."""
     with click.Context(labmates, info_name="labmates") as root:
-        for verb in VERBS:
+        for verb in labmates.list_commands(root):
             command = labmates.get_command(root, verb)
             assert command is not None
             yield f"reference/commands/{verb}.md", "\n\n".join(_sections(command, root, verb, level=1))

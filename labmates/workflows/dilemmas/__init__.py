@@ -6,5 +6,6 @@ ENTRIES = {
         "dilemmas": ".analyses:CHOICES",
         "ratings": ".analyses:RATINGS",
     },
+    "labmates.verbs": {"analyze/reasons": ".verbs:REASONS"},
     "labmates.players": {"dilemma": ".players:FAMILY"},
 }

@@ -11,5 +11,6 @@ ENTRIES = {
         "proximity": ".proximity.analysis:PROXIMITY",
         "usefulness": ".prediction.analysis:USEFULNESS",
     },
+    "labmates.verbs": {"profile": ".verbs:PROFILE", "screen": ".verbs:SCREEN"},
     "labmates.players": {"behavioural": ".players:FAMILY"},
 }

@@ -12,5 +12,6 @@ ENTRIES = {
         "invasion": ".analyses:INVASION",
         "selfplay": ".analyses:SELFPLAY",
     },
+    "labmates.verbs": {"strategies": ".verbs:STRATEGIES"},
     "labmates.models": {"author": ".author:Author"},
 }

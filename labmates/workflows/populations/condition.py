@@ -212,7 +212,9 @@ class StrategiesCondition(PlayCondition):
     model: ModelRef = Field(description="The model that writes, provider:name (see: labmates models).")
     game: Literal["public-goods", "collective-risk", "common-pool"] = Field(description="The game.")
     attitude: str = Field(description="How the strategies are to be, for instance exploitative or collective.")
-    number: int = Field(8, ge=1, le=100_000, description="How many strategies are described.")
+    number: int = Field(
+        8, ge=1, le=100_000, description="How many strategies are described.", json_schema_extra={"flags": ["-n"]}
+    )
     prompt: Literal["standard", "brief"] = Field(
         "standard", description="Which of two prompts asks for the description, to see how much depends on it."
     )

@@ -7,6 +7,7 @@ ENTRIES = {
         "teams": ".analyses:TEAMS",
         "teamwork": ".analyses:TEAMWORK",
     },
+    "labmates.verbs": {"demo": ".verbs:DEMO"},
     "labmates.players": {"science": ".baselines.players:FAMILY"},
     "labmates.models": {
         "diligent": ".baselines.diligent:Diligent",

@@ -25,11 +25,11 @@ from labmates.records.events import DecisionEvent, Event, LabelEvent, PayoffEven
 from labmates.records.store import Store
 from labmates.stats.figures import save_figure, svg_text
 from labmates.stats.ratings import Cell, rate, summarise
-from labmates.studies.reasons import label_reasons
 from labmates.workflows.analysis import Runs
 from labmates.workflows.dilemmas import figures as dilemma_figures
 from labmates.workflows.dilemmas import frames as dilemma_frames
 from labmates.workflows.dilemmas.reason_judge import CATEGORIES, Labels, has_reasons
+from labmates.workflows.dilemmas.reasons import label_reasons
 from labmates.workflows.dilemmas.records import CrossPlay, cross_plays, read_cross_play, told_apart
 
 MODELS = "scripted:equilibrium,scripted:defect,scripted:cooperate"

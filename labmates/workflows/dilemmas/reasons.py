@@ -11,24 +11,32 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
+
+from pydantic import Field
 
 from labmates.budgets.ledger import Ledger
 from labmates.budgets.prices import PriceList
 from labmates.judges.interview import Interviewer
 from labmates.models.check import check_models
 from labmates.models.hub import ModelHub
+from labmates.models.names import parse_model
 from labmates.models.options import ModelOptions
+from labmates.models.tracing import traced
 from labmates.records.batches import StoredBatches
 from labmates.records.bodies import Bodies
 from labmates.records.events import DecisionEvent, Event, LabelEvent, LLMCallEvent, ScoreEvent
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
 from labmates.seeds import derive
-from labmates.studies.judging import add_events, money_left
-from labmates.studies.tracing import traced
+from labmates.workflows.analysis import Params, Result
 from labmates.workflows.dilemmas.reason_judge import PREFIX, VERSION, Labelled, ReasonsJudge
 from labmates.workflows.experiment import condition_of
-from labmates.workflows.judging import JudgeCall, JudgeCaller, judge_call_event
+from labmates.workflows.judging import JudgeCall, JudgeCaller, add_events, judge_call_event, money_left
+from labmates.workflows.verb import InterruptedWorkError
+
+if TYPE_CHECKING:
+    from labmates.workflows.verb import Lab
 
 _TOGETHER, _RUNS_OF_A_BATCH = 32, 64
 """Choices whose labels are written together, and runs whose choices go into one batch of a provider."""
@@ -162,3 +170,35 @@ def _events(
 
 def _text(data: object) -> str:
     return str(data["content"]) if isinstance(data, dict) and "content" in data else str(data)
+
+
+class ReasonsParams(Params):
+    """The parameters of labelling reasons."""
+
+    judge: str = Field(description="The model that labels, provider:name.")
+    most: int | None = Field(None, ge=1, description="Label so many choices of each run at most, drawn at random.")
+
+
+def reasons(lab: Lab, params: ReasonsParams) -> Iterator[Result]:
+    """Let a model label the reasons that players of social dilemmas give for their choices.
+
+    Each choice gets any of 15 kinds of reasons, or "other"; a choice whose reply gives no reasons gets none. Labels are
+    added to the runs, and choices that are labelled already are not asked about again. See the result with: labmates
+    analyze dilemmas --table reasons
+    """
+    model = str(parse_model(lab.catalog.name_of(params.judge)))
+    options = lab.catalog.options()
+    runs = lab.runs.completed("dilemma")
+
+    def watch(run: RunRecord, done: int, whole: int) -> None:
+        lab.notify(f"run {run.id}: {done} of {whole} choices")
+
+    store = lab.runs.store
+    try:
+        work = label_reasons(store, runs, model, options, most=params.most, watch=watch, notify=lab.notify)
+        added = lab.finish(work)
+    except InterruptedWorkError:
+        lab.notify("Interrupted. What is labelled is kept; the same command goes on with the rest.")
+        raise
+    said = f"{added} choices of {len(runs)} runs labelled by {model}."
+    yield Result((), verdict=[said], objects=[{"runs": len(runs), "judge": model, "labelled": added}])

@@ -1,0 +1,116 @@
+"""``labmates analyze``: the analyses, each with the options of its parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import click
+
+from labmates.cli.common import RegistryGroup, json_option, store_option
+from labmates.cli.console import err
+from labmates.cli.figures import figure_options
+from labmates.cli.options import flag, options_of, with_arguments_first
+from labmates.cli.results import chosen_runs, parsed, present
+from labmates.cli.runs import choosing
+from labmates.cli.tables import out_option
+from labmates.cli.verbs import verb_command
+from labmates.errors import UsageError
+from labmates.workflows.analysis import ANALYSES, Analysis, Export, Result
+from labmates.workflows.verb import VERBS
+
+
+class Analyses(RegistryGroup):
+    """A group of analyses: all whose names begin with a prefix, and the verbs of experiments beside them."""
+
+    def __init__(self, prefix: str = "", **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self._prefix = prefix
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names of the analyses, of the verbs, and of the groups among them."""
+        verbs = self._below("analyze/" + self._prefix, VERBS.names())
+        return sorted({name.split("/")[0] for name in (*verbs, *self._below(self._prefix, ANALYSES.names()))})
+
+    @staticmethod
+    def _below(prefix: str, names: list[str]) -> Iterator[str]:
+        return (name.removeprefix(prefix) for name in names if name.startswith(prefix))
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of an analysis, or the group of those with a common prefix."""
+        name = self._prefix + cmd_name
+        if name in ANALYSES:
+            return _command(cmd_name, ANALYSES.get(name))
+        if f"analyze/{name}" in VERBS:
+            return verb_command(cmd_name, VERBS.get(f"analyze/{name}"))
+        if any(other.startswith(f"{name}/") for other in ANALYSES.names()):
+            return _subgroup(cmd_name, f"{name}/")
+        return None
+
+
+def _subgroup(name: str, prefix: str) -> Analyses:
+    members = [ANALYSES.get(member) for member in ANALYSES.names() if member.startswith(prefix)]
+    names = " and ".join(analysis.name.removeprefix(prefix) for analysis in members)
+    return Analyses(prefix, name=name, help=f"Analyses: {names}.", epilog=f"Example: {members[0].example}")
+
+
+@click.group(cls=Analyses, epilog="Example: labmates analyze agreement --study pilot")
+def analyze() -> None:
+    """Compute what the runs of a store mean."""
+
+
+def _command(name: str, analysis: Analysis[Any]) -> click.Command:
+    """The command of an analysis."""
+
+    def callback(**values: Any) -> int:
+        params = parsed(analysis.params, values)
+        exports = _exports(analysis, values)
+
+        def results() -> Iterator[Result]:
+            with closing(chosen_runs(values, watch=lambda step: err().print(step, markup=False))) as runs:
+                result = analysis.compute(runs, params)
+                yield result
+                for export, path in exports.items():
+                    for written in result.exports[export](path):
+                        err().print(f"Written to {written}", markup=False)
+
+        return present(results(), values)
+
+    decorators: list[Callable[[Any], Any]] = [choosing(analysis.choices)]
+    decorators += [figure_options] if analysis.has_figures else []
+    decorators += [json_option(analysis.objects), out_option]
+    decorators += [store_option] if analysis.choices else []
+    for decorate in reversed(decorators):
+        callback = decorate(callback)
+    example = f"Example: {analysis.example}" if analysis.example else None
+    command = click.command(name, help=dedent(analysis.compute.__doc__ or ""), epilog=example)(callback)
+    return with_arguments_first(command, [*options_of(analysis.params), *map(_export_option, analysis.exports)])
+
+
+def _export_option(export: Export) -> click.Option:
+    file = click.Path(dir_okay=False, path_type=Path)
+    return click.Option([flag(export.name)], type=file, metavar="FILE", help=export.description)
+
+
+def _exports(analysis: Analysis[Any], values: Mapping[str, Any]) -> dict[str, Path]:
+    """The files that were asked for, by the names of their exports.
+
+    Raises
+    ------
+    UsageError
+        If a file has another ending, or its folder can't be made.
+    """
+    asked = {export: values[export.name] for export in analysis.exports if values[export.name] is not None}
+    for export, path in asked.items():
+        if path.suffix.lower() not in export.endings:
+            raise UsageError(f"{flag(export.name)} ends in {' or '.join(export.endings)}, not '{path.name}'")
+        if export.check is not None:
+            export.check(path)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"can't write to '{path}': {error.strerror}") from error
+    return {export.name: path for export, path in asked.items()}

@@ -1,1 +1,0 @@
-"""``labmates analyze``: one file per table or two, each thin."""

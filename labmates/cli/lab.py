@@ -1,0 +1,168 @@
+"""Runs as a user of the command line asks for them and sees them: settings, execution, and what verbs work with."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+from pydantic import ValidationError
+
+from labmates.cli.console import clean, complain, err
+from labmates.cli.interrupt import run_until_stopped
+from labmates.cli.options import flags_of, given
+from labmates.cli.results import chosen_runs
+from labmates.cli.summary import print_summary, warn_of_thinking
+from labmates.errors import UsageError, explain
+from labmates.models.options import ModelOptions
+from labmates.studies.lab import StudyLab
+from labmates.studies.settings import RunSettings
+from labmates.workflows.experiment import EXPERIMENTS, Condition
+from labmates.workflows.verb import InterruptedWorkError
+
+if TYPE_CHECKING:
+    from labmates.records.run import RunRecord
+    from labmates.records.store import Store
+
+T = TypeVar("T")
+_MOST_INVALID = 20
+"""So many invalid runs are named, each with the reason."""
+
+
+class CommandLab(StudyLab):
+    """The lab of one command.
+
+    Parameters
+    ----------
+    values
+        The options that choose the store, the runs and the settings.
+    given
+        Parameters of the experiment that the user gave.
+    again
+        The command that goes on with a run, to be told the option ``--resume``.
+
+    Attributes
+    ----------
+    code
+        The exit code as far as runs decide it.
+    """
+
+    def __init__(self, values: dict[str, Any], given: Mapping[str, Any], *, again: str) -> None:
+        super().__init__(values.get("store"), partial(settings_of, values), given, chosen_runs(values), flags_of)
+        self.code = 0
+        self.hint = f". Try '{click.get_current_context().command_path} --help'."
+        self.as_json = bool(values.get("as_json"))
+        self._again = again
+
+    def play(
+        self, conditions: Sequence[Condition], replicates: int, *, seed: int = 0, at_once: int, part_of: str
+    ) -> list[RunRecord]:
+        """The ended runs of conditions; warns where a model reasons against what the roster says."""
+        runs = super().play(conditions, replicates, seed=seed, at_once=at_once, part_of=part_of)
+        warn_of_thinking(self.store, runs)
+        return runs
+
+    def notify(self, text: str) -> None:
+        """Show a line that the user should know."""
+        err().print(clean(text), markup=False)
+
+    def warn(self, text: str) -> None:
+        """Show a warning."""
+        complain(text)
+
+    def finish(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do asynchronous work that Ctrl-C stops."""
+        ended = run_until_stopped(work)
+        if ended is None:
+            raise InterruptedWorkError
+        return ended
+
+    def execute(self, runs: list[RunRecord], settings: RunSettings, part_of: str | None = None) -> None:
+        """Execute runs with a progress display; runs of their own are summed up."""
+        as_json = self.as_json and part_of is None
+        code = execute(self.store, runs, settings, as_json=as_json, command=self._again, part_of=part_of)
+        if code == 130:
+            raise InterruptedWorkError
+        self.code = max(self.code, code)
+
+
+def execute(
+    store: Store,
+    runs: list[RunRecord],
+    settings: RunSettings,
+    *,
+    as_json: bool,
+    command: str | None = None,
+    part_of: str | None = None,
+) -> int:
+    """Execute runs with a progress display, print what came of them, and return the exit code.
+
+    Parameters
+    ----------
+    command
+        The command that goes on with a run, to be told the option ``--resume``; by default that of the run's kind.
+    part_of
+        What the runs are a part of, which prints its own summary and, called again, goes on with them; None for runs
+        that stand for themselves.
+    """
+    from labmates.cli.progress import Progress
+    from labmates.studies.session import Session
+    from labmates.workflows.stop_signal import StopSignal
+
+    again = f"{command or f'labmates run {runs[0].kind}'} --resume"
+    stop_signal = StopSignal()
+    with Progress(store, runs, as_json=as_json) as progress:
+        session = Session(store, settings, watch=progress.watch, notify=progress.notify, stop_signal=stop_signal)
+        ended = run_until_stopped(session.execute(runs), stop_signal, progress.notify)
+    if ended is None or stop_signal.pulled.is_set():
+        if part_of is not None:
+            err().print(f"Interrupted. The same command goes on with {part_of}.", markup=False)
+            return 130
+        for run_id in progress.interrupted:
+            err().print(f"Interrupted. Go on with: {again} {run_id}", markup=False)
+        return 130
+    failed = [record for record in ended if record.status == "failed"]
+    elsewhere = {run.id for run in runs} - {record.id for record in ended}
+    if part_of is not None:
+        if failed:
+            why = f"run {failed[0].id}: {failed[0].error}"
+            complain(f"{len(failed)} of {len(ended)} runs failed; {why}\n  the same command goes on with {part_of}")
+        return 1 if failed or elsewhere else 0
+    if ended and not as_json:
+        print_summary(store, ended)
+    for record in failed:
+        complain(f"run {record.id} failed: {record.error}\n  go on with: {again} {record.id}")
+    for run_id in sorted(elsewhere):
+        complain(f"run {run_id} was taken over by another process; see: labmates show {run_id}")
+    invalid = [record for record in ended if record.invalid]
+    for record in invalid[:_MOST_INVALID]:
+        complain(f"run {record.id} is invalid: {record.invalid}")
+    if len(invalid) > 1:
+        complain(f"{len(invalid)} of {len(ended)} runs are invalid")
+    return 1 if failed or invalid or elsewhere else 0
+
+
+def useless(kind: str) -> list[str]:
+    """Return the settings that mean nothing to runs of a kind."""
+    found = EXPERIMENTS.get(kind)
+    code = [] if found.needs_sandbox else ["max_sandboxes"] if found.shared else ["sandbox", "max_sandboxes"]
+    code += [] if found.shared else ["processes"]
+    judges = [] if found.report else ["judges", "extractor"]
+    return ["models", *code, *judges]
+
+
+def settings_of(values: dict[str, Any], before: Mapping[str, Any]) -> RunSettings:
+    """Return the settings that were given, on top of those that a run had before."""
+    try:
+        models = {**before.get("models", {}), **given(values, ModelOptions)}
+        own = {name: value for name, value in given(values, RunSettings).items() if name != "models"}
+        return RunSettings.model_validate({**before, **own, "models": models})
+    except ValidationError as error:
+        raise UsageError(explain(error, _setting_flag)) from error
+
+
+def _setting_flag(path: str) -> str:
+    """The option of a setting; those of models have options of their own."""
+    own, dot, of_models = path.partition("models.")
+    return flags_of(ModelOptions)(of_models) if dot and not own else flags_of(RunSettings)(path)

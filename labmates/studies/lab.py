@@ -1,0 +1,186 @@
+"""What verbs work with (`labmates.workflows.verb.Lab`), apart from how a user sees it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from labmates.errors import UsageError, explain
+from labmates.models.catalog import Catalog
+from labmates.records.run import ENDED, RunRecord
+from labmates.records.store import Store
+from labmates.studies.runs import new_runs, stopped_run
+from labmates.studies.settings import RunSettings
+from labmates.workflows.analysis import Runs
+from labmates.workflows.experiment import EXPERIMENTS, Condition, make_condition
+
+C = TypeVar("C", bound="StudyLab")
+
+
+class StudyLab(ABC):
+    """The lab of one verb; a context manager.
+
+    Parameters
+    ----------
+    url
+        URL of the store.
+    settings
+        The settings that the user asked for, on top of those that a run had before.
+    given
+        Parameters of the verb's experiment that the user gave.
+    runs
+        The runs that the user chose.
+    names
+        Makes the name by which the user knows a parameter of a condition.
+    """
+
+    hint = ""
+    """Where to read about missing parameters."""
+
+    def __init__(
+        self,
+        url: str | None,
+        settings: Callable[[Mapping[str, Any]], RunSettings],
+        given: Mapping[str, Any],
+        runs: Runs,
+        names: Callable[[type[Condition]], Callable[[str], str]] = lambda _: str,
+    ) -> None:
+        self.given = given
+        self.runs = runs
+        self._url = url
+        self._asked = settings
+        self._names = names
+        self._settings = settings({})
+        self.catalog = Catalog(self._settings.models)
+
+    def __enter__(self: C) -> C:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.runs.close()
+        if "store" in self.__dict__:
+            self.store.close()
+
+    @cached_property
+    def store(self) -> Store:
+        """The store, made if there is none."""
+        return Store(self._url)
+
+    def condition(self, kind: str, values: Mapping[str, Any]) -> Condition:
+        """A checked condition: these values, and those that the user gave."""
+        model = EXPERIMENTS.get(kind).condition
+        wanted = {**self.given, **values}
+        names = self._names(model)
+        required = [name for name, field in model.model_fields.items() if field.is_required()]
+        if missing := [names(name) for name in required if name not in wanted]:
+            raise UsageError(f"missing: {', '.join(missing)}{self.hint}")
+        condition = make_condition(kind, wanted, names, catalog=self.catalog)
+        condition.check()
+        return condition
+
+    def run(self, condition: Condition, *, seed: int = 0) -> RunRecord:
+        """Execute one run of its own and return it as it ended."""
+        [run] = self.replicates(condition, seed=seed)
+        return run
+
+    def replicates(self, condition: Condition, replicates: int = 1, *, seed: int = 0) -> list[RunRecord]:
+        """Execute runs of their own and return them as they ended."""
+        settings = self._settings.resolved(self.catalog)
+        runs = new_runs(condition, seed=seed, replicates=replicates, settings=settings)
+        return self._executed(runs, settings)
+
+    def resume(self, run_id: str, kind: str) -> RunRecord:
+        """Resume a run of this kind and return it as it ended."""
+        self.store = Store(self._url, must_exist=True)
+        stopped = stopped_run(self.store, run_id)
+        if stopped.kind != kind:
+            raise UsageError(f"the run '{run_id}' is of the kind {stopped.kind}, not {kind}")
+        settings = self._asked(stopped.settings)
+        catalog = Catalog(settings.models)
+        model = EXPERIMENTS.get(kind).condition
+        try:
+            merged = model.model_validate({**stopped.condition, **self.given}, context=catalog)
+        except ValidationError as error:
+            raise UsageError(explain(error, self._names(model))) from error
+        if merged.key != stopped.key:
+            raise UsageError(
+                f"a run goes on with its own condition; leave out the options that change it ('{stopped.id}')"
+            )
+        [ended] = self._executed([stopped], settings.resolved(catalog))
+        return ended
+
+    def play(
+        self, conditions: Sequence[Condition], replicates: int, *, seed: int = 0, at_once: int, part_of: str
+    ) -> list[RunRecord]:
+        """The ended runs of conditions: those that the store holds, and those that it lacks, executed now."""
+        settings = self._settings.resolved(self.catalog)
+        if "max_concurrent_runs" not in settings.model_fields_set:
+            at_once = max(at_once, settings.max_concurrent_runs)
+            settings = settings.model_copy(update={"max_concurrent_runs": at_once})
+        if missing := missing_runs(self.store, conditions, replicates, settings, seed=seed):
+            self.execute(missing, settings, part_of)
+        return ended_runs(self.store, conditions, replicates)
+
+    def _executed(self, runs: list[RunRecord], settings: RunSettings) -> list[RunRecord]:
+        self.execute(runs, settings)
+        return [self.store.run(run.id) for run in runs]
+
+    @abstractmethod
+    def execute(self, runs: list[RunRecord], settings: RunSettings, part_of: str | None = None) -> None:
+        """Execute runs.
+
+        Parameters
+        ----------
+        part_of
+            What they belong to and is called again to go on with them; None for runs of their own.
+
+        Raises
+        ------
+        InterruptedWorkError
+            If the user stopped it.
+        """
+
+
+def ended_runs(store: Store, conditions: Iterable[Condition], replicates: int) -> list[RunRecord]:
+    """The runs of conditions that have ended, the first replicates of each, in the order of the conditions."""
+    keys = [condition.key for condition in conditions]
+    ended: dict[tuple[str, int], RunRecord] = {}
+    for run in store.runs(keys=keys):
+        if run.status in ENDED and run.replicate < replicates:
+            ended.setdefault((run.key, run.replicate), run)
+    return sorted(ended.values(), key=lambda run: (keys.index(run.key), run.replicate))
+
+
+def missing_runs(
+    store: Store, conditions: Sequence[Condition], replicates: int, settings: RunSettings, *, seed: int = 0
+) -> list[RunRecord]:
+    """The runs of conditions that the store lacks: new ones, and those that were begun and did not end.
+
+    Raises
+    ------
+    UsageError
+        If stored runs of a condition have other seeds, with which new ones would not fit together.
+    """
+    stored: dict[tuple[str, int], list[RunRecord]] = defaultdict(list)
+    for run in store.runs(keys=[condition.key for condition in conditions]):
+        stored[run.key, run.replicate].append(run)
+    missing = []
+    for condition in conditions:
+        for run in new_runs(condition, seed=seed, replicates=replicates, settings=settings):
+            same = stored[run.key, run.replicate]
+            if any(other.seed != run.seed for other in same):
+                raise UsageError(
+                    f"the store {store.shown_url} has runs of {', '.join(condition.labels[:2])} with the seed "
+                    f"{same[0].seed - run.replicate}; ask for the same one, or use another store"
+                )
+            if any(other.status in ENDED for other in same):
+                continue
+            begun = next((other for other in same if other.study is None), None)
+            missing.append(run if begun is None else replace(begun, settings=run.settings))
+    return missing

@@ -1,0 +1,217 @@
+"""Screening models: their profiles are read or played, and their lab performance is predicted from these."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field
+
+from labmates.budgets.money import format_dollars
+from labmates.errors import UsageError
+from labmates.models.names import parse_model
+from labmates.workflows.analysis import Result
+from labmates.workflows.games.prediction.analysis import MaterialParams
+from labmates.workflows.games.prediction.design_matrix import Choice
+from labmates.workflows.games.prediction.effort import Ratio, profile_beside_lab
+from labmates.workflows.games.prediction.material import Material, read_material
+from labmates.workflows.games.prediction.screened import Screened, Screening, levels_of_profile, screening_table
+from labmates.workflows.games.prediction.sources import USUAL, Level, check_outcomes
+from labmates.workflows.games.profiling import SIMULATIONS, profile
+
+if TYPE_CHECKING:
+    from labmates.workflows.games.prediction.usefulness import Usefulness
+    from labmates.workflows.verb import Lab
+
+
+def screen(
+    lab: Lab,
+    models: Sequence[str],
+    *,
+    outcomes: Sequence[str] = (),
+    games: Sequence[str] = (),
+    judges: Mapping[str, str] | None = None,
+    benchmarks: bool = True,
+    simulations: int = SIMULATIONS,
+    seed: int = 0,
+    form: Literal["robust", "correlated"] = "correlated",
+) -> list[Screened]:
+    """Predict lab performance of models from how they play the behavioural games.
+
+    The prediction rests on the models of the store that have both a profile and scored lab runs. Simulations that the
+    store lacks are played and kept.
+
+    Parameters
+    ----------
+    models
+        As ``provider:name``.
+    outcomes
+        ``"skill"``, ``"quality"``, ``"completeness"``, ``"accuracy"`` or ``"provenance"``; by default the first three.
+    games
+        Games to predict from; by default all of which the store has profiles.
+    judges
+        Judge by outcome; ``""`` for all outcomes. Needed where several scored.
+    benchmarks
+        Control for benchmark scores, size and thinking; models without them don't take part.
+    form
+        Form of the statistical model.
+    simulations, seed
+        As for ``profile``.
+
+    Raises
+    ------
+    UsageError
+        If the store has too little to predict from, or a profile can't be used.
+    """
+    check_outcomes(outcomes)
+    material = read_material(lab.runs, variant=_variant(lab))
+    screening = Screening(material, Choice(judges or {}, tuple(games), benchmarks), form, outcomes)
+    played = profile(lab, models, games=screening.games(), simulations=simulations, seed=seed)
+    return [screening.of(each.model, levels_of_profile(each)) for each in played]
+
+
+class ScreenParams(MaterialParams):
+    """The parameters of screening, beside those of the games' condition."""
+
+    models: tuple[str, ...] = Field(description="Models.", json_schema_extra={"argument": True})
+    simulations: int = Field(SIMULATIONS, ge=2, le=10_000, description="Of each game.")
+    seed: int = Field(0, ge=0, description="Seed of the first simulation.")
+    stored: bool = Field(False, description="Play nothing: take the profile from what is there.")
+    spec: Literal["robust", "correlated"] = Field(
+        "correlated",
+        description="Form of the model; the paper's own has too narrow intervals for models that it has not seen.",
+    )
+    covariates: tuple[str, ...] = Field((), description="None.", json_schema_extra={"recorded": True})
+
+
+def screen_verb(lab: Lab, params: ScreenParams) -> Iterator[Result]:
+    """Predict how models would do in the lab from how they play the behavioural games.
+
+    The prediction is that of a study: the models of the store (or of two CSV files) that have both a profile and scored
+    lab runs. The profile of MODEL is taken from the store or the file; simulations that are missing are played now and
+    kept, as by labmates profile. A model that is part of the study is left out of it first. First is said
+    whether the games predict better than the mean of the study's models. If they do, the prediction is that with the
+    games, else that mean; the other one stands second, both with 95 % intervals. Shown too is how far outside the study
+    the model lies.
+    """
+    if params.games is None and not params.stored:
+        for reference in params.models:
+            parse_model(lab.catalog.name_of(reference))
+    material = params.material(lab.runs, _variant(lab))
+    screening = Screening(material, params.choice(), params.spec, params.outcomes, seed=params.draws_seed)
+    found: list[Screened] = []
+    several = len(set(params.models)) > 1
+    for reference in dict.fromkeys(params.models):
+        model = lab.catalog.name_of(reference)
+        taken = _taken(lab, params, material, screening.games(), model, reference)
+        if taken.levels:
+            found.append(screening.of(model, taken.levels))
+            yield _result(found[-1], taken, several=several)
+    if several:
+        yield Result([screening_table(found)], objects=())
+
+
+def _variant(lab: Lab) -> dict[str, str]:
+    """What the user asked of the profiles' condition, other than the usual."""
+    return {name: str(lab.given[name]) for name in USUAL if name in lab.given}
+
+
+@dataclass(frozen=True)
+class _Taken:
+    """How a model plays, and what its profile took.
+
+    Attributes
+    ----------
+    cost, tokens
+        In dollars as text, and of all simulations; None if nothing was played now.
+    ratio
+        The profile beside lab runs; None where either is from a file.
+    """
+
+    levels: Sequence[Level]
+    cost: str | None = None
+    tokens: int | None = None
+    ratio: Ratio | None = None
+
+
+def _taken(
+    lab: Lab, params: ScreenParams, material: Material, games: Sequence[str], model: str, reference: str
+) -> _Taken:
+    """The profile of a model: of the file, of the store, or played now by its reference.
+
+    Raises
+    ------
+    UsageError
+        If nothing is to be played, and there is no profile.
+    """
+
+    def ratio(levels: Sequence[Level]) -> Ratio | None:
+        if params.games or params.lab:
+            return None
+        names = [level.game for level in levels]
+        return profile_beside_lab(lab.store, model, names, study=lab.runs.study, variant=_variant(lab))
+
+    levels = [level for level in material.levels if level.model == model]
+    if levels and (params.stored or params.games):
+        return _Taken(levels, ratio=ratio(levels))
+    if params.stored:
+        raise UsageError(f"there is no profile of {model} ({material.told}); without --stored it is taken")
+    played = profile(lab, [reference], games=games, simulations=params.simulations, seed=params.seed)
+    levels = [level for each in played for level in levels_of_profile(each)]
+    taken = [game for each in played for game in each.games]
+    tokens = sum(game.simulations * (game.input_tokens + game.output_tokens) for game in taken)
+    return _Taken(levels, format_dollars(sum(game.cost for game in taken)), round(tokens), ratio(levels))
+
+
+def _result(screened: Screened, taken: _Taken, *, several: bool) -> Result:
+    simulations = sum(level.simulations for level in taken.levels)
+    paid = "" if taken.cost is None else f", {taken.tokens:,} tokens, ${taken.cost}"
+    basis = [f"Fitted on {screened.source}, form {screened.form}. Profile: {simulations} simulations{paid}."]
+    basis += [] if taken.ratio is None else [taken.ratio.sentence]
+    basis += ["It is part of the study, and was left out of it for this."] if screened.observed else []
+    basis += _standings(screened)
+    basis += dict.fromkeys(note for study in screened.studies.values() for note in study.notes)
+    of_studies = (left for study in screened.studies.values() for left in study.left_out)
+    table = screening_table([screened])
+    profiled = {
+        "levels": [asdict(level) for level in taken.levels],
+        "cost": taken.cost,
+        "tokens": taken.tokens,
+        "games_to_lab": None if taken.ratio is None else taken.ratio.json(),
+    }
+    return Result(
+        [] if several else [table],
+        verdict=[f"{name.capitalize()}. {use.sentence} {_headline(use)}" for name, use in screened.useful.items()],
+        objects=[{**screened.json(), "profile": profiled}],
+        details=[table] if several else [],
+        remarks={
+            "Basis": basis,
+            "Left out": [left.sentence for left in dict.fromkeys([*screened.left_out, *of_studies])],
+        },
+        warnings=screened.doubts,
+    )
+
+
+def _headline(use: Usefulness) -> str:
+    if use.answer == "yes":
+        return "The prediction is that with games."
+    return "So the prediction is the models' mean; that with games is shown second."
+
+
+def _standings(screened: Screened) -> list[str]:
+    """How far outside the study the model lies; outcomes with the same answer share a sentence."""
+    outcomes: dict[str, list[str]] = {}
+    for outcome, standing in screened.standings.items():
+        where = standing.where.replace("within", "within the range")
+        why = f": {'; '.join(standing.reasons)}" if standing.reasons else ""
+        trust = " The prediction is an extrapolation: do not rely on it." if where == "far outside" else ""
+        z = ", ".join(f"{name} {value:+.1f}" for name, value in standing.z.items())
+        distance = standing.distance
+        together = "" if distance is None else f" Mahalanobis distance {distance:.1f} (p = {standing.p:.2g})."
+        reach = f"leverage {standing.leverage:.2f} (fitted models: at most {standing.largest_leverage:.2f})"
+        text = f"lies {where} of the models that it was fitted on{why}.{trust} z: {z}.{together} {reach}."
+        outcomes.setdefault(text, []).append(outcome)
+    if len(outcomes) == 1:
+        return [f"It {text}" for text in outcomes]
+    return [f"For {', '.join(names)} it {text}" for text, names in outcomes.items()]

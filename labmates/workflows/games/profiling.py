@@ -1,0 +1,177 @@
+"""Taking cooperative profiles: simulations that the store holds are read, missing ones are played."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, Final
+
+from pydantic import Field
+
+from labmates.budgets.money import format_dollars, show_dollars
+from labmates.errors import UsageError
+from labmates.games.references import references_or_none
+from labmates.games.registry import GAMES
+from labmates.stats.tables import Column, Table
+from labmates.workflows.analysis import Drawing, Params, Result
+from labmates.workflows.games.condition import GameCondition
+from labmates.workflows.games.profile_figures import profile_figure
+from labmates.workflows.games.profiles import Profile, profiles, profiles_table, told_excluded
+
+if TYPE_CHECKING:
+    from labmates.games.base import Game
+    from labmates.workflows.verb import Lab
+
+SIMULATIONS: Final = 20
+"""Simulations of each game: the number that the cooperative-profiles paper finds enough (section 4.3)."""
+AT_ONCE: Final = 32
+"""Simulations going on at once: each has few calls in flight, and calls have a limit of their own."""
+BASELINES: Final = ("cooperate", "conditional", "fair-share", "random", "defect")
+"""The baselines that a profile is shown beside."""
+
+
+def profile_games() -> list[str]:
+    """The games of a profile: our six."""
+    return [name for name in GAMES.names() if GAMES.is_own(name)]
+
+
+def profile(
+    lab: Lab, models: Sequence[str], *, games: Sequence[str] = (), simulations: int = SIMULATIONS, seed: int = 0
+) -> list[Profile]:
+    """How models play the behavioural games; simulations that the store lacks are played and kept.
+
+    Parameters
+    ----------
+    models
+        As ``provider:name``.
+    games
+        Names; by default our six.
+    simulations
+        Of each game.
+    seed
+        Seed of the first simulation.
+
+    Raises
+    ------
+    UsageError
+        If anything asked for can't be.
+    """
+    if simulations < 1:
+        raise UsageError("simulations must be at least 1")
+    names = list(dict.fromkeys(games)) or profile_games()
+    conditions = [_condition(lab, game, model) for model in dict.fromkeys(models) for game in names]
+    runs = lab.play(conditions, simulations, seed=seed, at_once=AT_ONCE, part_of="the profile")
+    return profiles(runs, lab.store.costs([run.id for run in runs]))
+
+
+def _condition(lab: Lab, game: str, model: str) -> GameCondition:
+    condition = lab.condition(GameCondition.kind, {"game": game, "model": model})
+    assert isinstance(condition, GameCondition)
+    return condition
+
+
+class ProfileParams(Params):
+    """The parameters of profiles, beside those of their condition."""
+
+    models: tuple[str, ...] = Field(description="Models.", json_schema_extra={"argument": True})
+    simulations: int = Field(SIMULATIONS, ge=1, le=10_000, description="Of each game.")
+    games: tuple[str, ...] = Field((), description="A game; repeatable. By default all six.")
+    seed: int = Field(0, ge=0, description="Seed of the first simulation.")
+    baselines: int = Field(
+        3,
+        ge=0,
+        le=10_000,
+        description="Simulations of each game by each scripted baseline that the profile is shown beside; 0 for none.",
+    )
+
+
+def profile_verb(lab: Lab, params: ProfileParams) -> Iterator[Result]:
+    """Measure how models play the behavioural games: their cooperative profiles.
+
+    Simulations that the store holds already are taken from there; missing ones are played and kept. The table gives
+    each game's primary metric with its 95 % interval; how cooperative it is (0 at the equilibrium, 1 at the play that
+    is best for all), by what was done and by what came of it; and the decisions that failed. A game in which more than
+    20 % of a model's decisions failed is excluded from its profile: the exit code is then 1, as for an invalid run.
+    """
+    play = partial(profile, lab, games=params.games, seed=params.seed)
+    found = play(params.models, simulations=params.simulations)
+    if not found:
+        return
+    others = [name for baseline in BASELINES if (name := f"scripted:{baseline}") not in params.models]
+
+    @cache
+    def baselines() -> list[Profile]:
+        return play(others, simulations=params.baselines) if params.baselines else []
+
+    beside = [] if lab.as_json else baselines()
+    games = {game.game: _condition(lab, game.game, found[0].model).make_game() for game in found[0].games}
+    alt = "Each primary metric beside the equilibrium and the play that is best for all; the numbers are in the table."
+    figure = Drawing(
+        "profile",
+        "Cooperative profile",
+        alt,
+        lambda: profile_figure(found, baselines(), {("", name): game for name, game in games.items()}),
+    )
+    yield Result(
+        [_played_table(found, games)],
+        [figure],
+        objects=[_json(each) for each in found],
+        details=[_beside_table([*found, *beside])] if beside else [],
+        fault="\n".join(text for each in found for text in told_excluded(each)) or None,
+    )
+
+
+def _json(profile: Profile) -> dict[str, Any]:
+    """A profile as JSON data; ``cost`` is credits, in dollars by the price list, as a decimal string."""
+    games = [{**asdict(game), "excluded": game.excluded, "cost": format_dollars(game.cost)} for game in profile.games]
+    failed = {
+        "failed_rate": profile.failed_rate,
+        "excluded": profile.excluded,
+        "excluded_games": list(profile.excluded_games),
+    }
+    return {"model": profile.model, **failed, "games": games}
+
+
+def _played_table(found: Sequence[Profile], games: Mapping[str, Game]) -> Table:
+    """Profiles with the reference plays of their games and what they took."""
+    table = profiles_table(found)
+    played = [game for each in found for game in each.games]
+    rows = []
+    for row, game in zip(table.rows, played, strict=True):
+        plays = references_or_none(games[game.game])
+        between = "" if plays is None else f"{float(plays.nash.level):.4g} → {float(plays.optimum.level):.4g}"
+        tokens = round(game.input_tokens + game.output_tokens)
+        took = {"calls": game.calls, "tokens": tokens, "credits": show_dollars(game.cost), "seconds": game.seconds}
+        rows.append({**row, "metric": games[game.game].primary, "reference plays": between, **took})
+    columns = list(table.columns)
+    at = [column.key for column in columns].index("level")
+    columns[at:at] = [Column("metric"), Column("reference plays", "Nash → best")]
+    columns += [Column("calls", form=".0f"), Column("tokens"), Column("credits"), Column("seconds", form=".2f")]
+    simulations = sum(game.simulations for game in played)
+    all_tokens = sum(game.simulations * (game.input_tokens + game.output_tokens) for game in played)
+    cost = show_dollars(sum(game.cost for game in played))
+    note = (
+        f"In all {simulations} simulations, {all_tokens:,.0f} tokens, {cost} in credits (by the price list of the "
+        "condition, not what was paid); calls, tokens and seconds in the table are of one simulation."
+    )
+    title = f"Cooperative profile of {found[0].model}" if len(found) == 1 else table.title
+    return Table(table.name, title, columns, rows, [*table.notes, note])
+
+
+def _beside_table(found: Sequence[Profile]) -> Table:
+    games = dict.fromkeys(game.game for profile in found for game in profile.games)
+    rows = [
+        {
+            "model": profile.model,
+            **{
+                name: value
+                for game in profile.games
+                if game.level is not None and not game.excluded
+                for name, value in game.level.row(game.game).items()
+            },
+        }
+        for profile in found
+    ]
+    columns = [Column("model"), *(Column(game, form=".3f", shows="both") for game in games)]
+    return Table("baselines", "Beside baselines: primary metrics", columns, rows)

@@ -1,0 +1,200 @@
+"""What the verbs of strategies do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field
+
+from labmates.errors import UsageError
+from labmates.workflows.analysis import Params, Result
+from labmates.workflows.experiment import condition_of
+from labmates.workflows.populations.condition import StrategiesCondition
+
+if TYPE_CHECKING:
+    from labmates.workflows.populations.engine.checks import Checked
+    from labmates.workflows.populations.engine.workers import Workers
+    from labmates.workflows.verb import Lab
+
+Game = Literal["public-goods", "collective-risk", "common-pool"]
+_GAME = Field(None, description="The game, where the folder's name does not tell it.")
+_PATH = Field(description="A library or a file of strategies.", json_schema_extra={"argument": True})
+
+
+class SandboxParams(Params):
+    """Where strategies' code runs."""
+
+    sandbox: Literal["auto", "unsafe-local"] = Field(
+        "auto",
+        description="Where strategies' code runs: in confined processes, or (unsafe) in plain ones that can do what "
+        "you can do.",
+    )
+
+    def workers(self, lab: Lab, processes: int | None) -> Workers:
+        """The workers that play strategies; warns if they are not confined."""
+        from labmates.workflows.populations.engine.workers import Workers
+
+        if self.sandbox == "unsafe-local":
+            lab.warn("WARNING: strategies' code runs on this machine without any isolation.")
+        return Workers(processes=processes, unsafe=self.sandbox == "unsafe-local")
+
+
+class PlayParams(SandboxParams):
+    """The parameters of one game."""
+
+    game: Game = Field(description="The game.")
+    rounds: int = Field(20, description="Rounds of the game.")
+    k: float | None = Field(None, description="Multiplier (public-goods) or benefit (collective-risk). [default: 2]")
+    m: int | None = Field(None, description="Cooperators needed (collective-risk). [default: half of the players]")
+    capacity: int | None = Field(None, description="Greatest stock (common-pool). [default: 4 for each player]")
+    players: tuple[str, ...] = Field(
+        description="FILE.py:CLASS or reference:NAME, by seat; several words.", json_schema_extra={"words": True}
+    )
+    seed: int = Field(0, ge=0, description="Of all random numbers.")
+
+
+def play(lab: Lab, params: PlayParams) -> Iterator[Result]:
+    """Play one game; seats are in the order of the players."""
+    from labmates.games.repeated import make_repeated
+    from labmates.workflows.populations.engine.match import play_match
+
+    rules = params.model_dump(include={"k", "m", "capacity"})
+    game = make_repeated(params.game, len(params.players), params.rounds, rules)
+    with params.workers(lab, 1) as workers:
+        match = play_match(workers, game, params.players, seed=params.seed)
+    totals = match.payoffs.sum(axis=0)
+    lines = []
+    for seat, player in enumerate(params.players):
+        moves = "".join("C" if cooperates else "D" for cooperates in match.actions[:, seat])
+        lines.append(f"{moves}  {totals[seat]:8.2f}  {player}")
+    for player, error in match.errors.items():
+        where = "before the first round" if error["round"] < 0 else f"in round {error['round']}"
+        lines.append(f"{player}: {error['count']} errors, first {where}: {error['what']}")
+    yield Result((), verdict=lines, objects=[match.as_json()])
+
+
+class CheckParams(SandboxParams):
+    """The parameters of checking strategies."""
+
+    path: Path = _PATH
+    game: Game | None = _GAME
+    processes: int | None = Field(
+        None, ge=1, le=256, description="Worker processes; by default one for each processor."
+    )
+
+
+def check(lab: Lab, params: CheckParams) -> Iterator[Result]:
+    """Check strategies: a file, or a folder of them. With problems it ends with exit code 1.
+
+    Their code is read, then played in games of several sizes and lengths: it must not crash, answer anything but C or
+    D, take too long or too much memory, and must do the same again unless it draws random numbers.
+    """
+    from labmates.workflows.populations.engine.checks import check_strategies
+    from labmates.workflows.populations.engine.library import read_text, strategy_files
+
+    wrong = total = 0
+    with params.workers(lab, params.processes) as workers:
+        for file in strategy_files(params.path):
+            game = params.game or file.game
+            if game is None:
+                known = "public-goods, collective-risk, common-pool"
+                raise UsageError(f"which game is {file.path} for? Give it with --game ({known})")
+            for checked in check_strategies(workers, game, workers.load(file.path.name, read_text(file.path))):
+                total += 1
+                wrong += bool(checked.problems)
+                yield _checked(file.path, game, checked)
+    fault = f"{wrong} of {total} strategies have problems" if wrong else None
+    yield Result((), verdict=[f"{total} strategies, {wrong or 'none'} with problems."], objects=(), fault=fault)
+
+
+def _checked(path: Path, game: str, checked: Checked) -> Result:
+    strategy = checked.strategy
+    told = {
+        "file": str(path),
+        "class": strategy.name,
+        "game": game,
+        "form": "paper" if strategy.paper else "current",
+        "random": strategy.random,
+        "deterministic": checked.deterministic,
+        "microseconds": round(checked.microseconds, 2),
+        "problems": list(checked.problems),
+    }
+    lines = [f"{path}:{strategy.line} {strategy.name}: {problem}" for problem in checked.problems]
+    return Result((), verdict=lines, objects=[told])
+
+
+class ImportParams(Params):
+    """The parameters of importing strategies."""
+
+    path: Path = _PATH
+    to: Path = Field(
+        Path("strategies"), description="The library that they are copied to.", json_schema_extra={"folder": True}
+    )
+    game: Game | None = _GAME
+
+
+def import_(_lab: Lab, params: ImportParams) -> Iterator[Result]:
+    """Copy strategies into a library, unchanged: a folder of our own or of the published format, or one file.
+
+    Files are read but nothing of them is run. Beside each stands then where its strategies are from.
+    """
+    from labmates.workflows.populations.engine.library import import_strategies
+    from labmates.workflows.populations.engine.workers import Workers
+
+    with Workers(processes=1) as workers:
+        for imported in import_strategies(workers, params.path, params.to, params.game):
+            told = {
+                "file": str(imported.file.path),
+                "game": imported.file.game,
+                "model": imported.file.model,
+                "strategies": imported.strategies,
+                "refused": imported.refused,
+            }
+            refused = f", {imported.refused} refused by the static checks" if imported.refused else ""
+            line = f"{imported.file.path}: {imported.strategies} strategies{refused}"
+            yield Result((), verdict=[line], objects=[told])
+
+
+def references(_lab: Lab, _params: Params) -> Iterator[Result]:
+    """List the reference strategies; a player is named, for instance, reference:cc-2."""
+    from labmates.workflows.populations.engine.reference import REFERENCES
+
+    for name, reference in REFERENCES.items():
+        spelled = f"{name}-{reference.parameter}" if reference.parameter else name
+        told = {"name": spelled, "title": reference.title}
+        yield Result((), verdict=[f"{spelled:<14}{reference.title}"], objects=[told])
+
+
+class WriteParams(Params):
+    """The parameters of writing strategies, beside those of its condition."""
+
+    to: Path = Field(
+        Path("strategies"), description="The library that they are added to.", json_schema_extra={"folder": True}
+    )
+    seed: int = Field(0, ge=0, description="Seed of the run.")
+    resume: str | None = Field(None, description="Go on with writing that did not end, or add what it wrote: its run.")
+
+
+def write(lab: Lab, params: WriteParams) -> Iterator[Result]:
+    """Let a model write strategies, and add those that pass the checks to a library.
+
+    Each is described in words first, then implemented from the description; an implementation that fails the checks is
+    thrown away and written anew. All calls are kept in the store, so that writing that was interrupted goes on.
+    """
+    from labmates.records.bodies import Bodies
+    from labmates.workflows.populations.engine.authoring import add_to_library
+    from labmates.workflows.populations.strategies import written_in
+
+    kind = StrategiesCondition.kind
+    if params.resume is None:
+        run = lab.run(lab.condition(kind, {}), seed=params.seed)
+    else:
+        run = lab.runs.store.run(params.resume)
+        if run.kind != kind or run.status != "completed":
+            run = lab.resume(run.id, kind)
+    condition = StrategiesCondition.model_validate(condition_of(run).model_dump())
+    found = written_in(condition, run.id, lab.store.events(run.id), Bodies(lab.store.bodies(run.id)))
+    file, added = add_to_library(params.to, condition.game, condition.model, found)
+    yield Result((), verdict=[f"{added} strategies were added to {file.path}"], objects=())

@@ -1,0 +1,53 @@
+"""The lab at work, offline, in under a minute."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from labmates.agents.roles import REPORT
+from labmates.errors import UsageError
+from labmates.records.run_files import newest_artifact
+from labmates.workflows.analysis import Params, Result
+
+if TYPE_CHECKING:
+    from labmates.workflows.verb import Lab
+
+DIAGRAM = "data → model → eval → writing"
+
+
+class DemoParams(Params):
+    """The parameters of the demo."""
+
+    task: str = Field("ecology", description="The science task (see: labmates tasks).")
+    seed: int = Field(0, ge=0, description="Seed of the run.")
+    reports: Path = Field(
+        Path("labmates-reports"),
+        description="Folder that the report is written to.",
+        json_schema_extra={"folder": True},
+    )
+
+
+def demo(lab: Lab, params: DemoParams) -> Iterator[Result]:
+    """Let a scripted team do one science task, offline.
+
+    Four teams of scripted agents analyse a synthetic data set whose truth is known, under one budget, and write a
+    report; two judges score it. No model is called and no key is needed: the agents are the baseline
+    scripted:diligent.
+    """
+    condition = lab.condition("science", {"task": params.task, "model": "scripted:diligent"})
+    try:
+        params.reports.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"can't write reports to '{params.reports}': {error.strerror}") from error
+    said = f"Task {params.task}, four teams of scripted:diligent ({DIAGRAM}), one pool of credits."
+    yield Result((), verdict=[said])
+    run = lab.run(condition, seed=params.seed)
+    report = newest_artifact(lab.store, run.id, REPORT)
+    if report is not None:
+        path = params.reports / f"{run.id}.md"
+        path.write_text(report, encoding="utf-8", errors="replace")
+        yield Result((), verdict=[f"The report is in {path}"])
