@@ -77,12 +77,6 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     # Imported when first used: `labmates --help` must not wait for LangGraph and pandas.
-    if name in __all__:
+    if name in __all__ or (not name.startswith("_") and name in import_module("labmates.workflows.verb").VERBS):
         return getattr(import_module(_HOMES.get(name, "labmates.api")), name)
-    if (
-        not name.startswith("_")
-        and name in (verbs := import_module("labmates.workflows.verb").VERBS)
-        and verbs.get(name).function
-    ):
-        return import_module("labmates.api").verb_function(name)
     raise AttributeError(f"module 'labmates' has no attribute '{name}'")

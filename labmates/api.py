@@ -295,7 +295,7 @@ def _tell(line: str) -> None:
     sys.stderr.flush()
 
 
-def verb_function(name: str) -> Callable[..., Any]:
+def __getattr__(name: str) -> Callable[..., Any]:
     """The function of a verb that an experiment or another package brings.
 
     It takes the arguments of `Verb.function` but for the lab, parameters of the verb's experiment, and these:
@@ -306,15 +306,10 @@ def verb_function(name: str) -> Callable[..., Any]:
         How models are reached and where code runs (`RunSettings`).
     progress
         Print each end to standard error.
-
-    Raises
-    ------
-    UsageError
-        If no verb of this name has a function.
     """
-    function = VERBS.get(name).function
+    function = None if name.startswith("_") or name not in VERBS else VERBS.get(name).function
     if function is None:
-        raise UsageError(f"the verb '{name}' is one of the command line alone")
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
     own = signature(function.target).parameters
 
     @wraps(function.target)

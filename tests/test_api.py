@@ -11,6 +11,7 @@ import pytest
 
 import labmates
 from labmates import api
+from labmates.workflows.verb import VERBS
 from tests.support.plugins import ROOT
 
 GAME: dict[str, Any] = {"game": "o-ring", "model": "scripted:random", "rounds": 1, "group_size": 2}
@@ -28,7 +29,9 @@ def test_every_verb_stands_at_the_top_of_the_package() -> None:
 
 def test_the_page_on_python_lists_exactly_what_is_public() -> None:
     listed = re.findall(r"^\| `(\w+)`", PAGE, re.MULTILINE)
-    assert sorted([*listed, "__version__"]) == sorted(labmates.__all__)
+    brought = [name for name in VERBS.names() if VERBS.get(name).function]
+    assert sorted([*listed, "__version__"]) == sorted([*labmates.__all__, *brought])
+    assert all(callable(getattr(labmates, name)) for name in brought)
 
 
 def test_a_run_has_its_events_messages_scores_artifacts_and_report(tmp_path: Path) -> None:

@@ -105,13 +105,13 @@ def profile_verb(lab: Lab, params: ProfileParams) -> Iterator[Result]:
         return play(others, simulations=params.baselines) if params.baselines else []
 
     beside = [] if lab.as_json else baselines()
-    games = {game.game: _condition(lab, game.game, found[0].model).make_game() for game in found[0].games}
+    games = {("", name): _condition(lab, name, found[0].model).make_game() for name in _names(found)}
     alt = "Each primary metric beside the equilibrium and the play that is best for all; the numbers are in the table."
     figure = Drawing(
         "profile",
         "Cooperative profile",
         alt,
-        lambda: profile_figure(found, baselines(), {("", name): game for name, game in games.items()}),
+        lambda: profile_figure(found, baselines(), games),
     )
     yield Result(
         [_played_table(found, games)],
@@ -120,6 +120,11 @@ def profile_verb(lab: Lab, params: ProfileParams) -> Iterator[Result]:
         details=[_beside_table([*found, *beside])] if beside else [],
         fault="\n".join(text for each in found for text in told_excluded(each)) or None,
     )
+
+
+def _names(found: Sequence[Profile]) -> list[str]:
+    """The names of the games of profiles."""
+    return list(dict.fromkeys(game.game for profile in found for game in profile.games))
 
 
 def _json(profile: Profile) -> dict[str, Any]:
@@ -133,17 +138,18 @@ def _json(profile: Profile) -> dict[str, Any]:
     return {"model": profile.model, **failed, "games": games}
 
 
-def _played_table(found: Sequence[Profile], games: Mapping[str, Game]) -> Table:
+def _played_table(found: Sequence[Profile], games: Mapping[tuple[str, str], Game]) -> Table:
     """Profiles with the reference plays of their games and what they took."""
     table = profiles_table(found)
     played = [game for each in found for game in each.games]
     rows = []
     for row, game in zip(table.rows, played, strict=True):
-        plays = references_or_none(games[game.game])
+        rules = games["", game.game]
+        plays = references_or_none(rules)
         between = "" if plays is None else f"{float(plays.nash.level):.4g} → {float(plays.optimum.level):.4g}"
         tokens = round(game.input_tokens + game.output_tokens)
         took = {"calls": game.calls, "tokens": tokens, "credits": show_dollars(game.cost), "seconds": game.seconds}
-        rows.append({**row, "metric": games[game.game].primary, "reference plays": between, **took})
+        rows.append({**row, "metric": rules.primary, "reference plays": between, **took})
     columns = list(table.columns)
     at = [column.key for column in columns].index("level")
     columns[at:at] = [Column("metric"), Column("reference plays", "Nash → best")]
@@ -160,7 +166,6 @@ def _played_table(found: Sequence[Profile], games: Mapping[str, Game]) -> Table:
 
 
 def _beside_table(found: Sequence[Profile]) -> Table:
-    games = dict.fromkeys(game.game for profile in found for game in profile.games)
     rows = [
         {
             "model": profile.model,
@@ -173,5 +178,5 @@ def _beside_table(found: Sequence[Profile]) -> Table:
         }
         for profile in found
     ]
-    columns = [Column("model"), *(Column(game, form=".3f", shows="both") for game in games)]
+    columns = [Column("model"), *(Column(game, form=".3f", shows="both") for game in _names(found))]
     return Table("baselines", "Beside baselines: primary metrics", columns, rows)

@@ -63,4 +63,4 @@ def test_a_simulation_that_failed_is_told_and_gone_on_with_at_the_next_time(tmp_
 )
 def test_a_wrong_profile_is_told_what_is_wrong(tmp_path: Path, more: dict[str, object], said: str) -> None:
     with pytest.raises(labmates.UsageError, match=said):
-        labmates.profile(["scripted:random"], store=f"sqlite:///{tmp_path}/labmates.db", **more)  # type: ignore[arg-type]
+        labmates.profile(["scripted:random"], store=f"sqlite:///{tmp_path}/labmates.db", **more)
