@@ -28,11 +28,11 @@ from labmates.models.options import ModelOptions
 from labmates.models.scripted import BASELINES
 from labmates.models.scripted.base import Draft, Heard
 from labmates.records.store import Store
-from labmates.workflows.games.profiling import profile_games
 from labmates.studies.runs import new_runs
 from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
 from labmates.workflows.experiment import make_condition
+from labmates.workflows.games.profiling import profile_games
 
 _KEY = re.compile(r'^- "(\w+)"(?:: \d+ to (\d+))?', re.MULTILINE)
 _USED = UsageMetadata(input_tokens=400, output_tokens=10, total_tokens=410)
