@@ -9,6 +9,7 @@ ENTRIES = {
         "prediction": ".prediction.analysis:PREDICTION",
         "profiles": ".analyses:PROFILES",
         "proximity": ".proximity.analysis:PROXIMITY",
+        "usage": ".usage:USAGE",
         "usefulness": ".prediction.analysis:USEFULNESS",
     },
     "labmates.verbs": {"profile": ".verbs:PROFILE", "screen": ".verbs:SCREEN"},

@@ -5,6 +5,7 @@ It samples the same collapsed density as the default engine, with JAX's gradient
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -33,7 +34,13 @@ def fit_nuts(data: PredictionData, form: Form = "robust", **how: Any) -> Posteri
         If NumPyro is not installed.
     """
     model = Collapsed(data, form)
-    paper = form == "paper"
+    density, given = collapsed(model)
+    return sample_model(density, given, names(model), SITES, start=start(data), **how)[0]
+
+
+def collapsed(model: Collapsed) -> tuple[Callable[[dict[str, Any]], None], dict[str, Any]]:
+    """The collapsed density as a model in NumPyro, and its data."""
+    data, paper = model.data, model.form == "paper"
     own = np.column_stack([np.ones(len(data.outcome)), own_terms(model)])
     rows = np.column_stack([data.conditions, *([] if paper else [members(data)[0]]), data.outcome])
     mine = [(own[data.model_of == at], rows[data.model_of == at]) for at in range(len(data.models))]
@@ -46,7 +53,7 @@ def fit_nuts(data: PredictionData, form: Form = "robust", **how: Any) -> Posteri
         "square": np.array([other.T @ other for _, other in mine]),
         **({} if model.correlation is None else {"correlation": model.correlation}),
     }
-    return sample_model(_COLLAPSED[paper], given, names(model), SITES, start=start(data), **how)[0]
+    return _COLLAPSED[paper], given
 
 
 def given_data(model: Collapsed) -> dict[str, Any]:

@@ -1,0 +1,133 @@
+"""The analysis of what runs take: by experiment and model, and games beside the lab."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean, median
+from typing import Any, Final
+
+from labmates.records.run import RunRecord
+from labmates.stats.tables import Column, Table
+from labmates.workflows.analysis import Analysis, Params, Result, Runs, TooFewRunsError
+
+SIMULATIONS: Final = 20
+"""Simulations of each game in a profile (cooperative-profiles paper, section 4.2)."""
+_AMOUNTS: Final = ("calls", "input", "output", "total", "reasoning", "seconds")
+
+
+def usage(runs: Runs, params: Params) -> Result:
+    """Show the tokens that runs take, by experiment and model.
+
+    Means of a run, over the runs with one model that have ended, and the median over models (cooperative-profiles
+    paper, Table 10). Where models have both games of a profile and lab runs, a second table has the ratio: how many
+    simulations of a game one lab run is worth, and how many lab runs a profile.
+    """
+    del params
+    records = [run for run in runs.ended() if len(run.models) == 1]
+    if not records:
+        raise TooFewRunsError("none of these runs has ended and is of one model")
+    return Result([usage_table(records), *ratio_tables(records)])
+
+
+def usage_table(records: Iterable[RunRecord]) -> Table:
+    """What a run takes on average: a row for each experiment and model, those with the fewest tokens first."""
+    found: dict[str, dict[str, list[RunRecord]]] = defaultdict(lambda: defaultdict(list))
+    for run in records:
+        found[run.kind][run.models[0]].append(run)
+    rows: list[dict[str, Any]] = []
+    for kind, by_model in found.items():
+        mine = [_row(kind, model, some) for model, some in by_model.items()]
+        rows += sorted(mine, key=lambda row: row["total"])
+        if len(mine) > 1:
+            amounts = {name: median(row[name] for row in mine) for name in ("conditions", "runs", *_AMOUNTS)}
+            rows.append({"kind": kind, "model": "median", **amounts})
+    columns = [
+        Column("kind", "experiment", once=True),
+        Column("model"),
+        Column("conditions", form=",.0f"),
+        Column("runs", form=",.0f"),
+        Column("calls", "calls per run", ",.0f"),
+        Column("input", "input tokens per run", ",.0f"),
+        Column("output", "output tokens per run", ",.0f"),
+        Column("total", "tokens per run", ",.0f"),
+        Column("seconds", "seconds per run", ",.1f"),
+    ]
+    notes = ["Means over runs that have ended; prompts and replies, reasoning among these. Judges are left out."]
+    return Table("usage", "What runs take", columns, rows, notes)
+
+
+def _row(kind: str, model: str, records: Sequence[RunRecord]) -> dict[str, Any]:
+    return {"kind": kind, "model": model, "conditions": len({run.key for run in records}), **_amounts(records)}
+
+
+def _amounts(records: Sequence[RunRecord]) -> dict[str, Any]:
+    used = [run.usage for run in records]
+    return {
+        "runs": len(records),
+        "calls": fmean(one.llm_calls for one in used),
+        "input": fmean(one.input_tokens for one in used),
+        "output": fmean(one.output_tokens for one in used),
+        "total": fmean(one.input_tokens + one.output_tokens for one in used),
+        "reasoning": fmean(one.reasoning_tokens for one in used),
+        "seconds": fmean(run.seconds for run in records),
+    }
+
+
+def ratio_tables(records: Sequence[RunRecord]) -> list[Table]:
+    """Games beside the lab, a row for each model that has been in both; no table if there is none."""
+    from labmates.workflows.games.prediction.sources import is_lab_run, is_profile_run
+
+    games: dict[str, dict[str, list[RunRecord]]] = defaultdict(lambda: defaultdict(list))
+    lab: dict[str, list[RunRecord]] = defaultdict(list)
+    for run in records:
+        if run.kind == "game" and is_profile_run(run):
+            games[run.models[0]][run.condition["game"]].append(run)
+        elif is_lab_run(run):
+            lab[run.models[0]].append(run)
+    rows = [_ratios(model, games[model], lab[model]) for model in games if model in lab]
+    if not rows:
+        return []
+    ratios = [name for name in rows[0] if name not in ("model", "games", "lab_runs")]
+    if len(rows) > 1:
+        known = {name: [row[name] for row in rows if row[name] is not None] for name in ratios}
+        rows.append({"model": "median", **{name: median(some) if some else None for name, some in known.items()}})
+    columns = [
+        Column("model"),
+        Column("games"),
+        Column("lab_runs", "lab runs"),
+        Column("game_tokens", "tokens of a simulation", ",.0f"),
+        Column("lab_tokens", "tokens of a lab run", ",.0f"),
+        Column("tokens_ratio", "lab run / simulation, tokens", ".1f"),
+        Column("seconds_ratio", "in seconds", ".1f"),
+        Column("profile_lab_runs", "profile / lab run, tokens", ".2f"),
+        Column("profile_lab_runs_seconds", "in seconds", ".2f"),
+    ]
+    notes = [
+        "A simulation is one game under the usual condition, the mean over a model's games; a profile is "
+        f"{SIMULATIONS} simulations of each of them. Below 1 a profile takes less than one lab run."
+    ]
+    return [Table("usage-ratio", "Games beside the lab", columns, rows, notes)]
+
+
+def _ratios(model: str, games: Mapping[str, Sequence[RunRecord]], lab: Sequence[RunRecord]) -> dict[str, Any]:
+    each, worked = [_amounts(records) for records in games.values()], _amounts(lab)
+    row: dict[str, Any] = {"model": model, "games": len(each), "lab_runs": len(lab)}
+    row |= {"game_tokens": fmean(one["total"] for one in each), "lab_tokens": worked["total"]}
+    for name, simulated, ratio, profile in (
+        ("total", row["game_tokens"], "tokens_ratio", "profile_lab_runs"),
+        ("seconds", fmean(one["seconds"] for one in each), "seconds_ratio", "profile_lab_runs_seconds"),
+    ):
+        row[ratio] = worked[name] / simulated if simulated else None
+        row[profile] = SIMULATIONS * len(each) * simulated / worked[name] if worked[name] else None
+    return row
+
+
+USAGE = Analysis(
+    "usage",
+    "What runs take",
+    Params,
+    usage,
+    example="labmates analyze usage --out usage.tex",
+    choices=("runs", "study", "kind", "task"),
+)
