@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from labmates.budgets.ledger import Entry, InsufficientFundsError, Ledger, Reservation
-from labmates.budgets.prices import Price
+from labmates.budgets.prices import FREE, Price
 from labmates.budgets.purse import Purse
 
 Lost = Callable[[Entry, str, int | None], None]
@@ -149,3 +149,8 @@ class CallMeter:
         if self.money is not None and money is not None:
             self.excess += self.money.bound.settle(money, -entry.amount if bill is None else bill).uncovered
         return entry
+
+
+def free_meter() -> CallMeter:
+    """A meter for a call that nobody pays."""
+    return CallMeter(Purse(Ledger(0), "", {}), FREE, "", 0, 0)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import json
+import re
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib.resources import files
 from math import ceil
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -74,6 +78,9 @@ class Price(BaseModel):
         if left < 0:
             return -1
         return left // self.output if self.output else 10**9
+
+
+FREE: Final = Price.model_validate({"input": "0", "output": "0"})
 
 
 class Charge(Price):
@@ -165,3 +172,33 @@ def _wrong(source: str, what: str) -> UsageError:
         f"price list '{source}': {what}. Allowed: default and models with input, cached, cache_write, output, "
         "reasoning; tool_call; all in dollars (tokens: per million)."
     )
+
+
+TABLE_DATE: Final = "2026-11-23"
+"""When the shipped prices and context windows were taken over, from the data of genai-prices 0.2.3 (MIT license)."""
+_DATED = re.compile(r"-\d{4}-?\d{2}-?\d{2}$")
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A model of the shipped table: its price, and its context window in tokens where it is known."""
+
+    price: Charge
+    context_tokens: int | None
+
+
+@cache
+def price_table() -> dict[str, Listed]:
+    """Return the shipped table, by ``provider:model``."""
+    text = files("labmates.budgets").joinpath("prices.csv").read_text(encoding="utf-8")
+    table = {}
+    for row in csv.DictReader(text.splitlines()):
+        prices = {name: row[name] for name in ("input", "cached", "cache_write", "output") if row[name]}
+        table[row["model"]] = Listed(Charge.model_validate(prices), int(row["context_tokens"] or 0) or None)
+    return table
+
+
+def listed_model(provider: str, model: str) -> Listed | None:
+    """Return the row of a model, or of its undated name; None if there is neither."""
+    name = f"{provider}:{model}"
+    return price_table().get(name) or price_table().get(_DATED.sub("", name))

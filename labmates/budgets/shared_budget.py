@@ -26,8 +26,7 @@ from pydantic import ValidationError
 
 from labmates.budgets.ledger import InsufficientFundsError, Ledger, Reservation
 from labmates.budgets.money import parse_dollars
-from labmates.budgets.price_table import listed_model
-from labmates.budgets.prices import Price, PriceList, read_prices
+from labmates.budgets.prices import Price, PriceList, listed_model, read_prices
 from labmates.budgets.shares import Share
 from labmates.budgets.tokens import estimate_messages, most_tokens
 from labmates.budgets.usage import LIMIT_FIELDS, Usage, limited, read_usage

@@ -126,12 +126,10 @@ def _facts(entry: Entry, reference: str, values: dict[str, Any]) -> dict[str, An
     """Return what is known of an entry, each with where it is from."""
     import os
 
-    from labmates.budgets.price_table import TABLE_DATE
-    from labmates.budgets.prices import BATCH_SHARE
+    from labmates.budgets.prices import BATCH_SHARE, TABLE_DATE
     from labmates.models.catalog import Catalog
-    from labmates.models.endpoints import endpoint_of
+    from labmates.models.endpoints import endpoint_of, listed
     from labmates.models.names import parse_model
-    from labmates.models.pricing import listed
     from labmates.models.providers import BATCH_PROVIDERS
 
     catalog = Catalog(model_options(values))

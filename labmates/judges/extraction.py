@@ -1,25 +1,26 @@
-"""Findings read out of a report's prose by a model, for reports that have no findings block that can be read.
+"""A report's findings: stated with the tool, written in a findings block, or read from the prose by a model.
 
-What the model reads is compared with the truth by code, as a block of the team's own would be. The model is not told
+What a model reads is compared with the truth by code, as a block of the team's own would be. The model is not told
 the truth.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from string import Template
-from typing import Any
+from typing import Any, Literal
 
 from langchain_core.messages import HumanMessage, SystemMessage
 from pydantic import BaseModel
 
-from labmates.judges.fence import fenced
-from labmates.judges.injection import RULES
-from labmates.judges.interview import REPAIR, Interviewer
-from labmates.judges.wording import digest
+from labmates.judges.base import Report
+from labmates.judges.injection import RULES, fenced
+from labmates.judges.interview import REPAIR, Interviewer, digest
 from labmates.models.objects import UnusableAnswerError
 from labmates.relaxed_json import find_objects
 from labmates.tasks.base import Task
-from labmates.tasks.findings import ReadFindings, read_findings
+from labmates.tasks.findings import ReadFindings, check_findings, read_findings
 from labmates.tasks.schema import findings_schema_text
 
 MOST_OUTPUT_TOKENS = 4_096
@@ -93,3 +94,51 @@ def _usable(text: str, model: type[BaseModel], last: bool) -> ReadFindings[BaseM
     if read.findings is None or (read.problems and not (last and read.findings.model_dump(exclude_none=True))):
         raise UnusableAnswerError("; ".join(read.problems))
     return read
+
+
+Source = Literal["tool", "report", "extracted", "none"]
+
+
+@dataclass(frozen=True)
+class Statement:
+    """The findings of a report and where they come from.
+
+    Attributes
+    ----------
+    read
+        What could be read.
+    source
+        The tool, the text of the report, a model that read its prose, or nothing at all.
+    repaired
+        What was mended before, when they were stated with the tool.
+    """
+
+    read: ReadFindings[BaseModel]
+    source: Source
+    repaired: tuple[Mapping[str, str], ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """The way in which the findings were read, as JSON data."""
+        return {
+            "source": self.source,
+            "readable": self.source != "none",
+            "repaired": [*map(dict, self.repaired), *(repair.as_json() for repair in self.read.repaired)],
+            "problems": list(self.read.problems),
+        }
+
+
+def read_statement(report: Report) -> Statement:
+    """The findings of a report. Those stated with the tool count; a different text is reported."""
+    model: type[BaseModel] = report.task.findings
+    written = read_findings(report.text or "", model)
+    if report.stated is None:
+        return Statement(written, "none" if written.findings is None else "report")
+    stated = check_findings(report.stated, model)
+    if stated.findings is None:
+        return Statement(stated, "none")
+    differing = [
+        f"field '{name}': the report states it otherwise; what was stated with the tool counts"
+        for name in model.model_fields
+        if (value := getattr(written.findings, name, None)) is not None and value != getattr(stated.findings, name)
+    ]
+    return Statement(replace(stated, problems=(*stated.problems, *differing)), "tool", report.repaired)

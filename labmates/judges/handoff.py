@@ -27,10 +27,10 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from labmates.judges.base import Report, Score, Trace
+from labmates.judges.extraction import read_statement
 from labmates.judges.findings_rules import Finder, is_source, items_of, record_keys
 from labmates.judges.prose import read_prose, statements
 from labmates.judges.rows import Number, Row, agree, reach, read_numbers, rows_of
-from labmates.judges.statement import read_statement
 
 LEAST_DIGITS: Final = 2
 MOST_KEPT: Final = 200

@@ -5,10 +5,13 @@ What looks like an order is flagged. Judges that could be moved by it judge twic
 and report the difference (`judges.rubric`). Since a false alarm costs a second judging and no word of the paper, the
 rules look for recall: orders in eight languages, claims that somebody has checked the paper already, forged prompts,
 hidden comments, look-alike letters.
+
+A model gets a report between two lines with a mark that nobody can forge (`fenced`).
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 import unicodedata
 from collections.abc import Iterator
@@ -145,3 +148,45 @@ def _flag_broken(text: str, pieces: list[_Piece], first: int) -> None:
             for one in pieces[first : last + 1]:
                 one.flagged = True
             return
+
+
+_CUT_LINE = "[cut here: the report goes on for {} more characters]"
+
+
+@dataclass(frozen=True)
+class Fenced:
+    """A report as a model gets it.
+
+    Attributes
+    ----------
+    text
+        As it was written, between two lines that hold the `mark`.
+    mark
+        What nobody who wrote the report can have written into it.
+    injections
+        The flagged passages, which may address the judge; they are in `text`.
+    without
+        The same without them.
+    """
+
+    text: str
+    mark: str
+    injections: tuple[str, ...]
+    without: str
+
+
+def fenced(report: str) -> Fenced:
+    """Put a report between two marked lines.
+
+    The mark is a hash of the report, 32 hexadecimal digits: to end the fence within the report, one would have to write
+    a text that holds its own hash. So it can't be guessed, and the prompt of the same report is still the same each
+    time.
+    """
+    mark = hashlib.blake2b(report.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+    screened = screen(report)
+    more = len(report) - MOST_CHARS
+    cut = f"\n{_CUT_LINE.format(more)}" if more > 0 else ""
+    text, without = (
+        f"[report {mark} begins]\n{one}{cut}\n[report {mark} ends]" for one in (screened.text, screened.without)
+    )
+    return Fenced(text, mark, screened.found, without)

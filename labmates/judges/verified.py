@@ -13,12 +13,11 @@ from pydantic import BaseModel
 
 from labmates.judges import provenance
 from labmates.judges.base import SKILL, Report, Score
-from labmates.judges.extraction import Extractor
+from labmates.judges.extraction import Extractor, Statement, read_statement
 from labmates.judges.handoff import audit
 from labmates.judges.injection import find_injections
-from labmates.judges.statement import Statement, read_statement
-from labmates.models.error_bodies import one_line
 from labmates.models.errors import ModelCallError
+from labmates.models.failures import one_line
 from labmates.models.objects import UnusableAnswerError
 from labmates.tasks.base import accuracy, skill
 from labmates.tasks.findings import check_findings

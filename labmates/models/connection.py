@@ -1,8 +1,9 @@
-"""One model at its endpoint: attempts, each within a slot and a time limit."""
+"""One model at its endpoint: attempts, each within a slot and a time limit, with waits between them."""
 
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -10,16 +11,16 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import RunnableConfig
 
+from labmates.budgets.meter import CallMeter, free_meter
 from labmates.models.attempt import Attempt
 from labmates.models.endpoints import Endpoint
-from labmates.models.explain import call_error
-from labmates.models.failures import AttemptError, Failure, failure_of
+from labmates.models.errors import ContextOverflowError, EndpointError, ModelCallError
+from labmates.models.failures import AttemptError, Failure, context_limits, failure_of
 from labmates.models.limits import Slots
-from labmates.models.metering import Meter, NoMeter
 from labmates.models.names import ModelName
-from labmates.models.provider_quirks import UNASKED, Dialect
+from labmates.models.provider_quirks import UNASKED, UNSUPPORTED, Dialect, mentions
 from labmates.models.redact import Redactor
-from labmates.models.retry import Backoff, persist
+from labmates.seeds import derive
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Request:
     temperature: float | None
     config: RunnableConfig
     insisted: frozenset[str] = frozenset()
-    meter: Meter = field(default_factory=NoMeter)
+    meter: CallMeter = field(default_factory=free_meter)
     response_format: Mapping[str, Any] | None = None
     origin: str = ""
 
@@ -53,6 +54,38 @@ class CallLog:
 
     attempts: int = 0
     failures: list[Failure] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Backoff:
+    """How long to wait before the next attempt, in seconds.
+
+    Attributes
+    ----------
+    first
+        Wait after the first failure; it doubles with each further one.
+    longest
+        Longest wait of our own.
+    longest_asked
+        Longest wait that a server's ``Retry-After`` can impose: a server that asks for more is tried again
+        after this long.
+    """
+
+    first: float = 0.5
+    longest: float = 30.0
+    longest_asked: float = 120.0
+
+    def delay(self, seed: int, failures: int, retry_after: float | None = None) -> float:
+        """Return the wait after so many `failures` in a row.
+
+        Our own waits are spread over [50 %, 100 %]; one that the server asked for is never shortened (but for
+        `longest_asked`) and lengthened by up to 10 %, so that callers refused together don't return together.
+        """
+        share = random.Random(derive(seed, "retry", failures)).random()
+        if retry_after is not None:
+            asked = min(retry_after, self.longest_asked)
+            return asked + 0.1 * share * (asked + self.first)
+        return min(self.longest, self.first * 2.0 ** min(failures - 1, 32)) * (0.5 + 0.5 * share)
 
 
 @dataclass(frozen=True)
@@ -102,18 +135,18 @@ class Connection:
         ContextOverflowError
             If the prompt is too long for the model.
         """
-        effort = self.persistence
-        try:
-            return await persist(
-                lambda: self._attempt(request, log),
-                max_retries=effort.max_retries,
-                seed=request.seed,
-                backoff=effort.backoff,
-                failures=log.failures,
-            )
-        except AttemptError:
-            # Without the cause: it may quote the key.
-            raise call_error(self.model, self.endpoint, log.attempts, log.failures) from None
+        effort, failed = self.persistence, 0
+        while True:
+            try:
+                return await self._attempt(request, log)
+            except AttemptError as error:
+                failed += 1
+                log.failures.append(error.failure)
+                if error.failure.kind != "retry" or failed > effort.max_retries:
+                    # Without the cause: it may quote the key.
+                    raise call_error(self.model, self.endpoint, log.attempts, log.failures) from None
+            # No slot at the endpoint is held meanwhile.
+            await asyncio.sleep(effort.backoff.delay(request.seed, failed, log.failures[-1].retry_after))
 
     async def _attempt(self, request: Request, log: CallLog) -> AIMessage:
         """Send the request; if the server refused a parameter, again at once without it."""
@@ -169,7 +202,7 @@ class Connection:
         return self.dialect is not dialect
 
 
-def _account(meter: Meter, attempt: Attempt, reason: str, *, billable: bool) -> None:
+def _account(meter: CallMeter, attempt: Attempt, reason: str, *, billable: bool) -> None:
     if billable and attempt.is_sent:
         meter.lost(reason)
     else:
@@ -179,3 +212,64 @@ def _account(meter: Meter, attempt: Attempt, reason: str, *, billable: bool) -> 
 def _numbered(request: Request, attempt: int) -> Request:
     metadata = {**request.config.get("metadata", {}), "attempt": attempt}
     return replace(request, config={**request.config, "metadata": metadata})
+
+
+def call_error(model: ModelName, endpoint: Endpoint, attempts: int, failures: Sequence[Failure]) -> ModelCallError:
+    """The error for a call that its last failure ended: what happened, and what to do about it."""
+    last = failures[-1]
+    kind = ContextOverflowError if last.kind == "overflow" else EndpointError
+    if last.kind == "overflow":
+        text = _overflow(last)
+    elif last.kind == "refused":
+        text = _refusal(last, model, endpoint)
+    else:
+        text = f"no reply after {attempts} attempt{'s' if attempts > 1 else ''}; the last one: {last}"
+    error = kind(
+        f"{model} at {endpoint.address}: {text}",
+        model=str(model),
+        endpoint=endpoint.address,
+        status=last.status,
+        attempts=attempts,
+        errors=tuple(map(str, failures)),
+    )
+    if isinstance(error, ContextOverflowError):
+        error.limit, error.requested = context_limits(last.body)
+    return error
+
+
+def _overflow(failure: Failure) -> str:
+    limit, requested = context_limits(failure.body)
+    if limit is None:
+        return f"the prompt is too long for the model's context ({failure.reason})"
+    needed = "" if requested is None else f"; the call needs {requested:,}"
+    return f"the prompt is too long: the model's context takes {limit:,} tokens{needed}"
+
+
+def _refusal(failure: Failure, model: ModelName, endpoint: Endpoint) -> str:
+    key = endpoint.key_name or "the environment"
+    match failure.status:
+        case 401 if not endpoint.key:
+            return f"the server wants a key, and {key} is not set"
+        case 401:
+            return f"the server refused the key in {key} ({failure.reason})"
+        case 403:
+            return f"the key in {key} may not use this model ({failure.reason})"
+        case 404:
+            unknown = f"the server doesn't know the model '{model.name}', or the base URL is not that of its API"
+            return f"{unknown} ({failure.reason})"
+        case 400 | 422 if (setting := _refused_setting(failure, model)) is not None:
+            told = f"the server does not take the setting {setting} ({failure.reason})"
+            return f"{told}; leave it out of the model's settings, or of the condition"
+        case _:
+            return f"the server refused the call ({failure})"
+
+
+def _refused_setting(failure: Failure, model: ModelName) -> str | None:
+    """Return the setting that the server says it doesn't support; None if it names none."""
+    body = failure.body
+    if not UNSUPPORTED.search(f"{body.message} {body.code} {body.type}"):
+        return None
+    settings = model.settings.given()
+    extra = [f"extra_body.{name}" for name in settings.pop("extra_body", {})]
+    named = [*extra, *settings, "temperature"]  # That one may be the condition's.
+    return next((one for one in named if mentions(f"{body.message} {body.param}", one.rpartition(".")[2])), None)

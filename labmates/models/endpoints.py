@@ -1,15 +1,17 @@
-"""Where a model is asked: the server's address and key."""
+"""Where a model is asked (the server's address and key), and what its provider charges there."""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from labmates.budgets.prices import FREE, Listed, Price, listed_model
 from labmates.errors import UsageError
 from labmates.models.entries import DEFAULT_ACCESS
-from labmates.models.names import GIVEN, ModelName
+from labmates.models.names import GIVEN, ModelName, parse_model
 from labmates.models.options import ModelOptions
 
 OPENAI_HOST = "api.openai.com"
@@ -126,3 +128,26 @@ def check_base_url(url: str) -> None:
         raise UsageError(f"base URL '{shown}' must begin with http:// or https:// and name a host; {example}")
     if shown != url or any(char.isspace() for char in url):
         raise UsageError(f"base URL '{shown}' must have no query, fragment or space; {example}")
+
+
+def listed(model: ModelName, endpoint: Endpoint) -> Listed | None:
+    """Return what the table says of a model; None if nothing, or for a server that is not the provider's own."""
+    if not endpoint.hosted:
+        return None
+    return listed_model(model.provider, model.name)
+
+
+def price_of(model: ModelName, endpoint: Endpoint, options: ModelOptions) -> Price | None:
+    """Return what the provider of `model` charges; None if that is not known."""
+    access = options.entries.get(str(model), DEFAULT_ACCESS)
+    found = listed(model, endpoint)
+    charge = access.price or (found.price if found else None)
+    return charge.price(batch=options.batch) if charge else None
+
+
+def known_price(text: str, options: ModelOptions) -> Price | None:
+    """Return what the provider of the model named `text` charges; nothing for a baseline, None if it is not known."""
+    model = parse_model(text)
+    if model.scripted:
+        return FREE
+    return price_of(model, endpoint_of(model, options, os.environ), options)

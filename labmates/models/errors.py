@@ -1,6 +1,8 @@
-"""Errors of model calls that did not bring a reply."""
+"""Errors of model calls without a reply, and the limit that keeps a reply within the context."""
 
 from __future__ import annotations
+
+from typing import Final
 
 from labmates.errors import LabmatesError
 
@@ -62,3 +64,33 @@ class ContextOverflowError(ModelCallError):
 
     limit: int | None = None
     requested: int | None = None
+
+
+LEAST_REPLY: Final = 256
+"""A prompt that leaves fewer tokens for the reply is too long, unless the limit on the reply is even lower."""
+
+
+def reply_limit(wanted: int, prompt: int, window: int | None, model: str) -> int:
+    """The limit on a reply, lowered to what a prompt leaves of a context window; all in tokens.
+
+    Parameters
+    ----------
+    window
+        None where it is not known: then nothing is lowered.
+
+    Raises
+    ------
+    ContextOverflowError
+        If that is too little for a reply.
+    """
+    if window is None:
+        return wanted
+    left = window - prompt
+    if left < min(wanted, LEAST_REPLY):
+        error = ContextOverflowError(
+            f"{model}: the prompt of about {prompt:,} tokens leaves no room for a reply in a context of {window:,}",
+            model=model,
+        )
+        error.limit, error.requested = window, prompt
+        raise error
+    return min(wanted, left)

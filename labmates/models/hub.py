@@ -18,18 +18,17 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
+from labmates.budgets.meter import CallMeter, free_meter
 from labmates.budgets.prices import Price
 from labmates.models.cache import CallCache, call_key, is_worth_keeping, reply_from_data, reply_to_data
-from labmates.models.connection import CallLog, Connection, Persistence, Request, Send
-from labmates.models.endpoints import Endpoint, endpoint_of
+from labmates.models.connection import Backoff, CallLog, Connection, Persistence, Request, Send
+from labmates.models.endpoints import Endpoint, endpoint_of, listed, price_of
 from labmates.models.entries import DEFAULT_ACCESS
 from labmates.models.limits import Slots
-from labmates.models.metering import Meter, NoMeter
 from labmates.models.names import GIVEN, ModelName, parse_model
 from labmates.models.normalise import normalise, safe_message
 from labmates.models.options import ModelOptions
 from labmates.models.prefix import cache_marks
-from labmates.models.pricing import listed, price_of
 from labmates.models.provider_quirks import LIMITS, Dialect
 from labmates.models.providers import (
     LIMIT_FIELDS,
@@ -42,7 +41,6 @@ from labmates.models.providers import (
 )
 from labmates.models.redact import Redactor
 from labmates.models.reply import Reply
-from labmates.models.retry import Backoff
 
 if TYPE_CHECKING:
     from labmates.models.batches import BatchBook
@@ -124,7 +122,7 @@ class ModelHub:
         insist: bool = True,
         response_format: Mapping[str, Any] | None = None,
         config: RunnableConfig | None = None,
-        meter: Meter | None = None,
+        meter: CallMeter | None = None,
     ) -> Reply:
         """Call a model and return its reply, whatever is wrong with that (see `Reply.faults`).
 
@@ -174,7 +172,7 @@ class ModelHub:
             max_output_tokens=max_output_tokens,
             temperature=temperature,
             config=config,
-            meter=meter or NoMeter(),
+            meter=meter or free_meter(),
             response_format=response_format,
             origin=f"{config.get('metadata', {}).get('run', '')} {seed}",
         )
@@ -289,7 +287,7 @@ class ModelHub:
             return per_call(family, request_body(name)), Dialect("max_tokens")
         limit = LIMIT_FIELDS.get(name.provider, "max_tokens")
         if name.provider == GIVEN:
-            from labmates.models.given import given_chat, prepared
+            from labmates.models.providers import given_chat, prepared
 
             return per_instance(partial(prepared, given_chat(name.name))), Dialect(limit)
 

@@ -114,7 +114,7 @@ def parse_model(text: str) -> ModelName:
     if provider == SCRIPTED:
         _check_baseline(name)
     elif provider == GIVEN:
-        from labmates.models.given import given_chat
+        from labmates.models.providers import given_chat
 
         given_chat(name)
     elif provider in PROVIDERS and not _is_installed(PROVIDERS[provider]):

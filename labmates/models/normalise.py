@@ -17,10 +17,8 @@ from langchain_core.messages import AIMessage, BaseMessage
 
 from labmates.budgets.tokens import beginning, estimate_messages, estimate_tokens, most_tokens, text_of
 from labmates.budgets.usage import MOST_TOKENS, read_usage
-from labmates.models.partial import read_partial
 from labmates.models.reply import Fault, Finish, Reply, ToolCall
 from labmates.models.safe import UnsafeValueError, safe_text, safe_value
-from labmates.models.thinking import split_thinking
 
 NO_TEXT = "(no text)"
 """Stands in `Reply.message` for a reply with neither text nor a whole tool call: several providers refuse an
@@ -228,3 +226,115 @@ def _numbered(name: str) -> Iterable[str]:
 
 def _ids(sent: Sequence[BaseMessage]) -> set[str]:
     return {str(call["id"]) for message in sent if isinstance(message, AIMessage) for call in message.tool_calls}
+
+
+OPEN = re.compile(r"<think(?:ing)?>|\[THINK\]", re.IGNORECASE)
+CLOSE = re.compile(r"</think(?:ing)?>|\[/THINK\]", re.IGNORECASE)
+
+
+def split_thinking(text: str, *, cut: bool) -> tuple[str, str]:
+    """Split a reply into what it says and what it reasons.
+
+    Closed blocks are taken out wherever they are. A block that is never closed is reasoning to its end if the
+    reply begins with it or was cut; else the tag is taken for a word of the text. A closing tag alone ends
+    reasoning whose opening tag was part of the prompt (as the templates of some models have it).
+
+    Parameters
+    ----------
+    text
+        The reply's text.
+    cut
+        Whether the reply was ended by the length limit.
+
+    Returns
+    -------
+    tuple
+        The text and the reasoning, both without white space around them.
+    """
+    if CLOSE.search(text) is None and OPEN.search(text) is None:
+        return text.strip(), ""
+    said: list[str] = []
+    thought: list[str] = []
+    opened, closed = OPEN.search(text), CLOSE.search(text)
+    at = 0
+    if closed and (opened is None or closed.start() < opened.start()):
+        thought.append(text[: closed.start()])
+        at = closed.end()
+    while opened := OPEN.search(text, at):
+        closed = CLOSE.search(text, opened.end())
+        if closed is None:
+            break
+        said.append(text[at : opened.start()])
+        thought.append(text[opened.end() : closed.start()])
+        at = closed.end()
+    if opened and (cut or not "".join([*said, text[at : opened.start()]]).strip()):
+        said.append(text[at : opened.start()])
+        thought.append(text[opened.end() :])
+    else:
+        said.append(text[at:])
+    return "".join(said).strip(), "\n".join(part.strip() for part in thought if part.strip())
+
+
+_DECODER = json.JSONDecoder(strict=False)
+_SPACE = re.compile(r"\s*")
+_BROKEN_END = re.compile(r"(?:[^\\]|^)(?:\\\\)*(\\(?:u[0-9a-fA-F]{0,3})?)\Z")
+"""An escape sequence that is not whole, at the end of a text."""
+
+_HALF_PAIR = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\Z")
+
+
+def read_partial(text: str) -> dict[str, Any]:
+    """Return the members of a cut JSON object as far as they arrived.
+
+    The last one may be a text that breaks off; numbers, lists and objects that are not whole are left out.
+
+    >>> read_partial('{"name": "final_paper", "content": "## Abstr')
+    {'name': 'final_paper', 'content': '## Abstr'}
+    """
+    members: dict[str, Any] = {}
+    at = _skip(text, 0)
+    if text[at : at + 1] != "{":
+        return members
+    while True:
+        at = _skip(text, at + 1)
+        try:
+            key, at = _DECODER.raw_decode(text, at)
+            at = _skip(text, at)
+            if not isinstance(key, str) or text[at : at + 1] != ":":
+                return members
+            at = _skip(text, at + 1)
+            value, end = _value(text, at)
+            members[key] = safe_value(value)
+        except (ValueError, RecursionError, UnsafeValueError):
+            return members
+        at = _skip(text, end)
+        if text[at : at + 1] != ",":
+            return members
+
+
+def _value(text: str, at: int) -> tuple[Any, int]:
+    """Return the value that begins at `at` and where it ends.
+
+    Raises
+    ------
+    ValueError
+        If it is neither whole nor a text.
+    """
+    try:
+        value, end = _DECODER.raw_decode(text, at)
+    except ValueError:
+        if text[at : at + 1] != '"':
+            raise
+        rest = text[at + 1 :]
+        if broken := _BROKEN_END.search(rest):
+            rest = rest[: broken.start(1)]
+        return _DECODER.raw_decode(f'"{_HALF_PAIR.sub("", rest)}"')[0], len(text)
+    if end == len(text) and not isinstance(value, str):
+        raise ValueError("a number may go on")
+    return value, end
+
+
+def _skip(text: str, at: int) -> int:
+    found = _SPACE.match(text, at)
+    assert found is not None
+    return found.end()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import inspect
+import json
 import os
+import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 from importlib import import_module
@@ -13,11 +16,12 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 from pydantic import ValidationError
 
+from labmates.budgets.usage import limited
 from labmates.errors import UsageError
 from labmates.models.attempt import on_the_wire
 from labmates.models.connection import Request, Send
 from labmates.models.endpoints import NO_KEY, Endpoint
-from labmates.models.error_bodies import one_line
+from labmates.models.failures import one_line
 from labmates.models.names import GIVEN, PLUGINS, PROVIDERS, ModelName
 from labmates.models.options import ModelOptions
 from labmates.models.prefix import CACHE_FIELD, Marker
@@ -249,3 +253,56 @@ def _required(values: dict[str, Any], takes: Callable[[str], bool], model: Model
         if not takes(name):
             raise UsageError(f"model '{model}': the provider {model.provider} takes no {name}; leave it out")
     return values
+
+
+_GIVEN: dict[str, BaseChatModel] = {}
+
+
+def name_given(chat: object) -> str:
+    """Return the name under which a chat model takes part: its own, and a hash of its parameters.
+
+    Raises
+    ------
+    UsageError
+        If it is no LangChain chat model.
+    """
+    if not isinstance(chat, BaseChatModel):
+        raise UsageError(f"a model is a name (provider:name) or a LangChain chat model, not {type(chat).__name__}")
+    kind = type(chat)
+    parameters = {"class": f"{kind.__module__}.{kind.__qualname__}", **chat._identifying_params}
+    text = json.dumps(parameters, sort_keys=True, default=lambda value: type(value).__qualname__)
+    own = getattr(chat, "model_name", None) or getattr(chat, "model", None) or kind.__name__
+    name = f"{re.sub(r'[^A-Za-z0-9._/-]', '_', str(own))}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+    _GIVEN[name] = chat
+    return f"{GIVEN}:{name}"
+
+
+def given_chat(name: str) -> BaseChatModel:
+    """Return the chat model that was handed over under this name.
+
+    Raises
+    ------
+    UsageError
+        If none was in this process.
+    """
+    if name not in _GIVEN:
+        raise UsageError(
+            f"model '{GIVEN}:{name}' is an object of another program: hand it over again (labmates.run(model=…))"
+        )
+    return _GIVEN[name]
+
+
+def prepared(chat: BaseChatModel, limit: int, temperature: float | None) -> BaseChatModel:
+    """Return the chat model with this limit on a reply, where it has one, and this temperature.
+
+    Raises
+    ------
+    UsageError
+        If it takes no temperature.
+    """
+    chat = limited(chat, limit)
+    if temperature is None:
+        return chat
+    if "temperature" not in type(chat).model_fields:
+        raise UsageError(f"a {type(chat).__name__} takes no temperature")
+    return chat.model_copy(update={"temperature": temperature})

@@ -13,10 +13,10 @@ from typing import Any, Literal
 
 from labmates.budgets.money import format_dollars
 from labmates.budgets.prices import PriceList
+from labmates.models.endpoints import known_price
 from labmates.models.hub import ModelHub
 from labmates.models.names import is_own_baseline, parse_model
 from labmates.models.options import ModelOptions
-from labmates.models.pricing import known_price
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
 from labmates.records.studies import ended_replicates, study_counts

@@ -20,12 +20,12 @@ from langchain_core.tools import BaseTool
 from labmates._version import __version__
 from labmates.agents.transcript import message_to_data, said_in
 from labmates.budgets.ledger import UNLIMITED, Entry, Ledger, Reservation
+from labmates.budgets.meter import CallMeter, free_meter
 from labmates.budgets.prices import Price
 from labmates.errors import LabmatesError, UsageError
 from labmates.judges.panel import Panel, make_panel
 from labmates.models.errors import ContextOverflowError
 from labmates.models.hub import ModelHub
-from labmates.models.metering import Meter, NoMeter
 from labmates.models.names import is_own_baseline
 from labmates.models.options import ModelOptions
 from labmates.models.reply import Reply
@@ -125,7 +125,7 @@ class RecordedHub(ModelHub):
         insist: bool = True,
         response_format: Mapping[str, Any] | None = None,
         config: RunnableConfig | None = None,
-        meter: Meter | None = None,
+        meter: CallMeter | None = None,
     ) -> Reply:
         """Return the reply that stands in the record, after the attempts that brought none.
 
@@ -141,7 +141,7 @@ class RecordedHub(ModelHub):
         if self._overflows[step] and (event is None or not self._was_sent(messages, event)):
             self._overflows[step] -= 1
             raise ContextOverflowError("the transcript was too long", model=model)
-        meter = meter or NoMeter()
+        meter = meter or free_meter()
         for reason in self._lost.pop(step, ()):
             meter.begin()
             meter.lost(reason)

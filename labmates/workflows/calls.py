@@ -22,13 +22,12 @@ from labmates.budgets.purse import Purse
 from labmates.budgets.tokens import estimate_messages, most_tokens
 from labmates.budgets.usage import Usage
 from labmates.models.asking import Exchange
-from labmates.models.errors import ContextOverflowError
+from labmates.models.errors import ContextOverflowError, reply_limit
 from labmates.models.hub import ModelHub
 from labmates.models.names import parse_model
 from labmates.models.normalise import NO_TEXT
 from labmates.models.orders import with_orders
 from labmates.models.reply import Reply, ToolCall
-from labmates.models.window import reply_limit
 from labmates.records.bodies import Bodies
 from labmates.records.events import ChargeEvent, Event, FailedReplyEvent, LLMCallEvent, WarningEvent
 from labmates.records.recorder import Recorder

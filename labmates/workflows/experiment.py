@@ -401,7 +401,7 @@ def with_bill(condition: ConditionT, catalog: Catalog | None) -> ConditionT:
     prices: PriceList | None = getattr(condition, "prices", None)
     if catalog is None or prices is None or prices.credits != "bill":
         return condition
-    from labmates.models.pricing import known_price
+    from labmates.models.endpoints import known_price
 
     # A pool doesn't depend on whether the calls go through a batch API, which would change what teams can do.
     options = catalog.options().model_copy(update={"batch": False})

@@ -23,11 +23,10 @@ from labmates.judges.panel import EVERY_METRIC, MEAN, Panel, SafeJudge, open_jud
 from labmates.judges.rubric import PREFIX
 from labmates.judges.rubric import VERSION as RUBRIC_VERSION
 from labmates.models.asking import Exchange
-from labmates.models.errors import UnpaidCallError
+from labmates.models.errors import UnpaidCallError, reply_limit
 from labmates.models.hub import ModelHub
 from labmates.models.normalise import resendable
 from labmates.models.reply import Reply
-from labmates.models.window import reply_limit
 from labmates.records.bodies import Bodies
 from labmates.records.database import StoreError
 from labmates.records.events import Event, LLMCallEvent, ScoreEvent
@@ -57,7 +56,7 @@ class Judging:
 class JudgeCall:
     """One model call that a judge made; `reply` is `NO_REPLY` for one that failed and may be billed nevertheless.
 
-    `cost`, `uncertain` and `excess` are in micro-dollars, as in `labmates.models.metering.Meter`.
+    `cost`, `uncertain` and `excess` are in micro-dollars, as in `labmates.budgets.meter.CallMeter`.
     """
 
     call: Call

@@ -10,8 +10,8 @@ from langchain_core.messages import AIMessage, BaseMessage
 
 from labmates.budgets.tokens import text_of
 from labmates.judges.base import METRICS
+from labmates.judges.rubric import SYSTEM as RATING
 from labmates.judges.rubric import Flags
-from labmates.judges.wording import SYSTEM as RATING
 from labmates.models.scripted import make_baseline
 from labmates.workflows.dilemmas.reason_judge import SYSTEM as REASONS
 from labmates.workflows.science.baselines.prompt import read_step

@@ -16,9 +16,9 @@ from labmates.budgets.prices import PriceList
 from labmates.judges.base import Report, Score
 from labmates.judges.interview import Interviewer
 from labmates.judges.rubric import RubricJudge
+from labmates.models.connection import Backoff
 from labmates.models.hub import ModelHub
 from labmates.models.options import ModelOptions
-from labmates.models.retry import Backoff
 from labmates.tasks.base import Dataset
 from labmates.tasks.registry import get_task
 from labmates.tasks.report import oracle_report

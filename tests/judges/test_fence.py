@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labmates.judges.corpus import ORDERS
-from labmates.judges.fence import fenced
-from labmates.judges.injection import MOST_CHARS
+from labmates.judges.corpus import sentence_sets
+from labmates.judges.injection import MOST_CHARS, fenced
 
 
 @settings(deadline=None)
@@ -29,7 +28,7 @@ def test_a_report_that_copies_an_earlier_mark_gets_another_one() -> None:
     assert second.text.count(second.mark) == 2
 
 
-@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("order", sentence_sets()["orders, known to the rules"])
 def test_flagged_passages_stay_are_named_and_are_missing_from_the_other_version(order: str) -> None:
     marked = fenced(f"There are 12 sensors.\n{order}\nTwo of them drift.")
     assert len(marked.injections) >= 1

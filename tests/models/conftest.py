@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from langchain_core.messages import BaseMessage, HumanMessage
 
+from labmates.models.connection import Backoff
 from labmates.models.hub import ModelHub
 from labmates.models.options import ModelOptions
 from labmates.models.reply import Reply
-from labmates.models.retry import Backoff
 from tests.support.openai_server import OpenAIServer
 
 KEY = "sk-test-0123456789abcdefGHIJ"

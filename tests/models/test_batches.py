@@ -11,12 +11,15 @@ from typing import Any
 import pytest
 from langchain_core.messages import HumanMessage
 
+from labmates.budgets.ledger import UNLIMITED, Ledger
+from labmates.budgets.meter import CallMeter
+from labmates.budgets.prices import Price
+from labmates.budgets.purse import Purse
 from labmates.models.batch_protocols import AnthropicBatches, BatchProtocol, OpenAIBatches
 from labmates.models.batches import Noted, Waiting, split_into_batches
 from labmates.models.catalog import Catalog
 from labmates.models.errors import EndpointError
 from labmates.models.hub import ModelHub
-from labmates.models.metering import NoMeter
 from labmates.models.options import ModelOptions
 from labmates.models.reply import Reply
 from tests.models.conftest import QUICK
@@ -54,13 +57,11 @@ class Book:
             self.noted.pop(key, None)
 
 
-class Counting(NoMeter):
-    """Counts the attempts that may be billed without a reply."""
-
-    losses = 0
-
-    def lost(self, reason: str) -> None:
-        self.losses += 1
+def watched_meter() -> tuple[CallMeter, list[str]]:
+    """A meter, and the reasons of the attempts that may be billed without a reply."""
+    reasons: list[str] = []
+    purse = Purse(Ledger(UNLIMITED), "team", {})
+    return CallMeter(purse, Price(), "call", 10, 90, lost=lambda _, reason, __: reasons.append(reason)), reasons
 
 
 @dataclass
@@ -142,12 +143,12 @@ async def test_what_a_batch_leaves_open_goes_into_the_next_one(kind: type[BatchS
 
 @pytest.mark.parametrize(("outcome", "charged"), [("missing", 1), ("malformed", 1), ("expired", 0), (500, 0)])
 async def test_only_a_reply_that_may_have_been_written_is_charged(outcome: Any, charged: int) -> None:
-    meter = Counting()
+    meter, losses = watched_meter()
     with BatchServer(echo, [Fate(outcomes={0: outcome})]) as server:
         hub, name = Lab(server).open()
         async with hub:
             await hub.call(name, [HumanMessage("Hi")], seed=1, max_output_tokens=90, meter=meter)
-    assert meter.losses == charged
+    assert len(losses) == charged
 
 
 async def test_an_expired_batch_of_openai_gives_what_it_has() -> None:
@@ -256,11 +257,11 @@ async def test_a_batch_that_is_gone_may_be_billed_and_is_submitted_anew(kind: ty
         lab = Lab(server)
         await lab.ask()
         lab.book.noted = {key: one._replace(batch="batch_9") for key, one in lab.book.noted.items()}
-        meter = Counting()
+        meter, losses = watched_meter()
         hub, name = lab.open()
         async with hub:
             reply = await hub.call(name, [HumanMessage("one")], seed=1, max_output_tokens=90, meter=meter)
-    assert (reply.text, meter.losses) == (SAID[0], 1)
+    assert (reply.text, len(losses)) == (SAID[0], 1)
     assert [len(batch) for batch in server.bodies] == [3, 1]
 
 

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from langchain_core.messages import HumanMessage
 
+from labmates.models.connection import Backoff
 from labmates.models.errors import ContextOverflowError, EndpointError
 from labmates.models.hub import ModelHub
 from labmates.models.options import ModelOptions
-from labmates.models.retry import Backoff
 from tests.models.conftest import KEY, QUICK, Ask
 from tests.support.openai_server import Answer, Json, OpenAIServer, fault
 

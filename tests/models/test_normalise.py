@@ -13,9 +13,8 @@ from langchain_core.messages.ai import UsageMetadata
 
 from labmates.budgets.usage import MOST_TOKENS, read_count, read_usage
 from labmates.models.failures import BrokenReplyError
-from labmates.models.normalise import NO_TEXT, normalise, read_arguments
+from labmates.models.normalise import NO_TEXT, normalise, read_arguments, split_thinking
 from labmates.models.reply import Reply
-from labmates.models.thinking import split_thinking
 from labmates.models.wire import StreamedReply, clean_completion, read_completion
 
 FEW = settings(max_examples=40, deadline=None)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labmates.models.partial import read_partial
+from labmates.models.normalise import read_partial
 from labmates.models.safe import safe_text
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]))

@@ -16,10 +16,9 @@ from labmates.budgets.tokens import estimate_tokens
 from labmates.errors import UsageError
 from labmates.judges.interview import Interviewer
 from labmates.models.catalog import Catalog
-from labmates.models.errors import ContextOverflowError
+from labmates.models.errors import ContextOverflowError, reply_limit
 from labmates.models.hub import ModelHub
 from labmates.models.scripted import make_baseline
-from labmates.models.window import reply_limit
 from labmates.records.store import Store
 from labmates.workflows.judging import JudgeCaller
 from tests.support.openai_server import OpenAIServer, serve_model

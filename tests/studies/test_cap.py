@@ -15,7 +15,7 @@ import pytest
 from labmates.budgets.money import parse_dollars
 from labmates.cli.main import run_command
 from labmates.cli.study import _report
-from labmates.models.retry import Backoff
+from labmates.models.connection import Backoff
 from labmates.records.claims import Claims
 from labmates.records.events import ChargeEvent, LLMCallEvent, WarningEvent
 from labmates.records.run import STOPPED, RunRecord

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import labmates
-from labmates.models.given import name_given
+from labmates.models.providers import name_given
 from labmates.models.scripted import make_baseline
 from labmates.records.run import RunRecord
 from labmates.records.store import Store

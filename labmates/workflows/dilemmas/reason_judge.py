@@ -14,10 +14,8 @@ from typing import Final
 from langchain_core.messages import HumanMessage, SystemMessage
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from labmates.judges.fence import fenced
-from labmates.judges.injection import RULES
-from labmates.judges.interview import REPAIR, Interviewer
-from labmates.judges.wording import digest
+from labmates.judges.injection import RULES, fenced
+from labmates.judges.interview import REPAIR, Interviewer, digest
 from labmates.models.errors import ModelCallError
 from labmates.models.objects import UnusableAnswerError, find_objects, read_object
 
