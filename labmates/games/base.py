@@ -149,7 +149,7 @@ class Game(BaseModel, ABC):
 
     @abstractmethod
     def payoffs(self, decisions: Array) -> Array:
-        """Return what each player gets in a round, before sanctions and before a loss at the end."""
+        """The payoff of each player in a round, before sanctions and before a loss at the end."""
 
     @property
     @abstractmethod
@@ -162,7 +162,7 @@ class Game(BaseModel, ABC):
         return 0
 
     def sanctioned(self, payoffs: Array, tokens: Array) -> Array:
-        """Return the payoffs of a round after sanctions.
+        """The payoffs of a round after sanctions.
 
         Parameters
         ----------
@@ -174,7 +174,7 @@ class Game(BaseModel, ABC):
         return payoffs
 
     def public(self, history: Array) -> tuple[str, ...]:
-        """Return what all players get to know of the newest round, beyond the decisions of their own group.
+        """The facts of the newest round for all players, beyond the decisions of their own group.
 
         Parameters
         ----------
@@ -185,22 +185,22 @@ class Game(BaseModel, ABC):
         return ()
 
     def group_facts(self, decisions: Array, group: int) -> tuple[str, ...]:
-        """Return what the members of a group get to know of their group in a round, of shape ``(groups, ...)``."""
+        """The facts of a round, of shape ``(groups, ...)``, for the members of a group."""
         del decisions, group
         return ()
 
     def notes(self, history: Array) -> dict[str, float]:
-        """Return what else is to be recorded of the newest round of a history, by name."""
+        """Further records of the newest round of a history, by name."""
         del history
         return {}
 
     def keeps(self, history: Array) -> Fraction:
-        """Return the probability that players keep, at the end, what they have got in all rounds."""
+        """The probability that players keep, at the end, what they have got in all rounds."""
         del history
         return Fraction(1)
 
     def welfare(self, history: Array, payoffs: Array) -> float:
-        """Return the mean over players of what they may expect, in the units of the reduced game.
+        """The mean over players of what they may expect, in the units of the reduced game.
 
         By default that is the payoff of a round.
 
@@ -217,17 +217,17 @@ class Game(BaseModel, ABC):
         return {}
 
     def rules(self, framing: Framing) -> str:
-        """Return the rules as players are told them."""
+        """The rules as players are told them."""
         if framing == "alternate":
             return self._told(self.prose)
         return "\n".join(f"{number}. {self._told(rule)}" for number, rule in enumerate(self.formal, 1))
 
     def figures(self) -> dict[str, str]:
-        """Return every figure of the rules by its name."""
+        """Every figure of the rules by its name."""
         return {name: _figure(getattr(self, name)) for name in type(self).model_fields}
 
     def wording(self) -> dict[str, str]:
-        """Return further words that stand in the rules, by the name of their placeholder."""
+        """Further words that stand in the rules, by the name of their placeholder."""
         return {}
 
     def payoff_fact(self, payoff: float, so_far: float) -> str:
@@ -245,11 +245,11 @@ class Game(BaseModel, ABC):
         return Template(text).substitute(self.figures(), players=self.players, **self.wording())
 
     def levels(self, decisions: Array) -> Array:
-        """Return the primary quantity of each decision."""
+        """The primary quantity of each decision."""
         return decisions[..., self._primary_place]
 
     def decisions(self) -> Iterator[Decision]:
-        """Return every decision that a player can make, in order."""
+        """Every decision that a player can make, in order."""
         yield from _within(self.quantities, self.total)
 
     def strategies(self) -> Iterable[Decision]:
@@ -262,15 +262,15 @@ class Game(BaseModel, ABC):
         return strategy
 
     def expected(self, profile: Array) -> Array:
-        """Return each player's expected payoff in the reduced game, of a profile of strategies."""
+        """Each player's expected payoff in the reduced game, of a profile of strategies."""
         return self.payoffs(profile)
 
     def level_of(self, strategy: Sequence[int | Fraction]) -> Fraction:
-        """Return the primary metric of a player who follows a strategy."""
+        """The primary metric of a player who follows a strategy."""
         return Fraction(strategy[self._primary_place])
 
     def candidates(self) -> Iterable[Array]:
-        """Return profiles among which there is one with the greatest welfare.
+        """Profiles among which there is one with the greatest welfare.
 
         By default those in which all do the same, which is right where a profile of different strategies is no better
         than the best of these when all follow it.
@@ -278,7 +278,7 @@ class Game(BaseModel, ABC):
         return map(self.uniform, self.strategies())
 
     def uniform(self, strategy: Sequence[int | Fraction]) -> Array:
-        """Return the profile in which all follow one strategy, in exact numbers."""
+        """The profile in which all follow one strategy, in exact numbers."""
         profile = np.empty((self.groups, self.group_size, len(strategy)), dtype=object)
         for place, value in enumerate(strategy):
             profile[..., place] = Fraction(value)
@@ -296,12 +296,12 @@ def balanced(total: int, players: int) -> list[int]:
 
 
 def in_figures(value: float) -> str:
-    """Return a payoff as players read it."""
+    """A payoff as players read it."""
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
 def _figure(value: object) -> str:
-    """Return a figure as people write it: exact numbers as decimals where these are short."""
+    """A figure as people write it: exact numbers as decimals where these are short."""
     if isinstance(value, Fraction) and round(value, 3) == value:
         return f"{float(value):g}"
     return str(value)

@@ -91,12 +91,12 @@ class CollectiveRisk(Game):
         return f"you saved in this round: {in_figures(payoff)}; your savings so far: {in_figures(so_far)}"
 
     def keeps(self, history: Array) -> Fraction:
-        """Return 1 if the target is reached."""
+        """1 if the target is reached, else 0."""
         reached = bool(self.reached(history[..., 0].sum(axis=0)))
         return Fraction(1) if reached else 1 - self.loss_probability
 
     def welfare(self, history: Array, payoffs: Array) -> float:
-        """Return the expected savings at the end, the mean over players."""
+        """The expected savings at the end, the mean over players."""
         return float(payoffs.sum(axis=0).mean()) * float(self.keeps(history))
 
     def outcome(self, history: Array) -> dict[str, float]:
@@ -104,26 +104,26 @@ class CollectiveRisk(Game):
         return {"target_reached": float(self.reached(history[..., 0].sum(axis=0)))}
 
     def decision_in(self, strategy: Decision, round_: int) -> Decision:
-        """Return the contribution of a round, when the sum is spread evenly over the rounds."""
+        """The contribution of a round, when the sum is spread evenly over the rounds."""
         return (balanced(strategy[0], self.rounds)[round_],)
 
     def strategies(self) -> Iterable[Decision]:
-        """Return every sum that a player can contribute over all rounds."""
+        """Every sum that a player can contribute over all rounds."""
         return ((total,) for total in range(self.rounds * self.allowance + 1))
 
     def expected(self, profile: Array) -> Array:
-        """Return the expected savings at the end."""
+        """The expected savings at the end."""
         contributed = profile[..., 0]
         savings = self.rounds * self.allowance - contributed
         kept = np.asarray(1 - self.loss_probability)
         return np.asarray(savings * np.where(self.reached(contributed)[..., None, None], 1, kept))
 
     def level_of(self, strategy: Sequence[int | Fraction]) -> Fraction:
-        """Return the mean contribution of a round."""
+        """The mean contribution of a round."""
         return Fraction(strategy[0], self.rounds)
 
     def candidates(self) -> Iterable[Array]:
-        """Return the profiles in which all contribute nothing, and just the target together.
+        """The profiles in which all contribute nothing, and just the target together.
 
         Only the sum matters to the welfare, and a larger one that reaches no more is worse.
         """

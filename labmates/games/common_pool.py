@@ -58,7 +58,7 @@ class CommonPool(Game):
         return np.asarray(taken + self.multiplier * left / self.players)
 
     def overdrawn(self, decisions: Array) -> Array:
-        """Return by how much more was taken than there is; payoffs stay as the formula has them."""
+        """The excess of what was taken over what there is; payoffs stay as the formula has them."""
         return np.asarray(np.maximum(decisions[..., 0].sum(axis=(-2, -1)) - self.pool, 0))
 
     def wording(self) -> dict[str, str]:
@@ -80,16 +80,16 @@ class CommonPool(Game):
         return (f"taken by all {self.players} players: {taken} of {self.pool}; left: {max(0, self.pool - taken)}",)
 
     def notes(self, history: Array) -> dict[str, float]:
-        """Return by how much the pool was overdrawn, if it was."""
+        """The excess by which the pool was overdrawn, if it was."""
         overdrawn = float(self.overdrawn(history[-1]))
         return {"overdrawn": overdrawn} if overdrawn else {}
 
     def outcome(self, history: Array) -> dict[str, float]:
-        """Return in what share of the rounds the pool was overdrawn."""
+        """The share of rounds in which the pool was overdrawn."""
         return {"overdrawn_rate": float((self.overdrawn(history) > 0).mean())}
 
     def candidates(self) -> Iterable[Array]:
-        """Return the profiles in which all take nothing, and all that they may.
+        """The profiles in which all take nothing, and all that they may.
 
         Only the sum matters to the welfare. It falls with it, or stays, as long as something is left, and rises from
         there on: it is greatest at one of the ends.
@@ -140,6 +140,6 @@ class CommonPoolWithSanctions(CommonPool):
         return self.most_sanctions
 
     def sanctioned(self, payoffs: Array, tokens: Array) -> Array:
-        """Return payoffs after the second stage; see `Game.sanctioned`."""
+        """Payoffs after the second stage; see `Game.sanctioned`."""
         spent, received = tokens.sum(axis=-1), tokens.sum(axis=-2)
         return np.asarray(payoffs - self.sanction_cost * spent - self.sanction_effect * received)

@@ -43,7 +43,7 @@ def check_game(game: Game, *, seed: int = 0) -> list[str]:
 
 
 def random_decisions(game: Game, plays: int, rng: np.random.Generator) -> Array:
-    """Return random decisions for a number of rounds, each allowed one as likely; shape ``(plays, groups, ...)``."""
+    """Random decisions for a number of rounds, each allowed one as likely; shape ``(plays, groups, ...)``."""
     allowed = np.array(list(game.decisions()))
     return allowed[rng.integers(len(allowed), size=(plays, game.groups, game.group_size))]
 

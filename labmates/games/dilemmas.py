@@ -34,7 +34,7 @@ DILEMMAS: Registry[object] = Registry(
 
 
 def get_dilemma(name: str) -> PayoffTable:
-    """Return the payoff table of the dilemma called `name`.
+    """The payoff table of the dilemma called `name`.
 
     Raises
     ------

@@ -65,11 +65,11 @@ class NormalForm:
         return True
 
     def profiles(self) -> Iterator[Profile]:
-        """Return every profile in order."""
+        """Every profile in order."""
         return product(*(range(len(own)) for own in self.labels))
 
     def expected(self, mixes: Sequence[Sequence[float]]) -> NDArray[np.float64]:
-        """Return the expected payoff of each player when each draws by a distribution over its actions."""
+        """The expected payoff of each player when each draws by a distribution over its actions."""
         found = self.table
         for mix in mixes:
             found = np.tensordot(np.asarray(mix, dtype=float), found, axes=(0, 0))
@@ -91,7 +91,7 @@ class NormalForm:
 
     @lru_cache(maxsize=1024)  # noqa: B019 - games are few and small
     def seen_by(self, player: int) -> NormalForm:
-        """Return the game with a player in the first place and the others after it, in their order."""
+        """The game with a player in the first place and the others after it, in their order."""
         order = [player, *(other for other in range(self.players) if other != player)]
         payoffs = self.payoffs.transpose(*order, self.players)[..., order]
 
@@ -113,7 +113,7 @@ class Dilemma:
 
 @lru_cache(maxsize=1024)
 def find_dilemma(game: NormalForm) -> Dilemma | None:
-    """Return the dilemma that is in a game's payoffs; None if no play is better for all than a pure equilibrium.
+    """The dilemma that is in a game's payoffs; None if no play is better for all than a pure equilibrium.
 
     Of several, the one whose cooperative play has the greatest sum of payoffs, and then the worst equilibrium.
     """
@@ -130,7 +130,7 @@ def find_dilemma(game: NormalForm) -> Dilemma | None:
 
 
 def prisoners_payoffs(game: NormalForm) -> tuple[int, int, int, int] | None:
-    """Return temptation, reward, punishment and sucker's payoff of a prisoner's dilemma; None for any other game.
+    """Temptation, reward, punishment and sucker's payoff of a prisoner's dilemma; None for any other game.
 
     Payoffs have to be whole numbers, and taking turns at defecting must not pay more than cooperating.
     """
@@ -147,7 +147,7 @@ def prisoners_payoffs(game: NormalForm) -> tuple[int, int, int, int] | None:
 
 
 def neutral_labels(actions: int) -> tuple[str, ...]:
-    """Return labels that tell nothing: A0, A1 and so on."""
+    """Labels that tell nothing: A0, A1 and so on."""
     return tuple(f"A{place}" for place in range(actions))
 
 

@@ -60,7 +60,7 @@ class ORing(Game):
         return (Quantity("withdrawal", 0, self.most_withdrawal, "what you withdraw"),)
 
     def production(self, decisions: Array) -> Array:
-        """Return the production of each group, ``(..., groups)``, in exact numbers."""
+        """The production of each group, ``(..., groups)``, in exact numbers."""
         withdrawn = decisions[..., 0].astype(object)  # numbers of any size: whoever comes to the threshold succeeds
         left = np.maximum(self.resource - withdrawn.sum(axis=(-2, -1), keepdims=True), 0)[..., 0]
         whole = self.resource * self.most_withdrawal**self.group_size
@@ -71,7 +71,7 @@ class ORing(Game):
         return np.asarray((self.production(decisions) >= self.threshold).all(axis=-1))
 
     def payoffs(self, decisions: Array) -> Array:
-        """Return the share of the reward, if there is one, less what each has withdrawn."""
+        """The share of the reward, if there is one, less what each has withdrawn."""
         exact = decisions.dtype == object
         share = np.asarray(Fraction(self.reward, self.players) if exact else self.reward / self.players)
         return np.where(self.succeeds(decisions)[..., None, None], share, 0) - decisions[..., 0]
@@ -91,11 +91,11 @@ class ORing(Game):
         return (f"your group produced {float(self.production(decisions)[group]):.4g} (needed: {self.threshold})",)
 
     def outcome(self, history: Array) -> dict[str, float]:
-        """Return in what share of the rounds every group has succeeded."""
+        """The share of rounds in which every group has succeeded."""
         return {"success_rate": float(self.succeeds(history).mean())}
 
     def candidates(self) -> Iterable[Array]:
-        """Return profiles in which all groups withdraw the same, each as evenly as it can.
+        """Profiles in which all groups withdraw the same, each as evenly as it can.
 
         Of a group's withdrawals with a given sum the most even have the greatest product, and for a given sum of all
         groups each needs the same product.

@@ -141,7 +141,7 @@ class PayoffTable(BaseModel):
         return dict(zip(neutral_labels(len(words)), words, strict=True))
 
     def game(self) -> NormalForm:
-        """Return the game, with neutral labels for its actions."""
+        """The game, with neutral labels for its actions."""
         return _game(self.model_dump_json())
 
     def _make(self) -> NormalForm:
@@ -163,7 +163,7 @@ def _game(table: str) -> NormalForm:
 
 
 def read_table(text: str, where: str) -> PayoffTable:
-    """Return the payoff table that a YAML text holds.
+    """The payoff table that a YAML text holds.
 
     Parameters
     ----------
@@ -194,7 +194,7 @@ def read_table(text: str, where: str) -> PayoffTable:
 
 
 def load_table(path: Path) -> PayoffTable:
-    """Return the payoff table in a YAML file.
+    """The payoff table in a YAML file.
 
     Raises
     ------
@@ -208,7 +208,7 @@ def load_table(path: Path) -> PayoffTable:
 
 
 def _first_twice(node: Any) -> str:
-    """Return the first key that stands twice in a mapping of a YAML text; empty if none does."""
+    """The first key that stands twice in a mapping of a YAML text; empty if none does."""
     if isinstance(getattr(node, "value", None), list):
         keys = [str(one[0].value) for one in node.value if isinstance(one, tuple)]
         twice = (key for place, key in enumerate(keys) if key in keys[:place])

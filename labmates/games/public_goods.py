@@ -81,7 +81,7 @@ class PublicGoods(Game):
         return (f"in your group's pool: {int(decisions[group, :, 1].sum())}",)
 
     def outcome(self, history: Array) -> dict[str, float]:
-        """Return the mean shares of the endowment that are kept and that go to the pool of all."""
+        """The mean shares of the endowment that are kept and that go to the pool of all."""
         keep, _, common = (float(history[..., place].mean()) / self.endowment for place in range(3))
         return {"kept_share": keep, "global_share": common}
 

@@ -60,7 +60,7 @@ class References:
 
 @lru_cache(maxsize=256)
 def references(game: Game) -> References:
-    """Return the reference plays of a game.
+    """The reference plays of a game.
 
     Raises
     ------
@@ -87,7 +87,7 @@ def references_or_none(game: Game) -> References | None:
 
 
 def equilibria(game: Game) -> list[Decision]:
-    """Return the strategies that nobody gains by leaving when all follow them, in order."""
+    """The strategies that nobody gains by leaving when all follow them, in order."""
     stable: list[Decision] = []
     # What pays best against one strategy mostly pays against the others too, so it is tried before all the rest.
     tempting: list[Decision] = []

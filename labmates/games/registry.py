@@ -27,7 +27,7 @@ GAMES: Registry[type[Game]] = Registry(
 
 
 def make_game(name: str, rules: Mapping[str, Any] | None = None) -> Game:
-    """Return the game called `name` with these rules, and its usual ones for the rest.
+    """The game called `name` with these rules, and its usual ones for the rest.
 
     Raises
     ------
@@ -49,7 +49,7 @@ def make_game(name: str, rules: Mapping[str, Any] | None = None) -> Game:
 
 @lru_cache(maxsize=256)
 def _made(game: type[Game], rules: tuple[tuple[str, Any], ...], types: tuple[type, ...]) -> Game:
-    """Return a game, which is frozen: a study of many conditions has the same one many times.
+    """A game, which is frozen: a study of many conditions has the same one many times.
 
     `types` tell 1 from 1.0 and True.
     """

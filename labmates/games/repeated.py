@@ -52,11 +52,11 @@ class RepeatedGame(ABC):
 
     @abstractmethod
     def bounds(self) -> tuple[float, float]:
-        """Return the least and the greatest mean payoff of a player per round."""
+        """The least and the greatest mean payoff of a player per round."""
 
     @abstractmethod
     def individual_bounds(self) -> tuple[float, float]:
-        """Return the payoffs per round of one player that the others exploit, and of one that exploits the others.
+        """The payoffs per round of one player that the others exploit, and of one that exploits the others.
 
         The exploited player always cooperates among players who always defect. The exploiting one is among players who
         always cooperate, and defects from the round on from which that pays best.
@@ -67,11 +67,11 @@ class RepeatedGame(ABC):
         """The payoffs of a round; shape ``(groups, players)``."""
 
     def start(self, groups: int) -> Payoffs | None:
-        """Return the stock of each group before the first round; None in a game that has none."""
+        """The stock of each group before the first round; None in a game that has none."""
         return None
 
     def next_stock(self, stock: Payoffs | None, payoffs: Payoffs) -> Payoffs | None:
-        """Return the stocks after a round in which players got `payoffs`."""
+        """The stocks after a round in which players got `payoffs`."""
         return stock
 
     @property
@@ -81,7 +81,7 @@ class RepeatedGame(ABC):
         return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in shared}
 
     def play(self, actions: Actions) -> Payoffs:
-        """Return the payoffs of whole games, ``(groups, rounds, players)``, of all actions of these."""
+        """The payoffs of whole games, ``(groups, rounds, players)``, of all actions of these."""
         groups, rounds, _ = actions.shape
         stock = self.start(groups)
         paid = np.empty(actions.shape)
@@ -120,16 +120,16 @@ class PublicGoods(RepeatedGame):
             )
 
     def bounds(self) -> tuple[float, float]:
-        """Return the payoffs when all defect and when all cooperate."""
+        """The payoffs when all defect and when all cooperate."""
         return 1.0, float(self.k)
 
     def individual_bounds(self) -> tuple[float, float]:
-        """Return the payoffs of a lone cooperator and of a lone defector."""
+        """The payoffs of a lone cooperator and of a lone defector."""
         own = self.k / self.n_players
         return own, 1 + self.k - own
 
     def payoffs(self, cooperate: Actions, stock: Payoffs | None) -> Payoffs:
-        """Return the share of the public good, and what was kept."""
+        """The share of the public good, and what was kept."""
         share = self.k * cooperate.sum(axis=1) / self.n_players
         return np.asarray(share[:, None] + ~cooperate)
 
@@ -171,7 +171,7 @@ class CollectiveRisk(RepeatedGame):
             raise UsageError(f"k must be more than 0, not {self.k:g}")
 
     def bounds(self) -> tuple[float, float]:
-        """Return the payoffs when one cooperator too few, and when just enough cooperate.
+        """The payoffs when one cooperator too few, and when just enough cooperate.
 
         A benefit of less than a cooperator gives up can make it worse that all cooperate, or better that all defect.
         """
@@ -180,11 +180,11 @@ class CollectiveRisk(RepeatedGame):
         return min(low, float(self.k)), max(high, 1.0)
 
     def individual_bounds(self) -> tuple[float, float]:
-        """Return the payoffs of a lone cooperator, and of a lone defector or, where all are needed, of the better."""
+        """The payoffs of a lone cooperator, and of a lone defector or, where all are needed, of the better."""
         return 0.0, max(self.k, 1.0) if self.threshold == self.n_players else 1 + self.k
 
     def payoffs(self, cooperate: Actions, stock: Payoffs | None) -> Payoffs:
-        """Return the benefit where the threshold is reached, and what was kept."""
+        """The benefit where the threshold is reached, and what was kept."""
         benefit = self.k * (cooperate.sum(axis=1) >= self.threshold).astype(np.float64)
         return np.asarray(benefit[:, None] + ~cooperate)
 
@@ -224,7 +224,7 @@ class CommonPool(RepeatedGame):
         _check("capacity", self.most, 2 * self.n_players, 10**9)
 
     def bounds(self) -> tuple[float, float]:
-        """Return the payoffs when all defect at once, and when all cooperate but in the last round.
+        """The payoffs when all defect at once, and when all cooperate but in the last round.
 
         These are the published bounds; a group that leaves a part of the stock in the last round can get less.
         """
@@ -232,7 +232,7 @@ class CommonPool(RepeatedGame):
         return each / self.n_rounds, 0.5 * each * (self.n_rounds + 1) / self.n_rounds
 
     def individual_bounds(self) -> tuple[float, float]:
-        """Return the payoffs of a lone cooperator, and of one that defects alone from its best round on."""
+        """The payoffs of a lone cooperator, and of one that defects alone from its best round on."""
         exploited, exploiting = self._harvests(cooperates=True), self._harvests(cooperates=False)
         # While all cooperate the stock stays full, so that what defection brings does not depend on when it begins.
         each = 0.5 * self.most / self.n_players
@@ -251,7 +251,7 @@ class CommonPool(RepeatedGame):
         return taken
 
     def start(self, groups: int) -> Payoffs:
-        """Return the stock of each group before the first round."""
+        """The stock of each group before the first round."""
         return np.full(groups, float(self.most))
 
     def payoffs(self, cooperate: Actions, stock: Payoffs | None) -> Payoffs:
@@ -274,7 +274,7 @@ REPEATED: dict[str, type[RepeatedGame]] = {game.name: game for game in (PublicGo
 def make_repeated(
     name: str, n_players: int, n_rounds: int = 20, rules: Mapping[str, Any] | None = None
 ) -> RepeatedGame:
-    """Return the repeated game called `name`.
+    """The repeated game called `name`.
 
     Raises
     ------

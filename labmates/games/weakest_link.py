@@ -51,7 +51,7 @@ class WeakestLink(Game):
         return (Quantity("effort", 0, self.most_effort, "your effort"),)
 
     def payoffs(self, decisions: Array) -> Array:
-        """Return the multiple of the least effort of all groups, less each player's own."""
+        """The multiple of the least effort of all groups, less each player's own."""
         effort = decisions[..., 0]
         return np.asarray(self.multiplier * effort.min(axis=(-2, -1), keepdims=True) - effort)
 
@@ -61,9 +61,9 @@ class WeakestLink(Game):
         return (0,)
 
     def public(self, history: Array) -> tuple[str, ...]:
-        """Return the least effort of all."""
+        """The least effort of all."""
         return (f"least effort of all {self.players} players: {history[-1].min()}",)
 
     def outcome(self, history: Array) -> dict[str, float]:
-        """Return the mean of the least effort of each round."""
+        """The mean of the least effort of each round."""
         return {"least_effort": float(history[..., 0].min(axis=(-2, -1)).mean())}

@@ -59,7 +59,7 @@ class Sheet:
     total: int | None = None
 
     def fault(self, answer: Answer) -> str | None:
-        """Return why the form does not allow an answer, or None if it does."""
+        """The fault of an answer that the form does not allow; None for an allowed one."""
         names = [blank.name for blank in self.blanks]
         if set(answer) != set(names):
             return f"it must answer {', '.join(names)}, not {', '.join(answer) or 'nothing'}"
@@ -208,7 +208,7 @@ class Seats:
     words: Wording = OURS
 
     def telling(self, told: Sequence[str], facts: Sequence[Mapping[str, Any]], **changes: Any) -> Seats:
-        """Return the same seats where each player has been told something more."""
+        """The same seats where each player has been told something more."""
         before = self.told or ((),) * len(told)
         known: Sequence[Mapping[str, Any]] = self.facts or ({},) * len(facts)
         return replace(
@@ -219,7 +219,7 @@ class Seats:
         )
 
     def ask(self, stage: Stage, asks: Sequence[str], sheets: Sequence[Sheet], **more: Any) -> list[Question]:
-        """Return a question to every player."""
+        """A question to every player."""
         told = self.told or ((),) * len(self.agents)
         facts: Sequence[Mapping[str, Any]] = self.facts or ({},) * len(self.agents)
         return [

@@ -64,7 +64,7 @@ def check_mechanism(
 
 
 def untested(mechanism: Mechanism | Sequence[Mechanism], games: Mapping[str, NormalForm]) -> list[str]:
-    """Return in which games the theorem of a mechanism that claims it can't be tested, a line for each."""
+    """The games in which the theorem of a mechanism that claims it can't be tested, a line for each."""
     if not all(part.is_theorem for part in _parts(mechanism)):
         return []
     return [
@@ -124,7 +124,7 @@ def play_with(
 
 
 def random_answer(question: Question, rng: random.Random) -> Answer:
-    """Return an answer that the form allows, drawn at random."""
+    """An answer that the form allows, drawn at random."""
     sheet = question.sheet
     if sheet.total is not None:
         cuts = sorted(rng.randint(0, sheet.total) for _ in sheet.blanks[1:])

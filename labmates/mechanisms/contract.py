@@ -52,7 +52,7 @@ class Contract(Negotiation):
             raise UsageError("a contract needs a game in which all players have the same number of actions")
 
     def sheet(self, game: NormalForm) -> Sheet:
-        """Return a blank for each action."""
+        """A blank for each action."""
         most = self.most or max(_USUAL_MOST, 10 ** len(str(dominant_payment(game) - 1)))
         allowed = range(-most, most + 1)
         return Sheet(tuple(Blank(label, allowed, f"the payment for {label}") for label in game.labels[0]), {})
@@ -66,7 +66,7 @@ class Contract(Negotiation):
         return ", ".join(f"{design[label]} for {label}" for label in game.labels[0])
 
     def apply(self, game: NormalForm, design: Answer) -> NormalForm:
-        """Return the game with the payments."""
+        """The game with the payments."""
         n = game.players
         payments = [Fraction(design[label]) for label in game.labels[0]]
         payoffs = game.payoffs.copy()

@@ -43,7 +43,7 @@ class Mediation(Negotiation):
         check_size([len(own) + 1 for own in game.labels])
 
     def sheet(self, game: NormalForm) -> Sheet:
-        """Return a blank for each number of delegators."""
+        """A blank for each number of delegators."""
         return Sheet(
             tuple(
                 Blank(str(number), game.labels[0], f"the action when {number} of {game.players} delegate")
@@ -61,7 +61,7 @@ class Mediation(Negotiation):
         return ", ".join(f"{design[str(number)]} if {number} delegate" for number in range(1, game.players + 1))
 
     def apply(self, game: NormalForm, design: Answer) -> NormalForm:
-        """Return the game with one more action."""
+        """The game with one more action."""
         n, more = game.players, len(game.labels[0])
         payoffs = np.empty((more + 1,) * n + (n,), dtype=object)
         for profile in product(range(more + 1), repeat=n):
@@ -75,7 +75,7 @@ class Mediation(Negotiation):
         )
 
     def cooperative(self, game: NormalForm, design: Answer) -> list[Profile]:
-        """Return all plays in which everybody cooperates, or delegates to a mediator that does."""
+        """All plays in which everybody cooperates, or delegates to a mediator that does."""
         good, more = cooperation(game), len(game.labels[0])
         if good is None:
             return []

@@ -39,7 +39,7 @@ class Negotiation(Mechanism):
 
     @abstractmethod
     def sheet(self, game: NormalForm) -> Sheet:
-        """Return the form of a proposal."""
+        """The form of a proposal."""
 
     @abstractmethod
     def ask_for(self, game: NormalForm) -> str:
@@ -47,11 +47,11 @@ class Negotiation(Mechanism):
 
     @abstractmethod
     def tell(self, game: NormalForm, design: Answer) -> str:
-        """Return a design in words, on one line."""
+        """A design in words, on one line."""
 
     @abstractmethod
     def apply(self, game: NormalForm, design: Answer) -> NormalForm:
-        """Return the game under a design, with the play in which all cooperate under it, if there is one."""
+        """The game under a design, with the play in which all cooperate under it, if there is one."""
 
     def stability(self, game: NormalForm, design: Answer) -> tuple[bool, bool]:
         """Whether full cooperation is a Nash equilibrium under a design, and whether it is weakly dominant."""
@@ -67,7 +67,7 @@ class Negotiation(Mechanism):
         )
 
     def cooperative(self, game: NormalForm, design: Answer) -> list[Profile]:
-        """Return all plays of the game under a design in which everybody's cooperative action is taken."""
+        """All plays of the game under a design in which everybody's cooperative action is taken."""
         good = cooperation(game)
         return [] if good is None else [good]
 
@@ -175,7 +175,7 @@ class Negotiation(Mechanism):
 
 
 def cooperation(game: NormalForm) -> Profile | None:
-    """Return the cooperative play of a game: the one that it names, or else the one that its payoffs tell."""
+    """The cooperative play of a game: the one that it names, or else the one that its payoffs tell."""
     from labmates.games.normal_form import find_dilemma
 
     if game.cooperate is not None:
@@ -185,7 +185,7 @@ def cooperation(game: NormalForm) -> Profile | None:
 
 
 def _alike(winners: Sequence[int], proposals: Sequence[Mapping[str, Any] | None]) -> list[list[int]]:
-    """Return winners with equal designs together: each design is played once."""
+    """Winners with equal designs together: each design is played once."""
     groups: list[list[int]] = []
     for seat in winners:
         for group in groups:

@@ -81,7 +81,7 @@ def settled(seats: Seats, played: Unsettled, changes: Sequence[float]) -> Result
 
 
 def mixture(labels: Sequence[str]) -> Sheet:
-    """Return the form of a distribution over actions; who hands in none takes all as likely."""
+    """The form of a distribution over actions; who hands in none takes all as likely."""
     blanks = tuple(Blank(label, range(101)) for label in labels)
     return Sheet(blanks, dict(zip(labels, balanced(100, len(labels)), strict=True)), total=100)
 

@@ -29,7 +29,7 @@ MECHANISMS: Registry[type[Mechanism]] = Registry(
 
 
 def split_terms(name: str) -> tuple[str, dict[str, str]]:
-    """Return a name without the values in brackets, and these: ``reputation(order=3)`` is ``reputation`` and its order.
+    """A name without the values in brackets, and these: ``reputation(order=3)`` is ``reputation`` and its order.
 
     Raises
     ------
@@ -52,7 +52,7 @@ def split_terms(name: str) -> tuple[str, dict[str, str]]:
 
 
 def make_mechanisms(name: str, parameters: Mapping[str, Any] | None = None) -> tuple[Mechanism, ...]:
-    """Return the mechanisms that a name stands for, the outermost first.
+    """The mechanisms that a name stands for, the outermost first.
 
     Parameters
     ----------

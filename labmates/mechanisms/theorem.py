@@ -20,7 +20,7 @@ from labmates.mechanisms.norms import Deed, IsGood, grim
 
 
 def dilemma_of(view: NormalForm) -> Dilemma:
-    """Return the dilemma of a game; for one that has none, the first actions and the last."""
+    """The dilemma of a game; for one that has none, the first actions and the last."""
     found = find_dilemma(view)
     if found is not None:
         return found
@@ -28,7 +28,7 @@ def dilemma_of(view: NormalForm) -> Dilemma:
 
 
 def follow(view: NormalForm, stage: Stage, facts: Mapping[str, Any], seat: int, sheet: Sheet) -> Answer:
-    """Return the answer of the strategy.
+    """The answer of the strategy.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def follow(view: NormalForm, stage: Stage, facts: Mapping[str, Any], seat: int, 
 
 
 def best_design(view: NormalForm, sheet: Sheet) -> Answer:
-    """Return the mediator or the contract that makes cooperation an equilibrium."""
+    """The mediator or the contract that makes cooperation an equilibrium."""
     dilemma = dilemma_of(view)
     names = [blank.name for blank in sheet.blanks]
     if not _is_mediator(view, names):
@@ -102,7 +102,7 @@ def does_its_part(view: NormalForm, seat: int) -> IsGood:
 
 
 def all_on(labels: list[str], chosen: str) -> dict[str, int]:
-    """Return the distribution that takes one action for sure."""
+    """The distribution that takes one action for sure."""
     return {label: 100 if label == chosen else 0 for label in labels}
 
 
@@ -112,7 +112,7 @@ def _is_mediator(view: NormalForm, names: Iterable[str]) -> bool:
 
 
 def dominant_payment(game: NormalForm) -> int:
-    """Return a payment for an action that makes it strictly dominant: more than any payoffs are apart."""
+    """A payment for an action that makes it strictly dominant: more than any payoffs are apart."""
     spread = max(game.payoffs[..., player].max() - game.payoffs[..., player].min() for player in range(game.players))
     return (math.ceil(float(spread)) + 1) * (game.players - 1)
 

@@ -19,13 +19,13 @@ TINY = 1e-12
 
 
 def pearson(a: Floats, b: Floats, weights: Floats) -> Floats:
-    """Return Pearson's r of `a` and `b`, shape (n,), for each row of weights."""
+    """Pearson's r of `a` and `b`, shape (n,), for each row of weights."""
     _, _, variance_a, variance_b, covariance = _moments(a, b, weights)
     return _ratio(covariance, np.sqrt(variance_a * variance_b), (variance_a > TINY) & (variance_b > TINY))
 
 
 def concordance(a: Floats, b: Floats, weights: Floats) -> Floats:
-    """Return Lin's concordance: like r, but a shift or another scale lowers it.
+    """Lin's concordance: like r, but a shift or another scale lowers it.
 
     On whole-numbered levels it is Cohen's kappa with quadratic weights: both are one minus the mean squared difference
     over the one expected if the two were independent (Fleiss and Cohen 1973; Lin 1989, with moments over n).
@@ -36,13 +36,13 @@ def concordance(a: Floats, b: Floats, weights: Floats) -> Floats:
 
 
 def mean_difference(a: Floats, b: Floats, weights: Floats) -> Floats:
-    """Return the mean of b - a."""
+    """The mean of b - a."""
     difference: Floats = weights @ (b - a) / weights.sum(axis=1)
     return difference
 
 
 def within_pearson(a: Floats, b: Floats, groups: NDArray[np.intp], weights: Floats) -> Floats:
-    """Return Pearson's r of `a` and `b` about the means of their groups.
+    """Pearson's r of `a` and `b` about the means of their groups.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def within_pearson(a: Floats, b: Floats, groups: NDArray[np.intp], weights: Floa
 
 
 def krippendorff_alpha(ratings: Floats, weights: Floats) -> Floats:
-    """Return Krippendorff's alpha for ordinal data (Krippendorff 2011, "Computing Krippendorff's alpha-reliability").
+    """Krippendorff's alpha for ordinal data (Krippendorff 2011, "Computing Krippendorff's alpha-reliability").
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ _AT_ONCE = 1_000_000
 
 
 def _parts(weights: Floats) -> list[Floats]:
-    """Return the resamples in parts whose arrays are not too large for the memory."""
+    """The resamples in parts whose arrays are not too large for the memory."""
     return np.array_split(weights, max(1, math.ceil(weights.size / _AT_ONCE)))
 
 
@@ -129,12 +129,12 @@ def _alpha_of_ranks(
 
 
 def spearman(a: Floats, b: Floats) -> float:
-    """Return Spearman's rank correlation, ties at their mean rank."""
+    """Spearman's rank correlation, ties at their mean rank."""
     return float(pearson(_ranks(a), _ranks(b), np.ones((1, len(a))))[0]) if len(a) else float("nan")
 
 
 def kendall(a: Floats, b: Floats) -> float:
-    """Return Kendall's tau-b, which allows for ties."""
+    """Kendall's tau-b, which allows for ties."""
     signs_a, signs_b = np.sign(a[:, None] - a), np.sign(b[:, None] - b)
     untied = np.sqrt((signs_a**2).sum() * (signs_b**2).sum())
     return float((signs_a * signs_b).sum() / untied) if untied > 0 else float("nan")

@@ -43,7 +43,7 @@ class SolverError(LabmatesError):
 
 
 def deviation_ratings(payoffs: ArrayLike) -> Array:
-    """Return the deviation rating of each model; higher is better.
+    """The deviation rating of each model; higher is better.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def deviation_ratings(payoffs: ArrayLike) -> Array:
 
 
 def joint_deviation_ratings(payoffs: Sequence[ArrayLike]) -> Array:
-    """Return the deviation rating of each choice of each player, where players are not alike.
+    """The deviation rating of each choice of each player, where players are not alike.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def joint_deviation_ratings(payoffs: Sequence[ArrayLike]) -> Array:
 
 
 def _scaled(arrays: Sequence[Array], gains: Callable[[Sequence[Array]], Array]) -> Array:
-    """Return the ratings out of the gains of payoffs that were brought into [0, 1], in the payoffs' unit."""
+    """The ratings out of the gains of payoffs that were brought into [0, 1], in the payoffs' unit."""
     low, high = float(min(map(np.min, arrays))), float(max(map(np.max, arrays)))
     if high == low:
         return np.zeros(len(gains(arrays)))
@@ -114,7 +114,7 @@ def _scaled(arrays: Sequence[Array], gains: Callable[[Sequence[Array]], Array]) 
 
 
 def ranks(ratings: ArrayLike, *, unit: float = 1.0) -> Array:
-    """Return the rank of each rating, 1 for the highest; ratings no further apart than a `TIE` share the average rank.
+    """The rank of each rating, 1 for the highest; ratings no further apart than a `TIE` share the average rank.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def deviation_gains(payoffs: Array) -> Array:
 
 
 def _lexicographic(gains: Array) -> Array:
-    """Return the gains of models at the distribution whose sorted gains are lexicographically least."""
+    """The gains of models at the distribution whose sorted gains are lexicographically least."""
     ratings = np.full(len(gains), np.nan)
     program = _Program(gains)
     while np.isnan(ratings).any():
@@ -198,7 +198,7 @@ class _Program:
         self._add(best)
 
     def solve(self) -> tuple[float, Array]:
-        """Return the least possible t, and the dual price of each model's row (the free ones' add up to 1)."""
+        """The least possible t, and the dual price of each model's row (the free ones' add up to 1)."""
         while True:
             self._run()
             solution = self._highs.getSolution()

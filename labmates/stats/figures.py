@@ -84,7 +84,7 @@ class Drawing:
 
 
 def look(place: int) -> tuple[str, str]:
-    """Return the colour and the marker of the so many-th thing in a figure; no two of the first 49 have both alike."""
+    """The colour and the marker of the so many-th thing in a figure; no two of the first 49 have both alike."""
     return COLOURS[place % len(COLOURS)], MARKERS[(place + place // len(COLOURS)) % len(MARKERS)]
 
 
@@ -111,7 +111,7 @@ def check_figure(path: Path) -> None:
 def new_figure(
     width: float, height: float, *, rows: int = 1, columns: int = 1, height_ratios: Sequence[float] | None = None
 ) -> tuple[Figure, list[Axes]]:
-    """Return an empty figure and its axes, row by row.
+    """An empty figure and its axes, row by row.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def has_figures() -> bool:
 
 
 def svg_text(figure: Figure) -> str:
-    """Return a figure as SVG; the same figure always gives the same text."""
+    """A figure as SVG; the same figure always gives the same text."""
     import matplotlib
 
     file = io.StringIO()

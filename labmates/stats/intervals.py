@@ -64,11 +64,11 @@ class Domain:
     unit: float = 1.0
 
     def difference(self) -> Domain:
-        """Return the values that the difference of two such outcomes can take."""
+        """The values that the difference of two such outcomes can take."""
         return Domain(self.low - self.high, self.high - self.low)
 
     def holding(self, low: float, high: float) -> Domain:
-        """Return this domain, extended to values that lie outside."""
+        """The same domain, extended to values that lie outside."""
         return replace(self, low=min(self.low, low), high=max(self.high, high))
 
 
@@ -83,7 +83,7 @@ Domains = Callable[[Mapping[str, Any]], Mapping[str, Domain]]
 
 
 def unknown(condition: Mapping[str, Any]) -> Mapping[str, Domain]:
-    """Return no domains."""
+    """No domains."""
     del condition
     return {}
 
@@ -123,17 +123,17 @@ class Estimate:
         return 2 * (1 - probability(abs(self.value) / self.error, self.df))
 
     def ends(self) -> tuple[float, float]:
-        """Return the ends of the interval for a figure: the value twice where there is none."""
+        """The ends of the interval for a figure: the value twice where there is none."""
         return (self.value if self.low is None else self.low, self.value if self.high is None else self.high)
 
     def row(self, key: str) -> dict[str, Any]:
-        """Return the values of a table's row, under names that begin with `key`."""
+        """The values of a table's row, under names that begin with `key`."""
         names = ("error", "low", "high", "n", "df", "method", "reason")
         return {key: self.value, **{f"{key}_{name}": getattr(self, name) for name in names}}
 
 
 def mean(values: Sequence[float], domain: Domain = ANY) -> Estimate:
-    """Return the mean of independent values with its interval.
+    """The mean of independent values with its interval.
 
     Raises
     ------
@@ -144,7 +144,7 @@ def mean(values: Sequence[float], domain: Domain = ANY) -> Estimate:
 
 
 def means(cells: Sequence[Sequence[float]], domains: Domain | Sequence[Domain] = ANY) -> list[Estimate]:
-    """Return the means of cells of one design, with variances pooled where values are few.
+    """The means of cells of one design, with variances pooled where values are few.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ def means(cells: Sequence[Sequence[float]], domains: Domain | Sequence[Domain] =
 
 
 def average(cells: Sequence[Sample]) -> Estimate:
-    """Return the mean of the means of independent cells; the degrees of freedom are Satterthwaite's.
+    """The mean of the means of independent cells; the degrees of freedom are Satterthwaite's.
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ def average(cells: Sequence[Sample]) -> Estimate:
 def interval(
     value: float, error: float, df: float, domain: Domain = ANY, *, n: int, method: str = "t", pooled_over: int = 0
 ) -> Estimate:
-    """Return the t interval of an estimate with a known standard error, for instance of a bootstrap or a jackknife.
+    """The t interval of an estimate with a known standard error, for instance of a bootstrap or a jackknife.
 
     Parameters
     ----------
@@ -201,7 +201,7 @@ def interval(
 
 
 def clipped(value: float, error: float, df: float, domain: Domain, *, n: int, method: str) -> Estimate:
-    """Return the t interval of an estimate that often lies at an end of its domain, cut off there; see `interval`.
+    """The t interval of an estimate that often lies at an end of its domain, cut off there; see `interval`.
 
     Nothing is lost by cutting, since the truth lies in the domain.
     """
@@ -213,7 +213,7 @@ def clipped(value: float, error: float, df: float, domain: Domain, *, n: int, me
 
 
 def clusters(value: float, left_out: Sequence[float], domain: Domain = ANY) -> Estimate:
-    """Return the interval of a coefficient over clusters, by the jackknife, with t of one df less than clusters.
+    """The interval of a coefficient over clusters, by the jackknife, with t of one df less than clusters.
 
     Parameters
     ----------
@@ -262,7 +262,7 @@ class Advantage:
 def advantage(
     first: Sequence[float], others: Sequence[Sequence[float]], domain: Domain = ANY, *, seed: int = 0
 ) -> Advantage:
-    """Return by how much the mean of `first` exceeds the largest mean of `others`.
+    """The advantage of the mean of `first` over the largest mean of `others`.
 
     Each group is resampled by itself. Degrees of freedom are those of `first` and the group with the largest mean.
 
@@ -297,7 +297,7 @@ def advantage(
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """Return p values adjusted for several tests (Holm 1979): the chance of any false finding stays at its level.
+    """P values adjusted for several tests (Holm 1979): the chance of any false finding stays at its level.
 
     None stays None, and counts as no test.
     """
@@ -314,14 +314,14 @@ SIGNIFICANT: Final = 0.05
 
 
 def mark(leaves_out_zero: bool, p_holm: float | None) -> str:
-    """Return the mark of an effect: a dagger where its interval leaves 0 out, a double one where Holm's p is small."""
+    """The mark of an effect: a dagger where its interval leaves 0 out, a double one where Holm's p is small."""
     if not leaves_out_zero:
         return ""
     return ADJUSTED if p_holm is not None and p_holm < SIGNIFICANT else CREDIBLE
 
 
 def against_zero(found: Estimate, domain: Domain) -> float | None:
-    """Return the two-sided p of t against 0 on the scale of an interval; None where there is none, or 0 is no value.
+    """The two-sided p of t against 0 on the scale of an interval; None where there is none, or 0 is no value.
 
     It is below .05 just where the interval leaves 0 out, which `Estimate.p` is not on a bent scale.
     """
@@ -337,21 +337,21 @@ def against_zero(found: Estimate, domain: Domain) -> float | None:
 
 @lru_cache(maxsize=4096)
 def quantile(df: float, level: float = LEVEL) -> float:
-    """Return the t that a variable with so many degrees of freedom stays below in size with probability `level`."""
+    """The t that a variable with so many degrees of freedom stays below in size with probability `level`."""
     from scipy.special import stdtrit
 
     return float(stdtrit(df, (1 + level) / 2))
 
 
 def probability(t: float, df: float) -> float:
-    """Return the probability that a t variable lies below `t`."""
+    """The probability that a t variable lies below `t`."""
     from scipy.special import stdtr
 
     return float(stdtr(df, t))
 
 
 def notes(estimates: Iterable[Estimate | None]) -> list[str]:
-    """Return the sentences under a table that say what its intervals are, and where there are none and why."""
+    """The sentences under a table that say what its intervals are, and where there are none and why."""
     kinds: dict[str, list[Estimate]] = {}
     without: dict[str, int] = {}
     for one in estimates:
@@ -403,7 +403,7 @@ class _Scale:
 
     @classmethod
     def of(cls, domain: Domain, value: float) -> _Scale | None:
-        """Return the scale of a domain at a value; None at an end of the domain."""
+        """The scale of a domain at a value; None at an end of the domain."""
         over, under = value - domain.low, domain.high - value
         if math.isinf(over) and math.isinf(under):
             return cls("", value, 1.0, 0.0, domain.unit**2, (-1, 1), lambda place: place)
@@ -460,7 +460,7 @@ class Sample:
 
     @classmethod
     def of(cls, values: Sequence[float], domain: Domain) -> Sample:
-        """Return the sample of some values; the domain is extended where they lie outside."""
+        """The sample of some values; the domain is extended where they lie outside."""
         n = len(values)
         if not n:
             raise ValueError("a mean needs a value or more")
@@ -480,7 +480,7 @@ class Sample:
 
 
 def estimate(cell: Sample) -> Estimate:
-    """Return the mean of a sample with its interval."""
+    """The mean of a sample with its interval."""
     n = cell.n
     if n < 2:
         return Estimate(cell.mean, None, None, None, n, reason=ONE)
@@ -517,7 +517,7 @@ def _reach(cell: Sample, scale: _Scale, side: int) -> float:
 
 
 def _bounds(values: Sequence[float], domain: Domain) -> tuple[float, float]:
-    """Return Gaffke's interval of the mean of values with a known range.
+    """Gaffke's interval of the mean of values with a known range.
 
     Values and one end of the range get random weights, uniform among those that sum to 1: the lower bound is a quantile
     of their mean with the lower end, the upper bound with the upper one. Of zeros and ones it is Clopper and Pearson's
@@ -545,7 +545,7 @@ def _piled(values: Sequence[float], domain: Domain) -> bool:
 
 
 def pooled(cells: Sequence[Sample]) -> list[Sample]:
-    """Return cells whose variances are drawn towards each other as far as they are alike, where values are few.
+    """Cells whose variances are drawn towards each other as far as they are alike, where values are few.
 
     Variances are compared relative to what means let expect (`_Scale.spread`). How alike true ones are follows from how
     much more measured ones differ than chance has it; that gives the degrees of freedom of what they have in common.
@@ -579,7 +579,7 @@ def pooled(cells: Sequence[Sample]) -> list[Sample]:
 
 
 def _common(dispersions: NDArray[np.float64], freedoms: NDArray[np.float64]) -> tuple[float, float]:
-    """Return the dispersion that cells have in common and its degrees of freedom, by moments of logarithms."""
+    """The dispersion that cells have in common and its degrees of freedom, by moments of logarithms."""
     import numpy as np
     from scipy.special import digamma, polygamma
 
@@ -595,7 +595,7 @@ def _common(dispersions: NDArray[np.float64], freedoms: NDArray[np.float64]) -> 
 
 
 def _resampled(values: Sequence[float], rng: np.random.Generator) -> NDArray[np.float64]:
-    """Return resampled means, widened so that their variance is unbiased."""
+    """Resampled means, widened so that their variance is unbiased."""
     import numpy as np
 
     array = np.asarray(values, dtype=float)

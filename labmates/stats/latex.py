@@ -11,7 +11,7 @@ from labmates.stats.tables import Column, Table
 
 
 def latex(table: Table) -> str:
-    r"""Return a table in LaTeX, for the package booktabs.
+    r"""A table in LaTeX, for the package booktabs.
 
     What users and models wrote is escaped: no text can be a command.
     """
@@ -72,7 +72,7 @@ _HAT = re.compile(r"\$(\\\w+)\$\N{COMBINING CIRCUMFLEX ACCENT}")
 
 
 def escape_latex(text: str) -> str:
-    """Return text that LaTeX prints as it stands; the minus of a number becomes a real one."""
+    """Text that LaTeX prints as it stands; the minus of a number becomes a real one."""
     shown = _NEGATIVE.sub("\N{MINUS SIGN}", _HYPHENS.sub("-\0", clean(text)))
     escaped = "".join(_LATEX.get(character, character) for character in shown).replace("\0", "{}")
     return _HAT.sub(r"$\\hat{\1}$", escaped)

@@ -26,7 +26,7 @@ MOST_ENTRIES = 20_000_000
 
 
 def metagame(models: int, matches: Iterable[tuple[Sequence[int], Sequence[float]]]) -> Array:
-    """Return the metagame of matches that were played.
+    """The metagame of matches that were played.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def metagame(models: int, matches: Iterable[tuple[Sequence[int], Sequence[float]
 
 
 def as_metagame(payoffs: ArrayLike) -> Array:
-    """Return an array as a metagame.
+    """An array as a metagame.
 
     Raises
     ------
@@ -94,6 +94,6 @@ def as_metagame(payoffs: ArrayLike) -> Array:
 
 
 def mean_payoffs(payoffs: ArrayLike) -> Array:
-    """Return the mean payoff of each model over all seatings, roles averaged."""
+    """The mean payoff of each model over all seatings, roles averaged."""
     array = as_metagame(payoffs)
     return np.asarray(array.reshape(len(array), -1).mean(axis=1))

@@ -12,7 +12,7 @@ POWER: Final = 0.8
 
 
 def detectable_difference(spread: float, n: int) -> float:
-    """Return the minimum detectable difference (80 % power) between two means of `n` values each.
+    """The minimum detectable difference (80 % power) between two means of `n` values each.
 
     Of the t test for two independent samples of equal standard deviation `spread`, two-sided at the 5 % level, by the
     noncentral t distribution (Cohen 1988, section 2.5).
@@ -29,7 +29,7 @@ def detectable_difference(spread: float, n: int) -> float:
 
 @lru_cache
 def _noncentrality(df: int) -> float:
-    """Return the noncentrality at which the two-sided t test has its power."""
+    """The noncentrality at which the two-sided t test has its power."""
     from scipy.special import nctdtr
 
     critical = quantile(df, LEVEL)

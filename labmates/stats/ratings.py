@@ -30,7 +30,7 @@ class Scale:
     cooperate: float
 
     def normalise(self, payoffs: Array) -> Array:
-        """Return payoffs as shares of the way from defection (0) to cooperation (1)."""
+        """Payoffs as shares of the way from defection (0) to cooperation (1)."""
         return np.asarray((payoffs - self.defect) / (self.cooperate - self.defect))
 
 
@@ -63,7 +63,7 @@ class Cell:
     domain: Domain = ANY
 
     def failed_rate(self, model: str) -> float | None:
-        """Return the share of a model's decisions that failed; None where nobody knows."""
+        """The share of a model's decisions that failed; None where nobody knows."""
         if self.failures is None:
             return None
         return {**self.failures, **self.left_out}[model].rate
@@ -118,7 +118,7 @@ class Rated:
     bounds: Mapping[str, Bounds | None] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the ratings as JSON data.
+        """The ratings as JSON data.
 
         ``normalised`` has mean and fitness with 0 all defect, 1 all cooperate. ``failed`` has shares of decisions, null
         where nobody knows, ``valid`` whether they are below the limit, ``left_out`` the models that are not rated.
@@ -151,7 +151,7 @@ class Rated:
         }
 
     def ends(self, model: str, rating: str) -> tuple[float, float] | None:
-        """Return the least and the greatest value that a rating of a model could have had; None where nobody knows."""
+        """The least and the greatest value that a rating of a model could have had; None where nobody knows."""
         if model not in self.bounds:
             values: Array | None = getattr(self, rating)
             if values is None or model not in self.cell.models:
@@ -211,7 +211,7 @@ class Summary:
 
 
 def rate(cell: Cell) -> Rated:
-    """Return the ratings of a cell."""
+    """The ratings of a cell."""
     if cell.payoffs.ndim == 1:
         return Rated(cell, cell.payoffs)
     dynamics = replicator_dynamics(cell.payoffs)
@@ -234,7 +234,7 @@ Groups = Mapping[tuple[str, str], Sequence[Rated]]
 
 
 def summarise(rated: Iterable[Rated], *, together: Iterable[Rated] | None = None) -> list[Summary]:
-    """Return every rating over the runs of each game under each mechanism, and over all games of each mechanism.
+    """Every rating over the runs of each game under each mechanism, and over all games of each mechanism.
 
     Over all games, mean and fitness are normalised before games are averaged. Where runs are few, intervals rest on the
     variances in all games and mechanisms that the same models played (see `labmates.stats.intervals.pooled`).
@@ -281,7 +281,7 @@ def _by_models(rated: Iterable[Rated]) -> dict[tuple[str, ...], dict[tuple[str, 
 
 
 def _samples(groups: Groups, rating: str, *, normalise: bool = False) -> dict[tuple[str, str], list[Sample]]:
-    """Return the runs of a rating in each group, column by column; the last column is the average."""
+    """The runs of a rating in each group, column by column; the last column is the average."""
     keys, columns = [], []
     for key, some in groups.items():
         values = _values(some, rating, normalise=normalise)
@@ -295,7 +295,7 @@ def _samples(groups: Groups, rating: str, *, normalise: bool = False) -> dict[tu
 
 
 def _domain(runs: Sequence[Cell], rating: str, *, normalise: bool) -> Domain:
-    """Return the range of a rating in cells of one game under one mechanism."""
+    """The range of a rating in cells of one game under one mechanism."""
     cell, payoffs = runs[0], runs[0].domain
     if rating == "rank":
         return Domain(1.0, float(max(2, len(cell.models))))
@@ -320,7 +320,7 @@ def _bounds(rated: Sequence[Rated], rating: str) -> Iterator[tuple[str, tuple[fl
 
 
 def _failed(cells: Sequence[Cell], model: str) -> float | None:
-    """Return the share of a model's decisions that failed in several cells; None where nobody knows."""
+    """The share of a model's decisions that failed in several cells; None where nobody knows."""
     if any(cell.failures is None for cell in cells):
         return None
     known = [{**(cell.failures or {}), **cell.left_out}[model] for cell in cells]
@@ -328,7 +328,7 @@ def _failed(cells: Sequence[Cell], model: str) -> float | None:
 
 
 def _values(rated: Sequence[Rated], name: str, *, normalise: bool = False) -> Array | None:
-    """Return a rating of each run, shape ``(runs, models + 1)``; the last column is the average."""
+    """A rating of each run, shape ``(runs, models + 1)``; the last column is the average."""
     rows = []
     for one in rated:
         values: Array | None = getattr(one, name)

@@ -103,7 +103,7 @@ def replicator_dynamics(payoffs: ArrayLike, *, steps: int = STEPS, rate: float =
 
 
 def _fitness(array: Array) -> Callable[[Array], Array]:
-    """Return a function that gives the payoff of each model against a population.
+    """A function that gives the payoff of each model against a population.
 
     The order of co-players makes no difference, so that each set of them is looked at once, with its number of orders.
     """

@@ -67,7 +67,7 @@ def write_tables(tables: Sequence[Table], path: Path) -> list[Path]:
 
 
 def plain_text(table: Table) -> str:
-    """Return a table as plain text, in columns."""
+    """A table as plain text, in columns."""
     rows = [[_over(column) for column in table.columns], *table.cells()]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     numbers = table.sides()
@@ -84,7 +84,7 @@ def plain_text(table: Table) -> str:
 
 
 def csv_text(table: Table) -> str:
-    """Return all values of a table as CSV; what is missing is empty."""
+    """All values of a table as CSV; what is missing is empty."""
     file = io.StringIO()
     writer = csv.DictWriter(file, table.keys(), lineterminator="\n")
     writer.writeheader()

@@ -136,12 +136,12 @@ class Table:
         self.shown = shown
 
     def keys(self) -> list[str]:
-        """Return the names of all values of the rows, in the order in which they come first; else of the columns."""
+        """The names of all values of the rows, in the order in which they come first; else of the columns."""
         named = dict.fromkeys(key for row in self.rows for key in row)
         return list(named or dict.fromkeys(column.key for column in self.columns))
 
     def frame(self) -> pd.DataFrame:
-        """Return the rows as a data frame with all their values."""
+        """The rows as a data frame with all their values."""
         import pandas as pd
 
         return pd.DataFrame(list(self.rows), columns=self.keys())
@@ -169,12 +169,12 @@ class Table:
         return [self.is_number(column) for column in self.columns]
 
     def as_json(self) -> dict[str, Any]:
-        """Return all values as JSON data."""
+        """All values as JSON data."""
         return {"name": self.name, "title": self.title, "rows": list(self.rows), "notes": list(self.notes)}
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as Python's own types have it; what is no finite number is missing."""
+    """A value as Python's own types have it; what is no finite number is missing."""
     if hasattr(value, "item") and not isinstance(value, str | bytes):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):

@@ -48,17 +48,17 @@ def tallies(decisions: Iterable[tuple[K, bool]]) -> dict[K, Tally]:
 
 
 def total(by: Mapping[K, Tally]) -> Tally:
-    """Return all tallies together."""
+    """All tallies together."""
     return sum(by.values(), Tally(0, 0))
 
 
 def invalid(by: Mapping[K, Tally]) -> tuple[K, ...]:
-    """Return the models whose share of failed decisions exceeds `MOST_FAILED`."""
+    """The models whose share of failed decisions exceeds `MOST_FAILED`."""
     return tuple(who for who, tally in by.items() if not tally.is_valid)
 
 
 def invalid_play(by_model: Mapping[str, Tally]) -> str | None:
-    """Return why play can't be used, naming each model above `MOST_FAILED`; None if it can be."""
+    """The reason why play can't be used, naming each model above `MOST_FAILED`; None if it can be."""
     wrong = [
         f"{model}: {told_share(by_model[model])} of its {by_model[model].asked} decisions failed"
         for model in invalid(by_model)
@@ -67,5 +67,5 @@ def invalid_play(by_model: Mapping[str, Tally]) -> str | None:
 
 
 def told_share(tally: Tally) -> str:
-    """Return the share of failed decisions in words: ``all``, or a percentage."""
+    """The share of failed decisions in words: ``all``, or a percentage."""
     return "all" if tally.failed == tally.asked else f"{tally.rate:.0%}"

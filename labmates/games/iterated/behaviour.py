@@ -46,7 +46,7 @@ class Profile:
 
 
 def profile(matches: Iterable[Sequence[Round]], payoffs: Payoffs | None = None) -> Profile:
-    """Return the behaviour of a player over matches, in which its own actions come first."""
+    """The behaviour of a player over matches, in which its own actions come first."""
     payoffs = payoffs or Payoffs()
     played = [match for match in matches if match]
     hits: Counter[str] = Counter()

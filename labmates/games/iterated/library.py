@@ -30,7 +30,7 @@ _KEPT = 256
 
 @cache
 def library() -> Any:
-    """Return the library.
+    """The library.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def _sources_read_once() -> Iterator[None]:
 
 @cache
 def library_names() -> tuple[str, ...]:
-    """Return the names of its strategies, sorted, without those that break the rules of its tournaments."""
+    """The names of its strategies, sorted, without those that break the rules of its tournaments."""
     return tuple(sorted(strategy.__name__ for strategy in library().strategies))
 
 
@@ -150,7 +150,7 @@ _KEPT_SEATS: OrderedDict[tuple[_Told, tuple[Round, ...], Action], _Seat] = Order
 
 
 def _seated(told: _Told, rounds: Sequence[Round]) -> _Seat:
-    """Return a new object of a strategy that has been told a match so far."""
+    """A new object of a strategy that has been told a match so far."""
     axl = library()
     seat = _Seat(_make(told.name), axl.MockPlayer())
     stochastic = axl.Classifiers["stochastic"](seat.player)
@@ -197,7 +197,7 @@ def _make(name: str) -> Any:
 
 
 def unknown_strategy(name: str) -> UsageError:
-    """Return the error for a name that the library does not have; it has too many to list them."""
+    """The error for a name that the library does not have; it has too many to list them."""
     close = difflib.get_close_matches(name, library_names(), n=1) or ["TitForTat"]
     return UsageError(f"unknown strategy of the library axelrod '{name}'; it has for instance '{close[0]}'")
 

@@ -55,18 +55,18 @@ class Payoffs:
             raise UsageError("in an iterated prisoner's dilemma, twice the reward is more than temptation plus sucker")
 
     def of(self, own: Action, other: Action) -> int:
-        """Return the points of a player for a round."""
+        """The points of a player for a round."""
         if own == "C":
             return self.reward if other == "C" else self.sucker
         return self.temptation if other == "C" else self.punishment
 
     def total(self, rounds: Sequence[Round]) -> int:
-        """Return the points of whoever is first in these rounds."""
+        """The points of whoever is first in these rounds."""
         return sum(self.of(own, other) for own, other in rounds)
 
 
 def turned(rounds: Sequence[Round]) -> tuple[Round, ...]:
-    """Return rounds as the other player sees them."""
+    """Rounds as the other player sees them."""
     return tuple((other, own) for own, other in rounds)
 
 
@@ -107,5 +107,5 @@ class Match:
         return self.players[1 - self.players.index(player)]
 
     def seen_by(self, player: str) -> tuple[Round, ...]:
-        """Return the rounds with what `player` did first."""
+        """The rounds with what `player` did first."""
         return self.rounds if player == self.players[0] else turned(self.rounds)

@@ -72,7 +72,7 @@ QUESTIONS = (
 
 
 def questions(rounds: Sequence[Round], payoffs: Payoffs, *, seed: int) -> list[Question]:
-    """Return the questions to one player after a match of at least one round.
+    """The questions to one player after a match of at least one round.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ def _on_state(rounds: Sequence[Round], payoffs: Payoffs, rng: random.Random) -> 
 
 
 def _on(rounds: Sequence[Round]) -> list[Question]:
-    """Return the questions on the opponent."""
+    """The questions on the opponent."""
     theirs = [(other, own) for own, other in rounds]
     forgiving = forgives(theirs)
     return [

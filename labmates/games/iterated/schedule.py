@@ -14,7 +14,7 @@ Pairing = tuple[str, str]
 
 
 def schedule(teams: Mapping[str, Sequence[str]], *, within_teams: bool, seed: int) -> list[list[Pairing]]:
-    """Return the rounds of a tournament, each a list of pairs; every pair that is to meet does so once.
+    """The rounds of a tournament, each a list of pairs; every pair that is to meet does so once.
 
     Everybody against everybody takes as few rounds as possible, and so do two teams, and an even number of teams of
     equal size. What else there is may take some more.
@@ -43,7 +43,7 @@ def schedule(teams: Mapping[str, Sequence[str]], *, within_teams: bool, seed: in
 
 
 def _circle(players: Sequence[str]) -> list[list[Pairing]]:
-    """Return the rounds of the circle method: one player stays, the others go round."""
+    """The rounds of the circle method: one player stays, the others go round."""
     seats: list[str | None] = [*players, *([None] if len(players) % 2 else [])]
     if len(seats) < 2:
         return []
@@ -57,7 +57,7 @@ def _circle(players: Sequence[str]) -> list[list[Pairing]]:
 
 
 def _by_sides(sides: Sequence[Sequence[str]]) -> list[list[Pairing]]:
-    """Return the rounds in which teams go round in a circle, and the players of two teams that meet do so too."""
+    """The rounds in which teams go round in a circle, and the players of two teams that meet do so too."""
     numbers = [str(number) for number in range(len(sides))]
     rounds: list[list[Pairing]] = []
     for meetings in _circle(numbers):
@@ -74,7 +74,7 @@ def _duel(one: Sequence[str], other: Sequence[str]) -> list[list[Pairing]]:
 
 
 def _closed_up(rounds: Sequence[Sequence[Pairing]]) -> list[list[Pairing]]:
-    """Return the same pairs, each in the first round in which both are free."""
+    """The same pairs, each in the first round in which both are free."""
     busy: list[set[str]] = []
     closed: list[list[Pairing]] = []
     for pair in _in_order(rounds):

@@ -106,7 +106,7 @@ def _extort(rounds: Sequence[Round], payoffs: Payoffs) -> float:
 
 
 def extortion(payoffs: Payoffs) -> Mapping[Round, float]:
-    """Return the probability of cooperating after each kind of round, with extortion factor 2 (Press and Dyson 2012).
+    """The probability of cooperating after each kind of round, with extortion factor 2 (Press and Dyson 2012).
 
     The player's surplus over mutual defection is then twice the opponent's in the long run. The remaining free
     parameter is 1/9 (Stewart and Plotkin 2012); where the payoffs make one of the four no probability, it is the

@@ -40,7 +40,7 @@ class Block:
     noise: Array
 
     def _factor(self) -> tuple[Array, Array]:
-        """Return L, the Cholesky factor of 1 + D½Z'R⁻¹ZD½, and L⁻¹D½Z'R⁻¹(y − fixed)."""
+        """L, the Cholesky factor of 1 + D½Z'R⁻¹ZD½, and L⁻¹D½Z'R⁻¹(y − fixed)."""
         root = np.sqrt(self.variance)
         scaled = self.terms[None] * root[:, None, :]
         weighted = scaled / self.noise[:, :, None]
@@ -50,7 +50,7 @@ class Block:
         return factor, np.linalg.solve(factor, against[..., None])[..., 0]
 
     def log_density(self) -> Array:
-        """Return the log density of all outcomes together, random effects integrated out, shape (s,)."""
+        """The log density of all outcomes together, random effects integrated out, shape (s,)."""
         factor, white = self._factor()
         left = self.outcome - self.fixed
         size = np.log(self.noise).sum(axis=1) + 2 * np.log(np.diagonal(factor, axis1=1, axis2=2)).sum(axis=1)

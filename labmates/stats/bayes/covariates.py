@@ -59,7 +59,7 @@ def read_covariates(wanted: Sequence[str], files: Sequence[Path]) -> dict[str, d
 def covariate_columns(
     covariates: Covariates, models: Sequence[str], known: Array, known_names: Sequence[str]
 ) -> tuple[list[str], Array]:
-    """Return names and values of the columns of covariates, shape ``(models, columns)``.
+    """Names and values of the columns of covariates, shape ``(models, columns)``.
 
     A covariate of numbers is on the scale of standard deviations between the models; of another there is a column for
     each value but the most frequent one, which the others are compared with.

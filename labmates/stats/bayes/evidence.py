@@ -100,7 +100,7 @@ def sign_flips(differences: Array, *, permutations: int = PERMUTATIONS, seed: in
 
 
 def leave_one_out_r2(outcome: Array, predictors: Array) -> Estimate:
-    """Return how well a least-squares fit without a model predicts it, for every model in turn: 1 perfectly.
+    """R² of least-squares predictions for each model by a fit without it: 1 perfectly.
 
     Below 0 the mean of the other models is a better prediction. The predictors are taken with an intercept. The
     interval is the jackknife's over models, on the scale of the logarithm of 1 - R².
@@ -125,7 +125,7 @@ def leave_one_out_r2(outcome: Array, predictors: Array) -> Estimate:
 
 
 def variance_inflation(predictors: Array) -> Array:
-    """Return by which factor the others of a set inflate the variance of each predictor's coefficient.
+    """The factor by which the others of a set inflate the variance of each predictor's coefficient.
 
     1 where a predictor has nothing in common with the others; infinite where they determine it. NaN if constant.
 
@@ -146,7 +146,7 @@ def variance_inflation(predictors: Array) -> Array:
 
 
 def leverage(predictors: Array) -> Array:
-    """Return how much of each model's own value its fitted value is, from 0 to 1; their sum is the number of
+    """The share of each model's own value in its fitted value, from 0 to 1; their sum is the number of
     coefficients.
 
     Parameters
@@ -163,21 +163,21 @@ def _alike(values: Array) -> bool:
 
 
 def _ratio(mean: float, error: float) -> float:
-    """Return a mean over its standard error; infinite where all values are the same, and not 0."""
+    """A mean over its standard error; infinite where all values are the same, and not 0."""
     if error > _TIE * abs(mean):
         return mean / error
     return math.copysign(math.inf, mean) if mean else 0.0
 
 
 def _basis(columns: Array, like: Array | None = None) -> Array:
-    """Return an orthonormal basis of columns; what is next to nothing beside `like` is not part of it."""
+    """An orthonormal basis of columns; what is next to nothing beside `like` is not part of it."""
     size = np.sqrt(((columns if like is None else like) ** 2).sum(axis=0))
     found, strength, _ = np.linalg.svd(columns / np.where(size > 0, size, 1), full_matrices=False)
     return np.asarray(found[:, strength > 1e-9])
 
 
 def _ratios(left: Array, kept: Array, extra: Array) -> Array:
-    """Return explained over unexplained variation of rows of residuals."""
+    """Explained over unexplained variation of rows of residuals."""
     left = left - (left @ kept) @ kept.T
     explained = ((left @ extra) ** 2).sum(axis=1)
     rest = np.maximum((left**2).sum(axis=1) - explained, np.finfo(float).tiny)

@@ -38,7 +38,7 @@ def _skewness(values: Array) -> Array:
 
 
 def p_values(one: Evaluated) -> Array:
-    """Return the two-sided posterior predictive p of each outcome, shape (n,)."""
+    """The two-sided posterior predictive p of each outcome, shape (n,)."""
     from scipy.stats import norm
 
     above = norm.sf((one.observed - one.expected) / one.spread).mean(axis=0)
@@ -46,7 +46,7 @@ def p_values(one: Evaluated) -> Array:
 
 
 def cells_table(one: Evaluated) -> Table:
-    """Return observed and predicted outcomes, those that fit worst first."""
+    """Observed and predicted outcomes, those that fit worst first."""
     p = p_values(one)
     low, high = np.quantile(one.replicated, [0.025, 0.975], axis=0)
     adjusted = holm(p.tolist())
@@ -70,7 +70,7 @@ def cells_table(one: Evaluated) -> Table:
 
 
 def statistics_table(one: Evaluated) -> Table:
-    """Return how the outcomes as a whole differ from those that the model predicts."""
+    """The outcomes as a whole beside those that the model predicts."""
     from scipy.stats import norm
 
     def row(name: str, observed: float, drawn: Array, p: float | None) -> dict[str, object]:
@@ -120,7 +120,7 @@ class LeftOut:
 
 
 def left_out(form: str, models: Sequence[str], blocks: Iterator[Block], *, seed: int = 0) -> LeftOut:
-    """Return how well a form predicts each model, given what fits without it say."""
+    """The quality of a form's prediction of each model, given the blocks of fits without it."""
     rng = np.random.default_rng([seed, 5])
     rows = []
     for one in blocks:
@@ -134,7 +134,7 @@ def left_out(form: str, models: Sequence[str], blocks: Iterator[Block], *, seed:
 
 
 def comparison_table(name: str, found: Sequence[LeftOut]) -> Table:
-    """Return forms by how well they predict models that were left out, the best first."""
+    """Forms by how well they predict models that were left out, the best first."""
     ordered = sorted(found, key=lambda one: -one.density.sum())
     best, rows = ordered[0], []
     for one in ordered:
@@ -167,7 +167,7 @@ def comparison_table(name: str, found: Sequence[LeftOut]) -> Table:
 
 
 def sensitivity_table(one: Evaluated) -> Table:
-    """Return by how many posterior standard deviations each mean moves where the prior counts twice."""
+    """The shift of each mean in posterior standard deviations where the prior counts twice."""
     log_prior = one.log_prior
     moved, worst = {}, 0.0
     draws = one.posterior.draws[: len(log_prior)]
@@ -195,7 +195,7 @@ def sensitivity_table(one: Evaluated) -> Table:
 
 
 def verdict(one: Evaluated) -> str:
-    """Return what the check says of a fit, in plain words."""
+    """The result of the checks of a fit, in plain words."""
     p = p_values(one)
     bad = [at for at, value in enumerate(holm(p.tolist())) if value is not None and value < 0.05]
     share = float((p < 0.05).mean())

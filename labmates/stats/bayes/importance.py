@@ -58,7 +58,7 @@ class Target:
     batch: int = 1000
 
     def at(self, points: Array) -> Array:
-        """Return the log density of any number of points, by their size where they can't be negative."""
+        """The log density of any number of points, by their size where they can't be negative."""
         inside = np.where(self.nonnegative, np.abs(points), points)
         batches = [inside[at : at + self.batch] for at in range(0, len(inside), self.batch)]
         return np.concatenate([self.log_density(batch) for batch in batches])
@@ -90,7 +90,7 @@ class Sample:
 
 
 def sample(target: Target, *, draws: int = DRAWS, seed: int = 0) -> Sample:
-    """Return independent draws from a density with one mode that matters.
+    """Independent draws from a density with one mode that matters.
 
     Raises
     ------
@@ -163,7 +163,7 @@ def climb(
 
 
 def _at_mode(counted: _Counted) -> Proposal:
-    """Return the proposal that fits the density's mode and its curvature there."""
+    """The proposal that fits the density's mode and its curvature there."""
     scale = counted.target.scale
     mode, _ = climb(counted.at, counted.target.start, scale, most_steps=200)
     curved = _curvature(counted, mode, scale)
@@ -192,14 +192,14 @@ def _curvature(counted: _Counted, mode: Array, scale: Array) -> Array:
 def _weighted(
     counted: _Counted, proposal: Proposal, n: int, rng: np.random.Generator
 ) -> tuple[Array, Array, float, float]:
-    """Return draws from the proposal, their smoothed weights, k-hat and the number of effective draws."""
+    """Draws from the proposal, their smoothed weights, k-hat and the number of effective draws."""
     points = proposal.draw(n, rng)
     weights, k_hat = smooth(counted.at(points) - proposal.log_density(points))
     return points, weights, k_hat, effective_draws(weights)
 
 
 def _adapted(proposal: Proposal, points: Array, weights: Array, effective: float) -> Proposal:
-    """Return the proposal with the mean and covariance of what was found.
+    """The proposal with the mean and covariance of what was found.
 
     The fewer draws these rest on, the more of the old covariance is kept, so that a few lucky draws can't narrow it.
     """
@@ -213,7 +213,7 @@ def _adapted(proposal: Proposal, points: Array, weights: Array, effective: float
 
 
 def _resampled(weights: Array, n: int, rng: np.random.Generator) -> Array:
-    """Return which draws stand for the weighted ones (systematic resampling), in random order."""
+    """The places of draws that stand for the weighted ones (systematic resampling), in random order."""
     places = (np.arange(n) + rng.random()) / n
     chosen = np.searchsorted(np.cumsum(weights), places).clip(0, len(weights) - 1)
     return np.asarray(rng.permutation(chosen))

@@ -35,7 +35,7 @@ def check_netcdf(path: Path) -> None:
 
 
 def inference_data(one: Evaluated) -> Any:
-    """Return a fit as an `xarray.DataTree` with ArviZ's groups.
+    """A fit as an `xarray.DataTree` with ArviZ's groups.
 
     ``posterior`` and ``prior`` hold the parameters; ``log_likelihood`` that of each outcome given its model's effects
     (``outcome``) and of all outcomes of a model with these integrated out (``by_model``, for leaving models out);

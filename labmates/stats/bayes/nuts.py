@@ -41,7 +41,7 @@ def sample_model(
     warm_up: int = WARM_UP,
     seed: int = 0,
 ) -> tuple[Posterior, int]:
-    """Return the posterior of a model by NUTS, chains after each other, and how many gradients it took.
+    """The posterior of a model by NUTS, chains after each other, and how many gradients it took.
 
     The same model is compiled once for all data of the same shapes.
 
@@ -77,7 +77,7 @@ def sample_model(
 
 @lru_cache(maxsize=8)
 def _program(model: Callable[[Any], None], sites: tuple[str, ...], dense: bool, warm_up: int, draws: int) -> Any:
-    """Return the compiled function from keys of chains, data and starts to parameters, divergences and steps.
+    """The compiled function from keys of chains, data and starts to parameters, divergences and steps.
 
     NumPyro's own loop compiles dozens of small functions beside the large one, and that of vectorised chains is larger
     still; with few models both take longer than to sample.

@@ -92,7 +92,7 @@ class Posterior:
     diagnostics: Diagnostics
 
     def __getitem__(self, name: str) -> Array:
-        """Return the draws of one parameter, shape ``(draws,)``."""
+        """The draws of one parameter, shape ``(draws,)``."""
         return np.asarray(self.draws[:, self.names.index(name)])
 
     def columns(self, names: Sequence[str]) -> Array:
@@ -114,13 +114,13 @@ class Posterior:
         }
 
     def frame(self) -> pd.DataFrame:
-        """Return one row per parameter: ``name``, ``mean``, ``sd``, ``low``, ``high``, ``positive``, ``credible``."""
+        """One row per parameter: ``name``, ``mean``, ``sd``, ``low``, ``high``, ``positive``, ``credible``."""
         import pandas as pd
 
         return pd.DataFrame([{**asdict(one), "credible": one.credible} for one in self.summaries.values()])
 
     def json(self, p_holm: Mapping[str, float] | None = None) -> dict[str, Any]:
-        """Return summaries and diagnostics as JSON data, with adjusted p of the parameters that have them."""
+        """Summaries and diagnostics as JSON data, with adjusted p of the parameters that have them."""
         known = p_holm or {}
         parameters = [
             {**asdict(one), "credible": one.credible, "p_holm": known.get(name)} for name, one in self.summaries.items()
@@ -129,7 +129,7 @@ class Posterior:
 
 
 def adjusted(effects: Sequence[tuple[Posterior, str]]) -> list[float]:
-    """Return p of effects that stand in one table, adjusted for their number by Holm's method.
+    """P values of effects that stand in one table, adjusted for their number by Holm's method.
 
     The p of an effect is twice the probability of its less likely sign, and at least one of the draws; it is below .05
     where the 95 % interval leaves 0 out.
@@ -142,7 +142,7 @@ def adjusted(effects: Sequence[tuple[Posterior, str]]) -> list[float]:
 
 
 def from_sample(names: Sequence[str], draws: Array, sample: Sample) -> Posterior:
-    """Return the posterior of draws that come out of importance sampling.
+    """The posterior of draws that come out of importance sampling.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ def from_sample(names: Sequence[str], draws: Array, sample: Sample) -> Posterior
 
 
 def from_chains(names: Sequence[str], chains: Array, *, divergences: int) -> Posterior:
-    """Return the posterior of chains of NUTS.
+    """The posterior of chains of NUTS.
 
     Parameters
     ----------
@@ -204,7 +204,7 @@ def _few(effective: float, advice: str) -> str:
 
 
 def difference(ours: Posterior, theirs: Posterior) -> dict[str, float]:
-    """Return by how many posterior standard deviations the means of two fits differ, for each parameter of both."""
+    """The difference of two fits' means in posterior standard deviations, for each parameter of both."""
     return {
         name: abs(ours.summaries[name].mean - theirs.summaries[name].mean) / ours.summaries[name].sd
         for name in ours.names
@@ -213,7 +213,7 @@ def difference(ours: Posterior, theirs: Posterior) -> dict[str, float]:
 
 
 def furthest(ours: Posterior, theirs: Posterior) -> tuple[float, str]:
-    """Return by how many posterior standard deviations means differ at most, and for which parameter."""
+    """The largest difference of means in posterior standard deviations, and its parameter."""
     found = difference(ours, theirs)
     name = max(found, key=found.__getitem__)
     return found[name], name

@@ -55,7 +55,7 @@ class Proposal:
     tails: Sequence[Tails] = NARROW
 
     def draw(self, n: int, rng: np.random.Generator) -> Array:
-        """Return draws, shape ``(n, dimensions)``."""
+        """Draws, shape ``(n, dimensions)``."""
         found: list[Array] = []
         cut = np.setdiff1d(np.flatnonzero(self.folded), self._near())
         while (lacking := n - sum(map(len, found))) > 0:
@@ -74,7 +74,7 @@ class Proposal:
         return np.asarray(self.mean + (normal * reach[:, None]) @ self.factor.T)
 
     def log_density(self, points: Array) -> Array:
-        """Return the log density, up to a constant, of points within the support, shape ``(points,)``.
+        """The log density, up to a constant, of points within the support, shape ``(points,)``.
 
         The constant is what is cut off.
         """
@@ -95,13 +95,13 @@ class Proposal:
         return np.asarray(math.log(tails.share) + constant - size - shape)
 
     def _near(self) -> Array:
-        """Return which coordinates are folded: those of which much would lie below 0."""
+        """The folded coordinates: those of which much would lie below 0."""
         distance = self.mean / np.sqrt((self.factor**2).sum(axis=1))
         nearest = np.flatnonzero(self.folded & (distance < FOLDED_WITHIN))
         return nearest[np.argsort(distance[nearest])][:MOST_FOLDED]
 
     def _reflections(self) -> list[Array]:
-        """Return the signs with which a point may have been drawn."""
+        """The signs with which a point may have been drawn."""
         near = self._near()
         found = []
         for flipped in itertools.product((1.0, -1.0), repeat=len(near)):

@@ -21,7 +21,7 @@ _PRIOR_DRAWS, _PRIOR_K = 10, 0.5
 
 
 def smooth(log_weights: Array) -> tuple[Array, float]:
-    """Return weights that sum to 1, the largest of them smoothed, and k-hat.
+    """Weights that sum to 1, the largest of them smoothed, and k-hat.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def effective_draws(weights: Array) -> float:
 
 
 def fit_tail(beyond: Array) -> tuple[float, float]:
-    """Return shape and scale of the generalised Pareto distribution of values above a threshold.
+    """Shape and scale of the generalised Pareto distribution of values above a threshold.
 
     Parameters
     ----------

@@ -82,11 +82,11 @@ class Briefing:
         self._past: dict[tuple[str, int], str] = {}
 
     def seat(self, player: str) -> tuple[int, int]:
-        """Return the group and the place in it of a player, as numbers."""
+        """The group and the place in it of a player, as numbers."""
         return self._seats[player]
 
     def members(self, player: str) -> list[str]:
-        """Return the names of all members of a player's group, in order."""
+        """The names of all members of a player's group, in order."""
         group = self._seats[player][0]
         return self._names[group * self._game.group_size : (group + 1) * self._game.group_size]
 
@@ -141,7 +141,7 @@ class Briefing:
         return [self._rules(player), Order(KIND, facts, text).human()]
 
     def _others(self, player: str, last: Round) -> dict[str, dict[str, int]]:
-        """Return what the other members of a player's group did in a round."""
+        """The deeds of the other members of a player's group in a round."""
         assert last.decisions is not None
         names = [quantity.name for quantity in self._game.quantities]
         decisions = last.decisions[self._seats[player][0]].tolist()
@@ -157,7 +157,7 @@ class Briefing:
         return self._system[player]
 
     def _history(self, player: str, rounds: Sequence[Round]) -> str:
-        """Return what a player knows of the rounds before the last."""
+        """A player's knowledge of the rounds before the last."""
         past = "\n".join(self._round(player, rounds[: number + 1]) for number in range(len(rounds) - 1))
         return f"\n## What has happened so far\n{past}" if past else "This is the first round."
 
@@ -168,7 +168,7 @@ class Briefing:
         return self._past[key]
 
     def _decisions(self, player: str, rounds: Sequence[Round], *, payoffs: bool = False) -> list[str]:
-        """Return what a player gets to know of the last of `rounds`, one fact a line."""
+        """The news for a player from the last of `rounds`, one fact a line."""
         group, seat = self._seats[player]
         last = rounds[-1]
         assert last.payoffs is not None
@@ -190,7 +190,7 @@ class Briefing:
         return [*lines, *(f"- {fact}" for fact in facts)]
 
     def _told_all(self, group: int, rounds: Sequence[Round]) -> list[str]:
-        """Return what all members of a group get to know of the last of `rounds`, beyond its decisions."""
+        """The news for all members of a group from the last of `rounds`, beyond its decisions."""
         key = (group, len(rounds))
         if key not in self._facts:
             played = history(rounds)

@@ -87,7 +87,7 @@ class GameCondition(DecisionCondition):
         return game.model_dump(mode="json", exclude=set(sized))
 
     def make_game(self) -> Game:
-        """Return the game with the rules of this condition."""
+        """The game with the rules of this condition."""
         from labmates.games.registry import make_game
 
         return make_game(
@@ -95,15 +95,15 @@ class GameCondition(DecisionCondition):
         )
 
     def seats(self) -> list[tuple[str, str]]:
-        """Return group and name of every player, in order."""
+        """Group and name of every player, in order."""
         return [(group, f"{group}{seat + 1}") for group in group_names(self.groups) for seat in range(self.group_size)]
 
     def model_of(self, group: str, player: str) -> str:
-        """Return the model of a player."""
+        """The model of a player."""
         return self.model_for.get(player, self.model_for.get(group, self.model))
 
     def models(self) -> list[str]:
-        """Return the models that take part, each once, in the order of the players."""
+        """The models that take part, each once, in the order of the players."""
         if not self.model_for:
             return [self.model]
         return list(dict.fromkeys(self.model_of(group, player) for group, player in self.seats()))
@@ -132,5 +132,5 @@ SIZES = {"game", "group_size", "groups", "rounds"}
 
 
 def group_names(groups: int) -> str:
-    """Return the names of groups, a letter each."""
+    """The names of groups, a letter each."""
     return ascii_uppercase[:groups]

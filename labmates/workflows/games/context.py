@@ -52,11 +52,11 @@ class GameContext:
         return {player: Speaker(group, player, self.condition.model_of(group, player)) for group, player in self.seats}
 
     def speaker(self, player: str) -> Speaker:
-        """Return who speaks when this player does."""
+        """The speaker for this player."""
         return self._speakers[player]
 
     def by_player(self, values: Array) -> dict[str, float]:
-        """Return an array of shape ``(groups, group_size)`` by player."""
+        """An array of shape ``(groups, group_size)`` by player."""
         return dict(zip((player for _, player in self.seats), map(float, values.ravel()), strict=True))
 
     def failures(self) -> dict[str, Tally]:

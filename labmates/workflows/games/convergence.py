@@ -69,7 +69,7 @@ class Convergence:
 
 
 def bootstrap_errors(values: Array, sizes: Sequence[int], *, resamples: int = RESAMPLES, seed: int = 0) -> Array:
-    """Return the mean absolute error of a mean of n of the values, for each n of `sizes`.
+    """The mean absolute error of a mean of n of the values, for each n of `sizes`.
 
     Values are drawn with replacement, and the mean of the first n of each draw is compared with the mean of all.
 
@@ -85,12 +85,12 @@ def bootstrap_errors(values: Array, sizes: Sequence[int], *, resamples: int = RE
 
 
 def closed_form_errors(deviation: float, sizes: Sequence[int]) -> Array:
-    """Return the expected absolute error of a mean of n values with this standard deviation, if errors are normal."""
+    """The expected absolute error of a mean of n values with this standard deviation, if errors are normal."""
     return np.asarray(deviation * np.sqrt(2 / (math.pi * np.array(sizes))))
 
 
 def variance_between(means: Array, errors: Array, conditions: Sequence[str] | None = None) -> float:
-    """Return the variance of true means, out of measured ones and their standard errors; at least 0.
+    """The variance of true means, out of measured ones and their standard errors; at least 0.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def variance_between(means: Array, errors: Array, conditions: Sequence[str] | No
 
 
 def reliabilities(between: float, within: float, sizes: Sequence[int]) -> Array:
-    """Return the share of the variance of means of n that is between models: σ_b²/(σ_b² + s²/n).
+    """The share of the variance of means of n that is between models: σ_b²/(σ_b² + s²/n).
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def convergence(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> list[Convergence]:
-    """Return how metrics of each game converge, over runs with one model each.
+    """The convergence of each game's metrics, over runs with one model each.
 
     Models are compared under equal conditions, whatever the limits and prices of their calls. Models with a single
     simulation of a game tell nothing of it and are left out, as are models of which more than `MOST_FAILED` of the
@@ -153,7 +153,7 @@ def convergence(
 
 
 def _played(runs: Sequence[RunRecord]) -> list[RunRecord]:
-    """Return the runs of models that have played their games, each under one setting."""
+    """The runs of models that have played their games, each under one setting."""
     failed: dict[tuple[str, str, str], list[float]] = {}
     for run in runs:
         rate = run.metrics.get("failed_decision_rate", 0.0)
@@ -166,7 +166,7 @@ def _played(runs: Sequence[RunRecord]) -> list[RunRecord]:
 
 
 def convergence_table(found: Sequence[Convergence]) -> Table:
-    """Return errors and reliabilities, a row for each game and number of simulations."""
+    """Errors and reliabilities, a row for each game and number of simulations."""
     rows = [
         {
             "game": one.game,
@@ -211,7 +211,7 @@ def convergence_table(found: Sequence[Convergence]) -> Table:
 
 
 def _setting(run: RunRecord) -> str:
-    """Return all of a run's condition but who plays and how calls are made."""
+    """All of a run's condition but who plays and how calls are made."""
     return json.dumps({name: value for name, value in run.condition.items() if name not in _OF_CALLS}, sort_keys=True)
 
 

@@ -15,7 +15,7 @@ AXES: Final = {
 
 
 def cooperation(proximity: float) -> float:
-    """Return how near the primary metric is to the play that is best for all: 1 there, 0 at the equilibrium or beyond.
+    """The nearness of the primary metric to the play that is best for all: 1 there, 0 at the equilibrium or beyond.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ def cooperation(proximity: float) -> float:
 
 
 def pareto_proximity(level: float, plays: References) -> float | None:
-    """Return the paper's Pareto proximity: 0 at the play that is best for all, 1 at the equilibrium.
+    """The paper's Pareto proximity: 0 at the play that is best for all, 1 at the equilibrium.
 
     The distance from the optimum over that of the equilibrium, cut off at 1 (cooperative-profiles paper, section 3.1).
     None where both are the same.
@@ -50,7 +50,7 @@ def pareto_proximity(level: float, plays: References) -> float | None:
 
 
 def efficiency(welfare: float, plays: References) -> float | None:
-    """Return the share of what cooperation can bring that was reached: 1 at the optimum, 0 at the equilibrium or below.
+    """The share of what cooperation can bring that was reached: 1 at the optimum, 0 at the equilibrium or below.
 
     1 − (W* − W) / (W* − W_N) on expected welfare, cut off to [0, 1]. None where cooperation can bring nothing.
 

@@ -35,7 +35,7 @@ METRICS = (
 
 
 def estimate(condition: GameCondition) -> Estimate:
-    """Return what a run is expected to take: exactly its calls if no reply has to be asked for again.
+    """The expected usage of a run: exactly its calls if no reply has to be asked for again.
 
     Tokens of a call are what our prompts take, and a reply of tens of tokens (section 4.3 of the paper), or hundreds
     where players reason first; the calls of one stage go out together.

@@ -227,7 +227,7 @@ def graph(condition: GameCondition) -> GameGraph:
 
 @cache
 def game_graph() -> GameGraph:
-    """Return the graph; compiled once, since that takes longer than a step."""
+    """The graph; compiled once, since that takes longer than a step."""
 
     def goes_on(state: GameState, runtime: Runtime[GameContext]) -> str:
         return "deliberate" if len(state["rounds"]) < runtime.context.game.rounds else "finish"

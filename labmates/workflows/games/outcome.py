@@ -30,12 +30,12 @@ def outcome(state: GameState, ctx: GameContext) -> Outcome:
 
 
 def make_context(condition: GameCondition, services: Services) -> GameContext:
-    """Return what the nodes of one game work with."""
+    """The context of the nodes of one game."""
     return GameContext(condition, condition.make_game(), Table(condition, services), services.seed)
 
 
 def metrics_of(state: GameState, ctx: GameContext) -> Mapping[str, float]:
-    """Return the metrics of a game that has ended.
+    """The metrics of a game that has ended.
 
     The primary metric is taken over usable decisions alone; cooperation and efficiency are of these: see
     `_made_welfare`.
@@ -69,7 +69,7 @@ def metrics_of(state: GameState, ctx: GameContext) -> Mapping[str, float]:
 
 
 def _made_welfare(ctx: GameContext, rounds: Sequence[Round], usable: NDArray[np.bool_]) -> float:
-    """Return the expected welfare by the decisions that were made, which are those that cooperation is of, too.
+    """The expected welfare by the decisions that were made, which are those that cooperation is of, too.
 
     Each failed decision is taken to be any of those that were made, each as likely: the mean level stays that of the
     decisions that were made, and the welfare is the mean over `DRAWS` draws. The others go on as they did. Without
@@ -93,7 +93,7 @@ def _made_welfare(ctx: GameContext, rounds: Sequence[Round], usable: NDArray[np.
 
 
 def _filled(values: Array, made: NDArray[np.bool_], rng: np.random.Generator) -> Array:
-    """Return decisions of shape ``(rounds, groups, group_size, parts)``, the failed ones drawn from the others."""
+    """Decisions of shape ``(rounds, groups, group_size, parts)``, the failed ones drawn from the others."""
     if made.all() or not made.any():
         return values
     filled = values.copy()
@@ -102,7 +102,7 @@ def _filled(values: Array, made: NDArray[np.bool_], rng: np.random.Generator) ->
 
 
 def _turned(tokens: Array, by: int) -> Array:
-    """Return tokens, shape ``(..., spender, target)``, by how far the target sits from the spender (1), or back (-1).
+    """Tokens, shape ``(..., spender, target)``, by how far the target sits from the spender (1), or back (-1).
 
     So can one player's decision stand for another's: nobody spends on itself.
     """

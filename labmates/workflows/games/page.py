@@ -74,7 +74,7 @@ def sections(reader: RunReader, links: Links) -> Iterator[Section]:
 
 
 def _said(reader: RunReader) -> dict[int, list[tuple[int, Any, str]]]:
-    """Return what was said before the decisions of each round, with the numbers of the events."""
+    """The messages before the decisions of each round, with the numbers of the events."""
     messages = dict(list(reader.events("message").items())[:_MOST_SAID])
     bodies = reader.values(event.text for event in messages.values())
     found: dict[int, list[tuple[int, Any, str]]] = {}
@@ -86,7 +86,7 @@ def _said(reader: RunReader) -> dict[int, list[tuple[int, Any, str]]]:
 
 
 def _levels(decisions: Any) -> dict[str, list[tuple[float, float]]]:
-    """Return the mean of what each group decided, by round; the first stage alone, and where it is one number."""
+    """The mean of what each group decided, by round; the first stage alone, and where it is one number."""
     values: defaultdict[str, defaultdict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     first = ""
     for event in decisions:

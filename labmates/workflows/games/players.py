@@ -112,7 +112,7 @@ def _conditional(said: Situation, rng: random.Random) -> str:
 
 
 def fair_share(game: Game, round_: int) -> Decision:
-    """Return an equal share of what is needed in a round, counted from 0; the middle where nothing is needed."""
+    """An equal share of what is needed in a round, counted from 0; the middle where nothing is needed."""
     if isinstance(game, CollectiveRisk):
         due, before = (-(-game.target * rounds // (game.players * game.rounds)) for rounds in (round_ + 1, round_))
         return (min(game.allowance, due - before),)
@@ -127,7 +127,7 @@ def fair_share(game: Game, round_: int) -> Decision:
 
 
 def of_profile(said: Situation, profile: tuple[tuple[Decision, ...], ...]) -> Decision:
-    """Return what a player decides in this round who has its part in a profile of strategies."""
+    """The decision in this round of a player with its part in a profile of strategies."""
     return said.game.decision_in(profile[said.group][said.seat], said.round)
 
 
@@ -137,7 +137,7 @@ def _all_decisions(game: Game) -> list[Decision]:
 
 
 def nearest(game: Game, wanted: Sequence[float | Fraction]) -> Decision:
-    """Return the allowed decision that is nearest to what is wanted of each quantity."""
+    """The allowed decision that is nearest to what is wanted of each quantity."""
     return min(
         _all_decisions(game),
         key=lambda one: sum((value - want) ** 2 for value, want in zip(one, wanted, strict=True)),
@@ -145,7 +145,7 @@ def nearest(game: Game, wanted: Sequence[float | Fraction]) -> Decision:
 
 
 def less_cooperative(said: Situation) -> list[str]:
-    """Return who was less cooperative than the mean of the others of the group; as many as may be sanctioned."""
+    """The members less cooperative than the mean of the others of the group; as many as may be sanctioned."""
     if not said.last:
         return []
     place = [quantity.name for quantity in said.game.quantities].index(said.game.primary)
@@ -157,7 +157,7 @@ def less_cooperative(said: Situation) -> list[str]:
 
 
 def answer(said: Situation, decision: Decision) -> str:
-    """Return a decision as a reply."""
+    """A decision as a reply."""
     if said.stage == "sanction":
         return json.dumps(dict.fromkeys(said.last, 0))
     decided = {quantity.name: value for quantity, value in zip(said.game.quantities, decision, strict=True)}
@@ -167,7 +167,7 @@ def answer(said: Situation, decision: Decision) -> str:
 
 
 def play(said: Situation, mine: Disposition, chance: random.Random) -> str:
-    """Return the reply of a disposition."""
+    """The reply of a disposition."""
     if said.stage == "sanction":
         guilty = less_cooperative(said)
         return json.dumps({name: int(name in guilty and chance.random() < mine.reciprocity) for name in said.last})

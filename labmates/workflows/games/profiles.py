@@ -103,7 +103,7 @@ class Profile:
 
 
 def profiles(runs: Iterable[RunRecord], costs: Mapping[str, int]) -> list[Profile]:
-    """Return the profile of each model, out of runs of behavioural games; games in the order in which they come first.
+    """The profile of each model, out of runs of behavioural games; games in the order in which they come first.
 
     Runs with several models are left out, as are those that have not ended. Where a game was played under several
     conditions, a model has a profile for each of them.
@@ -134,7 +134,7 @@ def _game_of(condition: Mapping[str, Any]) -> Game:
 
 
 def _settings(runs: Iterable[RunRecord]) -> dict[str, str]:
-    """Return a label of each condition, by its key: what tells it from others of the same game, beside models."""
+    """A label of each condition, by its key: what tells it from others of the same game, beside models."""
     of_game: dict[str, dict[str, Mapping[str, Any]]] = defaultdict(dict)
     for run in runs:
         of_game[run.condition["game"]][run.key] = run.condition
@@ -146,7 +146,7 @@ def _settings(runs: Iterable[RunRecord]) -> dict[str, str]:
 
 
 def profiles_table(found: Sequence[Profile]) -> Table:
-    """Return profiles, a row for each model and game."""
+    """Profiles, a row for each model and game."""
     rows: list[dict[str, Any]] = []
     for profile in found:
         for one in profile.games:
@@ -178,7 +178,7 @@ def profiles_table(found: Sequence[Profile]) -> Table:
 
 
 def games_table(found: Sequence[Profile]) -> Table:
-    """Return how many play each game near the best, over models, beside what people do."""
+    """The share of play near the best in each game, over models, beside that of people."""
     played: dict[str, list[GameProfile]] = defaultdict(list)
     for profile in found:
         for one in profile.games:
@@ -212,7 +212,7 @@ def games_table(found: Sequence[Profile]) -> Table:
 
 
 def games_of(runs: Iterable[RunRecord]) -> dict[tuple[str, str], Game]:
-    """Return the game behind each setting and name of `profiles`, as far as this package and plug-ins know it."""
+    """The game behind each setting and name of `profiles`, as far as this package and plug-ins know it."""
     used = _used(runs)
     settings = _settings(used)
     found: dict[tuple[str, str], Game] = {}
@@ -225,7 +225,7 @@ def games_of(runs: Iterable[RunRecord]) -> dict[tuple[str, str], Game]:
 
 
 def told_excluded(profile: Profile) -> list[str]:
-    """Return which games are excluded from a profile, a sentence for each."""
+    """The games that are excluded from a profile, a sentence for each."""
     return [
         f"{profile.name} in {one.game} is excluded: {one.failed_rate:.1%} of its decisions failed, more than "
         f"{MOST_FAILED:.0%}."
@@ -235,7 +235,7 @@ def told_excluded(profile: Profile) -> list[str]:
 
 
 def level_domain(condition: Mapping[str, Any]) -> Domain:
-    """Return the values that the primary metric of a game under a condition can take; without an end if unknown."""
+    """The values that the primary metric of a game under a condition can take; without an end if unknown."""
     try:
         game = _game_of(condition)
     except (KeyError, UsageError):

@@ -25,7 +25,7 @@ _TRUE: Final = ("true", "1", "yes")
 
 
 def condition_columns(conditions: Sequence[Mapping[str, Any]], notes: list[str]) -> tuple[dict[str, str], Array]:
-    """Return the columns of some observations, each with its factor, and their values, shape (n, columns).
+    """The columns of some observations, each with its factor, and their values, shape (n, columns).
 
     What they lack is added to notes.
 

@@ -24,12 +24,12 @@ class Scale:
     spread: Array
 
     def __call__(self, values: Array) -> Array:
-        """Return values on that scale."""
+        """Values on that scale."""
         return np.asarray((values - self.centre) / self.spread)
 
 
 def standardised(values: Array) -> tuple[Array, Scale]:
-    """Return columns with mean 0 and standard deviation 1 (that of the sample itself), and how to do it to others."""
+    """Columns with mean 0 and standard deviation 1 (that of the sample itself), and how to do it to others."""
     scale = Scale(values.mean(axis=0), values.std(axis=0))
     return scale(values), scale
 
@@ -61,7 +61,7 @@ class Runs:
         return np.asarray(np.eye(len(self.data_sets) + 1)[self.data_set][:, :-1])
 
     def shares(self, observations: int) -> Array:
-        """Return each observation's shares of data sets, shape (observations, d)."""
+        """Each observation's shares of data sets, shape (observations, d)."""
         counts = np.bincount(self.observation, minlength=observations).astype(float)
         return group_means(self.member, self.observation, counts)
 
@@ -118,7 +118,7 @@ class PredictionData:
             object.__setattr__(self, "factors", self.columns)
 
     def without(self, model: int) -> PredictionData:
-        """Return the data without one model, by its place; scales stay as they are."""
+        """The data without one model, by its place; scales stay as they are."""
         kept = np.arange(len(self.models)) != model
         rows = kept[self.model_of]
         runs = self.runs
@@ -166,7 +166,7 @@ class Summary:
 
 
 def summarise(data: PredictionData) -> Summary:
-    """Return the sufficient statistics of the rows.
+    """The sufficient statistics of the rows.
 
     Raises
     ------
@@ -184,7 +184,7 @@ def summarise(data: PredictionData) -> Summary:
 
 
 def group_means(values: Array, group: Places, counts: Array) -> Array:
-    """Return the mean of each column in each group, shape (groups, columns)."""
+    """The mean of each column in each group, shape (groups, columns)."""
     sums = np.zeros((len(counts), values.shape[1]))
     np.add.at(sums, group, values)
     return np.asarray(sums / counts[:, None])

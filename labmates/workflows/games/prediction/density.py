@@ -157,7 +157,7 @@ class Collapsed:
         )
 
     def log_density(self, points: Array) -> Array:
-        """Return the log density up to a constant, shape (n,), of points of shape (n, size)."""
+        """The log density up to a constant, shape (n,), of points of shape (n, size)."""
         hyper = self.parts(points)
         return np.asarray(_log_prior(hyper) + self._integrated(hyper)[1])
 
@@ -213,7 +213,7 @@ class Collapsed:
         return factor, density + told
 
     def _shifted(self, among: Array, with_level: Array, hyper: Hyper) -> tuple[Array, Array, Array]:
-        """Return moments by standardised shifts of data sets, their mean taken off, and what runs say of them."""
+        """Moments by standardised shifts of data sets, their mean taken off, and what runs say of them."""
         if self.shifts is None:
             return among, with_level, np.zeros(len(among))
         mean, root, told = self.shifts.given(hyper.shift, hyper.run)
@@ -324,7 +324,7 @@ def _joint(hyper: Hyper, correlation: Array, levels: Array, errors: Array) -> _S
 
 
 def _factor(covariance: Array, errors: Array) -> list[list[Array]]:
-    """Return the lower Cholesky factor of Σ + SE_i², element by element, each of shape (n, m)."""
+    """The lower Cholesky factor of Σ + SE_i², element by element, each of shape (n, m)."""
     factor: list[list[Array]] = []
     for row in range(covariance.shape[1]):
         mine: list[Array] = []

@@ -170,7 +170,7 @@ def assemble(
 def assemble_all(
     wanted: Sequence[str], assembled: Callable[[str], Assembled], default: Sequence[str] = OUTCOMES
 ) -> tuple[list[Assembled], list[LeftOut]]:
-    """Return the data of the outcomes that are wanted, or of all that lab runs tell of, and why of the others not.
+    """The data of the outcomes that are wanted, or of all that lab runs tell of, and why of the others not.
 
     Where the `default` has skill and no run has it, accuracy takes its place, and that is told.
 
@@ -197,13 +197,13 @@ def assemble_all(
 
 
 def control_values(known: KnownModel) -> list[float]:
-    """Return the controls of a model in the order of `CONTROLS`; NaN where a score is missing."""
+    """The controls of a model in the order of `CONTROLS`; NaN where a score is missing."""
     scores = [math.nan if score is None else float(score) for score in (known.ifeval, known.mmlu_pro)]
     return [*scores, math.log10(known.size), float(known.thinking)]
 
 
 def choose_judge(outcome: str, observations: Iterable[Observation], asked: Mapping[str, str], notes: list[str]) -> str:
-    """Return whose scores of an outcome are meant: never those of several.
+    """The judge whose scores of an outcome count: a single one.
 
     Without one that is asked for: ``verified`` for accuracy; else the only judge who scored it, or the only one who
     scored every outcome. Accuracy by rules on words has to be asked for.
@@ -336,7 +336,7 @@ def _why_not(
 
 
 def unplayed(mine: Mapping[str, Level], games: Sequence[str]) -> str:
-    """Return which games a model has not played, since too many of its decisions failed there; empty for none."""
+    """The games that a model has not played, since too many of its decisions failed there; empty for none."""
     failed = [f"{mine[game].failed:.0%} in {game}" for game in games if mine[game].failed > MOST_FAILED]
     return f"too many of its decisions failed: {', '.join(failed)} (at most {MOST_FAILED:.0%} may)" if failed else ""
 
@@ -353,7 +353,7 @@ def _varying(values: Array, names: Sequence[str], kept: Sequence[str], why: str,
 def _covariates(
     covariates: Covariates, kept: Sequence[str], *known: tuple[Sequence[str], Sequence[int], Array]
 ) -> tuple[list[str], Array]:
-    """Return names and values of the user's covariates, given other predictors: names, places of those used, values."""
+    """Names and values of the user's covariates, given other predictors: names, places of those used, values."""
     if not covariates or len(kept) < LEAST_MODELS:
         return [], np.empty((len(kept), 0))
     columns = np.column_stack([values[:, places] for _, places, values in known])
@@ -392,7 +392,7 @@ def _list(reasons: str) -> str:
 
 
 def _rows(scored: Sequence[Scored], unit: Unit | None, notes: list[str]) -> tuple[Unit, list[list[Scored]]]:
-    """Return what an observation is, and the runs of each."""
+    """The unit of observations, and the runs of each."""
     cells: dict[tuple[str, str], list[Scored]] = defaultdict(list)
     for one in scored:
         cells[one[0].model, json.dumps(dict(one[0].condition), sort_keys=True, default=str)].append(one)
@@ -408,7 +408,7 @@ def _rows(scored: Sequence[Scored], unit: Unit | None, notes: list[str]) -> tupl
 
 
 def _runs(rows: Sequence[Sequence[Scored]], notes: list[str]) -> Runs | None:
-    """Return the runs behind observations with the data sets that several models share; None if there are none."""
+    """The runs behind observations with the data sets that several models share; None if there are none."""
     runs = [(at, one, value) for at, mine in enumerate(rows) for one, value in mine]
     if any(one.seed is None for _, one, _ in runs):
         notes.append(

@@ -11,7 +11,7 @@ LKJ = 2.0
 
 
 def correlations(levels: Array, errors: Array) -> Array:
-    """Return the correlation matrix of dispositions, shape (g, g), at its posterior mode given the games alone.
+    """The correlation matrix of dispositions, shape (g, g), at its posterior mode given the games alone.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def correlations(levels: Array, errors: Array) -> Array:
 
 
 def correlation_factor(partial: Array, games: int) -> Array:
-    """Return the lower Cholesky factor of correlation matrices, shape (n, g, g).
+    """The lower Cholesky factor of correlation matrices, shape (n, g, g).
 
     Parameters
     ----------

@@ -68,7 +68,7 @@ class Ratio:
         )
 
     def json(self) -> dict[str, Any]:
-        """Return it as JSON data; money is in dollars."""
+        """The object as JSON data; money is in dollars."""
         from labmates.budgets.money import format_dollars
 
         both = {"profile": self.profile, "lab": self.lab}

@@ -34,7 +34,7 @@ def evaluated(fit: PredictionFit, outcome: str, *, draws: int, seed: int = 0) ->
 
 
 def block(fit: PredictionFit, data: PredictionData, at: int) -> Block:
-    """Return what a fit says of the lab outcomes of a model, given its play; it need not be part of the fit.
+    """The prediction of a model's lab outcomes given its play; the model need not be part of the fit.
 
     Parameters
     ----------

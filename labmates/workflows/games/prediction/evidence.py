@@ -74,7 +74,7 @@ class Evidence:
 
 
 def evidence(data: PredictionData, *, permutations: int = PERMUTATIONS, seed: int = 0) -> Evidence:
-    """Return what the models say of one outcome, on their means adjusted for what differs between observations."""
+    """The evidence of the models on one outcome, by their means adjusted for what differs between observations."""
     means = adjusted_means(data)
     whole = np.column_stack([data.levels, data.benchmarks])
     names = (*data.games, *data.controls)
@@ -96,7 +96,7 @@ def evidence(data: PredictionData, *, permutations: int = PERMUTATIONS, seed: in
 
 
 def adjusted_means(data: PredictionData) -> Array:
-    """Return each model's mean outcome, freed of what its conditions explain within models, shape (m,)."""
+    """Each model's mean outcome, freed of what its conditions explain within models, shape (m,)."""
     summary = summarise(data)
     across, along = summary.triangle[:, :-1], summary.triangle[:, -1]
     columns = np.linalg.lstsq(across, along, rcond=None)[0]
@@ -141,7 +141,7 @@ def _r2(outcome: Array, predictors: Array) -> Estimate | None:
 
 
 def credible_games(posterior: Posterior, games: Sequence[str], p_holm: Mapping[str, float]) -> list[str]:
-    """Return the games whose 95 % interval leaves 0 out, with their effects and adjusted p where these are known."""
+    """The games whose 95 % interval leaves 0 out, with their effects and adjusted p where these are known."""
     return [
         f"{game} {one.mean:+.3f} [{one.low:+.3f}, {one.high:+.3f}]"
         + (f", p (Holm) = {p_holm[game]:.4f}" if game in p_holm else "")
@@ -157,7 +157,7 @@ def verdict(
     p_holm: Mapping[Form, Mapping[str, float]] | None = None,
     p: float | None = None,
 ) -> list[str]:
-    """Return what to make of it, in sentences, the most important first.
+    """The conclusions in sentences, the most important first.
 
     Parameters
     ----------

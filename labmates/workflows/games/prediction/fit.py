@@ -140,7 +140,7 @@ def _inside(model: Collapsed, scale: Array) -> Callable[[Array], Array]:
 
 
 def mixture(model: Collapsed, points: Array, linear: Array) -> tuple[Array, Array, Array]:
-    """Return `average`, `own_average` and `own_condition` of a fit, each of shape (n,)."""
+    """`average`, `own_average` and `own_condition` of a fit, each of shape (n,)."""
     data, found = model.data, model.reactions
     columns = np.hstack([data.conditions, *([model.shifts.columns] if model.shifts else [])])
     first = model.games + 1
@@ -157,7 +157,7 @@ def batch(model: Collapsed) -> int:
 
 
 def names(model: Collapsed) -> tuple[str, ...]:
-    """Return the names of all parameters, in the order of `arranged`."""
+    """The names of all parameters, in the order of `arranged`."""
     data = model.data
     called = {"between": BETWEEN, "shift": DEVIATION + DATA_SET, "run": DEVIATION + RUN}
     hyper = (NOISE, *(called.get(name, DEVIATION + name) for name in model.tail))
@@ -166,7 +166,7 @@ def names(model: Collapsed) -> tuple[str, ...]:
 
 
 def arranged(model: Collapsed, points: Array, linear: Array) -> Array:
-    """Return parameters in the order of `names`, out of points of the density and what was integrated out there."""
+    """Parameters in the order of `names`, out of points of the density and what was integrated out there."""
     hyper = model.parts(points)
     g, q = model.games, len(model.data.columns)
     end = g + 1 + q + len(model.data.controls)
@@ -178,7 +178,7 @@ def arranged(model: Collapsed, points: Array, linear: Array) -> Array:
 
 
 def find_modes(model: Collapsed, scale: Array, starts: int = STARTS) -> list[tuple[Array, float]]:
-    """Return the distinct modes that several starts lead to, with their log densities, the highest first.
+    """The distinct modes that several starts lead to, with their log densities, the highest first.
 
     Notes
     -----
@@ -200,7 +200,7 @@ def find_modes(model: Collapsed, scale: Array, starts: int = STARTS) -> list[tup
 
 
 def reach(model: Collapsed) -> Array:
-    """Return about how far the posterior reaches in each coordinate of the density."""
+    """The approximate reach of the posterior in each coordinate of the density."""
     m, g = len(model.data.models), model.games
     effects, left, noise = _least_squares(model)
     spread = np.full(g, 1 / np.sqrt(2 * m))
@@ -216,7 +216,7 @@ def reach(model: Collapsed) -> Array:
 
 
 def _least_squares(model: Collapsed) -> tuple[Array, float, float]:
-    """Return effects of games on adjusted means, the standard deviation that they leave between models, and τ."""
+    """Effects of games on adjusted means, the standard deviation that they leave between models, and τ."""
     data, summary = model.data, model.summary
     across, along = summary.triangle[:, :-1], summary.triangle[:, -1]
     columns = np.linalg.lstsq(across, along, rcond=None)[0]
@@ -251,7 +251,7 @@ def _starts(model: Collapsed) -> list[Array]:
 
 
 def search_box(model: Collapsed) -> tuple[Array, Array]:
-    """Return the least and the largest of each coordinate of the density between which modes are looked for.
+    """The least and the largest of each coordinate of the density between which modes are looked for.
 
     A step along a line may be long. Beyond this box the priors leave nothing, and numbers overflow.
     """

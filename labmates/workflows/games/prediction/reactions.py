@@ -39,7 +39,7 @@ class Reactions:
 
 
 def reactions(data: PredictionData) -> Reactions:
-    """Return the random terms that data can tell from the noise.
+    """The random terms that data can tell from the noise.
 
     A factor must vary within two models or more, and leave rows over once each model has its own coefficients:
     otherwise noise and reactions are the same.
@@ -143,7 +143,7 @@ class Rows:
         self._terms = np.array(terms)
 
     def moments(self, noise: Array, level: Array, slopes: Array) -> Moments:
-        """Return moments of rows whose standard deviations are these.
+        """Moments of rows whose standard deviations are these.
 
         Parameters
         ----------

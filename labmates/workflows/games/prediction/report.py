@@ -68,7 +68,7 @@ def _fits(
 def _adjusted(
     fits: Sequence[Mapping[Form, PredictionFit]], forms: Sequence[Form]
 ) -> list[dict[Form, dict[str, float]]]:
-    """Return Holm's p of each outcome's effects by form: for all games and outcomes; so for other kinds."""
+    """Holm's p of each outcome's effects by form: for all games and outcomes; so for other kinds."""
     found: list[dict[Form, dict[str, float]]] = [{form: {} for form in forms} for _ in fits]
     for form in forms:
         for kind in ("games", "controls", "columns"):

@@ -55,12 +55,12 @@ class Screened:
     doubts: tuple[str, ...]
 
     def predictions(self, outcome: str) -> list[tuple[str, Forecast]]:
-        """Return both predictions of an outcome with what they rest on, the headline first."""
+        """Both predictions of an outcome with their basis, the headline first."""
         both = [(BY_GAMES, self.forecasts[outcome]), (BY_MEAN, self.useful[outcome].models_mean)]
         return both if self.useful[outcome].answer == "yes" else both[::-1]
 
     def json(self) -> dict[str, Any]:
-        """Return it as JSON data."""
+        """The object as JSON data."""
         return {
             "model": self.model,
             "form": self.form,
@@ -199,7 +199,7 @@ class Screening:
         self._left_out = (*without, *material.left_out)
 
     def games(self) -> list[str]:
-        """Return the games that a profile needs."""
+        """The games that a profile needs."""
         found = [game for outcome in self._outcomes for game in self._assembled(outcome, "").data.games]
         return list(dict.fromkeys(found))
 

@@ -123,7 +123,7 @@ def predictive_draws(fit: PredictionFit, new: Candidate, *, seed: int = 0) -> tu
 
 
 def level_draws(fit: PredictionFit, new: Candidate) -> tuple[Array, Array]:
-    """Return mean and variance of a model's level given its play, without conditions, shape (draws,) each."""
+    """Mean and variance of a model's level given its play, without conditions, shape (draws,) each."""
     data, posterior = fit.data, fit.posterior
     effects = np.column_stack([posterior[game] for game in data.games])
     centre = np.column_stack([posterior[f"mu: {game}"] for game in data.games])
@@ -176,7 +176,7 @@ def standing(data: PredictionData, new: Candidate) -> Standing:
 
 
 def _reasons(names: Sequence[str], z: Array, fitted: Array, values: Array) -> tuple[list[str], bool]:
-    """Return what lies beyond the range of the fitted models, and whether any of it far."""
+    """The values beyond the range of the fitted models, and whether any of them is far."""
     reasons, far = [], False
     low, high = fitted.min(axis=0), fitted.max(axis=0)
     for at, name in enumerate(names):

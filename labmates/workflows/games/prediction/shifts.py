@@ -68,7 +68,7 @@ class Shifts:
         return int(self.columns.shape[1])
 
     def given(self, spread: Array, noise: Array) -> tuple[Array, Array, Array]:
-        """Return what the runs within observations say of c.
+        """The mean and covariance of c given the runs within observations.
 
         Parameters
         ----------

@@ -92,7 +92,7 @@ of the own team alone, for which 0 stands."""
 
 
 def printed(outcome: str) -> dict[str, float]:
-    """Return the coefficients of an outcome that the paper printed, by predictor; none of another outcome.
+    """The coefficients of an outcome that the paper printed, by predictor; none of another outcome.
 
     Without that of the visibility of the own team, for which nothing was printed.
     """
@@ -229,7 +229,7 @@ def simulate_prediction(
 
 
 def _between(rng: np.random.Generator, world: World, *shape: int) -> Array:
-    """Return differences between models on the scale of their standard deviation."""
+    """Differences between models on the scale of their standard deviation."""
     return rng.standard_normal(shape) if world.freedom is None else rng.standard_t(world.freedom, shape)
 
 
@@ -247,7 +247,7 @@ def _reactions(rng: np.random.Generator, world: World, columns: Array, model_of:
 def _on_data_sets(
     rng: np.random.Generator, world: World, noise: float, columns: Array, means: Array
 ) -> tuple[Array, Runs | None]:
-    """Return outcomes of observations, and those of a run on each data set of the task."""
+    """Outcomes of observations, and those of a run on each data set of the task."""
     each = world.data_sets
     if not each:
         return means, None

@@ -135,7 +135,7 @@ def check_variant(variant: Iterable[str]) -> None:
 def levels_of_runs(
     runs: Iterable[RunRecord], variant: Mapping[str, str] | None = None
 ) -> tuple[list[Level], list[LeftOut]]:
-    """Return how models play, out of runs of games that each have one model and the usual rules.
+    """Each model's level in each game, out of runs of games that each have one model and the usual rules.
 
     Parameters
     ----------
@@ -215,7 +215,7 @@ def _other_rules(condition: Mapping[str, Any]) -> bool:
 
 
 def observations_of_runs(store: Store, runs: Iterable[RunRecord]) -> tuple[list[Observation], list[LeftOut]]:
-    """Return the lab runs of teams of one model that have ended, with their newest scores.
+    """The lab runs of teams of one model that have ended, with their newest scores.
 
     By intention to treat: a run without a paper, or without findings that can be read, has accuracy 0.
     """
@@ -342,7 +342,7 @@ def _has(path: Path, row: Mapping[str, str], needed: Sequence[str]) -> None:
 
 
 def _plain(name: str) -> str:
-    """Return a column's name without what an export puts before it."""
+    """A column's name without what an export puts before it."""
     return name.strip().removeprefix(_CONDITION).removeprefix(_METRICS)
 
 

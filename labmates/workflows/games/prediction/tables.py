@@ -55,7 +55,7 @@ HOLM: Final = (
 
 
 def label(name: str) -> str:
-    """Return what people call a predictor."""
+    """A predictor's label for readers."""
     return LABELS.get(name, name.removeprefix(PREFIX))
 
 
@@ -88,7 +88,7 @@ class OutcomeResult:
         )
 
     def json(self) -> dict[str, Any]:
-        """Return it as JSON data."""
+        """The object as JSON data."""
         data, one = self.assembled.data, self.assembled
         return {
             "outcome": one.outcome,
@@ -120,7 +120,7 @@ class OutcomeResult:
 
 
 def effects_table(form: Form, results: Sequence[OutcomeResult]) -> Table:
-    """Return all coefficients of one form, a row for each predictor and two columns for each outcome."""
+    """All coefficients of one form, a row for each predictor and two columns for each outcome."""
     columns = [Column("category", "Category", once=True), Column("predictor", "Predictor")]
     for result in results:
         outcome = result.assembled.outcome
@@ -198,7 +198,7 @@ def _drawn(result: OutcomeResult, form: Form) -> str:
 
 
 def predictors_table(results: Sequence[OutcomeResult]) -> Table:
-    """Return how far each predictor can be told apart, of the first outcome's models."""
+    """Variance inflation and reliability of each predictor, of the first outcome's models."""
     found = results[0].evidence
     rows = [
         {"predictor": label(name), "inflation": value, "reliability": found.reliability.get(name)}
@@ -213,7 +213,7 @@ def predictors_table(results: Sequence[OutcomeResult]) -> Table:
 
 
 def rows_frame(outcomes: Sequence[Assembled]) -> pd.DataFrame:
-    """Return the observations of all outcomes as they are analysed, a row each.
+    """The observations of all outcomes as they are analysed, a row each.
 
     Metrics of games, with their errors, and controls are on their own scales; columns are those of the regression.
     """

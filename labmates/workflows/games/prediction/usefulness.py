@@ -92,7 +92,7 @@ class Usefulness:
 
 
 def usefulness(found: Mapping[str, tuple[PredictionData, Evidence]]) -> dict[str, Usefulness]:
-    """Return the answer for each of the outcomes that are analysed together."""
+    """The answer for each of the outcomes that are analysed together."""
     adjusted = holm([evidence.permutation.p for _, evidence in found.values()])
     return {
         outcome: _usefulness(outcome, data, evidence, 1.0 if p is None else p)
@@ -119,7 +119,7 @@ def _usefulness(outcome: str, data: PredictionData, found: Evidence, p: float) -
 
 
 def models_mean(outcome: str, data: PredictionData) -> Forecast:
-    """Return what the mean of the models predicts for another one, with Student's t over models.
+    """The prediction for another model by the mean of the models, with Student's t over models.
 
     Means are adjusted for what differs between observations. Ends are cut off where scores end.
     """
@@ -138,7 +138,7 @@ def models_mean(outcome: str, data: PredictionData) -> Forecast:
 
 
 def bounded(found: Forecast, data: PredictionData) -> Forecast:
-    """Return a forecast cut off at 0 and 1 where all scores of the study lie between; skill may be negative."""
+    """A forecast cut off at 0 and 1 where all scores of the study lie between; skill may be negative."""
     if found.outcome == SKILL or data.outcome.min() < 0 or data.outcome.max() > 1:
         return found
     numbers = (found.mean, found.low, found.high, found.run_low, found.run_high)

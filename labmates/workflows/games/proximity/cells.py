@@ -66,7 +66,7 @@ class Cells:
 
 
 def collapse(frame: pd.DataFrame, outcome: str, names: Sequence[str]) -> Cells:
-    """Return the cells of a frame of one row per simulation.
+    """The cells of a frame of one row per simulation.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def collapse(frame: pd.DataFrame, outcome: str, names: Sequence[str]) -> Cells:
 
 
 def cells_of(frame: pd.DataFrame, names: Sequence[str]) -> Cells:
-    """Return the cells of a frame of one row per cell.
+    """The cells of a frame of one row per cell.
 
     Parameters
     ----------

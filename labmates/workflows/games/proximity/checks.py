@@ -56,7 +56,7 @@ class Checks:
 
 
 def checks(cells: Cells, *, permutations: int = PERMUTATIONS, seed: int = 0) -> Checks:
-    """Return tests over the models of cells."""
+    """Tests over the models of cells."""
     names = about_models(cells.names)
     places = [cells.names.index(name) for name in names]
     firsts = np.unique(cells.model, return_index=True)[1]
@@ -86,7 +86,7 @@ def checks(cells: Cells, *, permutations: int = PERMUTATIONS, seed: int = 0) -> 
 
 
 def adjusted_means(cells: Cells) -> Array:
-    """Return the mean of each model, over cells, had all been played alike: shape ``(models,)``.
+    """The mean of each model, over cells, had all been played alike: shape ``(models,)``.
 
     Least squares of the means of cells on models and on all that varies within them.
     """
@@ -98,7 +98,7 @@ def adjusted_means(cells: Cells) -> Array:
 
 
 def own_effects(cells: Cells, name: str) -> Array:
-    """Return the effect of what varies within models, such as a prompt or a game, on each model's proximity.
+    """The effect of what varies within models, such as a prompt or a game, on each model's proximity.
 
     Cells are compared with those of the same model, game and otherwise equal predictors; of group size it is the slope
     within these. A game is compared with the reference, under equal conditions.

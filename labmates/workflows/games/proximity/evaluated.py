@@ -33,7 +33,7 @@ def evaluated(fit: Fit, outcome: str, *, draws: int, seed: int = 0) -> Evaluated
 
 
 def block(fit: Fit, cells: Cells, at: int) -> Block:
-    """Return what a fit says of a model, which need not be part of it; of another family its level is drawn anew.
+    """The prediction of a model's cells; it need not be part of the fit, and of another family its level is drawn anew.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def block(fit: Fit, cells: Cells, at: int) -> Block:
 
 
 def without(cells: Cells, at: int) -> Cells:
-    """Return cells without those of one model, by its place."""
+    """Cells without those of one model, by its place."""
     kept = cells.model != at
     model = cells.model[kept]
     model = model - (model > at)
@@ -104,7 +104,7 @@ def _deviation(fit: Fit, name: str) -> Array:
 
 
 def _within(cells: Cells, noise: Array) -> Array:
-    """Return the log density of simulations around the means of their cells, given the means, shape (s, cells)."""
+    """The log density of simulations around the means of their cells, given the means, shape (s, cells)."""
     freedom = cells.count - 1
     found = -freedom * (np.log(noise)[:, None] + 0.5 * np.log(2 * np.pi)) - 0.5 * np.log(cells.count)
     return np.asarray(found - 0.5 * cells.squares / (noise**2)[:, None])

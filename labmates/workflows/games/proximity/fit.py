@@ -99,7 +99,7 @@ def fit(
 
 
 def parameters(model: MixedModel) -> tuple[str, ...]:
-    """Return the names of the parameters of a fit, in order."""
+    """The names of the parameters of a fit, in order."""
     families = model.cells.families if FAMILY in model.components else ()
     return (
         INTERCEPT,
@@ -111,7 +111,7 @@ def parameters(model: MixedModel) -> tuple[str, ...]:
 
 
 def allowed(cells: Cells, specification: Specification) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the components of a specification that the data can tell apart, and what is said of the others."""
+    """The components of a specification that the data can tell apart, and what is said of the others."""
     block = np.unique(cells.block, return_inverse=True)[1]
     per_block = np.bincount(block)
     reasons = {
@@ -184,7 +184,7 @@ def _no_slope(cells: Cells, name: str) -> str:
 
 
 def r_squared(model: MixedModel, coefficients: Array, families: Array, points: Array) -> Array:
-    """Return the share of the variance of rows that predictors and families explain, for each draw.
+    """The share of the variance of rows that predictors and families explain, for each draw.
 
     The variance of what is fitted over itself plus all other variance (Gelman, Goodrich, Gabry and Vehtari, The
     American Statistician 2019). In the paper's specification the other is the residual variance alone.

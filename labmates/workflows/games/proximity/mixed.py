@@ -65,11 +65,11 @@ class MixedModel:
     priors: Priors = Priors()
 
     def reaction(self, name: str) -> Array:
-        """Return what a random term of `SLOPES` is multiplied with, shape ``(cells,)``."""
+        """The multiplier of a random term of `SLOPES`, shape ``(cells,)``."""
         return np.asarray(self.cells.predictors[:, self.cells.names.index(name)] - self.centre(name))
 
     def centre(self, name: str) -> float:
-        """Return the value of a predictor at which a model's reaction to it is 0, and its own level counts.
+        """The value of a predictor at which a model's reaction to it is 0, and its own level counts.
 
         No prompt is a natural one; no player is not, so there it is the mean.
         """
@@ -104,7 +104,7 @@ class MixedModel:
         return 1 + len(self.cells.names)
 
     def log_density(self, points: Array) -> Array:
-        """Return log prior and marginal likelihood of standard deviations.
+        """Log prior and marginal likelihood of standard deviations.
 
         It is exactly that of the rows, constants included.
 
@@ -118,7 +118,7 @@ class MixedModel:
         return self._integrated(points, moments.sum(axis=1), log_size + more)
 
     def draw(self, points: Array, rng: np.random.Generator) -> tuple[Array, Array]:
-        """Return coefficients and family intercepts, one draw of each for each point of standard deviations.
+        """Coefficients and family intercepts, one draw of each for each point of standard deviations.
 
         Returns
         -------
@@ -149,7 +149,7 @@ class MixedModel:
         return np.asarray(points[:, self.deviations.index(name)] ** 2)
 
     def _by_family(self, points: Array) -> tuple[Array, Array]:
-        """Return moments of each family without its own intercept, and the log determinant so far.
+        """Moments of each family without its own intercept, and the log determinant so far.
 
         Moments are of intercept, predictors and outcome: shape ``(n, families, width + 1, width + 1)``.
         """
@@ -162,7 +162,7 @@ class MixedModel:
         return self._gathered(moments, axis=1), log_size
 
     def _by_model(self, points: Array) -> tuple[Array, Array]:
-        """Return moments of each model under the variance within model × game, and its log determinant."""
+        """Moments of each model under the variance within model × game, and its log determinant."""
         cells, n, wide = self.cells, len(points), self.width + 1
         residual = self._variance(points, RESIDUAL)
         if not {GAME, CELL} & set(self.components):
@@ -183,18 +183,18 @@ class MixedModel:
         return moments, log_size
 
     def _scaled(self, counted: Array, points: Array) -> tuple[Array, Array]:
-        """Return moments where rows differ by the residual alone, and the log determinant."""
+        """Moments where rows differ by the residual alone, and the log determinant."""
         residual = self._variance(points, RESIDUAL)
         log_size = len(self.cells.count) * np.log(residual) - np.log(self.cells.count).sum()
         return counted / residual[:, None, None, None], log_size
 
     def _gathered(self, by_model: Array, axis: int) -> Array:
-        """Return sums over the models of each family."""
+        """Sums over the models of each family."""
         ordered = np.take(by_model, self._model_order, axis=axis)
         return np.asarray(np.add.reduceat(ordered, self._first_models, axis=axis))
 
     def _without(self, moments: Array, points: Array, name: str) -> tuple[Array, Array]:
-        """Return moments of groups once a random term of theirs has been integrated out, and its log determinant."""
+        """Moments of groups once a random term of theirs has been integrated out, and its log determinant."""
         if name not in self.components:
             return moments, np.zeros(len(points))
         variance = self._variance(points, name)[:, None]
@@ -223,7 +223,7 @@ class MixedModel:
         return np.asarray(likelihood + prior)
 
     def _solved(self, moments: Array) -> tuple[Array, Array]:
-        """Return the Cholesky factor L of the coefficients' precision, and L⁻¹ of precision times mean."""
+        """The Cholesky factor L of the coefficients' precision, and L⁻¹ of precision times mean."""
         mean, precision = self._prior
         factor = np.linalg.cholesky(moments[:, :-1, :-1] + np.diag(precision))
         solved = np.linalg.solve(factor, (moments[:, :-1, -1] + precision * mean)[..., None])[..., 0]

@@ -27,7 +27,7 @@ SITES = ("coefficients", "deviations")
 
 
 def fit_cells(fit: Fit, **how: Any) -> Posterior:
-    """Return coefficients and standard deviations by NUTS on the collapsed density.
+    """Coefficients and standard deviations by NUTS on the collapsed density.
 
     It moves in the coordinates of the importance sampler's posterior, so that steps are of about the same size in each;
     where the chains end up does not depend on that.
@@ -70,7 +70,7 @@ def sampled_names(model: MixedModel) -> tuple[str, ...]:
 
 
 def _collapsed(model: MixedModel) -> Callable[[Any, Any], Any]:
-    """Return the log likelihood of cells given coefficients and deviations, with all random terms integrated out."""
+    """The log likelihood of cells given coefficients and deviations, with all random terms integrated out."""
     import jax.numpy as jnp
     from jax.scipy.linalg import solve_triangular
 
@@ -121,7 +121,7 @@ def _collapsed(model: MixedModel) -> Callable[[Any, Any], Any]:
 
 
 def _simple(model: MixedModel) -> Callable[[Any, Any], Any]:
-    """Return the same for families alone: inner products of rows within each family do not depend on the parameters."""
+    """The same for families alone: inner products of rows within each family do not depend on the parameters."""
     import jax.numpy as jnp
 
     cells = model.cells
@@ -143,7 +143,7 @@ def _simple(model: MixedModel) -> Callable[[Any, Any], Any]:
 
 
 def _padded(cells: Cells) -> tuple[NDArray[np.intp], Array]:
-    """Return cells as a block of models × games × cells: which cell stands where, and 1 where there is one.
+    """Cells as a block of models × games × cells: which cell stands where, and 1 where there is one.
 
     Sums over blocks of equal length need no scattering, which is slow.
     """

@@ -150,7 +150,7 @@ def _row_of_run(run: RunRecord, traits: KnownModel) -> dict[str, Any]:
 
 
 def _measures(given: Mapping[str, float]) -> dict[str, float]:
-    """Return cooperation, efficiency and the paper's proximity, each from its opposite where only that is given."""
+    """Cooperation, efficiency and the paper's proximity, each from its opposite where only that is given."""
     found = {}
     for name, distance in _DISTANCES.items():
         found[name] = cooperation(given[distance]) if math.isnan(given[name]) else given[name]

@@ -27,22 +27,22 @@ ABOUT_MODELS: Final = (SIZE, THINKING)
 
 
 def about_models(names: Iterable[str]) -> list[str]:
-    """Return the predictors that are constant within a model: size, thinking, and covariates of the user."""
+    """The predictors that are constant within a model: size, thinking, and covariates of the user."""
     return [name for name in names if name in ABOUT_MODELS or name.startswith(PREFIX)]
 
 
 def label(name: str) -> str:
-    """Return what people call a predictor."""
+    """A predictor's label for readers."""
     return LABELS.get(name, name.removeprefix(GAME_PREFIX).removeprefix(PREFIX))
 
 
 def game_columns(games: Iterable[str], reference: str) -> list[str]:
-    """Return the predictors that say which game it is, in order of name, without the reference."""
+    """The predictors that say which game it is, in order of name, without the reference."""
     return [GAME_PREFIX + game for game in sorted(set(games)) if game != reference]
 
 
 def with_predictors(frame: pd.DataFrame, reference: str) -> pd.DataFrame:
-    """Return a frame of rows or cells with the columns of all predictors.
+    """A frame of rows or cells with the columns of all predictors.
 
     Parameters
     ----------

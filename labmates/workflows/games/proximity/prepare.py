@@ -63,7 +63,7 @@ def prepare(
     question: Question = "strategy",
     covariates: Covariates | None = None,
 ) -> Prepared:
-    """Return the cells of one question, with what was left out and why.
+    """The cells of one question, with what was left out and why.
 
     Parameters
     ----------

@@ -176,7 +176,7 @@ def _crossed(one: Fit, draws: int, seed: int) -> CrossCheck:
 
 
 def proximity_tables(report: ProximityReport) -> list[Table]:
-    """Return the table of coefficients in the layout of the paper's Table 1, and that of families as in its Table 6."""
+    """The table of coefficients in the layout of the paper's Table 1, and that of families as in its Table 6."""
     prepared, cells = report.prepared, report.prepared.cells
     outcome = OUTCOMES[prepared.outcome].replace("_", " ")
     columns = []
@@ -207,7 +207,7 @@ def proximity_tables(report: ProximityReport) -> list[Table]:
 
 
 def printed_coefficients(prepared: Prepared) -> Mapping[str, float]:
-    """Return the coefficients that the paper printed, where ours are of the same outcome, question and reference."""
+    """The coefficients that the paper printed, where ours are of the same outcome, question and reference."""
     same = (prepared.outcome, prepared.question, prepared.reference) == ("proximity", "strategy", REFERENCE_GAME)
     return PUBLISHED if same else {}
 
@@ -244,7 +244,7 @@ def _row(report: ProximityReport, category: str, name: str, text: str) -> dict[s
 
 
 def proximity_json(report: ProximityReport) -> dict[str, Any]:
-    """Return a report as JSON data: everything that the text says, unrounded."""
+    """A report as JSON data: everything that the text says, unrounded."""
     cells, beside = report.prepared.cells, report.checks
     return {
         "question": report.prepared.question,

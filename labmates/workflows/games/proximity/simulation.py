@@ -95,7 +95,7 @@ MILD: Final = Truth(residual=0.22, model=0.02, slope=0.015, game=0.07, cell=0.02
 
 
 def proximity_design(models: Sequence[KnownModel], *, rows: int = ROWS) -> pd.DataFrame:
-    """Return the cells of a study like the paper's, one row each, with the number of simulations of each.
+    """The cells of a study like the paper's, one row each, with the number of simulations of each.
 
     The usual condition (18,000 simulations in all at full size), chain of thought, theory of mind and other group sizes
     (50 simulations per cell), and a sweep of payoffs with the rest; 1,365 cells with the 35 models of the roster.
@@ -128,7 +128,7 @@ def proximity_design(models: Sequence[KnownModel], *, rows: int = ROWS) -> pd.Da
 
 
 def simulated_means(design: pd.DataFrame, truth: Truth, *, seed: int) -> np.ndarray:
-    """Return the true mean of each cell of a design, shape ``(cells,)``."""
+    """The true mean of each cell of a design, shape ``(cells,)``."""
     rng = np.random.default_rng(seed)
     frame = with_predictors(design, REFERENCE_GAME)
     means = np.full(len(frame), truth.coefficients[INTERCEPT])
@@ -151,12 +151,12 @@ def simulated_means(design: pd.DataFrame, truth: Truth, *, seed: int) -> np.ndar
 
 
 def _between(rng: np.random.Generator, truth: Truth, number: int) -> np.ndarray:
-    """Return differences between models on the scale of their standard deviation."""
+    """Differences between models on the scale of their standard deviation."""
     return rng.standard_normal(number) if truth.freedom is None else rng.standard_t(truth.freedom, number)
 
 
 def simulated_cells(design: pd.DataFrame, truth: Truth, *, seed: int) -> Cells:
-    """Return the cells of a simulated study, with normal simulations around each cell's mean."""
+    """The cells of a simulated study, with normal simulations around each cell's mean."""
     means = simulated_means(design, truth, seed=seed)
     rng = np.random.default_rng([seed, 1])
     count = design["count"].to_numpy()
@@ -168,7 +168,7 @@ def simulated_cells(design: pd.DataFrame, truth: Truth, *, seed: int) -> Cells:
 
 
 def simulated_rows(design: pd.DataFrame, truth: Truth, *, seed: int) -> pd.DataFrame:
-    """Return a simulated study with one row per simulation: the columns of the design, and ``pareto_proximity``.
+    """A simulated study with one row per simulation: the columns of the design, and ``pareto_proximity``.
 
     Values are normal; unlike measured ones, some lie outside [0, 1].
     """
@@ -180,7 +180,7 @@ def simulated_rows(design: pd.DataFrame, truth: Truth, *, seed: int) -> pd.DataF
 
 
 def true_names(design: pd.DataFrame) -> list[str]:
-    """Return the predictors of a design whose coefficients are known, in order."""
+    """The predictors of a design whose coefficients are known, in order."""
     games = set(game_columns(design["game"], REFERENCE_GAME))
     predictors = [name for name in PUBLISHED if name != INTERCEPT]
     return [name for name in predictors if not name.startswith(GAME_PREFIX) or name in games]

@@ -35,7 +35,7 @@ _WHAT: Final = {
 
 
 def verdict(fits: Sequence[Fit], beside: Checks, outcome: str = "cooperation") -> list[str]:
-    """Return sentences: one for each predictor, then what limits them.
+    """Sentences: one for each predictor, then what limits them.
 
     Parameters
     ----------
