@@ -173,7 +173,7 @@ class RunRecord:
         """The models as one text; those of single teams or seats with their places."""
         places = self.condition.get("model_for")
         if not isinstance(places, dict) or not places:
-            return ", ".join(self.models) or str(self.condition.get("model") or "strategies")
+            return ", ".join(self.models) or str(self.condition.get("model") or "no model")
         special = ", ".join(f"{place}: {model}" for place, model in places.items())
         return f"{self.condition.get('model')} ({special})"
 

@@ -12,7 +12,6 @@ from labmates.records.view import flatten
 from labmates.stats.figures import COLOURS, GREY, MARKERS, new_figure
 from labmates.stats.intervals import ANY, Domain, Domains, Estimate, means, notes, unknown
 from labmates.stats.tables import MISSING, Column, Table
-from labmates.workflows.games.cooperation import AXES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -157,8 +156,14 @@ def results_table(name: str, title: str, found: Sequence[Cell], metrics: Sequenc
     )
 
 
-def results_figure(found: Sequence[Cell], metric: str) -> Figure | None:
-    """Draw the means of a metric; None if there are fewer than two, or more than can be told apart."""
+def results_figure(found: Sequence[Cell], metric: str, axis: str = "") -> Figure | None:
+    """Draw the means of a metric; None if there are fewer than two, or more than can be told apart.
+
+    Parameters
+    ----------
+    axis
+        The label of the axis; by default the metric's name.
+    """
     with_it = [cell for cell in found if metric in cell.means]
     labels = list(dict.fromkeys(cell.label for cell in with_it))
     models = list(dict.fromkeys(cell.models for cell in found))
@@ -183,7 +188,7 @@ def results_figure(found: Sequence[Cell], metric: str) -> Figure | None:
     axes.set_yticks(range(len(rows)), [_short(row) for row in rows])
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.grid(axis="y", color=GREY, alpha=0.25, linewidth=0.6)
-    axes.set_xlabel(AXES.get(metric, metric.replace("_", " ")))
+    axes.set_xlabel(axis or metric.replace("_", " "))
     if apart and len(models) > 1:
         axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=8, frameon=False)
     return figure

@@ -143,12 +143,12 @@ def _invalid(runs: Sequence[RunRecord]) -> list[Table]:
 
 def results(kind: str, runs: Sequence[RunRecord]) -> Part:
     """Return the metrics of runs of a kind by model and by condition, with figures."""
-    metrics = EXPERIMENTS.get(kind).headline
+    experiment = EXPERIMENTS.get(kind)
+    metrics, domains = experiment.headline, experiment.domains
     others = [name for name in dict.fromkeys(name for run in runs for name in run.metrics) if name not in metrics]
     ended = [run for run in runs if run.status in ENDED]
     if not ended:
         return Part(f"Results: {kind}", ("None of these runs has ended.",))
-    domains = EXPERIMENTS.get(kind).domains
     models, found = by_model(runs, metrics, domains), cells(runs, metrics, domains)
     tables = [results_table(f"{kind}-models", "By model", models, metrics)]
     tables[0].notes = (*tables[0].notes, *_mixed(ended))
@@ -161,11 +161,12 @@ def results(kind: str, runs: Sequence[RunRecord]) -> Part:
             results_table(f"{kind}-others", "All other metrics, by model", by_model(runs, others, domains), others)
         )
     pictures = []
+    axes = {metric.name: metric.axis for metric in experiment.metrics}
     for metric in metrics if has_figures() else ():
         name = metric.replace("_", " ")
         # By condition where that fits into a figure, else by model.
         for by, shown in (("condition", found), ("model", models)):
-            if (figure := results_figure(shown, metric)) is not None:
+            if (figure := results_figure(shown, metric, axes[metric])) is not None:
                 alt = f"Dot plot of {name} by {by}; the numbers are in the tables."
                 pictures.append(picture(figure, f"{name.capitalize()} by {by}, with 95 % intervals", alt))
                 break

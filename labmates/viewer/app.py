@@ -24,7 +24,7 @@ from labmates.records.database import StoreError
 from labmates.records.listing import Chosen, facets, near_ids, run_page
 from labmates.records.store import Store
 from labmates.viewer.files import NoFileError, figure, file_of
-from labmates.viewer.pages.analyses import analyses_page
+from labmates.viewer.pages.analyses import Computed, analyses_page
 from labmates.viewer.pages.compare import compare_page
 from labmates.viewer.pages.run import event_page, overview, story, story_since
 from labmates.viewer.pages.runs import runs_page, studies_page
@@ -78,6 +78,7 @@ class _Viewer:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._readers = Readers(store)
+        self._computed = Computed()
 
     def application(self) -> Starlette:
         """Return the application without its gate."""
@@ -125,7 +126,8 @@ class _Viewer:
         study, name = request.query_params.get("study", ""), request.query_params.get("analysis", "")
         if study not in (known := facets(self._store.database).studies):
             raise unknown_name("study", study[:100], known)
-        return HTMLResponse(analyses_page(self._store, study, list(self._store.runs(study=study)), _LINKS, name))
+        runs = list(self._store.runs(study=study))
+        return HTMLResponse(analyses_page(self._store, study, runs, _LINKS, name, self._computed))
 
     def _run(self, request: Request) -> Response:
         return HTMLResponse(overview(self._reader(request), _LINKS))

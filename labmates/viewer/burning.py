@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from labmates.budgets.money import parse_dollars
+from labmates.errors import UsageError
 from labmates.pages.reader import RunReader
 from labmates.pages.svg import Plot, thinned
+from labmates.records.run import RunRecord
+from labmates.workflows.experiment import condition_of
 
 
 @dataclass(frozen=True)
@@ -58,18 +61,16 @@ def burning(reader: RunReader) -> Burning:
             row[place] += event.data.get(name, 0)
         path.append((event.at - start, [sums[team][3] for team in teams]))
     found = tuple(Spending(team, *sums[team]) for team in teams)
-    pool = _pool(reader)
+    pool = _pool(reader.run)
     shown = Markup("") if pool is None or len(path) < 2 else _drawn(path, pool)
     return Burning(pool, found, shown)
 
 
-def _pool(reader: RunReader) -> int | None:
-    """Return the pool in micro-dollars; of a run that goes on it stands in the condition alone."""
-    run = reader.run
-    said = run.budget["total"] if run.budget else run.condition.get("budget") if run.kind == "science" else None
+def _pool(run: RunRecord) -> int | None:
+    """The pool in micro-dollars; of a run that goes on it stands in the condition alone."""
     try:
-        return None if said is None else parse_dollars(said)
-    except ValueError:
+        return parse_dollars(run.budget["total"]) if run.budget else condition_of(run).pool
+    except (UsageError, ValueError):
         return None
 
 

@@ -17,7 +17,7 @@ from labmates.records.store import Store
 from labmates.stats.figures import Drawing, new_figure
 from labmates.stats.tables import Table
 from labmates.viewer.export import export_pages
-from labmates.viewer.pages.analyses import analyses_page
+from labmates.viewer.pages.analyses import Computed, analyses_page
 from labmates.workflows.analysis import ANALYSES, Analysis, Missing, Params, Result, Runs
 from tests.studies.ended import fresh_run
 from tests.support.site import served
@@ -95,6 +95,30 @@ def test_everything_that_a_result_says_is_shown(store: Store, monkeypatch: pytes
     for part in ("It is so.", "Warning: few", "Table main", "Table more", "It goes up.", "one model", "seed 3"):
         assert part in told, part
     assert 'src="data:image/svg+xml;base64,' in told
+
+
+def test_an_analysis_is_computed_again_only_where_a_run_has_another_digest(store: Store) -> None:
+    computed, computations = Computed(), list[list[str | None]]()
+
+    def compute(runs: Runs, _params: Params) -> Result:
+        computations.append([run.digest for run in runs.records()])
+        return Result([Table("main", "Main", None, [{"value": len(computations)}])])
+
+    analysis = Analysis("scores", "Scores", Params, compute)
+    runs = [replace(run, digest=f"digest {run.seed}") for run in store.runs()]
+    scored_again = [replace(runs[0], digest="another"), runs[1]]
+    unknown = [replace(run, digest=None) for run in runs]
+    for asked, times in (
+        (runs, 1),
+        (runs[::-1], 1),
+        (scored_again, 2),
+        (runs, 2),
+        (runs[:1], 3),
+        (unknown, 4),
+        (unknown, 5),
+    ):
+        assert computed.sections(store, analysis, asked)
+        assert len(computations) == times
 
 
 def test_exported_pages_have_the_analyses_too(store: Store, tmp_path: Path) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import threading
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from inspect import getdoc
-from typing import Any
+from typing import Any, Final
 
 from markupsafe import Markup
 
@@ -14,21 +16,33 @@ from labmates.errors import LabmatesError, unknown_name
 from labmates.pages.links import Links
 from labmates.pages.rendering import render
 from labmates.pages.section import Body, Section
+from labmates.records.digests import digest_of_all
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
 from labmates.workflows.analysis import ANALYSES, Analysis, Result, TooFewRunsError
 from labmates.workflows.experiment import EXPERIMENTS
 
 _log = logging.getLogger(__name__)
+_KEPT: Final = 64
+"""Results that are kept."""
 
 
-def analyses_page(store: Store, study: str, runs: Sequence[RunRecord], links: Links, name: str = "") -> Markup:
+def analyses_page(
+    store: Store,
+    study: str,
+    runs: Sequence[RunRecord],
+    links: Links,
+    name: str = "",
+    computed: Computed | None = None,
+) -> Markup:
     """The page of a study's analyses; with a `name`, that of one of them.
 
     Parameters
     ----------
     runs
         The runs of the study; those that have ended count.
+    computed
+        Results of earlier pages.
 
     Raises
     ------
@@ -40,7 +54,8 @@ def analyses_page(store: Store, study: str, runs: Sequence[RunRecord], links: Li
     if name and name not in offered:
         raise unknown_name("analysis of this study", name, offered)
     kinds = offered.get(name, ())
-    sections = list(_sections(store, offered[name][0], [run for run in ended if run.kind in kinds])) if name else []
+    chosen = [run for run in ended if run.kind in kinds]
+    sections = (computed or Computed()).sections(store, offered[name][0], chosen) if name else []
     return render(
         "analyses.html",
         study=study,
@@ -61,23 +76,38 @@ def analyses_of(runs: Sequence[RunRecord]) -> dict[str, tuple[Any, ...]]:
     return offered
 
 
-def _sections(store: Store, analysis: Analysis[Any], runs: Sequence[RunRecord]) -> Iterator[Section]:
-    """The result of an analysis; where it can't be computed, the reason."""
-    if not runs:
-        yield Section("reason", "No result yet", "No run of this study has ended.")
-        return
-    try:
-        result = analysis.shown(store, runs)
-        # Figures are drawn here, where a fault can be told.
-        sections = [replace(section, body=section.html) for section in _of_result(result)]
-    except TooFewRunsError as error:
-        yield Section("reason", "These runs have no result", str(error))
-    except Exception as error:
-        if not isinstance(error, LabmatesError):
-            _log.warning("the analysis %s failed", analysis.name, exc_info=True)
-        yield Section("reason", "It can't be computed", f"{type(error).__name__}: {str(error)[:2000]}")
-    else:
-        yield from sections
+class Computed:
+    """The results of analyses as sections of a page, for runs whose digests stay the same; the last ones are kept."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple[str, str], list[Section]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def sections(self, store: Store, analysis: Analysis[Any], runs: Sequence[RunRecord]) -> list[Section]:
+        """The result of an analysis; where it can't be computed, the reason, which is not kept."""
+        if not runs:
+            return [Section("reason", "No result yet", "No run of this study has ended.")]
+        digests = [run.digest for run in runs if run.digest is not None]
+        key = analysis.name, digest_of_all(digests)
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key]
+        try:
+            # Figures are drawn here, where a fault can be told.
+            sections = [replace(section, body=section.html) for section in _of_result(analysis.shown(store, runs))]
+        except TooFewRunsError as error:
+            return [Section("reason", "These runs have no result", str(error))]
+        except Exception as error:
+            if not isinstance(error, LabmatesError):
+                _log.warning("the analysis %s failed", analysis.name, exc_info=True)
+            return [Section("reason", "It can't be computed", f"{type(error).__name__}: {str(error)[:2000]}")]
+        if len(digests) == len(runs):
+            with self._lock:
+                self._kept[key] = sections
+                while len(self._kept) > _KEPT:
+                    self._kept.popitem(last=False)
+        return sections
 
 
 def _of_result(result: Result) -> Iterator[Section]:

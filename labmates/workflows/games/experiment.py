@@ -6,6 +6,7 @@ from labmates.registry import lazy
 from labmates.stats.intervals import COUNT, SHARE
 from labmates.workflows.experiment import Estimate, Experiment, Metric
 from labmates.workflows.games.condition import GameCondition
+from labmates.workflows.games.cooperation import AXES
 
 METRICS = (
     Metric(
@@ -15,9 +16,21 @@ METRICS = (
         headline=True,
     ),
     Metric(
-        "cooperation", "1 where play is best for all, 0 at the equilibrium or beyond", SHARE, "higher", headline=True
+        "cooperation",
+        "1 where play is best for all, 0 at the equilibrium or beyond",
+        SHARE,
+        "higher",
+        headline=True,
+        axis=AXES["cooperation"],
     ),
-    Metric("efficiency", "share of the welfare that can be won over the equilibrium", SHARE, "higher", headline=True),
+    Metric(
+        "efficiency",
+        "share of the welfare that can be won over the equilibrium",
+        SHARE,
+        "higher",
+        headline=True,
+        axis=AXES["efficiency"],
+    ),
     Metric("action_gap", "level less the level that is best for all"),
     Metric("welfare", "welfare of all players", better="higher"),
     Metric("payoff", "mean payoff of a player", better="higher", headline=True),
