@@ -104,6 +104,8 @@ class Game(BaseModel, ABC):
     formal, prose
         The rules as players are told them, one by one and as running text; ``$NAME`` stands for a figure (`figures`),
         for further words (`wording`), and for ``$players``, the number of players in all groups.
+    remarks
+        What the paper's prompts say beside the rules; told in its wording alone.
     primary
         Name of the quantity whose mean over players and rounds is the game's primary metric.
     span
@@ -123,6 +125,7 @@ class Game(BaseModel, ABC):
     summary: ClassVar[str]
     formal: ClassVar[tuple[str, ...]]
     prose: ClassVar[str]
+    remarks: ClassVar[tuple[str, ...]] = ()
     primary: ClassVar[str]
     span: ClassVar[str] = ""
     source: ClassVar[str] = ""
@@ -216,11 +219,23 @@ class Game(BaseModel, ABC):
         del history
         return {}
 
-    def rules(self, framing: Framing) -> str:
-        """The rules as players are told them."""
+    def status(self, history: Array) -> tuple[str, ...]:
+        """Further lines on where the game stands before a decision; told in the paper's wording alone.
+
+        Parameters
+        ----------
+        history
+            As `public` has it; of no round before the first decision.
+        """
+        del history
+        return ()
+
+    def rules(self, framing: Framing, *, remarks: bool = False) -> str:
+        """The rules as players are told them, if wanted with the remarks on them."""
+        added = self.remarks if remarks else ()
         if framing == "alternate":
-            return self._told(self.prose)
-        return "\n".join(f"{number}. {self._told(rule)}" for number, rule in enumerate(self.formal, 1))
+            return self._told(" ".join([self.prose, *added]))
+        return "\n".join(f"{number}. {self._told(rule)}" for number, rule in enumerate([*self.formal, *added], 1))
 
     def figures(self) -> dict[str, str]:
         """Every figure of the rules by its name."""

@@ -40,6 +40,10 @@ class CollectiveRisk(Game):
         "round the savings are yours if enough was put aside. If not, chance decides for all players at once: with a "
         "probability of $loss_probability everybody's savings are gone."
     )
+    remarks: ClassVar[tuple[str, ...]] = (
+        "The target is what averts a catastrophe, as in a climate that changes. The challenge is to contribute enough "
+        "together without giving up too much alone.",
+    )
     primary: ClassVar[str] = "contribution"
     span: ClassVar[str] = "in all rounds together"
     source: ClassVar[str] = "Cooperative profiles, section 3 and appendix E"
@@ -98,6 +102,21 @@ class CollectiveRisk(Game):
     def welfare(self, history: Array, payoffs: Array) -> float:
         """The expected savings at the end, the mean over players."""
         return float(payoffs.sum(axis=0).mean()) * float(self.keeps(history))
+
+    def status(self, history: Array) -> tuple[str, ...]:
+        """The share of the target that is contributed, what is missing, and whether this is the last round."""
+        contributed = int(history[..., 0].sum())
+        share = f" ({contributed / self.target:.0%})" if self.target else ""
+        lines = [
+            f"contributed by all so far: {contributed} of {self.target}{share}",
+            f"still needed from all players together: {max(0, self.target - contributed)}",
+        ]
+        if len(history) == self.rounds - 1:
+            lines.append(
+                "this is the last round: if the target is missed, all savings are lost with a probability of "
+                f"{self.figures()['loss_probability']}"
+            )
+        return tuple(lines)
 
     def outcome(self, history: Array) -> dict[str, float]:
         """Whether the target was reached."""

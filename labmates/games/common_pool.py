@@ -33,6 +33,9 @@ class CommonPool(Game):
         "grows to $multiplier times as much and is then divided equally among all players, whatever they took. You "
         "keep what you took and get your share on top; the more is taken, the smaller are the shares.$overdrawn"
     )
+    remarks: ClassVar[tuple[str, ...]] = (
+        "To take too much exhausts the pool for everybody: the more is taken, the less is left to grow.",
+    )
     primary: ClassVar[str] = "extraction"
     source: ClassVar[str] = "Cooperative profiles, section 3 and appendix C"
     people: ClassVar[tuple[People, ...]] = (

@@ -43,6 +43,10 @@ class ORing(Game):
         "equally among all $players players; should one of them not, nobody gets anything. What you withdrew is "
         "subtracted either way."
     )
+    remarks: ClassVar[tuple[str, ...]] = (
+        "The qualities of all members multiply, as with the O-rings of the space shuttle Challenger: one that failed "
+        "ended the mission.",
+    )
     primary: ClassVar[str] = "withdrawal"
     source: ClassVar[str] = "Cooperative profiles, section 3 and appendix F"
 

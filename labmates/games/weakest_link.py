@@ -30,6 +30,11 @@ class WeakestLink(Game):
         "$multiplier for each unit of the least effort that was made by anyone, and pays 1 for each unit of their own. "
         "Whatever you try beyond the least that anybody tries is wasted."
     )
+    remarks: ClassVar[tuple[str, ...]] = (
+        "Much effort pays only if everybody else makes as much: a single player who makes little lowers the least "
+        "effort, and those who made much lose.",
+        "The best for everybody is that all choose $most_effort, which takes trust that nobody chooses less.",
+    )
     primary: ClassVar[str] = "effort"
     source: ClassVar[str] = "Cooperative profiles, section 3 and appendix B"
     people: ClassVar[tuple[People, ...]] = (

@@ -33,13 +33,18 @@ _FILLER = (
 
 
 class WordedCondition(DecisionCondition, ABC):
-    """Parameters of the words in which players are told what they have to know."""
+    """A condition under which players may be told what they have to know in another wording."""
 
     wording: Wording = Field(
         "ours",
         exclude_if=lambda value: value == "ours",  # conditions from before it was there keep their keys
         description="The prompts: the project's own, or one with the content of the paper's, item by item.",
     )
+
+
+class AblatedCondition(WordedCondition, ABC):
+    """A condition under which something may be taken away from the prompts."""
+
     ablation: Ablation = Field(
         "none",
         exclude_if=lambda value: value == "none",  # conditions from before it was there keep their keys

@@ -13,7 +13,7 @@ from labmates.errors import UsageError
 from labmates.games.payoff_table import PayoffTable
 from labmates.models.catalog import ModelRef
 from labmates.workflows.playing import Reasoning
-from labmates.workflows.wordings import WordedCondition
+from labmates.workflows.wordings import AblatedCondition
 
 if TYPE_CHECKING:
     from labmates.games.normal_form import NormalForm
@@ -69,7 +69,7 @@ def _table(value: Any) -> Any:
     return value
 
 
-class DilemmaCondition(WordedCondition):
+class DilemmaCondition(AblatedCondition):
     """One social dilemma under one mechanism, played by every combination of models (CoopEval, section 5)."""
 
     kind: ClassVar[str] = "dilemma"

@@ -72,7 +72,8 @@ class Briefing:
         self._figures = {name.replace("_", " "): value for name, value in figures.items()}
         self._shared = {
             "players": game.players,
-            "rules": game.rules(condition.framing),
+            "title": game.title,
+            "rules": game.rules(condition.framing, remarks=condition.wording == "paper"),
             "figures": "\n".join(f"- {name}: {value}" for name, value in self._figures.items()),
             "groups": "is 1 group" if game.groups == 1 else f"are {game.groups} groups",
             **{name: figures[name] for name in ("group_size", "rounds")},
@@ -100,7 +101,7 @@ class Briefing:
             "game_decide",
             round=len(rounds),
             rounds=self._game.rounds,
-            history=self._history(player, rounds),
+            history=self._history(player, rounds) + self._status(rounds[:-1]),
             said=f"\n## What your group has said\n{_lines(said)}\n" if said else "",
             reasoning=self._reasoning,
             keys="\n".join([*keys, *total]),
@@ -112,7 +113,7 @@ class Briefing:
         """Ask for the sanctions of the last of `rounds`."""
         others = [name for name in self.members(player) if name != player]
         text = render(
-            "game_sanction",
+            f"game_sanction_{self._condition.wording}",
             round=len(rounds),
             rounds=self._game.rounds,
             history=self._history(player, rounds),
@@ -127,7 +128,7 @@ class Briefing:
     def deliberate(self, player: str, rounds: Sequence[Round]) -> list[BaseMessage]:
         """Ask for a few sentences to the group."""
         text = render(
-            "game_deliberate",
+            f"game_deliberate_{self._condition.wording}",
             round=len(rounds),
             rounds=self._game.rounds,
             history=self._history(player, rounds),
@@ -150,7 +151,7 @@ class Briefing:
 
     def _rules(self, player: str) -> BaseMessage:
         if player not in self._system:
-            name = f"game_system_{self._condition.framing}"
+            name = f"game_system_{self._condition.framing}_{self._condition.wording}"
             text = render(name, player=player, group=player[0], **self._shared)
             facts = {"player": player, "figures": self._figures}
             self._system[player] = Order(KIND, facts, text).system()
@@ -160,6 +161,15 @@ class Briefing:
         """A player's knowledge of the rounds before the last."""
         past = "\n".join(self._round(player, rounds[: number + 1]) for number in range(len(rounds) - 1))
         return f"\n## What has happened so far\n{past}" if past else "This is the first round."
+
+    def _status(self, rounds: Sequence[Round]) -> str:
+        """Return where the game stands after these rounds, as the paper's wording tells it."""
+        if self._condition.wording == "ours":
+            return ""
+        game = self._game
+        before = history(rounds) if rounds else np.zeros((0, game.groups, game.group_size, len(game.quantities)))
+        lines = game.status(before)
+        return "\n".join(["\n\n## Where the game stands", *(f"- {line}" for line in lines)]) if lines else ""
 
     def _round(self, player: str, rounds: Sequence[Round]) -> str:
         key = (player, len(rounds))

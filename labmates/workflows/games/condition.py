@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from pydantic import Field, ValidationInfo, field_validator
 
 from labmates.models.catalog import ModelRef
-from labmates.workflows.playing import DecisionCondition
+from labmates.workflows.wordings import WordedCondition
 
 if TYPE_CHECKING:
     from labmates.games.base import Game
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Reasoning = Literal["none", "cot", "tom"]
 
 
-class GameCondition(DecisionCondition):
+class GameCondition(WordedCondition):
     """One cell of a behavioural game played by models (cooperative-profiles paper, section 3)."""
 
     kind: ClassVar[str] = "game"

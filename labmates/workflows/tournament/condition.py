@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from labmates.games.iterated.match import Payoffs
 from labmates.models.catalog import ModelRef
-from labmates.workflows.wordings import WordedCondition
+from labmates.workflows.wordings import AblatedCondition
 
 DEFAULT_SHARE = (4, 5)
 """A player's rounds by default, as a share of what its matches could have: 0.8."""
@@ -25,7 +25,7 @@ def _sizes(value: object) -> object:
     return numbers[0] if len(set(numbers)) == 1 and len(numbers) > 1 else ",".join(numbers)
 
 
-class TournamentCondition(WordedCondition):
+class TournamentCondition(AblatedCondition):
     """One cell of tournaments of the iterated prisoner's dilemma (super-additive paper, section 3)."""
 
     kind: ClassVar[str] = "tournament"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labmates.agents.decisions import numbers_form, read_decision
@@ -20,6 +20,7 @@ from labmates.workflows.dilemmas.condition import DilemmaCondition
 from labmates.workflows.games.briefs import Briefing, Round
 from labmates.workflows.games.condition import GameCondition
 from labmates.workflows.games.players import read
+from labmates.workflows.wordings import Wording
 from tests.agents.test_decisions import reply
 from tests.support.orders import check_rendered
 
@@ -97,11 +98,13 @@ def test_the_form_of_an_answer_is_shown_and_favours_no_number(game: str, framing
 
 
 @pytest.mark.parametrize("game", OURS)
+@pytest.mark.parametrize("wording", get_args(Wording))
+@settings(max_examples=30)
 @given(data=st.data(), framing=st.sampled_from(["standard", "alternate"]), played=st.integers(0, 2))
-def test_the_text_renders_all_facts_and_players_read_them(
-    game: str, data: st.DataObject, framing: str, played: int
+def test_every_text_renders_all_facts_and_players_read_them(
+    game: str, wording: Wording, data: st.DataObject, framing: str, played: int
 ) -> None:
-    players, made = briefing(game, framing=framing, group_size=3), make_game(game, {"group_size": 3})
+    players, made = briefing(game, framing=framing, wording=wording, group_size=3), make_game(game, {"group_size": 3})
     decision = st.sampled_from(list(made.decisions()))
     rounds = [data.draw(st.lists(decision, min_size=6, max_size=6)) for _ in range(played)]
     known = rounds_of(game, *rounds, group_size=3)
@@ -115,6 +118,29 @@ def test_the_text_renders_all_facts_and_players_read_them(
         assert said.game == made
         assert (said.group, said.seat) == (1, 1)
         assert said.last == ({"B1": rounds[-1][3], "B3": rounds[-1][5]} if played else {})
+
+
+@pytest.mark.parametrize(
+    ("game", "said"),
+    [
+        ("weakest-link", "takes trust that nobody chooses less"),
+        ("common-pool-sanctions", "exhausts the pool for everybody"),
+        ("collective-risk", "contributed by all so far: 20 of 100 (20%)\n- still needed from all players together: 80"),
+        (
+            "collective-risk",
+            "this is the last round: if the target is missed, all savings are lost with a probability of 0.5",
+        ),
+        ("o-ring", "Challenger"),
+        ("public-goods", "# Rules of the game: Public goods"),
+    ],
+)
+@pytest.mark.parametrize("wording", get_args(Wording))
+def test_the_papers_wording_has_what_its_prompts_say_beside_the_rules(game: str, said: str, wording: Wording) -> None:
+    made = make_game(game)
+    decision = [5] if len(made.quantities) == 1 else list(made.default_decision)
+    players = briefing(game, rounds=2, wording=wording, group_size=2)
+    messages = players.decide("A1", rounds_of(game, [decision] * 4, group_size=2, rounds=2))
+    assert (said in "\n".join(text_of(message.content) for message in messages)) is (wording == "paper")
 
 
 def dilemma(mechanism: str) -> str:

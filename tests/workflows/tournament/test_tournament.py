@@ -63,7 +63,12 @@ async def test_a_tournament_takes_exactly_the_calls_that_its_rules_say(arena: Ar
 async def test_other_words_change_prompts_and_keys_but_not_play_nor_records(
     arena: Arena, words: dict[str, str], name: str
 ) -> None:
-    settings = {"model": "scripted:grim", "model_for": {"P1": "scripted:alternator"}, "critique_turns": 0, **SHORT}
+    settings: dict[str, Any] = {
+        "model": "scripted:grim",
+        "model_for": {"P1": "scripted:alternator"},
+        "critique_turns": 0,
+        **SHORT,
+    }
     plain, worded = [await arena.play(**settings), await arena.play(**settings, **words)]
     assert plain.key != worded.key
     assert not {"wording", "ablation"} & plain.condition.keys()
