@@ -61,7 +61,7 @@ async def test_a_tournament_takes_exactly_the_calls_that_its_rules_say(arena: Ar
     ("words", "name"), [({"ablation": "real-words"}, "cooperate"), ({"wording": "paper"}, "group")]
 )
 async def test_other_words_change_prompts_and_keys_but_not_play_nor_records(
-    arena: Arena, words: dict[str, str], name: str
+    arena: Arena, words: dict[str, Any], name: str
 ) -> None:
     settings: dict[str, Any] = {
         "model": "scripted:grim",
