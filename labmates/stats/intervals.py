@@ -158,7 +158,7 @@ def means(cells: Sequence[Sequence[float]], domains: Domain | Sequence[Domain] =
 
 
 def average(cells: Sequence[Sample]) -> Estimate:
-    """The mean of the means of independent cells; the degrees of freedom are Satterthwaite's.
+    """The mean of the means of independent cells; see `combination`.
 
     Parameters
     ----------
@@ -166,17 +166,30 @@ def average(cells: Sequence[Sample]) -> Estimate:
         Out of `pooled`.
     """
     k = len(cells)
-    value = math.fsum(cell.mean for cell in cells) / k
-    n = min(cell.n for cell in cells)
+    domain = Domain(math.fsum(one.domain.low for one in cells) / k, math.fsum(one.domain.high for one in cells) / k)
+    return combination([(1 / k, cell) for cell in cells], domain)
+
+
+def combination(parts: Sequence[tuple[float, Sample]], domain: Domain = ANY) -> Estimate:
+    """A weighted sum of the means of independent cells; the degrees of freedom are Satterthwaite's.
+
+    Parameters
+    ----------
+    parts
+        Weights and cells, the latter out of `pooled`. Weights of both signs make a contrast.
+    domain
+        The values that the sum can take.
+    """
+    value = math.fsum(weight * cell.mean for weight, cell in parts)
+    n = min(cell.n for _, cell in parts)
     if n < 2:
         return Estimate(value, None, None, None, n, reason=ONE)
-    parts = [(cell.variance / cell.n / k**2, cell.df) for cell in cells if cell.variance > 0]
-    if not parts:
+    variances = [(weight**2 * cell.variance / cell.n, cell.df) for weight, cell in parts if cell.variance > 0]
+    if not variances:
         return Estimate(value, 0.0, None, None, n, reason=EQUAL)
-    variance = math.fsum(part for part, _ in parts)
-    df = variance**2 / math.fsum(part**2 / own for part, own in parts)
-    domain = Domain(math.fsum(one.domain.low for one in cells) / k, math.fsum(one.domain.high for one in cells) / k)
-    pooled_over = max(cell.pooled for cell in cells)
+    variance = math.fsum(part for part, _ in variances)
+    df = variance**2 / math.fsum(part**2 / own for part, own in variances)
+    pooled_over = max(cell.pooled for _, cell in parts)
     return interval(value, math.sqrt(variance), df, domain, n=n, pooled_over=pooled_over)
 
 

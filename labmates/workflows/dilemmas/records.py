@@ -412,7 +412,7 @@ def told_apart(conditions: Sequence[Mapping[str, Any]]) -> list[str]:
     Terms that differ among runs under the same mechanism stand in brackets (``repetition(rounds=5)``), other parameters
     behind it (``none, reasoning=cot``); games and models, by which runs are told apart anyway, are left out.
     """
-    conditions = [{**_unwritten_defaults(), **condition} for condition in conditions]
+    conditions = [completed_settings(condition) for condition in conditions]
     names = [shown_mechanism(condition) for condition in conditions]
     labels = list(names)
     for name in dict.fromkeys(names):
@@ -425,11 +425,12 @@ def told_apart(conditions: Sequence[Mapping[str, Any]]) -> list[str]:
     return labels
 
 
-def _unwritten_defaults() -> dict[str, Any]:
-    """The defaults of parameters that a condition leaves out where they have them."""
+def completed_settings(condition: Mapping[str, Any]) -> dict[str, Any]:
+    """A condition with those parameters that it leaves out where they have their defaults."""
     from labmates.workflows.dilemmas.condition import DilemmaCondition
 
-    return {name: field.default for name, field in DilemmaCondition.model_fields.items() if field.exclude_if}
+    fields = DilemmaCondition.model_fields.items()
+    return {**{name: field.default for name, field in fields if field.exclude_if}, **condition}
 
 
 def _varying(parts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
