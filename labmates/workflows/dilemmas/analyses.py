@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from pydantic import DirectoryPath, Field
 
 from labmates.errors import UsageError
-from labmates.workflows.analysis import Analysis, Drawing, Params, Result, Runs
+from labmates.workflows.analysis import Analysis, Drawing, Params, Result, Runs, TooFewRunsError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -249,7 +249,7 @@ def contrasts(runs: Runs, params: ContrastsParams) -> Result:
                 parts.setdefault(level, []).append(run)
     found = {part: contrasts_of(some) for part, some in parts.items()}
     if not any(found.values()):
-        raise UsageError(
+        raise TooFewRunsError(
             "nothing to compare: the runs have one model and one mechanism, wording and ablation; a study has several"
         )
     return Result([contrasts_table(found)], figures=list(contrasts_drawing(found)), verdict=verdict(found["all"]))
