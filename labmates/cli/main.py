@@ -33,6 +33,7 @@ OWN = {
     "games": ("labmates.cli.games:games", "List the behavioural games, or show or check one."),
     "dilemmas": ("labmates.cli.mechanisms:dilemmas", "List the social dilemmas, or show one."),
     "mechanisms": ("labmates.cli.mechanisms:mechanisms", "List the cooperation mechanisms, or show or check one."),
+    "gateway": ("labmates.cli.gateway:gateway", "Share one budget among programs that ask models over HTTP."),
     "models": ("labmates.cli.models:models", "List the scripted baselines and known models, or show one."),
     "store": ("labmates.cli.store:store", "Care for the database of runs."),
     "sandbox": ("labmates.cli.sandbox:sandbox", "Build, check and clean what agents' code runs in."),

@@ -53,10 +53,11 @@ def view(
 
     if not all(map(find_spec, _NEEDED)):
         raise MissingExtraError("the viewer", "viewer")
+    from labmates.loopback import open_socket
     from labmates.pages.links import Links
     from labmates.records.store import Store
     from labmates.viewer.export import export_pages
-    from labmates.viewer.server import open_socket, serve
+    from labmates.viewer.server import USUAL_PORT, serve
 
     named, runs = store_and_runs(what)
     if named and store:
@@ -75,7 +76,7 @@ def view(
                 )
             out().print(f"{done.runs:,} runs, {done.files:,} files: {export / 'index.html'}", markup=False)
             return 0
-        listening = open_socket(host, port)
+        listening = open_socket(host, port, what="viewer", usual=USUAL_PORT)
         path = Links().run(runs[0]) if runs else "/"
         serve(database, listening, browser=not no_browser, path=path, tell=_tell)
     return 0

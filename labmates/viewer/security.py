@@ -18,10 +18,9 @@ from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from labmates.loopback import LOOPBACK
 from labmates.pages.rendering import render
 
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
-"""The hosts that the viewer may listen on."""
 POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"

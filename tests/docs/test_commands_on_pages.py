@@ -22,6 +22,10 @@ NOT_RUN: dict[str, list[str]] = {
         "asks the server of the block above",
     ],
     "docs/howto/documentation.md": ["tests/docs/test_site.py builds the site"],
+    "docs/howto/gateway.md": [
+        "it serves until it is stopped; tests/cli/test_gateway_verb.py starts and stops it",
+        "needs the gateway of the block above",
+    ],
     "docs/howto/held-out-data.md": ["a salt has to be random", "the salt is not known yet"],
     "docs/howto/new-experiment.md": [
         "tests/workflows/test_plugin_experiment.py has it",

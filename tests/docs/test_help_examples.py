@@ -82,6 +82,7 @@ ONLY_PARSED = {
     "labmates games check my-game": "needs a package of one's own; tests/cli/test_cli_plugins.py has one",
     "labmates mechanisms check my-mechanism --game prisoners": "as above",
     "labmates tasks check labmates_soil/task.py:SoilTask --seeds 5": "the page on new tasks has it",
+    "labmates gateway --budget 5 --seat alice --seat bob=2 --upstream openai:gpt-5.4-mini": "it serves",
     "labmates sandbox build": "the page on the lab has it",
     "labmates sandbox clean": "the page on the lab has it",
     "labmates sandbox doctor": "the page on the lab has it",

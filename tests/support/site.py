@@ -11,9 +11,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from labmates.loopback import open_socket
 from labmates.records.store import Store
 from labmates.viewer.app import make_app
-from labmates.viewer.server import make_server, open_socket
+from labmates.viewer.server import make_server
 
 TOKEN = "a-token-for-tests"
 
@@ -70,7 +71,7 @@ class Site:
 @contextmanager
 def served(store: Store, once: str = "") -> Iterator[Site]:
     """Serve the viewer of a store for the time of a test."""
-    listening = open_socket("127.0.0.1", 0)
+    listening = open_socket("127.0.0.1", 0, what="viewer", usual=0)
     port = listening.getsockname()[1]
     server = make_server(make_app(store, token=TOKEN, port=port, once=once))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)

@@ -8,9 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labmates.errors import UsageError
 from labmates.viewer.security import hosts_of
-from labmates.viewer.server import open_socket
 from tests.support.recorded import Recorded
 from tests.support.site import TOKEN, Site
 
@@ -109,21 +107,3 @@ def test_no_guess_is_the_token(guess: str) -> None:
 
     gate = Gate(None, TOKEN, frozenset())  # type: ignore[arg-type]
     assert gate._is_right(guess) == (guess == TOKEN)
-
-
-@pytest.mark.parametrize("host", ["0.0.0.0", "example.org", "192.168.1.7", ""])
-def test_no_other_machine_can_be_let_in(host: str) -> None:
-    with pytest.raises(UsageError, match="this machine alone"):
-        open_socket(host, 0)
-
-
-def test_a_port_that_is_taken_is_told_and_the_usual_one_is_stepped_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    with open_socket("127.0.0.1", 0) as first:
-        port = first.getsockname()[1]
-        with pytest.raises(
-            UsageError, match=f"can't listen on 127.0.0.1:{port}: Address already in use; give another --port"
-        ):
-            open_socket("127.0.0.1", port)
-        monkeypatch.setattr("labmates.viewer.server.USUAL_PORT", port)
-        with open_socket("127.0.0.1", None) as second:
-            assert second.getsockname()[1] not in (0, port)

@@ -1,0 +1,92 @@
+"""What the gateway adds to a call: calls through it beside calls to the bare server, in turns.
+
+The server, the gateway and the program each have a process; the gateway's processor time is its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import multiprocessing
+import os
+import sys
+import tempfile
+import time
+from multiprocessing.connection import Connection
+from pathlib import Path
+from statistics import median
+
+import httpx2
+
+from labmates.budgets.prices import Price
+from labmates.gateway.exchanges import Record
+from labmates.gateway.pool import Pool
+from labmates.gateway.server import Gateway, make_server
+from labmates.gateway.upstream import Upstream
+from labmates.loopback import open_socket
+from tests.support.openai_server import Answer, OpenAIServer
+
+AT_ONCE = 32
+BODY = {"model": "m", "messages": [{"role": "user", "content": "What is a pool? " * 40}], "max_tokens": 500}
+PRICE = Price.model_validate({"input": "0.1", "output": "1"})
+
+
+def main(calls: int, rounds: int) -> None:
+    """Print calls per second through the gateway and without it, and the gateway's processor time per call."""
+    context = multiprocessing.get_context("fork")
+    ours, theirs = context.Pipe()
+    with OpenAIServer(Answer(text="A pool is money. " * 10)) as server, tempfile.TemporaryDirectory() as folder:
+        serving = context.Process(target=_serve, args=(server.port, folder, theirs), daemon=True)
+        serving.start()
+        port, key = ours.recv()
+        for stream in (False, True):
+            found = []
+            for _ in range(rounds):
+                bare = asyncio.run(_rate(f"http://127.0.0.1:{server.port}", "none", calls, stream=stream))
+                before = _processor_time(serving.pid)
+                through = asyncio.run(_rate(f"http://127.0.0.1:{port}", key, calls, stream=stream))
+                found.append((bare, through, (_processor_time(serving.pid) - before) / calls * 1000))
+            bare, through, cost = (median(column) for column in zip(*found, strict=True))
+            what = "streams" if stream else "whole replies"
+            print(
+                f"{what}: bare {bare:.0f} calls/s, through the gateway {through:.0f} calls/s ({bare / through:.2f} x), "
+                f"gateway {cost:.2f} CPU ms a call"
+            )
+        serving.terminate()
+
+
+def _serve(port: int, folder: str, pipe: Connection) -> None:
+    pool = Pool(10**12, {"alice": None})
+    listening = open_socket("127.0.0.1", 0, what="gateway", usual=0)
+    pipe.send((listening.getsockname()[1], pool.seats["alice"].key))
+    upstream = Upstream("openai:m", "openai", "m", f"http://127.0.0.1:{port}", "key-of-the-server", PRICE)
+    with Record(Path(folder) / "exchanges.jsonl") as record:
+        make_server(Gateway(pool, [upstream], record=record.add)).run(sockets=[listening])
+
+
+async def _rate(url: str, key: str, calls: int, *, stream: bool) -> float:
+    left = iter(range(calls))
+    async with httpx2.AsyncClient(timeout=60, headers={"authorization": f"Bearer {key}"}) as client:
+
+        async def ask() -> None:
+            for _ in left:
+                async with client.stream("POST", f"{url}/v1/chat/completions", json=BODY | {"stream": stream}) as reply:
+                    assert reply.status_code == 200
+                    await reply.aread()
+
+        start = time.perf_counter()
+        await asyncio.gather(*(ask() for _ in range(AT_ONCE)))
+        return calls / (time.perf_counter() - start)
+
+
+def _processor_time(pid: int | None) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--calls", type=int, default=1000)
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args()
+    sys.exit(main(options.calls, options.rounds))

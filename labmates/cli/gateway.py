@@ -1,0 +1,127 @@
+"""``labmates gateway``: one budget for programs that speak a provider's protocol."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from labmates.cli.common import verbose_option
+from labmates.cli.console import err, out
+from labmates.cli.options import models_file_option
+from labmates.errors import MissingExtraError, UsageError
+
+if TYPE_CHECKING:
+    from labmates.gateway.pool import Pool
+
+USUAL_PORT = 8643
+_NEEDED = ("starlette", "uvicorn")
+
+
+@click.command(
+    epilog="Example: labmates gateway --budget 5 --seat alice --seat bob=2 --upstream openai:gpt-5.4-mini",
+    params=[models_file_option()],
+)
+@click.option("--budget", required=True, metavar="DOLLARS", help="The pool that all seats share. [required]")
+@click.option(
+    "--seat", "seats", multiple=True, metavar="NAME[=DOLLARS]", help="A seat, and the most it may spend. [required]"
+)
+@click.option(
+    "--upstream",
+    "upstreams",
+    multiple=True,
+    metavar="MODEL",
+    help="A model that seats may ask: openai: or anthropic:, with ?base_url=URL for another server. [required]",
+)
+@click.option("--prices", metavar="LIST", help="What calls are charged. [default: what the providers charge]")
+@click.option("--max-output-tokens", type=click.IntRange(1), default=4096, show_default=True, help="Of a reply.")
+@click.option("--port", type=click.IntRange(0, 65535), help=f"[default: {USUAL_PORT}, or a free one if that is taken]")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Which of this machine's own addresses.")
+@click.option(
+    "--record",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Where exchanges are recorded, one JSON object a line; what it holds already counts as spent. "
+    "[default: gateway-TIME.jsonl]",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the address and the keys as one JSON object.")
+@verbose_option
+def gateway(
+    budget: str,
+    seats: tuple[str, ...],
+    upstreams: tuple[str, ...],
+    prices: str | None,
+    max_output_tokens: int,
+    port: int | None,
+    host: str,
+    record: Path | None,
+    as_json: bool,
+) -> int:
+    """Share one budget among programs that speak the protocol of OpenAI or Anthropic, until Ctrl-C.
+
+    Each seat has a key of its own; the providers' keys stay here. GET /budget tells what is spent.
+    """
+    from importlib.util import find_spec
+
+    if not all(map(find_spec, _NEEDED)):
+        raise MissingExtraError("the gateway", "gateway")
+    from labmates.budgets.prices import read_prices
+    from labmates.gateway.exchanges import Record
+    from labmates.gateway.pool import Pool
+    from labmates.gateway.server import Gateway, make_server
+    from labmates.gateway.upstream import read_upstreams
+    from labmates.loopback import address_of, open_socket
+
+    for name, values in (("--seat", seats), ("--upstream", upstreams)):
+        if not values:
+            raise UsageError(f"{name} is missing: name at least one")
+    price_list = read_prices(prices) if prices and prices != "bill" else None
+    models = read_upstreams(upstreams, price_list, os.environ)
+    pool = Pool(_dollars("--budget", budget), _seats(seats))
+    with Record(record or Path(time.strftime("gateway-%Y%m%d-%H%M%S.jsonl"))) as exchanges:
+        for seat, cost in exchanges.spent.items():
+            pool.restore(seat, cost)
+        listening = open_socket(host, port, what="gateway", usual=USUAL_PORT)
+        served = Gateway(pool, models, record=exchanges.add, max_output_tokens=max_output_tokens)
+        _tell(address_of(listening), pool, exchanges.path, as_json=as_json)
+        with suppress(KeyboardInterrupt):  # the server has ended by then, and reports the signal
+            make_server(served).run(sockets=[listening])
+        err().print(f"{pool}", markup=False)
+    return 0
+
+
+def _seats(texts: tuple[str, ...]) -> dict[str, int | None]:
+    seats: dict[str, int | None] = {}
+    for text in texts:
+        name, equals, most = text.partition("=")
+        if not name or not name.isprintable() or name in seats:
+            raise UsageError(f"--seat: '{text}' is not a new name (try alice, or alice=2.50)")
+        seats[name] = _dollars(f"--seat {name}", most) if equals else None
+    return seats
+
+
+def _dollars(option: str, text: str) -> int:
+    from labmates.budgets.money import parse_dollars
+
+    try:
+        return parse_dollars(text)
+    except ValueError as error:
+        raise UsageError(f"{option}: {error}") from None
+
+
+def _tell(url: str, pool: Pool, record: Path, *, as_json: bool) -> None:
+    keys = {seat.name: seat.key for seat in pool.seats.values()}
+    if as_json:
+        click.echo(json.dumps({"url": url, "keys": keys}))
+        return
+    shown = out()
+    shown.print(f"{pool}\nRecord: {record}\n", markup=False, soft_wrap=True)
+    shown.print("Start each program with one of these (Ctrl-C stops the gateway):", markup=False)
+    for name, key in keys.items():
+        shown.print(f"{name}: OPENAI_BASE_URL={url}/v1 OPENAI_API_KEY={key}", markup=False, soft_wrap=True)
+        shown.print(f"{name}: ANTHROPIC_BASE_URL={url} ANTHROPIC_API_KEY={key}", markup=False, soft_wrap=True)

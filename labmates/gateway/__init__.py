@@ -1,0 +1,1 @@
+"""The gateway: programs that speak a provider's HTTP protocol share one pool of money."""

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from labmates.budgets.prices import Price
+from labmates.gateway.exchanges import Exchange
+from labmates.gateway.pool import Pool
+from labmates.gateway.server import Gateway, make_server
+from labmates.gateway.upstream import Upstream
+from labmates.loopback import open_socket
+
+PRICE = Price.model_validate({"input": "1", "output": "10", "cached": "0.1", "cache_write": "1.25"})
+KEY = "sk-real-key-of-the-provider"
+
+
+@dataclass
+class Served:
+    """A gateway that is being served, and what it has recorded."""
+
+    port: int
+    pool: Pool
+    exchanges: list[Exchange] = field(default_factory=list)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def key(self, seat: str = "alice") -> str:
+        return self.pool.seats[seat].key
+
+    def ask(
+        self, path: str, body: Any = None, *, key: str | None = None, method: str = "POST"
+    ) -> tuple[int, dict[str, Any]]:
+        """Send a request as any program would, and return the status and the JSON."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        content = body if isinstance(body, bytes) else json.dumps(body).encode()
+        headers = {"Authorization": f"Bearer {self.key() if key is None else key}", "content-type": "application/json"}
+        connection.request(method, path, content if method == "POST" else None, headers)
+        reply = connection.getresponse()
+        found = reply.status, json.loads(reply.read())
+        connection.close()
+        return found
+
+    def settled(self, number: int = 1) -> list[Exchange]:
+        """Wait until so many exchanges are recorded: a program has its reply before the gateway has closed the call."""
+        until = time.monotonic() + 30
+        while len(self.exchanges) < number and time.monotonic() < until:
+            time.sleep(0.01)
+        assert len(self.exchanges) == number
+        return self.exchanges
+
+
+def openai_upstream(url: str, name: str = "m", price: Price = PRICE) -> Upstream:
+    return Upstream(f"openai:{name}", "openai", name, url.removesuffix("/v1"), KEY, price)
+
+
+def anthropic_upstream(url: str) -> Upstream:
+    return Upstream("anthropic:claude", "anthropic", "claude", url.removesuffix("/v1"), KEY, PRICE)
+
+
+@contextmanager
+def served(
+    *upstreams: Upstream,
+    total: int = 1_000_000,
+    seats: Mapping[str, int | None] | None = None,
+    patience: float = 30.0,
+    timeout: float = 30.0,
+) -> Iterator[Served]:
+    """Serve a gateway for the time of a test."""
+    pool = Pool(total, seats or {"alice": None, "bob": None}, patience=patience)
+    listening = open_socket("127.0.0.1", 0, what="gateway", usual=0)
+    found = Served(listening.getsockname()[1], pool)
+    server = make_server(Gateway(pool, upstreams, record=found.exchanges.append, timeout=timeout))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.005)
+    try:
+        yield found
+    finally:
+        server.should_exit = True
+        thread.join(20)
+        assert not thread.is_alive()
