@@ -9,7 +9,6 @@ import argparse
 import asyncio
 import multiprocessing
 import os
-import sys
 import tempfile
 import time
 from multiprocessing.connection import Connection
@@ -89,4 +88,4 @@ if __name__ == "__main__":
     parser.add_argument("--calls", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
-    sys.exit(main(options.calls, options.rounds))
+    main(options.calls, options.rounds)
