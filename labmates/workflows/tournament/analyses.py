@@ -14,14 +14,17 @@ from labmates.workflows.analysis import Analysis, Drawing, Params, Result, Runs
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from labmates.records.store import Store
     from labmates.stats.tables import Table
     from labmates.workflows.tournament.report import Group
+    from labmates.workflows.tournament.results import Tournament
 
 
 class CooperationParams(Params):
     """The parameters of the analysis of tournaments."""
 
     profiles: bool = Field(False, description="Show the behaviour of every single player too.")
+    plans: bool = Field(False, description="Add a table with the plan that each player ended with.")
 
 
 def cooperation(runs: Runs, params: CooperationParams) -> Result:
@@ -31,22 +34,47 @@ def cooperation(runs: Runs, params: CooperationParams) -> Result:
     together. Rates of cooperation (of all moves, of first moves, within and between teams) have two 95 % intervals:
     over players and replicates, as in the paper, and over tournaments, whose rounds are not independent. Then come
     right answers by question, behaviour, and both hypotheses: more cooperation (H1) and more one-shot cooperation (H2)
-    in super-additive tournaments than in either of the others.
+    in super-additive tournaments than in either of the others. Scores of players and teams tell who won.
     """
     from labmates.workflows.tournament.report import report
     from labmates.workflows.tournament.results import tournaments
-    from labmates.workflows.tournament.tables import hypotheses_table, rates_table
+    from labmates.workflows.tournament.tables import hypotheses_table, rates_table, scores_table
 
     records = runs.records("tournament")
-    found = report(tournaments(runs.store, records))
+    played = tournaments(runs.store, records)
+    found = report(played)
     if not found.groups:
         raise UsageError(f"none of these {len(records)} runs is a tournament that has ended")
     return Result(
-        [rates_table(found.groups), hypotheses_table(found.hypotheses)],
+        [
+            rates_table(found.groups),
+            hypotheses_table(found.hypotheses),
+            scores_table(played),
+            *([_plans_table(runs.store, played)] if params.plans else []),
+        ],
         figures=list(_drawings(found.groups)),
         objects=[asdict(found)],
         details=[_behaviour_table(found.groups, single=params.profiles)],
     )
+
+
+def _plans_table(store: Store, played: Sequence[Tournament]) -> Table:
+    """The final plan of every player."""
+    from labmates.records.bodies import Bodies
+    from labmates.stats.tables import Column, Table
+    from labmates.workflows.tournament.plans import final_plans
+    from labmates.workflows.tournament.results import standings
+
+    rows = []
+    for one in played:
+        plans = final_plans(store.events(one.run_id), Bodies(store.bodies(one.run_id)))
+        for standing in standings(one):
+            row: dict[str, Any] = {"run": one.run_id, "structure": one.structure.upper(), "player": standing.player}
+            row |= {"team": standing.team, "model": standing.model, "points": standing.points}
+            rows.append({**row, "plan": plans.get(standing.player)})
+    columns = [Column("run", once=True), Column("structure", once=True)]
+    columns += [Column(name) for name in ("player", "team", "model", "points", "plan")]
+    return Table("plans", "Final plans", columns, rows)
 
 
 def _drawings(groups: Sequence[Group]) -> Iterator[Drawing]:

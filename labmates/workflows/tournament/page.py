@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -10,7 +10,7 @@ from labmates.pages.links import Links
 from labmates.pages.reader import RunReader
 from labmates.pages.rendering import templates_of
 from labmates.pages.section import Section
-from labmates.workflows.tournament.results import Tournament, rate, tournament_of
+from labmates.workflows.tournament.results import Tournament, standings, tournament_of
 
 render = templates_of(__package__)
 
@@ -24,19 +24,6 @@ ENDS = {
     "not_played": "not played",
     "": "goes on",
 }
-
-
-@dataclass(frozen=True)
-class Standing:
-    """How a player did."""
-
-    player: str
-    team: str
-    model: str
-    matches: int
-    rounds: int
-    points: int
-    cooperation: float | None
 
 
 @dataclass(frozen=True)
@@ -56,10 +43,8 @@ def sections(reader: RunReader, links: Links) -> Iterator[Section]:
     """Tell a tournament."""
     events = reader.all("payoff", "decision")
     found = tournament_of(reader.run.condition, events, run_id=reader.run.id, seed=reader.run.seed)
-    teams = {player: team for match in found.matches for player, team in zip(match.players, match.teams, strict=True)}
     if found.matches:
-        standings = _standings(found, teams, reader.run.condition)
-        body = render("standings.html", standings=standings, links=links, run=reader.run)
+        body = render("standings.html", standings=standings(found), links=links, run=reader.run)
         yield Section("standings", "Standings", body)
     matches = [*_ended(found), *_going_on(reader, found)]
     if matches:
@@ -73,17 +58,6 @@ def sections(reader: RunReader, links: Links) -> Iterator[Section]:
         left = len(matches) - _MOST_MATCHES
         yield Section("matches", "Matches", body, f"{left} more stand in the story" if left > 0 else "")
     yield Section("payoffs", "Payoffs of a round", render("points.html", payoffs=found.payoffs))
-
-
-def _standings(found: Tournament, teams: Mapping[str, str], condition: Mapping[str, Any]) -> list[Standing]:
-    own: Mapping[str, str] = condition.get("model_for", {})
-    made = []
-    for player, team in teams.items():
-        moves, matches = found.moves(player), found.of(player)
-        points = sum(found.payoffs.total(match.seen_by(player)) for match in matches)
-        model = own.get(player, own.get(team, condition["model"]))
-        made.append(Standing(player, team, model, len(matches), len(moves), points, rate(moves)))
-    return sorted(made, key=lambda one: (-one.points, one.player))
 
 
 def _ended(found: Tournament) -> Iterator[Shown]:

@@ -113,6 +113,56 @@ class Tournament:
         return {name: value for name, value in found.items() if value is not None}
 
 
+@dataclass(frozen=True)
+class Standing:
+    """How a player and its team did.
+
+    Attributes
+    ----------
+    team_points
+        The sum of the points of all players of its team.
+    wins, team_wins
+        Whether nobody has more points, and whether no team has; None for teams where nobody knows of them.
+    """
+
+    player: str
+    team: str
+    model: str
+    matches: int
+    rounds: int
+    points: int
+    cooperation: float | None
+    team_points: int
+    wins: bool
+    team_wins: bool | None
+
+
+def standings(found: Tournament) -> list[Standing]:
+    """The standings of all players, the most points first."""
+    teams = {player: team for match in found.matches for player, team in zip(match.players, match.teams, strict=True)}
+    points = {player: sum(found.payoffs.total(match.seen_by(player)) for match in found.of(player)) for player in teams}
+    of_teams = Counter[str]()
+    for player, team in teams.items():
+        of_teams[team] += points[player]
+    own: Mapping[str, str] = found.condition.get("model_for", {})
+    made = [
+        Standing(
+            player,
+            team,
+            own.get(player, own.get(team, found.condition["model"])),
+            len(found.of(player)),
+            len(found.moves(player)),
+            points[player],
+            rate(found.moves(player)),
+            of_teams[team],
+            points[player] == max(points.values()),
+            None if found.structure == "ri" else of_teams[team] == max(of_teams.values()),
+        )
+        for player, team in teams.items()
+    ]
+    return sorted(made, key=lambda one: (-one.points, one.player))
+
+
 def rate(actions: Sequence[Action]) -> float | None:
     """Return the share of moves that cooperate; None if there are none."""
     return actions.count("C") / len(actions) if actions else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from labmates.display_names import settings_apart, shown_settings
@@ -10,7 +11,9 @@ from labmates.stats.intervals import Estimate, holm, notes
 from labmates.stats.tables import Column, Table
 from labmates.stats.validity import Tally
 from labmates.workflows.tournament.report import Group, Hypothesis, Rate, told_settings
+from labmates.workflows.tournament.results import Tournament, standings
 
+_SHOWN_SCORES = 36
 _MODELS = ("model", "model_for")
 
 
@@ -110,3 +113,17 @@ def hypotheses_table(found: Sequence[Hypothesis]) -> Table:
     return Table(
         "hypotheses", "More in super-additive tournaments than in either of the others?", columns, rows, remarks
     )
+
+
+def scores_table(played: Sequence[Tournament]) -> Table:
+    """The scores of players and teams in each tournament, and who won."""
+    rows = [
+        {"run": one.run_id, "structure": one.structure.upper(), **asdict(standing)}
+        for one in played
+        for standing in standings(one)
+    ]
+    columns = [Column("run", once=True), Column("structure", once=True), Column("player"), Column("team")]
+    columns += [Column("model"), Column("points", form=","), Column("wins"), Column("team_points", form=",")]
+    columns += [Column("team_wins"), Column("rounds"), Column("cooperation", form=".2f")]
+    remarks = ["Wins: no player, or no team, has more points. Under RI nobody knows of teams."]
+    return Table("scores", "Scores", columns, rows, remarks, shown=_SHOWN_SCORES)

@@ -18,7 +18,7 @@ from labmates.stats.validity import Tally
 from labmates.workflows.tournament import figures
 from labmates.workflows.tournament.report import Rate, mean_profile, rate_of, report
 from labmates.workflows.tournament.results import Tournament, rate
-from labmates.workflows.tournament.tables import hypotheses_table, rates_table
+from labmates.workflows.tournament.tables import hypotheses_table, rates_table, scores_table
 
 TEAMS = {"A": ["P1", "P2", "P3"], "B": ["P4", "P5", "P6"]}
 CONDITION: dict[str, Any] = {
@@ -243,3 +243,27 @@ def test_figures_are_drawn_of_whatever_there_is(tmp_path: Path, structures: Sequ
     ]
     assert len(ends) == len(structures)
     assert fmean(ends) == pytest.approx(0.5, abs=0.1)
+
+
+def test_scores_tell_who_won_and_which_team() -> None:
+    rounds: dict[tuple[str, str], list[Round]] = {("P1", "P4"): [("C", "D"), ("D", "D")], ("P2", "P5"): [("C", "C")]}
+    matches = [
+        Match(number, pair, ("A", "B"), tuple(both), "length") for number, (pair, both) in enumerate(rounds.items(), 1)
+    ]
+    models = dict.fromkeys(("P1", "P2", "P4", "P5"), "m")
+    found = Tournament({**CONDITION, "structure": "gc"}, models, tuple(matches), (), {}, run_id="r")
+    rows = {row["player"]: row for row in scores_table([found]).rows}
+    assert {player: (row["points"], row["wins"]) for player, row in rows.items()} == {
+        "P1": (-1, False),
+        "P2": (3, False),
+        "P4": (5, True),
+        "P5": (3, False),
+    }
+    assert {player: (row["team_points"], row["team_wins"]) for player, row in rows.items()} == {
+        "P1": (2, False),
+        "P2": (2, False),
+        "P4": (8, True),
+        "P5": (8, True),
+    }
+    alone = Tournament({**CONDITION, "structure": "ri"}, models, tuple(matches), (), {})
+    assert {row["team_wins"] for row in scores_table([alone]).rows} == {None}

@@ -14,6 +14,7 @@ from labmates.games.iterated.strategies import STRATEGIES
 from labmates.models.options import ModelOptions
 from labmates.models.scripted import BASELINES
 from labmates.models.scripted.base import Heard
+from labmates.records.bodies import Bodies
 from labmates.records.events import PayoffEvent
 from labmates.records.run import RunRecord
 from labmates.studies.runs import new_runs
@@ -23,6 +24,7 @@ from labmates.workflows.tournament.briefs import Briefing
 from labmates.workflows.tournament.condition import TournamentCondition
 from labmates.workflows.tournament.context import TournamentContext
 from labmates.workflows.tournament.experiment import METRICS
+from labmates.workflows.tournament.plans import final_plans
 from labmates.workflows.tournament.players import Situation
 from tests.support.puppet import Puppet, puppet
 from tests.support.tournaments import Arena, lively, move, reply
@@ -75,6 +77,23 @@ async def test_other_words_change_prompts_and_keys_but_not_play_nor_records(
     assert arena.found(plain).matches == arena.found(worded).matches
     assert plain.metrics == worded.metrics
     assert all(name in prompt.text for prompt in arena.prompts(worded) if prompt.stage == "move")
+
+
+async def test_the_final_plan_of_each_player_can_be_exported(arena: Arena) -> None:
+    written: dict[str, str] = {}
+
+    def compose(said: Situation, heard: Heard) -> str:
+        if said.step not in ("plan", "improved plan"):
+            return "go on" if said.step == "critique" else move("action_a")
+        player = re.search(r"You are player (P\d)", str(heard.messages[0].content))
+        assert player is not None
+        written[player[1]] = f"{player[1]}, {said.step}: {heard.seed}"
+        return written[player[1]]
+
+    run = await arena.play(reply(compose), comprehension="skipped", **SHORT)
+    plans = final_plans(arena.store.events(run.id), Bodies(arena.store.bodies(run.id)))
+    assert plans == written
+    assert set(plans) == {"P1", "P2", "P3", "P4"}
 
 
 async def test_rule_players_play_each_match_as_their_rules_alone_would(arena: Arena) -> None:
