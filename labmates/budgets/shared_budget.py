@@ -11,21 +11,25 @@ from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from decimal import Decimal
-from threading import RLock
-from types import MappingProxyType, TracebackType
-from typing import Any, Final, Literal, Self, cast
+from types import MappingProxyType
+from typing import Any, Final, Literal, cast
 
 from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse, ToolCallRequest
-from langchain_core.language_models import BaseChatModel
+from langchain.chat_models import init_chat_model
+from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
+from langchain_core.language_models import BaseChatModel, LangSmithParams
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.config import get_config
 from langgraph.types import Command
 from pydantic import ValidationError
 
-from labmates.budgets.ledger import InsufficientFundsError, Ledger, Reservation
+from labmates.budgets.ledger import InsufficientFundsError
 from labmates.budgets.money import parse_dollars
+from labmates.budgets.pool import Hold, JournalLine, Pool
 from labmates.budgets.prices import Price, PriceList, listed_model, read_prices
 from labmates.budgets.shares import Share
 from labmates.budgets.tokens import estimate_messages, most_tokens
@@ -35,48 +39,9 @@ from labmates.errors import UsageError, explain
 
 LEAST_OUTPUT_TOKENS: Final = 256
 """A model call for which the pool can't pay at least this much output does not start."""
+NOBODY: Final = "agent"
+"""The name of an agent without a name."""
 _OUTPUT_LIMIT: Final = "Length limit: at most {limit} tokens in this reply, reasoning included."
-
-
-NO_USAGE: Final = Usage(0, 0)
-
-
-@dataclass(frozen=True)
-class JournalLine:
-    """One line of the journal of a pool.
-
-    Attributes
-    ----------
-    kind
-        ``hold`` before a call; then ``charge``, or ``release`` where the call failed; ``refused`` where the pool could
-        not pay it.
-    member
-        Name of the agent.
-    call
-        ``model PROVIDER:NAME`` or ``tool NAME``.
-    amount
-        What the line adds to the funds available, in micro-dollars.
-    input_tokens, cached_tokens, cache_write_tokens
-        The prompt, and what of it was read from, and written to, the provider's prompt cache.
-    output_tokens, reasoning_tokens
-        The reply, and what of it was reasoning.
-    uncovered
-        What of the cost the pool could not pay, because the call used more than it could be expected to.
-    note
-        Why a call was released or charged by an estimate; empty otherwise.
-    """
-
-    kind: Literal["hold", "release", "charge", "refused"]
-    member: str
-    call: str
-    amount: int = 0
-    input_tokens: int = 0
-    cached_tokens: int = 0
-    cache_write_tokens: int = 0
-    output_tokens: int = 0
-    reasoning_tokens: int = 0
-    uncovered: int = 0
-    note: str = ""
 
 
 class SharedBudget(AgentMiddleware[AgentState[Any], Any, Any]):
@@ -133,13 +98,10 @@ class SharedBudget(AgentMiddleware[AgentState[Any], Any, Any]):
         self.visibility = visibility
         self.max_output_tokens = max_output_tokens
         self.exit_behavior = exit_behavior
-        self._ledger = Ledger(_micro_dollars(total))
+        self._pool = Pool(_micro_dollars(total))
         self._prices = _price_list(prices)
-        self._whole = Share(self._ledger.total)
-        self._lines: list[JournalLine] = []
         self._splits: dict[str, _Split] = {}
         self._schemas: dict[int, tuple[BaseTool, dict[str, Any]]] = {}
-        self._lock = RLock()
 
     def __str__(self) -> str:
         return budget_status("full", self.total, self.spent_by_member, "", notice=False)
@@ -147,29 +109,29 @@ class SharedBudget(AgentMiddleware[AgentState[Any], Any, Any]):
     @property
     def total(self) -> int:
         """Size of the pool, in micro-dollars."""
-        return self._ledger.total
+        return self._pool.ledger.total
 
     @property
     def spent(self) -> int:
         """The sum of all charges, in micro-dollars."""
-        return self._ledger.spent
+        return self._pool.ledger.spent
 
     @property
     def available(self) -> int:
         """The pool less charges and holds, in micro-dollars."""
-        return self._ledger.available
+        return self._pool.ledger.available
 
     @property
     def spent_by_member(self) -> dict[str, int]:
         """The charges of each agent, in micro-dollars."""
-        with self._lock:
-            return self._whole.spent
+        with self._pool.lock:
+            return self._pool.whole.spent
 
     @property
     def journal(self) -> tuple[JournalLine, ...]:
         """All lines so far, oldest first; ``pandas.DataFrame(budget.journal)`` makes a table of them."""
-        with self._lock:
-            return tuple(self._lines)
+        with self._pool.lock:
+            return tuple(self._pool.lines)
 
     def shares(self, number: int) -> list[AbstractContextManager[None]]:
         """Equal shares of what is left, each a context for the calls of an agent that works at the same time as others.
@@ -188,17 +150,30 @@ class SharedBudget(AgentMiddleware[AgentState[Any], Any, Any]):
         """
         if number < 1:
             raise UsageError(f"number: {number} is not a number of shares (at least 1)")
-        with self._lock:
-            limit, before = self._left(self._share) // number, self._share.spent
+        with self._pool.lock:
+            limit, before = self._pool.left(self._share) // number, self._share.spent
             return [self._within(self._share.part(limit, before)) for _ in range(number)]
+
+    def metered(self, model: str | BaseChatModel) -> BaseChatModel:
+        """A chat model whose calls the pool pays, wherever they are made: in tools, or in other middleware.
+
+        Given to an agent that has the budget in its ``middleware``, it is paid once. It does not stream.
+
+        Parameters
+        ----------
+        model
+            A chat model, or its name as ``init_chat_model`` takes it.
+        """
+        chat = init_chat_model(model) if isinstance(model, str) else model
+        return MeteredModel(inner=chat, budget=self, profile=chat.profile)
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any] | AIMessage:
         """Reserve, call the model, and settle."""
-        call = self._model_call(request)
+        call = self.model_call(request, _member())
         if call is None:
-            return self._refusal()
+            return self.refusal()
         with call:
             return call.settled(handler(call.request))
 
@@ -206,9 +181,9 @@ class SharedBudget(AgentMiddleware[AgentState[Any], Any, Any]):
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any] | AIMessage:
         """Reserve, call the model, and settle."""
-        call = self._model_call(request)
+        call = self.model_call(request, _member())
         if call is None:
-            return self._refusal()
+            return self.refusal()
         with call:
             return call.settled(await handler(call.request))
 
@@ -240,10 +215,7 @@ class SharedBudget(AgentMiddleware[AgentState[Any], Any, Any]):
 
     @property
     def _share(self) -> Share:
-        return _SHARES.get().get(self, self._whole)
-
-    def _left(self, share: Share) -> int:
-        return min(self._ledger.available, share.left)
+        return _SHARES.get().get(self, self._pool.whole)
 
     @contextmanager
     def _within(self, share: Share) -> Iterator[None]:
@@ -260,10 +232,10 @@ class SharedBudget(AgentMiddleware[AgentState[Any], Any, Any]):
         if message is None or message.id is None or len(message.tool_calls) < 2:
             yield
             return
-        with self._lock:
+        with self._pool.lock:
             number, parent = len(message.tool_calls), self._share
             # The first to start sets the share of all: what has been spent meanwhile must not count.
-            split = self._splits.setdefault(message.id, _Split(self._left(parent) // number, parent.spent, number))
+            split = self._splits.setdefault(message.id, _Split(self._pool.left(parent) // number, parent.spent, number))
             split.waiting -= 1
             if not split.waiting:
                 del self._splits[message.id]
@@ -271,34 +243,35 @@ class SharedBudget(AgentMiddleware[AgentState[Any], Any, Any]):
         with self._within(part):
             yield
 
-    def _model_call(self, request: ModelRequest[Any]) -> _ModelCall | None:
+    def model_call(self, request: ModelRequest[Any], member: str) -> _ModelCall | None:
         """The reserved call, with its budget status and its limit; None if the pool can't pay it."""
+        if isinstance(request.model, MeteredModel) and request.model.budget is self:
+            request = request.override(model=request.model.inner)
         name, price = self._price(request.model)
-        member, share = _member(), self._share
-        tools = self._schemas_of(request)
-        with self._lock:
+        share, tools = self._share, self._schemas_of(request)
+        with self._pool.lock:
             request = self._with_status(request, member, share)
             wanted = min(self.max_output_tokens, _own_limit(request) or self.max_output_tokens)
-            affordable = price.dearest.most_output(_most_tokens(request, tools), self._left(share))
+            affordable = price.dearest.most_output(_most_tokens(request, tools), self._pool.left(share))
             if affordable < wanted:
                 # No stated limit takes more tokens than the highest one.
                 stated = _with_line(request, _OUTPUT_LIMIT.format(limit=wanted))
-                affordable = price.dearest.most_output(_most_tokens(stated, tools), self._left(share))
+                affordable = price.dearest.most_output(_most_tokens(stated, tools), self._pool.left(share))
             limit = min(wanted, affordable)
             if limit < min(LEAST_OUTPUT_TOKENS, wanted):
-                self._note(JournalLine("refused", member, f"model {name}"))
+                self._pool.refuse(member, f"model {name}")
                 return None
             if limit < wanted:
                 request = _with_line(request, _OUTPUT_LIMIT.format(limit=limit))
-            return _ModelCall(self, share, member, f"model {name}", request, tools, price, limit)
+            return _ModelCall(self._pool, share, member, f"model {name}", request, tools, price, limit)
 
     def _tool_call(self, request: ToolCallRequest) -> _ToolCall | None:
         member, name = _member(), f"tool {request.tool_call['name']}"
-        with self._lock:
+        with self._pool.lock:
             try:
-                return _ToolCall(self, self._share, member, name, self._prices.tool_call)
+                return _ToolCall(self._pool, self._share, member, name, self._prices.tool_call)
             except InsufficientFundsError:
-                self._note(JournalLine("refused", member, name))
+                self._pool.refuse(member, name)
                 return None
 
     def _with_status(self, request: ModelRequest[Any], member: str, share: Share) -> ModelRequest[Any]:
@@ -333,7 +306,8 @@ class SharedBudget(AgentMiddleware[AgentState[Any], Any, Any]):
             self._schemas[id(tool)] = tool, convert_to_openai_tool(tool)
         return self._schemas[id(tool)][1]
 
-    def _refusal(self) -> AIMessage:
+    def refusal(self) -> AIMessage:
+        """The reply that ends an agent whose pool is empty; raises `InsufficientFundsError` if that was chosen."""
         if self.exit_behavior == "error":
             raise InsufficientFundsError(f"the shared budget can't pay another reply. {self}")
         reason = "" if self.visibility == "hidden" else ": the shared budget can't pay another reply"
@@ -345,9 +319,6 @@ class SharedBudget(AgentMiddleware[AgentState[Any], Any, Any]):
         return ToolMessage(
             f"The call was not made{reason}.", name=call["name"], tool_call_id=call["id"], status="error"
         )
-
-    def _note(self, line: JournalLine) -> None:
-        self._lines.append(line)
 
 
 _SHARES: ContextVar[Mapping[SharedBudget, Share]] = ContextVar("shares", default=MappingProxyType({}))
@@ -363,74 +334,7 @@ class _Split:
     waiting: int
 
 
-class _PaidCall:
-    """A call that money is held for; a context manager that gives it back where the call fails.
-
-    Raises
-    ------
-    InsufficientFundsError
-        When it is made, if the share or the pool can't pay it.
-    """
-
-    def __init__(self, budget: SharedBudget, share: Share, member: str, call: str, most: int) -> None:
-        if most > share.left:
-            raise InsufficientFundsError(f"the share has {share.left} micro-dollars left, not {most}")
-        self._budget, self._share, self._member, self._call = budget, share, member, call
-        self._hold: Reservation | None = budget._ledger.reserve(most, call=call, team=member)
-        share.take(most)
-        budget._note(JournalLine("hold", member, call, -most))
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._hold is not None and error is not None:
-            self.failed(error)
-
-    def failed(self, error: BaseException) -> None:
-        """Give the hold back."""
-        self.release(type(error).__name__)
-
-    def release(self, note: str) -> None:
-        """Give the hold back."""
-        with self._budget._lock:
-            hold = self._returned()
-            self._budget._ledger.release(hold)
-            self._budget._note(JournalLine("release", self._member, self._call, hold.amount, note=note))
-
-    def charge(self, cost: int, usage: Usage = NO_USAGE, note: str = "") -> None:
-        """Replace the hold by what the call cost, in micro-dollars."""
-        with self._budget._lock:
-            hold = self._returned()
-            entry = self._budget._ledger.settle(hold, cost)
-            self._share.charge(self._member, -entry.amount)
-            self._budget._note(JournalLine("release", self._member, self._call, hold.amount))
-            self._budget._note(
-                JournalLine(
-                    "charge",
-                    self._member,
-                    self._call,
-                    entry.amount,
-                    input_tokens=usage.input_tokens,
-                    cached_tokens=usage.cached_tokens,
-                    cache_write_tokens=usage.cache_write_tokens,
-                    output_tokens=usage.output_tokens,
-                    reasoning_tokens=usage.reasoning_tokens,
-                    uncovered=entry.uncovered,
-                    note=note,
-                )
-            )
-
-    def _returned(self) -> Reservation:
-        assert self._hold is not None
-        hold, self._hold = self._hold, None
-        self._share.take(-hold.amount)
-        return hold
-
-
-class _ToolCall(_PaidCall):
+class _ToolCall(Hold):
     """A call of a tool, which has a fixed price."""
 
     def settled(self, result: ToolMessage | Command[Any]) -> ToolMessage | Command[Any]:
@@ -438,17 +342,16 @@ class _ToolCall(_PaidCall):
         if isinstance(result, ToolMessage) and result.status == "error":
             self.release("error")
         else:
-            assert self._hold is not None
-            self.charge(self._hold.amount)
+            self.charge(self.amount)
         return result
 
 
-class _ModelCall(_PaidCall):
+class _ModelCall(Hold):
     """A call of a model, with a limit on its reply in tokens."""
 
     def __init__(
         self,
-        budget: SharedBudget,
+        pool: Pool,
         share: Share,
         member: str,
         call: str,
@@ -457,7 +360,7 @@ class _ModelCall(_PaidCall):
         price: Price,
         limit: int,
     ) -> None:
-        super().__init__(budget, share, member, call, price.dearest.cost(_most_tokens(request, tools), limit))
+        super().__init__(pool, share, member, call, price.dearest.cost(_most_tokens(request, tools), limit))
         self.request = _limited(request, limit)
         self._tools, self._price, self._limit = tools, price, limit
 
@@ -466,6 +369,21 @@ class _ModelCall(_PaidCall):
         reply = next((message for message in response.result if isinstance(message, AIMessage)), AIMessage(""))
         self._settle(reply)
         return response
+
+    def generated(self, result: ChatResult) -> ChatResult:
+        """Charge the call with what its reply used, and return the result."""
+        self._settle(cast(AIMessage, result.generations[0].message))
+        return result
+
+    @property
+    def prompt(self) -> list[BaseMessage]:
+        """The messages to send."""
+        return _prompt(self.request)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings to send them with."""
+        return self.request.model_settings
 
     def failed(self, error: BaseException) -> None:
         """Charge what a provider may bill; give the hold back for all other errors."""
@@ -489,7 +407,71 @@ class _ModelCall(_PaidCall):
         self.charge(usage.cost(self._price), usage, note)
 
     def _inputs(self) -> int:
-        return estimate_messages(_prompt(self.request), self._tools)
+        return estimate_messages(self.prompt, self._tools)
+
+
+class MeteredModel(BaseChatModel):
+    """A chat model whose calls a pool pays; see `SharedBudget.metered`."""
+
+    inner: BaseChatModel
+    budget: Any
+
+    @property
+    def _llm_type(self) -> str:
+        return self.inner._llm_type
+
+    def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> LangSmithParams:
+        return self.inner._get_ls_params(stop, **kwargs)
+
+    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[Any, AIMessage]:
+        """The model with tools, as its provider has them."""
+        return self.bind(**getattr(self.inner.bind_tools(tools, **kwargs), "kwargs", {}))
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        call = self._call(messages, run_manager, kwargs)
+        if call is None:
+            return _result(self.budget.refusal())
+        with call:
+            return call.generated(call.request.model._generate(call.prompt, stop, run_manager, **call.settings))
+
+    async def _agenerate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        call = self._call(messages, run_manager, kwargs)
+        if call is None:
+            return _result(self.budget.refusal())
+        with call:
+            made = await call.request.model._agenerate(call.prompt, stop, run_manager, **call.settings)
+            return call.generated(made)
+
+    def _call(
+        self,
+        messages: list[BaseMessage],
+        run_manager: CallbackManagerForLLMRun | AsyncCallbackManagerForLLMRun | None,
+        kwargs: dict[str, Any],
+    ) -> _ModelCall | None:
+        request: ModelRequest[Any] = ModelRequest(
+            model=self.inner,
+            messages=cast(list[AnyMessage], messages),
+            tools=list(kwargs.get("tools", ())),
+            model_settings=kwargs,
+        )
+        member = run_manager.metadata.get("lc_agent_name") if run_manager else None
+        return cast("_ModelCall | None", self.budget.model_call(request, str(member or NOBODY)))
+
+
+def _result(message: AIMessage) -> ChatResult:
+    return ChatResult(generations=[ChatGeneration(message=message)])
 
 
 def _prompt(request: ModelRequest[Any]) -> list[BaseMessage]:
@@ -531,8 +513,8 @@ def _member() -> str:
     try:
         metadata = get_config().get("metadata", {})
     except RuntimeError:  # outside of a graph
-        return "agent"
-    return str(metadata.get("lc_agent_name") or "agent")
+        return NOBODY
+    return str(metadata.get("lc_agent_name") or NOBODY)
 
 
 def _messages(state: Any) -> Sequence[BaseMessage]:

@@ -32,6 +32,8 @@ TOO_TANGLED: Final = "it holds too many braces that open no JSON object; give on
 PLAIN: Final = json.JSONDecoder()
 _DEEP_FAILURES: Final = 100
 """As so many failures counts an object that nests too deeply to be read."""
+_CHARS_OF_A_FAILURE: Final = 250
+"""As a further failure counts each so many characters that were read before an object turned out to be none."""
 _MOST_QUOTED: Final = 200
 _NEAR: Final = 30
 _MEANT = re.compile(r"""\{\s*(?:["'“”„‘’`]|//|/\*|\#|[^\W\d]\w*\s*:)""")
@@ -77,8 +79,8 @@ def find_objects(text: str, decoder: json.JSONDecoder = PLAIN, *, start: int = 0
         except RecursionError:
             failures += _DEEP_FAILURES
             end = at + 1
-        except ValueError:
-            failures += 1
+        except ValueError as error:
+            failures += 1 + (getattr(error, "pos", at) - at) // _CHARS_OF_A_FAILURE
             end = at + 1
         else:
             yield Found(at, end, value)
