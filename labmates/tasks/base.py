@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Generic, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar, get_args
 
 from pydantic import BaseModel
 
@@ -14,6 +14,8 @@ from labmates.errors import unknown_name
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from labmates.tasks.evidence import Instruments
 
 Difficulty = Literal["easy", "medium", "hard"]
 """Noise, dirt and effect sizes of the data; each task documents its levels as data."""
@@ -54,6 +56,12 @@ def level_of(levels: Mapping[Difficulty, LevelT], difficulty: Difficulty) -> Lev
     return levels[difficulty]
 
 
+def csv_bytes(frame: pd.DataFrame) -> bytes:
+    """A table as the bytes of a CSV file (UTF-8, line feeds, no index)."""
+    # In small pieces, between which other threads get the interpreter's lock.
+    return frame.to_csv(index=False, lineterminator="\n", chunksize=_CSV_ROWS).encode()
+
+
 @dataclass(frozen=True)
 class Dataset(Generic[TruthT]):
     """One synthetic data set.
@@ -74,8 +82,7 @@ class Dataset(Generic[TruthT]):
 
     def csv(self) -> bytes:
         """Return the data as the bytes of a CSV file (UTF-8, line feeds, no index)."""
-        # In small pieces, between which other threads get the interpreter's lock.
-        return self.frame.to_csv(index=False, lineterminator="\n", chunksize=_CSV_ROWS).encode()
+        return csv_bytes(self.frame)
 
 
 @dataclass(frozen=True)
@@ -136,6 +143,8 @@ class Task(ABC, Generic[TruthT, FindingsT]):
     findings
         Pydantic model of the quantities that a good report states. Every field is optional with the default None and
         has a description with its unit, so that a partial report is valid.
+    instruments
+        The way in which its evidence is divided among instruments; None if it can't be divided.
     """
 
     name: ClassVar[str]
@@ -143,6 +152,7 @@ class Task(ABC, Generic[TruthT, FindingsT]):
     brief: ClassVar[str]
     version: ClassVar[str]
     findings: type[FindingsT]
+    instruments: ClassVar[Instruments[Any, Any] | None] = None
 
     @abstractmethod
     def generate(self, seed: int, difficulty: Difficulty = "medium") -> Dataset[TruthT]:

@@ -70,7 +70,9 @@ def _filled(name: str) -> list[tuple[Path, str]]:
     }
 
     def fill(text: str) -> str:
-        return re.sub(r"my_task|my-task|MyTask|My task|My(?=Findings|Truth)", lambda one: replacements[one[0]], text)
+        return re.sub(
+            r"my_task|my-task|MyTask|My task|My(?=Findings|Instruments|Truth)", lambda one: replacements[one[0]], text
+        )
 
     root = files("labmates.tasks") / "template"
     return [(Path(fill(str(path))), fill(file.read_text(encoding="utf-8"))) for path, file in _walk(root, Path())]

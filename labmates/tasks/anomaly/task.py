@@ -27,6 +27,7 @@ from labmates.tasks.anomaly.data import (
     logged_frame,
     normal_readings,
 )
+from labmates.tasks.anomaly.instruments import AnomalyInstruments
 from labmates.tasks.base import Check, Credit, Dataset, Difficulty, Task, level_of
 from labmates.tasks.choices import Listed
 from labmates.tasks.noise import random_for
@@ -120,6 +121,7 @@ class AnomalyTask(Task[AnomalyTruth, AnomalyFindings]):
     brief = BRIEF
     version = "2"
     findings = AnomalyFindings
+    instruments = AnomalyInstruments()
 
     def generate(self, seed: int, difficulty: Difficulty = "medium") -> Dataset[AnomalyTruth]:
         """Return the log of one plant; what a difficulty means is in ``anomaly_data.LEVELS``."""

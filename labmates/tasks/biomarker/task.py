@@ -22,6 +22,7 @@ from labmates.tasks.biomarker.findings import (
     TrueSubtype,
     score_findings,
 )
+from labmates.tasks.biomarker.instruments import BiomarkerInstruments
 from labmates.tasks.biomarker.records import NOT_DONE, Laboratory, draw_laboratory, trial_frame
 from labmates.tasks.noise import Floats, random_for
 from labmates.tasks.words import says_count, says_together
@@ -66,6 +67,7 @@ class BiomarkerTask(Task[BiomarkerTruth, BiomarkerFindings]):
     brief = BRIEF
     version = "2"
     findings = BiomarkerFindings
+    instruments = BiomarkerInstruments()
 
     def generate(self, seed: int, difficulty: Difficulty = "medium") -> Dataset[BiomarkerTruth]:
         """Return the records of one trial; what a difficulty means is in ``biomarker_data.LEVELS``."""

@@ -164,6 +164,11 @@ def spoilers(case: Case) -> Iterator[str]:
             yield f"the description contains '{text}' from the truth"
 
 
+def text_values(value: Any) -> set[str]:
+    """The texts anywhere in a JSON value."""
+    return _values([value])[0]
+
+
 def _values(value: Any) -> tuple[set[str], set[str]]:
     """Return the texts and the numbers (as text) anywhere in a JSON value."""
     texts: set[str] = set()

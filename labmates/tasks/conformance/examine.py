@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from labmates.errors import UsageError
 from labmates.tasks.base import DIFFICULTIES, Difficulty, Task
-from labmates.tasks.conformance import data_rules, report_rules
+from labmates.tasks.conformance import data_rules, evidence_rules, report_rules
 from labmates.tasks.conformance.events import Case, Event, Mild, Problem, Step, fingerprint, place
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ RULES = {
     "score": "the report written from the truth scores at least 0.95, one without findings 0",
     "odd findings": "scoring copes with odd findings that the schema allows",
     "checks": "the checks hold for the report written from the truth and for no empty one, and cope with any text",
+    "instruments": "instruments hold enough together and too little alone; what is handed over is short",
     "leaks": "no column has the truth as its values, or tells it without any analysis",
     "prior": "the prior is valid, depends on columns and difficulty alone, and earns at most 0.15 on average",
     "other seed": "another seed gives other data, and its report earns at most 0.2 on average",
@@ -141,6 +142,8 @@ def _examine_one(task: Task[Any, Any], seed: int, difficulty: Difficulty, level:
         for name, rule in _CASE_RULES.items():
             yield from look(name, where, rule, case)
         yield from look("prior", where, report_rules.prior, case, level.priors)
+        if not level.seen:
+            yield from look("instruments", where, evidence_rules.instruments, case)
         yield from look("leaks", where, _leaks, case, level)
         level.seen[where] = first.parts["data"], case.data.truth
 

@@ -23,6 +23,7 @@ from labmates.tasks.ecology.data import (
     simulate,
     survey_frame,
 )
+from labmates.tasks.ecology.instruments import EcologyInstruments
 from labmates.tasks.noise import random_for
 from labmates.tasks.scoring import (
     NOT_STATED,
@@ -166,6 +167,7 @@ class EcologyTask(Task[EcologyTruth, EcologyFindings]):
     brief = BRIEF
     version = "2"
     findings = EcologyFindings
+    instruments = EcologyInstruments()
 
     def generate(self, seed: int, difficulty: Difficulty = "medium") -> Dataset[EcologyTruth]:
         """Return the surveys of one community; what a difficulty means is in ``ecology_data.LEVELS``."""

@@ -14,6 +14,7 @@ from pydantic import BaseModel, Field
 from labmates.tasks.base import Check, Credit, Dataset, Difficulty, Task, level_of
 from labmates.tasks.choices import AnySign, Sign
 from labmates.tasks.geospatial.data import COVARIATES, LEVELS, Ground, draw_ground
+from labmates.tasks.geospatial.instruments import GeospatialInstruments
 from labmates.tasks.geospatial.soil import BLOCK, FOLDS, Soil, draw_sites, draw_soil
 from labmates.tasks.geospatial.table import NO_DATA, sample_table
 from labmates.tasks.noise import random_for
@@ -169,6 +170,7 @@ class GeospatialTask(Task[GeospatialTruth, GeospatialFindings]):
     brief = BRIEF
     version = "3"
     findings = GeospatialFindings
+    instruments = GeospatialInstruments()
 
     def generate(self, seed: int, difficulty: Difficulty = "medium") -> Dataset[GeospatialTruth]:
         """Return the samples of one survey; what a difficulty means is in ``geospatial_data.LEVELS``."""

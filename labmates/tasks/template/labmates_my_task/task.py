@@ -14,6 +14,7 @@ from labmates.tasks.data_errors import blank, repeat_rows
 from labmates.tasks.noise import Floats, random_for
 from labmates.tasks.scoring import fading, plain_name, relative_error, score_list, score_names
 from labmates.tasks.words import says_name, says_together
+from labmates_my_task.instruments import MyInstruments
 
 BRIEF = """A workshop tested springs of several makes: week after week each was loaded step by step, and how far it \
 gave way was read from a scale. How stiff is each make when new (load per extension)? Which makes get softer over the \
@@ -108,6 +109,7 @@ class MyTask(Task[MyTruth, MyFindings]):
     brief = BRIEF
     version = "1"
     findings = MyFindings
+    instruments = MyInstruments()
 
     def generate(self, seed: int, difficulty: Difficulty = "medium") -> Dataset[MyTruth]:
         """Return the readings of one workshop; see `LEVELS` for what a difficulty means."""

@@ -1,0 +1,266 @@
+"""Divided evidence: which instrument of a task holds what, and how much of it one instrument tells alone.
+
+At ``split`` 0 every part is the whole data set. At ``split`` s the credit that one part alone can earn is about 1 − s:
+a task's units (sensors, species, markers, map sheets …) are closed one after the other in an order drawn from the
+seed, until the credit of what the open ones tell is nearest to 1 − s. What is said of a closed unit stands under codes
+and in the units of an instrument, mixed with records of another campaign; the register that explains the codes and the
+check runs that calibrate the instruments are other parts. See `tasks.restoring` for the way back.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from itertools import accumulate
+from typing import Any, ClassVar, Generic
+
+import numpy as np
+import pandas as pd
+
+from labmates.errors import UsageError
+from labmates.seeds import LARGEST_SEED, derive
+from labmates.tasks import restoring
+from labmates.tasks.base import Dataset, Difficulty, FindingsT, Task, TruthT, accuracy, csv_bytes
+from labmates.tasks.noise import Floats, random_for
+from labmates.tasks.restoring import Keys
+
+STACKED = "Several tables are stacked in `df`; its column `table` names them, and columns of other tables are empty."
+EVERYTHING = "The records behind the codes were made as this data dictionary says, as far as it goes:"
+
+CHECK_RUNS = 40
+"""Check runs of each instrument."""
+CHECK_ERROR = 0.002
+"""Standard deviation of the error of a check run, as a share of the range of its references."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """The evidence of one instrument.
+
+    Attributes
+    ----------
+    instrument
+        Its name.
+    frame
+        Everything that it holds, as one table; with several tables in it, the column ``table`` names them.
+    description
+        The data dictionary of this part for the agents.
+    """
+
+    instrument: str
+    frame: pd.DataFrame
+    description: str
+
+    def csv(self) -> bytes:
+        """The part as the bytes of a CSV file."""
+        return csv_bytes(self.frame)
+
+
+@dataclass(frozen=True)
+class Division:
+    """A data set taken apart.
+
+    Attributes
+    ----------
+    plain
+        What every instrument holds: the original table without what is closed; None if everything is.
+    tables
+        By instrument, the tables that it holds besides.
+    """
+
+    plain: pd.DataFrame | None
+    tables: Mapping[str, Mapping[str, pd.DataFrame]]
+
+
+class Instruments(ABC, Generic[TruthT, FindingsT]):
+    """The way in which a task's evidence is divided among instruments.
+
+    Attributes
+    ----------
+    about
+        The data dictionary of each instrument's tables, by its name; at least three, the one with the readings first.
+    explains
+        The instrument that knows what is behind the codes: it alone is given the whole data dictionary.
+    """
+
+    about: ClassVar[Mapping[str, str]]
+    explains: ClassVar[str]
+
+    @abstractmethod
+    def units(self, data: Dataset[TruthT]) -> tuple[str, ...]:
+        """Names of the units that can be closed, each once, in any order; closing all of them closes everything."""
+
+    @abstractmethod
+    def known(self, truth: TruthT, closed: Collection[str]) -> FindingsT:
+        """The best findings that one part alone allows while these units are closed, but not all of them."""
+
+    @abstractmethod
+    def divide(
+        self, data: Dataset[TruthT], other: Dataset[TruthT], closed: Collection[str], rng: np.random.Generator
+    ) -> Division:
+        """Take a data set apart.
+
+        Parameters
+        ----------
+        other
+            A data set of another seed, from which records of another campaign may be taken.
+        closed
+            The units to close, at least one.
+        """
+
+    def hand_over(self, frame: pd.DataFrame) -> Keys:
+        """What the holder of a part can give to the others: some tens of numbers as a JSON object."""
+        return restoring.hand_over(frame)
+
+    def combine(self, frame: pd.DataFrame, received: Sequence[Keys] = ()) -> pd.DataFrame | None:
+        """The table that the holder of a part gets with the keys of others; None if the part tells nothing."""
+        return restoring.restored(frame, received)
+
+
+def divide(task: Task[Any, Any], seed: int, difficulty: Difficulty, split: float) -> tuple[Part, ...]:
+    """Divide a task's data set of `seed` among its instruments.
+
+    Parameters
+    ----------
+    split
+        Share of the findings' credit that needs two or more instruments, from 0 to 1.
+
+    Raises
+    ------
+    UsageError
+        If the task has no instruments, or `split` is out of range.
+    """
+    instruments = instruments_of(task)
+    if not 0 <= split <= 1:
+        raise UsageError(f"split must be between 0 and 1, not {split:g}")
+    data = task.generate(seed, difficulty)
+    rng = random_for(task.name, seed, difficulty, "evidence")
+    closed = closed_units(task, data, split, rng)
+    if not closed:
+        return tuple(Part(name, data.frame, data.description) for name in instruments.about)
+    bits = 31 if seed <= LARGEST_SEED else 128
+    other = task.generate(derive(seed, "tasks", task.name, "another campaign", bits=bits), difficulty)
+    return _parts(instruments, data, instruments.divide(data, other, closed, rng), closed)
+
+
+def _parts(
+    instruments: Instruments[Any, Any], data: Dataset[Any], division: Division, closed: Collection[str]
+) -> tuple[Part, ...]:
+    whole = division.plain is None
+    parts = []
+    for name, about in instruments.about.items():
+        tables = {} if division.plain is None else {"plain": division.plain}
+        words = data.description if name == instruments.explains else without_lines(data.description, closed)
+        lead = EVERYTHING if whole else "The table `plain` holds what is not under codes; all others have it too."
+        description = f"{about}\n\n{STACKED}\n\n{lead}\n\n{words}"
+        parts.append(Part(name, stacked({**tables, **division.tables.get(name, {})}), description))
+    return tuple(parts)
+
+
+def instruments_of(task: Task[Any, Any]) -> Instruments[Any, Any]:
+    """The instruments of a task.
+
+    Raises
+    ------
+    UsageError
+        If it has none.
+    """
+    if task.instruments is None:
+        raise UsageError(f"the task '{task.name}' declares no instruments, so its evidence can't be split; use shared")
+    return task.instruments
+
+
+def closed_units(task: Task[Any, Any], data: Dataset[Any], split: float, rng: np.random.Generator) -> tuple[str, ...]:
+    """The units to close at `split`: the beginning of an order drawn from `rng` that comes nearest to it."""
+    units = instruments_of(task).units(data)
+    order = [units[place] for place in rng.permutation(len(units))]
+    if split == 1:
+        return tuple(order)
+    closing = closed_shares(task, data.truth, order)
+    count = min(range(len(order) + 1), key=lambda n: (abs(closing[n] - split), n))
+    return tuple(order[:count])
+
+
+def closed_shares(task: Task[Any, Any], truth: Any, order: Sequence[str]) -> list[float]:
+    """Shares of the credit that no part alone earns with the first 0, 1, 2 … units of `order` closed."""
+    known = instruments_of(task).known
+    some = [1 - accuracy(task.score(known(truth, order[:n]), truth)) for n in range(1, len(order))]
+    return list(accumulate([0.0, *some, 1.0], max))
+
+
+def stacked(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """One table out of several, told apart by the column ``table``."""
+    parts = [table.assign(table=name) for name, table in tables.items() if len(table)]
+    frame = pd.concat(parts, ignore_index=True)
+    return frame[["table", *frame.columns.drop("table")]]
+
+
+def coded(names: Sequence[str], letter: str, rng: np.random.Generator) -> dict[str, str]:
+    """Codes by name: the letter and a number from 1 on, in an order drawn from `rng`."""
+    places = rng.permutation(len(names))
+    return {name: f"{letter}{place + 1:02d}" for name, place in zip(names, places.tolist(), strict=True)}
+
+
+def check_runs(
+    scales: Mapping[tuple[str, str], tuple[float, float]],
+    spans: Mapping[str, tuple[float, float]],
+    rng: np.random.Generator,
+    law: str = "linear",
+) -> pd.DataFrame:
+    """Readings of known references by each instrument.
+
+    Parameters
+    ----------
+    scales
+        Offset and gain by code and recorder.
+    spans
+        Range of the references by code.
+    law
+        ``linear``: reading = offset + gain · reference; ``power``: the same of their natural logarithms.
+    """
+    runs = []
+    for (code, recorder), (offset, gain) in scales.items():
+        low, high = np.log(spans[code]) if law == "power" else spans[code]
+        reference = rng.uniform(low, high, CHECK_RUNS)
+        reading = offset + gain * (reference + CHECK_ERROR * (high - low) * rng.standard_normal(CHECK_RUNS))
+        if law == "power":
+            reference, reading = np.exp(reference), np.exp(reading)
+        written = {"reference": _written(reference), "reading": _written(reading)}
+        runs.append(pd.DataFrame({"code": code, "recorder": recorder, "law": law, **written}))
+    return pd.concat(runs, ignore_index=True)
+
+
+def _written(values: Floats) -> list[float]:
+    return [float(f"{value:.7g}") for value in values]
+
+
+def canonical(names: pd.Series, known: Sequence[str] | None = None) -> pd.Series:
+    """Names in their one right spelling: the nearest of the `known` ones, or of those that occur often."""
+    tidy = names.astype(str).str.replace("_", " ").str.split().str.join(" ").str.lower()
+    times = tidy.value_counts()
+    right = {name.lower(): name for name in known or times.index[times > 0.2 * times.iloc[0]]}
+    short = {f"{name[0]}. {name.split()[-1]}": name for name in right}
+    near = {
+        name: right[name if name in right else short.get(name) or get_close_matches(name, list(right), 1, 0)[0]]
+        for name in times.index
+    }
+    return tidy.map(near)
+
+
+def without_lines(description: str, names: Collection[str]) -> str:
+    """A data dictionary without the lines of these columns."""
+    return "\n".join(line for line in description.split("\n") if line[2:].partition(":")[0] not in names)
+
+
+def code_names(codes: Mapping[str, str], names: Collection[str]) -> pd.DataFrame:
+    """A register of the codes of these names."""
+    return pd.DataFrame([{"code": code, "name": name} for name, code in codes.items() if name in names]).sort_values(
+        "code"
+    )
+
+
+def code_blocks(blocks: Mapping[str, Mapping[str, object]]) -> pd.DataFrame:
+    """A register of blocks: what each code stands for, in columns."""
+    return pd.DataFrame([{"code": code, **about} for code, about in sorted(blocks.items())])

@@ -1,0 +1,47 @@
+"""Findings of several researchers who never talked, merged into one statement by a fixed rule.
+
+Each field is merged on its own, from those who state it: a number is the median (with an even number of them, the
+lower of the two in the middle), a word the one stated most often, and a list the one that shares most items with the
+lists of the others. Ties go to whoever comes first. Numbers within items are compared to two significant digits.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from statistics import median_low
+from typing import Any
+
+from labmates.tasks.base import FindingsT
+
+
+def merge_findings(stated: Sequence[FindingsT]) -> FindingsT:
+    """One statement out of the findings of several researchers, at least one; see the head of this module."""
+    blocks = [findings.model_dump(mode="json", exclude_none=True) for findings in stated]
+    names = dict.fromkeys(name for block in blocks for name in block)
+    merged = {name: _merged([block[name] for block in blocks if name in block]) for name in names}
+    return type(stated[0]).model_validate(merged)
+
+
+def _merged(values: Sequence[Any]) -> Any:
+    if isinstance(values[0], list):
+        items = [Counter(json.dumps(_rounded(item), sort_keys=True) for item in value) for value in values]
+        return values[max(range(len(values)), key=lambda place: (_shared(items, place), -place))]
+    if isinstance(values[0], int | float) and not isinstance(values[0], bool):
+        return median_low(values)
+    return Counter(values).most_common(1)[0][0]
+
+
+def _shared(items: Sequence[Counter[str]], place: int) -> float:
+    """Mean overlap of one list with the others, as a share of the items of both."""
+    others = [other for at, other in enumerate(items) if at != place]
+    return sum((items[place] & other).total() / max((items[place] | other).total(), 1) for other in others)
+
+
+def _rounded(item: Any) -> Any:
+    if isinstance(item, dict):
+        return {name: _rounded(value) for name, value in item.items()}
+    if isinstance(item, list):
+        return [_rounded(value) for value in item]
+    return f"{item:.2g}" if isinstance(item, int | float) and not isinstance(item, bool) else item
