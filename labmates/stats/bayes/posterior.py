@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 GOOD_R_HAT = 1.01
+AGREE = 0.1
+"""Posterior standard deviations by which the means of NUTS may differ."""
 IMPORTANCE, NUTS = "importance sampling", "NUTS"
 
 
@@ -217,3 +219,38 @@ def furthest(ours: Posterior, theirs: Posterior) -> tuple[float, str]:
     found = difference(ours, theirs)
     name = max(found, key=found.__getitem__)
     return found[name], name
+
+
+@dataclass(frozen=True)
+class CrossCheck:
+    """A fit once more by NUTS.
+
+    Attributes
+    ----------
+    name
+        Of the fit.
+    most
+        The largest difference of means in posterior standard deviations; it is that of `parameter`.
+    """
+
+    name: str
+    posterior: Posterior
+    most: float
+    parameter: str
+
+    @classmethod
+    def of(cls, name: str, ours: Posterior, theirs: Posterior) -> CrossCheck:
+        """The comparison of a fit with that of NUTS."""
+        return cls(name, theirs, *furthest(ours, theirs))
+
+    @property
+    def sentence(self) -> str:
+        """The result in plain words."""
+        found = self.posterior.diagnostics
+        start = f"NUTS ({self.name}): R-hat {found.r_hat:.3f}, {found.effective:.0f} effective draws; means differ by"
+        if self.most <= AGREE:
+            return f"{start} {self.most:.3f} posterior standard deviations at most."
+        return (
+            f"{start} {self.most:.2f} posterior standard deviations for {self.parameter}, more than {AGREE}: run both "
+            "longer, and trust neither until they agree."
+        )

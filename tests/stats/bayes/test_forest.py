@@ -2,20 +2,21 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import numpy as np
 import pytest
 
-from labmates.stats.bayes.forest import draw_estimates
-from labmates.stats.bayes.posterior import Summary
+from labmates.stats.bayes.forest import draw_forest
+from labmates.stats.bayes.posterior import IMPORTANCE, Diagnostics, Posterior
 from labmates.stats.figures import new_figure, svg_text
 
 
 @pytest.mark.parametrize("scale", [0.001, 0.15, 1.0, 30.0])
 def test_numbers_below_narrow_panels_do_not_run_into_each_other(scale: float) -> None:
     figure, panels = new_figure(1.6 + 2.9 * 3, 1.6, columns=3)
+    draws = np.array([-0.9, -0.39, 0.12])[:, None] * scale
+    fitted = Posterior(("x",), draws, Diagnostics(IMPORTANCE, 3, 3.0))
     for axes in panels:
-        draw_estimates(
-            axes, [0.0], [Summary("x", -0.39 * scale, 0.3 * scale, -0.9 * scale, 0.12 * scale, 0.1)], 0, 1, "robust"
-        )
+        draw_forest(axes, ["x"], {"robust": fitted}, str, "")
     assert svg_text(figure)  # which lays it out
     figure.draw_without_rendering()
     for axes in panels:

@@ -201,9 +201,7 @@ def _name(result: OutcomeResult) -> str:
 def _remarks(results: Sequence[OutcomeResult], left_out: Sequence[LeftOut]) -> dict[str, list[str]]:
     everything = [*left_out, *(one for result in results for one in result.assembled.left_out)]
     return {
-        "NUTS": [
-            f"{_name(result)}: {sentence}" for result in results for sentence in map(result.agreement, result.checks)
-        ],
+        "NUTS": [f"{_name(result)}: {sentence}" for result in results for sentence in result.agreement],
         "Notes": [f"{_name(result)}: {note}" for result in results for note in result.assembled.notes],
         "Left out": list(dict.fromkeys(one.sentence for one in everything)),
     }

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from labmates.stats.bayes.forest import draw_estimates
-from labmates.stats.figures import GREY, new_figure
+from labmates.stats.bayes.forest import draw_forest
+from labmates.stats.bayes.posterior import Posterior
+from labmates.stats.figures import new_figure
 from labmates.workflows.games.prediction.tables import OutcomeResult, label
 
 if TYPE_CHECKING:
@@ -19,15 +20,9 @@ def forest_figure(results: Sequence[OutcomeResult]) -> Figure:
         dict.fromkeys(name for one in results for name in (*one.assembled.data.games, *one.assembled.data.controls))
     )
     figure, axes = new_figure(1.6 + 2.9 * len(results), 1.2 + 0.34 * len(names), columns=len(results))
-    rows = {name: row for row, name in enumerate(names)}
     for ax, result in zip(axes, results, strict=True):
-        ax.axvline(0, color=GREY, linewidth=0.8)
-        for number, (form, fit) in enumerate(result.fits.items()):
-            known = {rows[name]: one for name in names if (one := fit.posterior.summaries.get(name)) is not None}
-            draw_estimates(ax, list(known), list(known.values()), number, len(result.fits), form)
-        ax.set_title(result.assembled.outcome)
-        ax.set_yticks(range(len(names)), [label(name) for name in names] if ax is axes[0] else [""] * len(names))
-        ax.set_ylim(len(names) - 0.4, -0.6)
+        fits: dict[str, Posterior] = {form: fit.posterior for form, fit in result.fits.items()}
+        draw_forest(ax, names, fits, label if ax is axes[0] else lambda _: "", result.assembled.outcome)
         ax.set_xlabel("effect per standard deviation")
     axes[-1].legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=8, frameon=False)
     figure.suptitle("What predicts lab outcomes (95 % intervals)", x=0.01, ha="left", fontweight="bold")

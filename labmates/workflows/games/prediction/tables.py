@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from labmates.stats.bayes.covariates import PREFIX
-from labmates.stats.bayes.posterior import Posterior, furthest
+from labmates.stats.bayes.posterior import CrossCheck, Posterior
 from labmates.stats.intervals import mark
 from labmates.stats.tables import Column, Table
 from labmates.workflows.games.prediction.design_matrix import Assembled
@@ -78,14 +78,10 @@ class OutcomeResult:
         theirs = [f"{form}, NUTS: {text}" for form, fit in self.checks.items() for text in fit.diagnostics.warnings]
         return ours + theirs
 
-    def agreement(self, form: Form) -> str:
-        """How near a form's fit by NUTS is."""
-        crossed = self.checks[form]
-        most, name = furthest(self.fits[form].posterior, crossed)
-        return (
-            f"{form} by NUTS: means differ by at most {most:.2f} posterior standard deviations ({name}); "
-            f"R-hat {crossed.diagnostics.r_hat:.3f}."
-        )
+    @property
+    def agreement(self) -> list[str]:
+        """The agreement of each form's fit with that by NUTS, in sentences."""
+        return [CrossCheck.of(form, self.fits[form].posterior, found).sentence for form, found in self.checks.items()]
 
     def json(self) -> dict[str, Any]:
         """The object as JSON data."""

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from labmates.stats.bayes.covariates import PREFIX, Covariates
 from labmates.stats.bayes.importance import DRAWS
-from labmates.stats.bayes.posterior import Posterior, adjusted, furthest
+from labmates.stats.bayes.posterior import CrossCheck, Posterior, adjusted
 from labmates.stats.intervals import mark
 from labmates.stats.tables import Column, Table
 from labmates.workflows.games.cooperation import AXES
@@ -43,8 +43,6 @@ from labmates.workflows.games.proximity.prepare import Prepared, Question, prepa
 from labmates.workflows.games.proximity.simulation import PUBLISHED
 from labmates.workflows.games.proximity.verdict import verdict
 
-AGREE: Final = 0.1
-"""Posterior standard deviations by which the means of NUTS may differ."""
 _CATEGORIES: Final = {
     INTERCEPT: "Model",
     SIZE: "Model",
@@ -65,37 +63,6 @@ _DEVIATIONS: Final = {
     GAME: "σ (model × game)",
     CELL: "σ (cell)",
 }
-
-
-@dataclass(frozen=True)
-class CrossCheck:
-    """A fit once more by NUTS.
-
-    Attributes
-    ----------
-    most
-        By how many posterior standard deviations means differ at most, and of which parameter.
-    """
-
-    specification: Specification
-    posterior: Posterior
-    most: float
-    parameter: str
-
-    @property
-    def sentence(self) -> str:
-        """What it says in plain words."""
-        found = self.posterior.diagnostics
-        start = (
-            f"NUTS ({self.specification}): R-hat {found.r_hat:.3f}, {found.effective:.0f} effective draws; means differ"
-            " by"
-        )
-        if self.most <= AGREE:
-            return f"{start} {self.most:.3f} posterior standard deviations at most."
-        return (
-            f"{start} {self.most:.2f} posterior standard deviations for {self.parameter}, more than {AGREE}: run both "
-            "longer (--draws, --nuts-draws), and trust neither until they agree."
-        )
 
 
 @dataclass(frozen=True)
@@ -123,8 +90,8 @@ class ProximityReport:
     @property
     def warnings(self) -> list[str]:
         """What is wrong with the draws, and what to do about it."""
-        told = [(one.specification, one.posterior) for one in self.fits]
-        told += [(one.specification, one.posterior) for one in self.cross_checks]
+        told: list[tuple[str, Posterior]] = [(one.specification, one.posterior) for one in self.fits]
+        told += [(one.name, one.posterior) for one in self.cross_checks]
         return [f"{name}: {text}" for name, posterior in told for text in posterior.diagnostics.warnings]
 
 
@@ -171,8 +138,7 @@ def proximity_report(
 def _crossed(one: Fit, draws: int, seed: int) -> CrossCheck:
     from labmates.workflows.games.proximity.nuts import fit_cells
 
-    found = fit_cells(one, draws=draws, seed=seed)
-    return CrossCheck(one.specification, found, *furthest(one.posterior, found))
+    return CrossCheck.of(one.specification, one.posterior, fit_cells(one, draws=draws, seed=seed))
 
 
 def proximity_tables(report: ProximityReport) -> list[Table]:
@@ -273,7 +239,7 @@ def proximity_json(report: ProximityReport) -> dict[str, Any]:
         },
         "nuts": [
             {
-                "specification": one.specification,
+                "specification": one.name,
                 "largest_difference": one.most,
                 "parameter": one.parameter,
                 **one.posterior.json(),
