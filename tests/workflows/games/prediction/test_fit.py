@@ -17,7 +17,7 @@ from labmates.workflows.games.prediction.data import PredictionData, Runs, stand
 from labmates.workflows.games.prediction.density import CENTRE, COVARIATE, INTERCEPT, Collapsed, Hyper
 from labmates.workflows.games.prediction.dispositions import correlations
 from labmates.workflows.games.prediction.evidence import evidence, verdict
-from labmates.workflows.games.prediction.fit import find_modes, fit_prediction, reach, search_box
+from labmates.workflows.games.prediction.fit import PredictionFit, find_modes, fit_prediction, reach, search_box
 from labmates.workflows.games.prediction.forms import FORMS, Form
 from labmates.workflows.games.prediction.simulation import COLUMNS, CONTROLS, GAMES, PUBLISHED, simulate_prediction
 
@@ -191,13 +191,13 @@ def test_the_published_coefficients_come_back() -> None:
 def test_chance_is_called_credible_as_seldom_as_it_should_and_far_too_often_in_the_papers_form() -> None:
     forms: tuple[Form, ...] = ("paper", "robust")
     false = dict.fromkeys(forms, 0)
-    for seed in range(8):
+    for seed in range(5):
         study = simulate_prediction(np.random.default_rng([seed, 3]), effects=[0] * 6, between=0.5)
         for form in forms:
             fit = fit_prediction(study.data, form, draws=500, starts=1)
             false[form] += sum(fit.posterior.summaries[game].credible for game in GAMES)
-    assert false["robust"] <= 8, "of 48, of which 2 or 3 are expected"
-    assert false["paper"] >= 15
+    assert false["robust"] <= 5, "of 30, of which 1 or 2 are expected"
+    assert false["paper"] >= 10
 
 
 def test_the_second_mode_of_the_papers_form_is_found_and_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -260,9 +260,14 @@ def test_wherever_a_search_for_modes_may_step_to_the_density_is_a_number(form: F
 
 
 def test_the_robust_form_says_where_dispositions_go_too_much_together_for_it() -> None:
+    fitted: PredictionFit | None = None
+
     def said(correlation: float, *forms: Form) -> str:
+        nonlocal fitted
         data = simulate_prediction(np.random.default_rng(1), between=0.5, correlation=correlation).data
-        fits = {form: fit_prediction(data, form, draws=500, starts=1) for form in forms}
+        # What is said of dispositions follows from the data alone, so one fit stands for all.
+        fitted = fitted or fit_prediction(data, "robust", draws=500, starts=1)
+        fits = dict.fromkeys(forms, replace(fitted, data=data))
         return " ".join(verdict("quality", fits, evidence(data)))
 
     assert "Dispositions go together: common-pool-sanctions and common-pool (+0.9" in said(0.95, "robust")

@@ -18,7 +18,7 @@ def of(data: object, at: int) -> Candidate:
 
 def test_intervals_hold_their_nominal_coverage_on_models_left_out() -> None:
     held = runs_held = total = runs = 0
-    for seed in range(3):
+    for seed in range(2):
         study = simulate_prediction(np.random.default_rng([seed, 21]), between=1.0, models=24, observations=480)
         data = study.data
         for model in range(seed, 24, 4):
@@ -33,7 +33,7 @@ def test_intervals_hold_their_nominal_coverage_on_models_left_out() -> None:
             under_average = data.outcome[mine] + average - data.conditions[mine] @ study.truth.columns
             runs_held += int(((low <= under_average) & (under_average <= high)).sum())
             runs += int(mine.sum())
-    assert held >= 14, f"of {total}, of which 17 are expected"
+    assert held >= 10, f"of {total}, of which 11 are expected"
     assert 0.90 <= runs_held / runs <= 0.995
 
 
