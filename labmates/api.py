@@ -447,7 +447,7 @@ def load(
 
 
 def report(study: str | None = None, *, out: str | Path, kind: str | None = None, store: str | None = None) -> Path:
-    """Write what a study has brought as one HTML page that loads nothing from elsewhere, and return where it is.
+    """Write a study's results as one self-contained HTML page, and return its path.
 
     Parameters
     ----------

@@ -59,7 +59,7 @@ def _subgroup(name: str, prefix: str) -> Analyses:
 
 @click.group(cls=Analyses, epilog="Example: labmates analyze agreement --study pilot")
 def analyze() -> None:
-    """Compute what the runs of a store mean."""
+    """Analyse the runs in a store."""
 
 
 def _command(name: str, analysis: Analysis[Any]) -> click.Command:

@@ -38,11 +38,10 @@ from labmates.studies.settings import RunSettings
 @store_option
 @verbose_option
 def fork(run_id: str, at: int, changes: tuple[str, ...], as_json: bool, store: str | None, **values: Any) -> int:
-    """Make a new run that has the first events of RUN, change its condition, and go on with it.
+    """Branch RUN at an event: a new run with its first events and a changed condition.
 
-    What is taken over is not paid again: it is told from the record. All that comes after is done by the models. The
-    new run names RUN and the event as its origin. A change is refused if what is taken over would not have come about
-    with it.
+    Kept events are replayed from the record and not paid again; models do everything after them. The new run names RUN
+    and the event as its origin. A change is refused if it would have altered the events being kept.
     """
     from labmates.records.store import Store
     from labmates.studies.fork import fork as make

@@ -77,10 +77,10 @@ def judge(
     store: str | None,
     **values: Any,
 ) -> int:
-    """Judge runs that have ended, without executing them again.
+    """Judge ended runs, without executing them again.
 
-    Name runs, or choose all of a study, kind or task. Scores are added to those that a run has; a judge that has scored
-    a run already is not asked again. With --base-url, judges named openai:... are asked at that server.
+    Name runs, or select all of a study, kind or task. New scores are added to existing ones; a judge that has scored a
+    run is not asked again. --base-url names the server of openai: judges.
     """
     from labmates.budgets.prices import read_prices
     from labmates.judges.panel import ALWAYS, make_panel

@@ -30,11 +30,11 @@ MOST_SHOWN = 5
 @store_option
 @verbose_option
 def replay(run_id: str, sandbox: str | None, as_json: bool, store: str | None) -> int:
-    """Execute a run that has ended once more from its record, and tell whether it gives the same events and metrics.
+    """Re-run an ended run from its recording, and check that the events and metrics match.
 
-    No model is asked: each call gets the reply that was recorded, those of judges too. The agents' code runs again, and
-    all judges score again. Left out are labels, judges that failed, and judges of another version than the installed
-    one. The exit code is 0 if all is the same, else 1.
+    No model is called: each call gets the recorded reply, calls of judges too. The agents' code runs again, and the
+    judges score again. Skipped are labels, judges that failed, and judges of another version than the installed one.
+    The exit code is 0 if everything matches, else 1.
     """
     from labmates.records.store import Store
     from labmates.studies.replay import replay as execute

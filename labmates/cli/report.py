@@ -20,10 +20,10 @@ from labmates.errors import UsageError
 @click.option("--all", "every", is_flag=True, help="Report on all runs of the store.")
 @store_option
 def report(study: str | None, path: Path, kind: str | None, every: bool, store: str | None) -> None:
-    """Write what a study has brought as one HTML page that loads nothing from elsewhere.
+    """Write a study's results as one self-contained HTML page.
 
-    What was run, how it ended, results with intervals, figures, agreement of judges, cost, and how to repeat it; also
-    of a study that is still going on. STUDY is a name or a YAML file; by default the only study in the store.
+    It shows what was run, how it ended, results with intervals, figures, agreement of judges, cost, and how to repeat
+    the study, which may still be running. STUDY is a name or a YAML file; by default the only study in the store.
     """
     from labmates.cli.study import stored_study
     from labmates.records.store import Store

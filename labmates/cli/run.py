@@ -44,7 +44,7 @@ def _command(kind: str) -> click.Command:
         show_default=True,
         help="Seed of the first run; the next has one more.",
     )
-    @click.option("--resume", metavar="ID", help="Go on with a run that did not end, with its own condition.")
+    @click.option("--resume", metavar="ID", help="Resume a run that has not ended, with its own condition.")
     @json_option("per run")
     def callback(replicates: int, seed: int, resume: str | None, **values: Any) -> int:
         with CommandLab(values, condition_given(values, condition), again=f"labmates run {kind}") as lab:

@@ -25,7 +25,7 @@ _STYLES = {"ok": "green", "note": "yellow", "problem": "bold red"}
 
 @click.group(epilog="Example: labmates sandbox doctor")
 def sandbox() -> None:
-    """Look after the sandboxes in which agents' code runs."""
+    """Build, check and clean the sandboxes for agents' code."""
 
 
 @sandbox.command(epilog="Examples: labmates sandbox build; labmates sandbox build --base debian")

@@ -45,7 +45,7 @@ def show(
     save: Path | None,
     as_json: bool,
 ) -> int:
-    """Tell the story of a run: phases, who said what, code and its output, artifacts, budget, scores."""
+    """Show a run: phases, messages, code and its output, artifacts, budget, scores."""
     from labmates.agents.roles import REPORT
     from labmates.budgets.money import format_dollars
     from labmates.cli.events import list_events

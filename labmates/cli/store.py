@@ -49,8 +49,8 @@ def store() -> None:
 def check(store: str | None, study: str | None, deep: bool, as_json: bool) -> int:
     """Verify the digests of runs, and check that no run is there twice, no step was charged twice, and money adds up.
 
-    It only reads, also while runs go on, and asks no model. With faults, it ends with exit code 1. Without, it
-    prints the digest of all ended runs, which is the one that a report names.
+    It only reads, also while runs are running, and calls no model. The exit code is 1 if there are faults. Otherwise
+    it prints the digest of all ended runs, the one that a report names.
     """
     from labmates.records.digests import digest_of_all
     from labmates.records.store import Store

@@ -31,13 +31,13 @@ _batch = click.option("--batch", is_flag=True, help="Calls go through batch APIs
 def study() -> None:
     """Plan and execute many runs, described in one file.
 
-    STUDY is a YAML file, or the name of a study that comes with labmates (see: labmates study list).
+    STUDY is a YAML file, or the name of a ready-made study (see: labmates study list).
     """
 
 
 @study.command(name="list", epilog="Example: labmates study list")
 def list_studies() -> None:
-    """List the studies that come with labmates."""
+    """List the ready-made studies."""
     from labmates.studies import ready
     from labmates.studies.source import find_study
     from labmates.studies.spec import read_spec
@@ -50,7 +50,7 @@ def list_studies() -> None:
 @study.command(epilog="Example: labmates study show science-sample > mine.yaml")
 @_study
 def show(study: str) -> None:
-    """Print a study that comes with labmates: to copy it and put your own models in."""
+    """Print a ready-made study, as a start for your own."""
     from labmates.studies import ready
 
     if study not in ready.names():

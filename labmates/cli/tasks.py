@@ -31,7 +31,7 @@ MOST_PLACES = 3
 @json_option("per task")
 @click.pass_context
 def tasks(ctx: click.Context, as_json: bool) -> int:
-    """List the science tasks, or show, check or begin one."""
+    """List the science tasks, or show, check or create one."""
     from labmates.tasks.registry import TASKS, get_task
 
     if ctx.invoked_subcommand is not None:
@@ -50,7 +50,7 @@ def tasks(ctx: click.Context, as_json: bool) -> int:
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the sample shown.")
 @click.option("--difficulty", type=click.Choice(["easy", "medium", "hard"]), default="medium", show_default=True)
 def show(name: str, seed: int, difficulty: Difficulty) -> int:
-    """Show a task: what agents are told, what a report has to state, a sample's first rows, what guessing earns."""
+    """Show a task: the brief for agents, the findings to state, the first rows of a sample, and what guessing earns."""
     from labmates.tasks.registry import TASKS, get_task
     from labmates.tasks.schema import findings_schema_text
 

@@ -45,9 +45,9 @@ def view(
     limit: int | None,
     events: bool,
 ) -> int:
-    """Look at studies and runs in a browser: a local page that only this machine and who has its address can see.
+    """Browse studies and runs: a local page for this machine and whoever has its address.
 
-    STORE is a URL, or the path of an SQLite file; it is only read. With a RUN, its page is opened.
+    STORE is a URL, or the path of an SQLite file; it is only read. With RUN, the page of that run opens.
     """
     from importlib.util import find_spec
 

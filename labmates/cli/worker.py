@@ -31,10 +31,10 @@ _WATCH_SECONDS = 1.0
 def worker(
     store: str | None, study: str | None, no_wait: bool, base_url: str | None, parent: int | None, **own: Any
 ) -> int:
-    """Execute runs of a study that stands in a store, until none is left.
+    """Execute the runs of a study in a store, until none is left.
 
-    STORE is the store's URL (default: LABMATES_STORE, which keeps a password out of the list of processes). The study
-    was entered by 'labmates study run'. Any number of workers can join from any machine; each run is executed by one.
+    STORE is the store's URL (default: LABMATES_STORE, which keeps a password out of the list of processes). 'labmates
+    study run' enters the study. Any number of workers can join from any machine; one worker executes each run.
     """
     from pydantic import ValidationError
 
