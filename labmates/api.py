@@ -346,6 +346,9 @@ class _PythonLab(StudyLab):
 
     warn = notify
 
+    def step(self, text: str) -> None:
+        """Nobody watches."""
+
     def finish(self, work: Coroutine[Any, Any, T]) -> T:
         """Do asynchronous work."""
         return run_async(lambda: work)

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from labmates.cli.console import clean, complain, err
 from labmates.cli.interrupt import run_until_stopped
-from labmates.cli.options import flags_of, given
+from labmates.cli.options import flag, flags_of, given
 from labmates.cli.results import chosen_runs
 from labmates.cli.summary import print_summary, warn_of_thinking
 from labmates.errors import UsageError, explain
@@ -22,6 +22,8 @@ from labmates.workflows.experiment import EXPERIMENTS, Condition
 from labmates.workflows.verb import InterruptedWorkError
 
 if TYPE_CHECKING:
+    from rich.status import Status
+
     from labmates.records.run import RunRecord
     from labmates.records.store import Store
 
@@ -51,6 +53,7 @@ class CommandLab(StudyLab):
     def __init__(self, values: dict[str, Any], given: Mapping[str, Any], *, again: str) -> None:
         super().__init__(values.get("store"), partial(settings_of, values), given, chosen_runs(values), flags_of)
         self.code = 0
+        self._status: Status | None = None
         self.hint = f". Try '{click.get_current_context().command_path} --help'."
         self.as_json = bool(values.get("as_json"))
         self._again = again
@@ -63,6 +66,10 @@ class CommandLab(StudyLab):
         warn_of_thinking(self.store, runs)
         return runs
 
+    def told(self, name: str) -> str:
+        """The option of a parameter."""
+        return flag(name)
+
     def notify(self, text: str) -> None:
         """Show a line that the user should know."""
         err().print(clean(text), markup=False)
@@ -70,6 +77,19 @@ class CommandLab(StudyLab):
     def warn(self, text: str) -> None:
         """Show a warning."""
         complain(text)
+
+    def step(self, text: str) -> None:
+        """Show on a terminal what is being done."""
+        if self._status is None and err().is_terminal and not self.as_json:
+            self._status = err().status(text)
+            self._status.start()
+        elif self._status is not None:
+            self._status.update(text)
+
+    def __exit__(self, *error: object) -> None:
+        if self._status is not None:
+            self._status.stop()
+        super().__exit__(*error)
 
     def finish(self, work: Coroutine[Any, Any, T]) -> T:
         """Do asynchronous work that Ctrl-C stops."""

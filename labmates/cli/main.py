@@ -12,10 +12,10 @@ import click
 
 from labmates._version import __version__
 from labmates.cli.console import NO_ROOM, complain, make_streams_safe
-from labmates.cli.plugins import look_at_all
 from labmates.cli.repeated import refuse_repeated_options
 from labmates.errors import LabmatesError, UsageError
 from labmates.registry import lazy
+from labmates.workflows.listing import look_at_all
 from labmates.workflows.verb import VERBS, InterruptedWorkError
 
 OWN = {
@@ -29,10 +29,6 @@ OWN = {
     "judge": ("labmates.cli.judge:judge", "Judge ended runs, or calibrate a judge."),
     "analyze": ("labmates.cli.analyses:analyze", "Analyse the runs in a store."),
     "report": ("labmates.cli.report:report", "Write a study's results as one self-contained HTML page."),
-    "tasks": ("labmates.cli.tasks:tasks", "List the science tasks, or show, check or create one."),
-    "games": ("labmates.cli.games:games", "List the behavioural games, or show or check one."),
-    "dilemmas": ("labmates.cli.mechanisms:dilemmas", "List the social dilemmas, or show one."),
-    "mechanisms": ("labmates.cli.mechanisms:mechanisms", "List the cooperation mechanisms, or show or check one."),
     "gateway": ("labmates.cli.gateway:gateway", "Share one budget among programs that ask models over HTTP."),
     "models": ("labmates.cli.models:models", "List the scripted baselines and known models, or show one."),
     "store": ("labmates.cli.store:store", "Check, copy, merge, archive, prune, repair and upgrade databases of runs."),
@@ -72,7 +68,7 @@ class Verbs(click.Group):
 def _listed() -> Iterator[tuple[str, str]]:
     """The verbs with a sentence on each."""
     yield from ((name, summary) for name, (_, summary) in OWN.items())
-    brought = look_at_all(VERBS, lambda name: VERBS.get(name).summary)
+    brought = look_at_all(VERBS, lambda name: VERBS.get(name).summary, complain)
     yield from ((name, summary) for name, summary in brought.items() if "/" not in name)
 
 

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from labmates.cli.common import json_option
-from labmates.cli.console import clean, out, print_json
+from labmates.cli.console import clean, complain, out, print_json
 from labmates.cli.options import model_options, options_of
-from labmates.cli.plugins import look_at_all
 from labmates.models.options import ModelOptions
 
 if TYPE_CHECKING:
@@ -202,5 +201,6 @@ check.params += options_of(ModelOptions, leave_out=("batch", "batch_window", "ba
 
 def _baselines() -> dict[str, str]:
     from labmates.models.scripted import BASELINES, describe
+    from labmates.workflows.listing import look_at_all
 
-    return {f"scripted:{name}": text for name, text in look_at_all(BASELINES, describe).items()}
+    return {f"scripted:{name}": text for name, text in look_at_all(BASELINES, describe, complain).items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from inspect import getdoc
 from typing import Any
 
@@ -27,7 +27,7 @@ from labmates.workflows.verb import Verb
 class ManyWords(click.Command):
     """A command with options that take all words up to the next option: those of fields marked as ``words``."""
 
-    def __init__(self, *arguments: Any, words: frozenset[str], **attributes: Any) -> None:
+    def __init__(self, *arguments: Any, words: Set[str], **attributes: Any) -> None:
         super().__init__(*arguments, **attributes)
         self._words = words
 
@@ -69,6 +69,8 @@ def verb_command(name: str, verb: Verb) -> click.Command:
     model: type[Params] = verb.params.target if verb.params else Params
 
     def callback(**values: Any) -> int:
+        if click.get_current_context().invoked_subcommand is not None:
+            return 0
         params = parsed(model, values)
         others = {name: value for name, value in values.items() if name not in model.model_fields}
         with CommandLab(others, _given(verb, others), again=_again(params)) as lab:
@@ -77,11 +79,11 @@ def verb_command(name: str, verb: Verb) -> click.Command:
 
     for decorate in reversed(list(_decorators(verb))):
         callback = decorate(callback)
-    words = frozenset(
-        flag(field) for field, info in model.model_fields.items() if info.json_schema_extra == {"words": True}
-    )
-    command = click.command(name, cls=ManyWords, words=words, help=getdoc(run.target), epilog=example)(callback)
-    return with_arguments_first(command, list(_options(verb, model)))
+    words = {flag(name) for name, field in model.model_fields.items() if field.json_schema_extra == {"words": True}}
+    group: dict[str, Any] = {"cls": Group, "verbs": verb.verbs, "invoke_without_command": True}
+    attributes = group if verb.verbs else {"cls": ManyWords, "words": words}
+    make: Callable[[Any], click.Command] = click.command(name, help=getdoc(run.target), epilog=example, **attributes)
+    return with_arguments_first(make(callback), list(_options(verb, model)))
 
 
 def _given(verb: Verb, values: dict[str, Any]) -> dict[str, Any]:

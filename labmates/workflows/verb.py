@@ -54,6 +54,9 @@ class Lab(Protocol):
     def notify(self, text: str) -> None:
         """Show a line that the user should know."""
 
+    def step(self, text: str) -> None:
+        """Show what is being done, where somebody watches."""
+
     def warn(self, text: str) -> None:
         """Show a warning."""
 

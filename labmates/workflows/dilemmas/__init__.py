@@ -7,6 +7,10 @@ ENTRIES = {
         "dilemmas": ".analyses:CHOICES",
         "ratings": ".analyses:RATINGS",
     },
-    "labmates.verbs": {"analyze/reasons": ".verbs:REASONS"},
+    "labmates.verbs": {
+        "analyze/reasons": ".verbs:REASONS",
+        "dilemmas": ".verbs:DILEMMAS",
+        "mechanisms": ".verbs:MECHANISMS",
+    },
     "labmates.players": {"dilemma": ".players:FAMILY"},
 }

@@ -12,6 +12,6 @@ ENTRIES = {
         "usage": ".usage:USAGE",
         "usefulness": ".prediction.analysis:USEFULNESS",
     },
-    "labmates.verbs": {"profile": ".verbs:PROFILE", "screen": ".verbs:SCREEN"},
+    "labmates.verbs": {"games": ".verbs:GAMES", "profile": ".verbs:PROFILE", "screen": ".verbs:SCREEN"},
     "labmates.players": {"behavioural": ".players:FAMILY"},
 }

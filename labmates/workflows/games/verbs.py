@@ -1,6 +1,8 @@
-"""``labmates profile`` and ``labmates screen``."""
+"""``labmates games``, ``labmates profile`` and ``labmates screen``."""
 
 from __future__ import annotations
+
+from typing import Final
 
 from labmates.registry import lazy
 from labmates.workflows.verb import Verb
@@ -34,4 +36,28 @@ SCREEN = Verb(
     has_tables=True,
     choices=("study",),
     objects="per model",
+)
+
+_CATALOG: Final = "labmates.workflows.games.catalog"
+
+GAMES = Verb(
+    "List the behavioural games, or show or check one.",
+    lazy(f"{_CATALOG}:games"),
+    example="labmates games show weakest-link",
+    objects="per game",
+    verbs={
+        "show": Verb(
+            "Show a game.",
+            lazy(f"{_CATALOG}:show"),
+            lazy(f"{_CATALOG}:ShowParams"),
+            example="labmates games show o-ring --group-size 3 --group-size 5 --rule threshold=40",
+            objects="per group size",
+        ),
+        "check": Verb(
+            "Check a game.",
+            lazy(f"{_CATALOG}:check"),
+            lazy(f"{_CATALOG}:CheckParams"),
+            example="labmates games check my-game",
+        ),
+    },
 )

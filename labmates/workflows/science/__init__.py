@@ -7,7 +7,7 @@ ENTRIES = {
         "teams": ".analyses:TEAMS",
         "teamwork": ".analyses:TEAMWORK",
     },
-    "labmates.verbs": {"demo": ".verbs:DEMO"},
+    "labmates.verbs": {"demo": ".verbs:DEMO", "tasks": ".verbs:TASKS"},
     "labmates.players": {"science": ".baselines.players:FAMILY"},
     "labmates.models": {
         "diligent": ".baselines.diligent:Diligent",

@@ -1,6 +1,8 @@
-"""``labmates demo``."""
+"""``labmates demo`` and ``labmates tasks``."""
 
 from __future__ import annotations
+
+from typing import Final
 
 from labmates.registry import lazy
 from labmates.workflows.verb import Verb
@@ -11,4 +13,53 @@ DEMO = Verb(
     lazy("labmates.workflows.science.demo:DemoParams"),
     example="labmates demo",
     has_store=True,
+)
+
+_TASKS: Final = "labmates.workflows.science.tasks"
+
+TASKS = Verb(
+    "List the science tasks, or show, check or create one.",
+    lazy(f"{_TASKS}:tasks"),
+    example="labmates tasks show ecology",
+    objects="per task",
+    verbs={
+        "show": Verb(
+            "Show a task.",
+            lazy(f"{_TASKS}:show"),
+            lazy(f"{_TASKS}:ShowParams"),
+            example="labmates tasks show ecology --seed 3",
+        ),
+        "oracle": Verb(
+            "Print the report of a team that knows the truth.",
+            lazy(f"{_TASKS}:oracle"),
+            lazy(f"{_TASKS}:DataParams"),
+            example="labmates tasks oracle ecology --seed 3 > perfect.md",
+        ),
+        "prior": Verb(
+            "Print the report of a team that never looked at the data.",
+            lazy(f"{_TASKS}:prior"),
+            lazy(f"{_TASKS}:DataParams"),
+            example="labmates tasks prior ecology --seed 3 > guessed.md",
+        ),
+        "score": Verb(
+            "Score the findings of a text.",
+            lazy(f"{_TASKS}:score"),
+            lazy(f"{_TASKS}:ScoreParams"),
+            example="labmates tasks score ecology report.md --seed 3",
+            objects="",
+        ),
+        "new": Verb(
+            "Write a small package with a task.",
+            lazy(f"{_TASKS}:new"),
+            lazy(f"{_TASKS}:NewParams"),
+            example="labmates tasks new soil_moisture",
+        ),
+        "check": Verb(
+            "Find out whether a task keeps the rules.",
+            lazy(f"{_TASKS}:check"),
+            lazy(f"{_TASKS}:CheckParams"),
+            example="labmates tasks check labmates_soil/task.py:SoilTask --seeds 5",
+            objects="",
+        ),
+    },
 )

@@ -7,20 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from labmates.cli.plugins import look_at_all, time_limit
 from labmates.registry import Registry
+from labmates.workflows.listing import look_at_all, time_limit
 from tests.support.plugins import install
 
 
 def test_a_plug_in_that_hangs_is_told_and_the_others_are_looked_at(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     points = {"labmates.things": {"a": "sleepy:thing", "b": "labmates.errors:explain"}}
     monkeypatch.syspath_prepend(install(tmp_path, "odd-things", points, {"sleepy": "while True: pass"}))
-    monkeypatch.setattr("labmates.cli.plugins.MOST_SECONDS", 0.2)
+    monkeypatch.setattr("labmates.workflows.listing.MOST_SECONDS", 0.2)
     things: Registry[object] = Registry("thing", "labmates.things", {"c": "labmates.errors:UsageError"})
-    assert look_at_all(things, lambda name: things.get(name) and name) == {"b": "b", "c": "c"}
-    told = capsys.readouterr().err
+    warnings: list[str] = []
+    assert look_at_all(things, lambda name: things.get(name) and name, warnings.append) == {"b": "b", "c": "c"}
+    [told] = warnings
     assert "the thing 'a' (odd-things 1.0, entry point labmates.things: a = sleepy:thing) can't be imported" in told
     assert "it did not end within 0.2 s" in told
 
@@ -28,7 +29,7 @@ def test_a_plug_in_that_hangs_is_told_and_the_others_are_looked_at(
 def test_errors_of_our_own_are_not_hidden() -> None:
     things: Registry[object] = Registry("thing", "labmates.things", {"c": "labmates.errors:Nothing"})
     with pytest.raises(AttributeError):
-        look_at_all(things, things.get)
+        look_at_all(things, things.get, print)
 
 
 def test_a_time_limit_leaves_no_alarm_behind() -> None:

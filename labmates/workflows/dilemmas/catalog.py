@@ -1,0 +1,134 @@
+"""The mechanisms that make cooperation pay and the social dilemmas: listed, shown and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import Field
+
+from labmates.games.dilemmas import DILEMMAS, get_dilemma
+from labmates.games.normal_form import find_dilemma
+from labmates.games.payoff_table import PayoffTable, load_table
+from labmates.mechanisms.conformance import check_mechanism, untested
+from labmates.mechanisms.play import calls_of
+from labmates.mechanisms.registry import MECHANISMS, make_mechanisms
+from labmates.stats.tables import Column, Table
+from labmates.workflows.analysis import Params, Result
+from labmates.workflows.listing import checked, listing
+
+if TYPE_CHECKING:
+    from labmates.workflows.verb import Lab
+
+
+def mechanisms(lab: Lab, _params: Params) -> Iterator[Result]:
+    """List the mechanisms that make cooperation pay, or show or check one."""
+
+    def look(name: str) -> dict[str, Any]:
+        [mechanism] = make_mechanisms(name)
+        return {"title": mechanism.title, "summary": mechanism.summary}
+
+    return listing(lab, MECHANISMS, look)
+
+
+class MechanismParams(Params):
+    """A mechanism with its terms, in games."""
+
+    name: str = Field(json_schema_extra={"argument": True})
+    terms: dict[str, str] = Field({}, description="Another value of a parameter; can be repeated.")
+    games: tuple[str, ...] = Field((), description="In this dilemma, by name or from a YAML file; can be repeated.")
+
+
+def show_mechanism(_lab: Lab, params: MechanismParams) -> Iterator[Result]:
+    """Show a mechanism: its parameters, what players are told, and how many calls it takes."""
+    parts = make_mechanisms(params.name, params.terms)
+    table = _table(params.games[0] if params.games else "prisoners")
+    game = table.game()
+    for part in parts:
+        part.check(game)
+    calls = calls_of(parts, game)
+    rules = [part.rules(game) for part in parts]
+    lines = []
+    for part, told in zip(parts, rules, strict=True):
+        lines += [f"{part.title} ({part.name})", part.summary]
+        fields = type(part).model_fields.items()
+        lines += [f"  term {name} = {getattr(part, name)}: {field.description}" for name, field in fields]
+        lines.append(f"\nWhat players are told (in {table.name}):\n{told}\n")
+    once = f", and {calls.shared} for each model and seat" if calls.shared else ""
+    lines.append(f"Calls in {table.name}: {calls.per_match} in each match{once}.")
+    described = [
+        {"name": part.name, "title": part.title, "summary": part.summary, "parameters": part.model_dump(mode="json")}
+        for part in parts
+    ]
+    asked = {"per_match": calls.per_match, "per_model_and_seat": calls.shared}
+    shown = {"name": params.name, "parts": described, "game": table.name, "rules": rules, "calls": asked}
+    yield Result((), verdict=lines, objects=[shown])
+
+
+def check(_lab: Lab, params: MechanismParams) -> Iterator[Result]:
+    """Check a mechanism, or several around each other (contract+repetition); with problems the exit code is 1."""
+    parts = make_mechanisms(params.name, params.terms)
+    games = {table.name: table.game() for table in map(_table, params.games)} or None
+    yield Result((), verdict=list(untested(parts, games or {})))
+    yield checked(params.name, check_mechanism(parts, games))
+
+
+def dilemmas(lab: Lab, _params: Params) -> Iterator[Result]:
+    """List the social dilemmas, or show one."""
+
+    def look(name: str) -> dict[str, Any]:
+        table = get_dilemma(name)
+        return {"title": table.title, "players": table.players, "summary": table.summary}
+
+    return listing(lab, DILEMMAS, look)
+
+
+class DilemmaParams(Params):
+    """A dilemma."""
+
+    name: str = Field(json_schema_extra={"argument": True})
+
+
+def show_dilemma(_lab: Lab, params: DilemmaParams) -> Iterator[Result]:
+    """Show a dilemma, by name or from a YAML file: its payoffs, its equilibria, and what mechanisms can bring."""
+    table = _table(params.name)
+    game = table.game()
+
+    def actions(profile: tuple[int, ...]) -> list[str]:
+        return [own[action] for own, action in zip(table.actions, profile, strict=True)]
+
+    def named(profile: tuple[int, ...]) -> str:
+        return " ".join(actions(profile))
+
+    players = [f"player {player + 1}" for player in range(table.players)]
+    rows = [
+        {
+            **dict(zip(players, actions(profile), strict=True)),
+            "payoffs": ", ".join(f"{float(payoff):g}" for payoff in game.payoffs[profile]),
+        }
+        for profile in game.profiles()
+    ]
+    equilibria = [named(profile) for profile in game.profiles() if game.is_nash(profile)]
+    lines = [f"Equilibria in pure strategies: {', '.join(equilibria) or 'none'}"]
+    found = find_dilemma(game)
+    plays = None
+    if found is None:
+        lines.append("No play is better for all than an equilibrium: mechanisms have nothing to bring.")
+    else:
+        plays = {"cooperate": named(found.cooperate), "defect": named(found.defect)}
+        lines.append(f"Better for all than {plays['defect']}: {plays['cooperate']}")
+    title = f"{table.title or table.name} ({table.name})"
+    shown = Table("payoffs", title, list(map(Column, (*players, "payoffs"))), rows)
+    told = {
+        **table.model_dump(mode="json"),
+        "symmetric": game.is_symmetric,
+        "equilibria": equilibria,
+        "dilemma": plays,
+    }
+    yield Result([shown], verdict=[table.summary] if table.summary else (), objects=[told])
+    yield Result((), verdict=lines, objects=())
+
+
+def _table(name: str) -> PayoffTable:
+    return load_table(Path(name)) if name.endswith((".yaml", ".yml")) else get_dilemma(name)

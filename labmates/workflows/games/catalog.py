@@ -1,0 +1,129 @@
+"""The behavioural games, our own and those of plug-ins: listed, shown and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from pydantic import Field
+
+from labmates.games.base import Game
+from labmates.games.conformance import check_game
+from labmates.games.references import references
+from labmates.games.registry import GAMES, make_game
+from labmates.stats.tables import Column, Table
+from labmates.workflows.analysis import Params, Result
+from labmates.workflows.listing import checked, listing
+
+if TYPE_CHECKING:
+    from labmates.workflows.verb import Lab
+
+
+def games(lab: Lab, _params: Params) -> Iterator[Result]:
+    """List the behavioural games, or show or check one."""
+
+    def look(name: str) -> dict[str, Any]:
+        game = make_game(name)
+        return {"title": game.title, "primary": game.primary}
+
+    return listing(lab, GAMES, look)
+
+
+class CheckParams(Params):
+    """A game with its rules."""
+
+    name: str = Field(json_schema_extra={"argument": True})
+    rules: dict[str, str] = Field({}, description="Another value of a rule; repeatable.")
+
+
+class ShowParams(CheckParams):
+    """A game with its rules, for groups of several sizes."""
+
+    group_size: tuple[str, ...] = Field((), description="Players in a group; repeatable.")
+
+
+def show(_lab: Lab, params: ShowParams) -> Iterator[Result]:
+    """Show a game: its rules, payoffs when all do the same, and its reference plays."""
+    sizes = [{"group_size": size} for size in params.group_size] or [{}]
+    sized = [make_game(params.name, {**params.rules, **size}) for size in sizes]
+    tables = [_payoffs(sized), _references(sized)]
+    people = [f"People {people.about} ({people.source})." for people in sized[0].people]
+    yield Result(tables, verdict=_rules(sized[0]), objects=list(map(_json, sized)), remarks={"People": people})
+
+
+def check(_lab: Lab, params: CheckParams) -> Iterator[Result]:
+    """Check a game, for instance one of your own; with problems it ends with exit code 1."""
+    yield checked(params.name, check_game(make_game(params.name, params.rules)))
+
+
+def _json(game: Game) -> dict[str, Any]:
+    found = references(game)
+    plays = {
+        name: {"level": float(play.level), "payoff": float(play.payoff)}
+        for name, play in (("nash", found.nash), ("optimum", found.optimum))
+    }
+    return {
+        "name": game.name,
+        "title": game.title,
+        "rules": game.model_dump(mode="json"),
+        "quantities": [asdict(quantity) for quantity in game.quantities],
+        "total": game.total,
+        "primary": game.primary,
+        **plays,
+        "people": [asdict(people) for people in game.people],
+        "equilibria": [float(level) for level in found.equilibria],
+    }
+
+
+def _rules(game: Game) -> list[str]:
+    """What a game is, line by line."""
+    lines = [f"{game.title} ({game.name})", f"{game.summary}\n"]
+    for quantity in game.quantities:
+        bounds = f"a whole number from {quantity.low} to {quantity.high}"
+        lines.append(f"  decides: {quantity.name}: {bounds}, {quantity.about}")
+    lines += [] if game.total is None else [f"  which add up to {game.total}"]
+    lines.append(f"\nWhat players are told:\n{game.rules('standard')}\n")
+    rules = {name: field for name, field in type(game).model_fields.items() if name != "group_size"}
+    return [*lines, *(f"  rule {name} = {getattr(game, name)}: {field.description}" for name, field in rules.items())]
+
+
+def _payoffs(sized: Sequence[Game]) -> Table:
+    """The payoff of each player when all do the same: a row for each play, a column for each group size."""
+    game = sized[0]
+    strategies = list(game.strategies())
+    rows = []
+    for strategy in strategies[:: max(1, len(strategies) // 10)]:
+        decided = {quantity.name: value for quantity, value in zip(game.quantities, strategy, strict=True)}
+        payoffs = {f"n = {each.group_size}": float(each.expected(each.uniform(strategy))[0, 0]) for each in sized}
+        rows.append({**decided, **payoffs})
+    columns = [Column(quantity.name, f"{quantity.name} {game.span}".strip()) for quantity in game.quantities]
+    columns += [Column(f"n = {each.group_size}", form=".2f") for each in sized]
+    return Table("payoffs", "Payoff of each player when all do the same", columns, rows)
+
+
+def _references(sized: Sequence[Game]) -> Table:
+    rows = []
+    for game in sized:
+        plays = references(game)
+        rows.append(
+            {
+                "group_size": game.group_size,
+                "players": game.players,
+                "nash": float(plays.nash.level),
+                "nash_payoff": float(plays.nash.payoff),
+                "optimum": float(plays.optimum.level),
+                "optimum_payoff": float(plays.optimum.payoff),
+            }
+        )
+    columns = [
+        Column("group_size"),
+        Column("players"),
+        Column("nash", f"Nash {sized[0].primary} per round", ".3f"),
+        Column("nash_payoff", "payoff", ".3f"),
+        Column("optimum", form=".3f"),
+        Column("optimum_payoff", "payoff", ".3f"),
+    ]
+    is_same = any(references(game).optimum == references(game).nash for game in sized)
+    notes = ["Where both are the same, no play is better for all."] if is_same else []
+    return Table("references", "Reference plays", columns, rows, notes)

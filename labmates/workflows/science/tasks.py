@@ -1,0 +1,286 @@
+"""The science tasks, ours and those of plug-ins: listed, shown, checked and begun, and reports scored without a run."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pydantic import Field
+
+from labmates.errors import LabmatesError, UsageError
+from labmates.judges.base import SKILL, Report
+from labmates.judges.verified import VerifiedJudge
+from labmates.safe_text import clean
+from labmates.tasks.base import Difficulty, accuracy
+from labmates.tasks.conformance.examine import told
+from labmates.tasks.conformance.trial import TRIAL_RULES, try_task
+from labmates.tasks.reference import load_task, resolve_reference
+from labmates.tasks.registry import TASKS, get_task
+from labmates.tasks.report import oracle_report, prior_report
+from labmates.tasks.salt import data_seed
+from labmates.tasks.scaffold import new_package
+from labmates.tasks.schema import findings_schema_text
+from labmates.workflows.analysis import Params, Result
+from labmates.workflows.listing import listing
+
+if TYPE_CHECKING:
+    from labmates.tasks.base import Dataset, Task
+    from labmates.tasks.conformance.trial import Trial
+    from labmates.workflows.verb import Lab
+
+MOST_TEXTS: Final = 4
+"""So many different texts of one rule are printed; ``--json`` has all."""
+MOST_PLACES: Final = 3
+MOST_BYTES: Final = 20_000_000
+
+
+def tasks(lab: Lab, _params: Params) -> Iterator[Result]:
+    """List the science tasks, or show, check or create one."""
+
+    def look(name: str) -> dict[str, Any]:
+        task = get_task(name)
+        return {"title": task.title, "version": task.version}
+
+    return listing(lab, TASKS, look)
+
+
+class ShowParams(Params):
+    """A task with a sample of its data."""
+
+    name: str = Field(json_schema_extra={"argument": True})
+    seed: int = Field(0, ge=0, description="Seed of the sample shown.")
+    difficulty: Difficulty = Field("medium", description="Of the sample.")
+
+
+def show(_lab: Lab, params: ShowParams) -> Iterator[Result]:
+    """Show a task: the brief for agents, the findings to state, the first rows of a sample, and what guessing earns."""
+    task = get_task(params.name)
+    with TASKS.guarded(params.name, "can't be shown"):
+        sample = task.generate(data_seed(params.seed), params.difficulty)
+        parts = {
+            f"{task.title} ({task.name}, version {task.version})": task.brief,
+            "The data": sample.description,
+            "What the report has to state": findings_schema_text(task),
+            f"A sample (seed {params.seed}, {params.difficulty}): {len(sample.frame)} rows": (
+                sample.frame.head(8).to_string()
+            ),
+            "What guessing earns": _guessing(task, sample, params.difficulty),
+        }
+    yield Result((), verdict=[f"{title}\n{text}\n" for title, text in parts.items()])
+
+
+def _guessing(task: Task[Any, Any], sample: Dataset[Any], difficulty: Difficulty) -> str:
+    """What the prior states, and what that earns on a sample."""
+    stated = task.prior([str(column) for column in sample.frame.columns], difficulty)
+    earned = accuracy(task.score(stated, sample.truth))
+    block = stated.model_dump_json(exclude_none=True)
+    return f"Without the data one can state {block}\nIt earns {earned:.3f} on the sample, which is a skill of 0."
+
+
+class DataParams(Params):
+    """A task, and the data set of a seed."""
+
+    task: str = Field(json_schema_extra={"argument": True})
+    seed: int = Field(ge=0, description="Seed of the data set. Required.")
+    difficulty: Difficulty = Field("medium", description="Of the data set.")
+
+
+def oracle(_lab: Lab, params: DataParams) -> Iterator[Result]:
+    """Print the report of a team that knows the truth.
+
+    TASK is a name, or path/to/file.py:Class or module:Class for a task that is not installed.
+    """
+    with _using(params.task) as task:
+        text = oracle_report(task, task.generate(data_seed(params.seed), params.difficulty).truth)
+    yield Result((), document=clean(text))
+
+
+def prior(_lab: Lab, params: DataParams) -> Iterator[Result]:
+    """Print the report of a team that never looked at the data: the task's prior.
+
+    TASK is a name, or path/to/file.py:Class or module:Class for a task that is not installed. The seed only decides on
+    the names of the columns.
+    """
+    with _using(params.task) as task:
+        columns = [str(column) for column in task.generate(data_seed(params.seed), params.difficulty).frame.columns]
+        text = prior_report(task, columns, params.difficulty)
+    yield Result((), document=clean(text))
+
+
+class ScoreParams(DataParams):
+    """A report on the data set of a seed."""
+
+    report: Path = Field(json_schema_extra={"argument": True})
+
+
+def score(lab: Lab, params: ScoreParams) -> Iterator[Result]:
+    """Score the findings of a text as those of a run's paper are, with the credit of each finding.
+
+    TASK is a name, or path/to/file.py:Class or module:Class for a task that is not installed. REPORT is a file, or -
+    for standard input. Seed and difficulty are those of the data set that the report is about.
+    """
+    text = _read(params.report)
+    with _using(params.task) as task:
+        scored = _scored(lab, task, text, params)
+    yield Result((), verdict=list(_score_lines(scored)), objects=[scored])
+
+
+@contextmanager
+def _using(reference: str) -> Iterator[Task[Any, Any]]:
+    """Load a task by its reference for a while; whatever its code raises is a usage error that names it."""
+    try:
+        yield load_task(resolve_reference(reference))
+    except LabmatesError:
+        raise
+    except (Exception, SystemExit) as error:  # a plug-in may raise anything
+        raise UsageError(f"the task '{reference}' {told(error)}; find out more with: labmates tasks check") from error
+
+
+def _read(path: Path) -> str:
+    """The text of a file, or of standard input for ``-``.
+
+    Raises
+    ------
+    UsageError
+        If it can't be read, is too long, or is no UTF-8.
+    """
+    is_input = str(path) == "-"
+    name = "standard input" if is_input else f"'{path}'"
+    try:
+        if is_input:
+            data = sys.stdin.buffer.read(MOST_BYTES + 1)
+        else:
+            with path.open("rb") as file:
+                data = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise UsageError(f"REPORT: can't read {name}: {error.strerror}") from error
+    if len(data) > MOST_BYTES:
+        raise UsageError(f"REPORT: {name} is longer than {MOST_BYTES // 1_000_000} MB; give the report alone")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"REPORT: {name} is not UTF-8 text (byte {error.start}); save it as UTF-8") from error
+
+
+def _scored(lab: Lab, task: Task[Any, Any], text: str, params: ScoreParams) -> dict[str, Any]:
+    """The scores of the judge ``verified`` for a text on the data set of a seed, as JSON values."""
+    data = task.generate(data_seed(params.seed), params.difficulty)
+    columns = tuple(str(column) for column in data.frame.columns)
+    report = Report(text, task, data.truth, columns=columns, difficulty=params.difficulty)
+    scores = {score.metric: score for score in lab.finish(VerifiedJudge().score(report))}
+    stated, skill = scores["accuracy"], scores[SKILL]
+    if skill.failed:
+        raise UsageError(skill.reason)
+    unstated = [asdict(credit) for credit in task.score(task.findings(), data.truth)]
+    return {
+        "task": task.name,
+        "version": task.version,
+        "seed": params.seed,
+        "difficulty": params.difficulty,
+        "accuracy": stated.value,
+        "skill": skill.value,
+        "prior": skill.details.get("prior"),
+        "readable": stated.details["readable"],
+        "repaired": stated.details["repaired"],
+        "findings": stated.details.get("credits", unstated),
+        "problems": stated.details["problems"],
+    }
+
+
+def _score_lines(scored: dict[str, Any]) -> Iterator[str]:
+    """Each finding with its credit, then what was mended and left out."""
+    width = max(len("finding"), *(len(finding["finding"]) for finding in scored["findings"])) + 2
+    yield f"{'finding':<{width}}{'credit':>6}{'weight':>8}  reason"
+    for finding in scored["findings"]:
+        yield f"{finding['finding']:<{width}}{finding['credit']:>6.3f}{finding['weight']:>8g}  {finding['reason']}"
+    for repair in scored["repaired"]:
+        yield f"repaired  {repair['where']}: {repair['what']}"
+    for problem in scored["problems"]:
+        yield f"problem   {problem}"
+    yield f"accuracy  {scored['accuracy']:.3f}"
+    guessed = "" if scored["prior"] is None else f" (guessing without data earns {scored['prior']:.3f})"
+    yield "skill     " + ("not defined" if scored["skill"] is None else f"{scored['skill']:.3f}") + guessed
+
+
+class NewParams(Params):
+    """A package with a task."""
+
+    name: str = Field(json_schema_extra={"argument": True})
+    folder: str | None = Field(None, description="Folder to write to, new or empty. [default: NAME]")
+
+
+def new(_lab: Lab, params: NewParams) -> Iterator[Result]:
+    """Write a small package with a task of your own that works, for you to change."""
+    folder = Path(params.folder or params.name)
+    lines = [f"wrote {folder / path}" for path in new_package(params.name, folder)]
+    lines += [
+        "Next, in the environment that has labmates:",
+        f"  pip install -e {shlex.quote(str(folder))}",
+        f"  labmates tasks check {params.name}",
+        f"  labmates run science --task {params.name} --model scripted:diligent",
+        f"{folder / 'README.md'} says what to change.",
+    ]
+    yield Result((), verdict=lines)
+
+
+class CheckParams(Params):
+    """The parameters of checking a task."""
+
+    task: str = Field(json_schema_extra={"argument": True})
+    seeds: int = Field(3, ge=2, le=1000, description="Number of seeds to try.")
+    step_timeout: float = Field(60.0, gt=0, description="A rule that takes longer on one data set hangs, in seconds.")
+
+
+def check(lab: Lab, params: CheckParams) -> Iterator[Result]:
+    """Find out whether a task keeps the rules: the conformance test.
+
+    TASK is a name, or path/to/file.py:Class or module:Class for a task that is not installed. It is tried with several
+    seeds at every difficulty, in processes of its own. Exit code 1 if there is an error; warnings alone give 0.
+    """
+    trial = try_task(
+        params.task,
+        range(params.seeds),
+        step_seconds=params.step_timeout,
+        watch=lambda step: lab.step(f"{step.rule} {step.where}"),
+    )
+    verdicts = list(_verdicts(trial))
+    lines = [f"{params.task}: {params.seeds} seeds at every difficulty"]
+    lines += [line for verdict in verdicts for line in _verdict_lines(**verdict)]
+    errors, warnings = (
+        sum(problem.severity == severity for problem in trial.problems) for severity in ("error", "warning")
+    )
+    lines.append(f"{'passed' if trial.passed else 'failed'}: {errors} errors, {warnings} warnings")
+    fault = None if trial.passed else f"{params.task} does not pass the check"
+    objects = [{"task": params.task, "passed": trial.passed, "rules": verdicts}]
+    yield Result((), verdict=lines, objects=objects, fault=fault)
+
+
+def _verdicts(trial: Trial) -> Iterator[dict[str, Any]]:
+    """What came of each rule, as JSON values."""
+    for rule, about in TRIAL_RULES.items():
+        problems = [problem for problem in trial.problems if problem.rule == rule]
+        severities = {problem.severity for problem in problems}
+        passed = "ok" if rule in trial.tried else "not tried"
+        status = next((worst for worst in ("error", "warning") if worst in severities), passed)
+        texts = [{"severity": each.severity, "text": each.text, "where": each.where} for each in problems]
+        yield {"rule": rule, "status": status, "about": about, "problems": texts}
+
+
+def _verdict_lines(rule: str, status: str, about: str, problems: list[dict[str, str]]) -> Iterator[str]:
+    """One rule: a line if it holds or was not tried, else what is wrong and with which data sets."""
+    if not problems:
+        yield f"{status:<10}{rule:<14}{about}"
+    places: dict[tuple[str, str], list[str]] = {}
+    for problem in problems:
+        places.setdefault((problem["severity"], problem["text"]), []).append(problem["where"])
+    for (severity, text), found in sorted(places.items())[:MOST_TEXTS]:
+        more = f" and {len(found) - MOST_PLACES} more" if len(found) > MOST_PLACES else ""
+        where = "; ".join(filter(None, found[:MOST_PLACES])) + more
+        yield f"{severity:<10}{rule:<14}" + (f"{text} [{where}]" if where else text)
+    if len(places) > MOST_TEXTS:
+        yield f"{'':<10}{rule:<14}and {len(places) - MOST_TEXTS} more; --json prints all"
