@@ -18,7 +18,7 @@ from labmates.models.structured import check_structured
 Ability = Literal["tools", "json_replies"]
 """A capability of a model's server that a run may need."""
 _NEEDED: Final[dict[Ability, str]] = {
-    "tools": "agents of the science lab work by calling tools",
+    "tools": "agents in the lab work by calling tools",
     "json_replies": "structured asks the server to hold replies to a JSON schema",
 }
 PATIENCE = 5.0

@@ -67,8 +67,8 @@ def _check_players(condition: Condition) -> None:
     for model in condition.models():
         if parse_model(model).settings.structured:
             raise UsageError(
-                f"model '{model}': structured is a setting of judges; in games, dilemmas and tournaments --structured "
-                "holds decisions to their schema"
+                f"model '{model}': structured is a setting of judges; players' decisions are held to their schema by "
+                "--structured"
             )
 
 

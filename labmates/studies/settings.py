@@ -41,7 +41,7 @@ class RunSettings(BaseModel):
         "keep new ones there. The run is charged for it as for any other, but it costs nothing.",
     )
     processes: int | None = Field(
-        None, ge=1, le=256, description="Worker processes for strategies' code; by default one for each processor."
+        None, ge=1, le=256, description="Worker processes for players' code; by default one for each processor."
     )
     max_concurrent_runs: int = Field(
         8, ge=1, le=1024, description=f"Most runs going on at once; with batches {BATCHED_RUNS} by default."

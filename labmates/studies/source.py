@@ -69,7 +69,7 @@ def read_source(text: str, name: str) -> Source:
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise UsageError(f"{name}: this is no YAML: {' '.join(str(error).split())[:200]}") from error
     if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
-        raise UsageError(f"{name}: a study is a mapping of keys to values, for instance 'kind: science'")
+        raise UsageError(f"{name}: a study is a mapping of keys to values, for instance 'kind: game'")
     return Source(name, data, lines)
 
 

@@ -105,7 +105,7 @@ async def test_a_judge_that_can_not_be_held_is_refused_before_the_first_call(ref
 async def test_a_player_can_not_be_structured_as_judges_are(store: Store) -> None:
     with OpenAIServer() as server:
         settings = {"models": {"base_url": server.base_url}}
-        with pytest.raises(UsageError, match="structured is a setting of judges; in games"):
+        with pytest.raises(UsageError, match="structured is a setting of judges; players"):
             await labmates.arun("game", game="o-ring", model=HELD, store=store.url, settings=settings)
     assert server.requests == []
 

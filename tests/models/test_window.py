@@ -85,7 +85,7 @@ async def test_a_judge_does_not_ask_a_model_that_can_not_hold_the_report() -> No
 @pytest.mark.parametrize(
     ("kind", "condition", "lacks", "told"),
     [
-        ("science", {"task": "anomaly"}, "tools", "agents of the science lab work by calling tools"),
+        ("science", {"task": "anomaly"}, "tools", "agents in the lab work by calling tools"),
         ("game", {**GAME, "structured": True}, "json_replies", "structured asks the server to hold replies"),
     ],
 )

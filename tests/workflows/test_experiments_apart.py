@@ -1,0 +1,61 @@
+"""No file outside an experiment's folder names the experiment: neither its package nor its kinds."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from labmates.workflows.experiment import EXPERIMENTS
+from tests.support.plugins import ROOT
+
+PACKAGE = ROOT / "labmates"
+FOLDERS = sorted(path.parent.name for path in (PACKAGE / "workflows").glob("*/__init__.py"))
+OF_FOLDERS = re.compile(rf"\bworkflows[./]({'|'.join(FOLDERS)})\b")
+WORDS = {name for kind in EXPERIMENTS.names() for name in (kind, f"{kind}s")} - {
+    "game",
+    "games",
+}  # words of many meanings
+ALLOWED = {
+    "agents": "prompts and players of experiments speak of what is played",
+    "games": "dilemmas and tournaments are games, and games have strategies",
+    "mechanisms": "mechanisms are put around dilemmas",
+    "tasks": "tasks are of science",
+    "records/migrations": "what stores of earlier versions held",
+}
+"""Folders in which such words have a meaning of their own."""
+COMMAND = re.compile(r"labmates (run|study|report|analyze) ")
+
+
+def sources() -> Iterator[Path]:
+    """All modules outside the folders of experiments."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        if not any((PACKAGE / "workflows" / folder) in path.parents for folder in FOLDERS):
+            yield path
+
+
+def named(tree: ast.AST) -> Iterator[str]:
+    """The words of names and texts in code; docstrings and examples of commands are prose."""
+    prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Constant(value=str(text)) if id(node) not in prose and not COMMAND.search(text):
+                yield from re.findall(r"\w+", text.lower())
+            case ast.Name(id=name) | ast.Attribute(attr=name) | ast.arg(arg=name):
+                yield from name.lower().split("_")
+
+
+def test_there_are_experiments_and_modules_to_look_at() -> None:
+    assert {"science", "games", "dilemmas", "tournament", "populations"} <= set(FOLDERS)
+    assert len(list(sources())) > 200
+
+
+def test_no_file_outside_names_the_package_of_an_experiment() -> None:
+    assert [str(path) for path in sources() if OF_FOLDERS.search(path.read_text("utf-8"))] == []
+
+
+def test_no_code_outside_names_a_kind_of_experiment() -> None:
+    chosen = [path for path in sources() if not any((PACKAGE / folder) in path.parents for folder in ALLOWED)]
+    words = {path: WORDS & set(named(ast.parse(path.read_text("utf-8")))) for path in chosen}
+    assert {str(path): found for path, found in words.items() if found} == {}
