@@ -9,7 +9,7 @@ MOST_DOLLARS = 1_000_000_000
 
 
 def parse_dollars(value: object) -> int:
-    """Return micro-dollars for an amount in dollars, given as text, int, float or Decimal.
+    """Micro-dollars for an amount in dollars, given as text, int, float or Decimal.
 
     Raises
     ------
@@ -31,12 +31,12 @@ def parse_dollars(value: object) -> int:
 
 
 def format_dollars(micro: int) -> str:
-    """Return micro-dollars as a plain decimal string in dollars without trailing zeros: ``500000`` gives ``"0.5"``."""
+    """Micro-dollars as a plain decimal string in dollars without trailing zeros: ``500000`` gives ``"0.5"``."""
     text = f"{Decimal(micro) / MICRO:f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def show_dollars(micro: int) -> str:
-    """Return micro-dollars for people, with four decimals: ``"$0.0312"``."""
+    """Micro-dollars for people, with four decimals: ``"$0.0312"``."""
     amount = (Decimal(micro) / MICRO).quantize(Decimal("0.0001"), rounding=ROUND_HALF_UP)
     return f"${amount:f}"

@@ -49,7 +49,7 @@ class Price(BaseModel):
     def cost(
         self, input_tokens: int, output_tokens: int, *, cached: int = 0, cache_write: int = 0, reasoning: int = 0
     ) -> int:
-        """Return the price of one call in micro-dollars, rounded up.
+        """The price of one call in micro-dollars, rounded up.
 
         Parameters
         ----------
@@ -91,7 +91,7 @@ class Charge(Price):
     )
 
     def price(self, *, batch: bool) -> Price:
-        """Return the prices of single calls, or of calls through a batch API, rounded up to micro-dollars."""
+        """The prices of single calls, or of calls through a batch API, rounded up to micro-dollars."""
         share = Fraction(str(self.batch or BATCH_SHARE)) if batch else 1
         amounts = ((name, getattr(self, name)) for name in Price.model_fields)
         return Price().model_copy(update={n: None if amount is None else ceil(amount * share) for n, amount in amounts})
@@ -123,7 +123,7 @@ class PriceList(BaseModel):
         return values if self.credits == "bill" else {k: v for k, v in values.items() if k != "credits"}
 
     def of(self, model: str) -> Price:
-        """Return the price of `model`: its own, else that of the model whatever its settings, else the default."""
+        """The price of `model`: its own, else that of the model whatever its settings, else the default."""
         return self.models.get(model) or self.models.get(model.partition("?")[0]) or self.default
 
 
@@ -189,7 +189,7 @@ class Listed:
 
 @cache
 def price_table() -> dict[str, Listed]:
-    """Return the shipped table, by ``provider:model``."""
+    """The shipped table, by ``provider:model``."""
     text = files("labmates.budgets").joinpath("prices.csv").read_text(encoding="utf-8")
     table = {}
     for row in csv.DictReader(text.splitlines()):
@@ -199,6 +199,6 @@ def price_table() -> dict[str, Listed]:
 
 
 def listed_model(provider: str, model: str) -> Listed | None:
-    """Return the row of a model, or of its undated name; None if there is neither."""
+    """The row of a model, or of its undated name; None if there is neither."""
     name = f"{provider}:{model}"
     return price_table().get(name) or price_table().get(_DATED.sub("", name))

@@ -80,7 +80,7 @@ def estimate_messages(messages: Sequence[BaseMessage], tools: Iterable[Mapping[s
 
 
 def most_tokens(messages: Sequence[BaseMessage], tools: Iterable[Mapping[str, Any]] = ()) -> int:
-    """Return more tokens than any tokenizer and chat template can make of a prompt: one for each byte, and some."""
+    """More tokens than any tokenizer and chat template can make of a prompt: one for each byte, and some."""
     total = TEMPLATE_TOKENS
     for message in messages:
         content = message.content if isinstance(message.content, str) else _compact(message.content)
@@ -90,7 +90,7 @@ def most_tokens(messages: Sequence[BaseMessage], tools: Iterable[Mapping[str, An
 
 
 def beginning(text: str, tokens: int) -> str:
-    """Return the beginning of a text that is estimated to have at most so many tokens."""
+    """The beginning of a text that is estimated to have at most so many tokens."""
     left = float(tokens)
     for piece in PIECE.finditer(text):
         left -= _of_piece(piece[0])
@@ -100,7 +100,7 @@ def beginning(text: str, tokens: int) -> str:
 
 
 def text_of(content: object) -> str:
-    """Return the text of a message's content, which may be text or a list of blocks."""
+    """The text of a message's content, which may be text or a list of blocks."""
     if isinstance(content, str):
         return content
     if not isinstance(content, list):

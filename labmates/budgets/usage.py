@@ -36,7 +36,7 @@ class Usage:
     cache_write_tokens: int = 0
 
     def cost(self, price: Price) -> int:
-        """Return what the call costs at `price`, in micro-dollars."""
+        """The cost of the call at `price`, in micro-dollars."""
         return price.cost(
             self.input_tokens,
             self.output_tokens,
@@ -53,7 +53,7 @@ def limited(chat: BaseChatModel, limit: int) -> BaseChatModel:
 
 
 def read_count(value: object) -> int | None:
-    """Return a reported number of tokens as an integer; None if it is no number, negative or absurdly large."""
+    """A reported number of tokens as an integer; None if it is no number, negative or absurdly large."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return math.ceil(value) if 0 <= value <= MOST_TOKENS else None
@@ -67,7 +67,7 @@ def read_usage(
     reasoning: int,
     most: tuple[int, int] = (MOST_TOKENS, MOST_TOKENS),
 ) -> tuple[Usage, tuple[str, ...]]:
-    """Return the tokens of a call, and in words what of the report is not believed.
+    """The tokens of a call, and in words what of the report is not believed.
 
     Parameters
     ----------

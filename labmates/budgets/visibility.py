@@ -30,7 +30,7 @@ def budget_status(
     aside: int = 0,
     notice: bool = True,
 ) -> str:
-    """Return the lines about the budget that an agent of `team` may read, notice included; empty under ``hidden``.
+    """The lines about the budget that an agent of `team` may read, notice included; empty under ``hidden``.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def budget_status(
 
 
 def low_notice(total: int, remaining: int) -> str:
-    """Return the notice for a pool with `remaining` of `total` micro-dollars left: at 30 %, at 15 %, or none."""
+    """The notice for a pool with `remaining` of `total` micro-dollars left: at 30 %, at 15 %, or none."""
     if remaining * 100 <= FINALISE_AT_PERCENT * total:
         return FINALISE
     if remaining * 100 <= CONCISE_AT_PERCENT * total:

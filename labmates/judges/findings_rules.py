@@ -55,7 +55,7 @@ class Item:
 
 
 def items_of(findings: BaseModel) -> list[Item]:
-    """Return the statements of findings that have a name or a number."""
+    """The statements of findings that have a name or a number."""
     model = type(findings)
     found = []
     for field, info in model.model_fields.items():
@@ -122,7 +122,7 @@ class Finder:
 
 
 def _as_stated(row: Row, item: Item) -> Any:
-    """Return the item with the row's own values, or None if the row's are no such values."""
+    """The item with the row's own values, or None if the row's are no such values."""
     value = item.value
     if isinstance(value, BaseModel):
         own = {name: row.fields[name] for name in type(value).model_fields if name in row.fields}
@@ -159,7 +159,7 @@ def _number(value: float) -> Number:
 
 
 def _leaves(value: Any, annotation: Any) -> tuple[tuple[str, ...], tuple[float, ...]]:
-    """Return the names and numbers in a value, without what is a choice among fixed words."""
+    """The names and numbers in a value, without what is a choice among fixed words."""
     if _is_choice(annotation) or isinstance(value, bool) or value is None:
         return (), ()
     if isinstance(value, str):

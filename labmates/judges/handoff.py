@@ -77,7 +77,7 @@ class Audit:
     passages: tuple[Passage, ...]
 
     def as_json(self) -> dict[str, Any]:
-        """Return the audit as JSON data, long lists cut."""
+        """The audit as JSON data, long lists cut."""
         return {
             "claims": self.claims,
             "traced": self.traced,
@@ -113,7 +113,7 @@ def _rows(trace: Trace, records: frozenset[str]) -> Iterator[Row]:
 
 
 def _numbers(text: str) -> dict[str, list[Number]]:
-    """Return the different numbers that the prose states as they are written, each with all that it may mean."""
+    """The different numbers that the prose states as they are written, each with all that it may mean."""
     found: dict[str, list[Number]] = {}
     for said in statements(read_prose(text).text):
         for number in read_numbers(said):
@@ -158,7 +158,7 @@ class HandoffJudge:
     metrics = ("traced",)
 
     async def score(self, report: Report) -> list[Score]:
-        """Return the share: None for a report that claims nothing, and where nothing is known of earlier work."""
+        """The share: None for a report that claims nothing, and where nothing is known of earlier work."""
         if not report.trail:
             return [self._score(None, "nothing is known of what the teams left behind")]
         found = await asyncio.to_thread(audit, report, read_statement(report).read.findings)

@@ -98,7 +98,7 @@ def count_distinct(said: Sequence[str], aspect: Aspect) -> list[str]:
 
 
 def count_numbers(said: Sequence[str]) -> list[str]:
-    """Return the different specific numbers (decimals, percentages, with an error), dampened likewise."""
+    """The different specific numbers (decimals, percentages, with an error), dampened likewise."""
     found: dict[str, None] = {}
     for statement in said:
         new = [number for number in dict.fromkeys(_NUMBER.findall(statement)) if number not in found]
@@ -107,7 +107,7 @@ def count_numbers(said: Sequence[str]) -> list[str]:
 
 
 def quality_parts(prose: str) -> dict[str, dict[str, object]]:
-    """Return the four parts of quality, each with its credit in [0, 1] and what was found."""
+    """The four parts of quality, each with its credit in [0, 1] and what was found."""
     said = [one for one in dict.fromkeys(statements(prose)) if len(words(one)) >= LEAST_WORDS]
     parts: dict[str, dict[str, object]] = {}
     found = {
@@ -128,7 +128,7 @@ class HeuristicJudge:
     version = "2"
 
     async def score(self, report: Report) -> list[Score]:
-        """Return completeness, quality and accuracy; all are 0 for a missing report."""
+        """Completeness, quality and accuracy; all are 0 for a missing report."""
         if report.text is None or report.is_missing:
             return [self._score(metric, 0.0, "there is no report") for metric in METRICS]
         prose = read_prose(report.text)
@@ -173,7 +173,7 @@ class HeuristicJudge:
 
 
 def _beside(score: Score, without: Score, flagged: Sequence[str]) -> Score:
-    """Return a score with what it would be without the flagged passages."""
+    """A score with what it would be without the flagged passages."""
     assert score.value is not None
     assert without.value is not None
     difference = score.value - without.value

@@ -74,7 +74,7 @@ class _Piece:
 
 
 def find_injections(text: str) -> tuple[str, ...]:
-    """Return the passages of `text` that may address the judge, each cut to 200 characters, at most 20 of them."""
+    """The passages of `text` that may address the judge, each cut to 200 characters, at most 20 of them."""
     return screen(text).found
 
 
@@ -115,7 +115,7 @@ def _close_up(match: re.Match[str]) -> str:
 
 
 def _fold(text: str) -> str:
-    """Return a text in plain Latin letters, as far as they look like such."""
+    """A text in plain Latin letters, as far as they look like such."""
     bare = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
     return bare.translate(_LOOK_ALIKES).replace("’", "'").replace("\n", " ")
 

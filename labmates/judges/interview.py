@@ -137,5 +137,5 @@ def _told(reply: Reply, error: UnusableAnswerError) -> str:
 
 
 def digest(*texts: str) -> str:
-    """Return eight hexadecimal digits that change whenever one of the texts does: a part of a judge's version."""
+    """Eight hexadecimal digits that change whenever one of the texts does: a part of a judge's version."""
     return hashlib.blake2b("\0".join(texts).encode(), digest_size=4).hexdigest()

@@ -64,13 +64,13 @@ DEFAULT_PANEL: Final = Panel()
 
 
 def partial_judges(panel: Panel, models: Collection[str]) -> str | None:
-    """Return a warning about models of the panel that are to judge their own work; None if there are none."""
+    """A warning about models of the panel that are to judge their own work; None if there are none."""
     own = [name.removeprefix(PREFIX) for name in panel.names if name.removeprefix(PREFIX) in models]
     return f"{', '.join(own)} will judge work of its own, which models tend to prefer." if own else None
 
 
 def make_panel(judges: Sequence[str], extractor: str | None = None, *, always: Sequence[str] = ALWAYS) -> Panel:
-    """Return the panel of the judges that always score and the `judges` that were asked for.
+    """The panel of the judges that always score and the `judges` that were asked for.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ class SafeJudge:
         return self._judge.version if self._judge is not None else UNKNOWN_VERSION
 
     async def score(self, report: Report) -> list[Score]:
-        """Return the judge's scores; one unscored for each of its metrics if it fails."""
+        """The judge's scores; one unscored for each of its metrics if it fails."""
         if self._judge is None:
             return self._unscored()
         try:
@@ -150,7 +150,7 @@ class SafeJudge:
 
 
 def open_judge(name: str, panel: Panel, interviewer: Interviewer) -> SafeJudge:
-    """Return the judge called `name`, which asks models through `interviewer`."""
+    """The judge called `name`, which asks models through `interviewer`."""
 
     def make() -> Judge:
         if name.startswith(PREFIX):
@@ -184,7 +184,7 @@ def _checked_scores(scores: object, name: str) -> list[Score]:
 
 
 def _storable(score: Score, name: str) -> Score:
-    """Return a score as it can be stored: under the judge's registered name, plain number, safe text, JSON."""
+    """A score as it can be stored: under the judge's registered name, plain number, safe text, JSON."""
     details: dict[str, Any] = safe_value(json.loads(json.dumps(dict(score.details), allow_nan=False)))
     value = None if score.value is None else float(score.value)
     metric, reason = safe_text(score.metric), safe_text(score.reason)

@@ -42,7 +42,7 @@ class Prose:
 
 
 def read_prose(report: str) -> Prose:
-    """Return the prose of a report; long ones are cut."""
+    """The prose of a report; long ones are cut."""
     screened = screen(report)
     return Prose(_readable(screened.text), screened.found, _readable(screened.without))
 
@@ -52,7 +52,7 @@ def _readable(text: str) -> str:
 
 
 def words(text: str) -> list[str]:
-    """Return the words and numbers of `text`, in lower case."""
+    """The words and numbers of `text`, in lower case."""
     return [word.lower() for word in _WORD.findall(text)]
 
 

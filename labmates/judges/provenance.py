@@ -142,7 +142,7 @@ class Provenance:
         return sum(claim.status == status for claim in self.claims)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the audit as JSON data: counts of all claims, and the first claims of each status."""
+        """The audit as JSON data: counts of all claims, and the first claims of each status."""
         statuses: tuple[Status, ...] = ("found", "contradicted", "not found")
         return {
             "claims": {status: self.count(status) for status in statuses},
@@ -240,7 +240,7 @@ def _told(result: Provenance) -> str:
 
 
 def _places(text: str, findings: Mapping[str, Any], told: set[str], records: frozenset[str]) -> dict[str, list[_Place]]:
-    """Return the places of each claimed number, by its text."""
+    """The places of each claimed number, by its text."""
     found: dict[str, list[_Place]] = {}
     for said in dict.fromkeys(statements(read_prose(text).text)):
         of_statement = 0
@@ -313,7 +313,7 @@ def _stands(number: Number, sources: Sequence[Number]) -> bool:
 
 
 def _chance(places: Sequence[_Place], outputs: _Outputs) -> float:
-    """Return the share of other values, written alike, that would be found in the place of a claim."""
+    """The share of other values, written alike, that would be found in the place of a claim."""
     hits = tries = 0
     for factor in _TRIALS:
         moved = [
@@ -382,7 +382,7 @@ def _add_row(outputs: _Outputs, stems: frozenset[str], numbers: tuple[Number, ..
 
 
 def _stems(text: str) -> frozenset[str]:
-    """Return the first letters of the words that mean something."""
+    """The first letters of the words that mean something."""
     found = (word for word in plain_name(text).split() if not _COMMON.fullmatch(word))
     return frozenset(
         word[:STEM]
@@ -404,5 +404,5 @@ def _prose(name: str) -> re.Pattern[str]:
 
 @cache
 def _pattern(name: str) -> re.Pattern[str]:
-    """Return the pattern of a method or test in code and its output."""
+    """The pattern of a method or test in code and its output."""
     return re.compile("|".join(filter(None, (_prose(name).pattern, CODE.get(name)))), re.IGNORECASE)

@@ -49,13 +49,13 @@ class Referee(ScriptedModel):
     description = "Judges reports by rules: counts sections, methods, tests, and the truth's names and numbers."
 
     def compose(self, heard: Heard) -> Draft:
-        """Return the ratings as JSON, or a sentence where no ratings are asked for."""
+        """The ratings as JSON, or a sentence where no ratings are asked for."""
         if heard.kind != KIND:
             return Draft("There is no report here that I could rate.")
         return Draft(json.dumps(self.rate(Case(**heard.facts))))
 
     def rate(self, case: Case) -> dict[str, object]:
-        """Return sections, ratings and reasons."""
+        """Sections, ratings and reasons."""
         flags = read_sections(case.report)
         solid = sum(flags.values())
         numbers = len(set(_NUMBER.findall(case.report)))
@@ -88,7 +88,7 @@ class Gullible(Referee):
 
 
 def read_sections(report: str) -> dict[str, bool]:
-    """Return for each of the seven sections whether it has enough words."""
+    """For each of the seven sections whether it has enough words."""
     lengths = dict.fromkeys(SECTIONS, 0)
     pieces = _HEADING.split(report)
     for title, text in zip(pieces[1::2], pieces[2::2], strict=True):

@@ -19,7 +19,7 @@ JUDGES: Registry[Callable[[], Judge]] = Registry(
 
 
 def get_judge(name: str) -> Judge:
-    """Return the judge called `name`.
+    """The judge called `name`.
 
     Raises
     ------

@@ -71,7 +71,7 @@ class Row:
 
 
 def read_numbers(text: str) -> tuple[Number, ...]:
-    """Return the numbers in `text`; those with a percent sign also as a share of one."""
+    """The numbers in `text`; those with a percent sign also as a share of one."""
     found = []
     for match in _NUMBER.finditer(text):
         written = match[0].rstrip("% ").replace(",", "")
@@ -123,7 +123,7 @@ def rows_of(text: str, records: Collection[str] = (), *, prose: bool = True) -> 
 
 
 def _without_json(text: str) -> tuple[str, list[Any]]:
-    """Return a text without its JSON objects, and these."""
+    """A text without its JSON objects, and these."""
     found = list(find_objects(text))
     begins = [0, *(one.end for one in found)]
     ends = [*(one.begin for one in found), len(text)]

@@ -171,7 +171,7 @@ class RubricJudge:
         self._interviewer = interviewer
 
     async def score(self, report: Report) -> list[Score]:
-        """Return the three scores: 0 for a missing report, None where the model gave no usable answer."""
+        """The three scores: 0 for a missing report, None where the model gave no usable answer."""
         if report.text is None or report.is_missing:
             return self._all(0.0, MISSING)
         material = fenced(report.text)
@@ -208,7 +208,7 @@ class RubricJudge:
         return _Answer(rating)
 
     def _lower(self, written: _Answer, without: Rating, metric: str, details: Mapping[str, Any]) -> Score:
-        """Return the lower of both ratings; that without the flagged passages if they kept the model from rating."""
+        """The lower of both ratings; that without the flagged passages if they kept the model from rating."""
         least = _value(without, metric)
         if written.rating is None:
             told = {"as_written": None, "without_flagged": least, "difference": None}

@@ -90,7 +90,7 @@ def named_sections(heading: str, *, exact: bool = False) -> tuple[str, ...]:
 
 
 def find_sections(prose: str) -> dict[str, Section]:
-    """Return the seven sections of a report's prose by name, in order; missing ones are empty.
+    """The seven sections of a report's prose by name, in order; missing ones are empty.
 
     Text under a deeper heading belongs to the section around it, unless that heading is exactly the name of another
     one. Text under a heading of the same level that names no section belongs to none. A section that occurs more than
@@ -118,7 +118,7 @@ def find_sections(prose: str) -> dict[str, Section]:
 
 
 def _count_fresh(text: str, seen: set[str]) -> list[int]:
-    """Return the number of words of each statement that counts and was not `seen`, and add these to `seen`."""
+    """The number of words of each statement that counts and was not `seen`, to which these are added."""
     lengths = []
     for statement in statements(text):
         spoken = words(statement)
@@ -154,7 +154,7 @@ def _chunks(prose: str) -> list[tuple[tuple[str, ...], str]]:
 
 
 def _title(headings: Mapping[int, _Heading]) -> int | None:
-    """Return the line of the report's title: a first heading above all others that is no section's name itself."""
+    """The line of the report's title: a first heading above all others that is no section's name itself."""
     if len(headings) < 2:
         return None
     first = min(headings)

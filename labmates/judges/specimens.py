@@ -121,7 +121,7 @@ class _Content:
 
 
 def specimens(task: Task[Any, Any], truth: BaseModel, other: BaseModel, seed: int) -> list[Specimen]:
-    """Return reports from perfect to empty, some of them with orders to the judge.
+    """Reports from perfect to empty, some of them with orders to the judge.
 
     Parameters
     ----------
@@ -188,7 +188,7 @@ def _thinned(truth: BaseModel) -> BaseModel:
 
 
 def _parts(task: Task[Any, Any], truth: BaseModel, other: BaseModel) -> list[str]:
-    """Return the fields of the truth that the findings depend on and that differ between the two data sets."""
+    """The fields of the truth that the findings depend on and that differ between the two data sets."""
     whole = _content(task, truth).findings
     return [part for part in type(truth).model_fields if _content(task, _mixed(truth, other, [part])).findings != whole]
 

@@ -53,7 +53,7 @@ class VerifiedJudge:
             self.version = f"{VerifiedJudge.version}+{extractor.version}"
 
     async def score(self, report: Report) -> list[Score]:
-        """Return accuracy, skill and provenance; see `judges.provenance` for the latter.
+        """Accuracy, skill and provenance; see `judges.provenance` for the latter.
 
         The accuracy is 0 where no findings can be read, None if the extractor gave no usable answer.
         """
@@ -125,7 +125,7 @@ class VerifiedJudge:
 
 
 def _skill(earned: Score, report: Report) -> Score:
-    """Return the skill that belongs to an accuracy."""
+    """The skill that belongs to an accuracy."""
     task = report.task
     if earned.value is None:
         return replace(earned, metric=SKILL, details={})

@@ -66,7 +66,7 @@ class Result:
 def failed(
     status: int, reason: str, *, code: str = "", uncertain: bool = False, keeps: bool = False, retry_after: str = ""
 ) -> Result:
-    """Return the result of a call that failed, with an error that all protocols share."""
+    """The result of a call that failed, with an error that all protocols share."""
     body = {"type": "error", "error": {"message": reason, "type": code or "batch", "code": code or None}}
     return Result(status, body, retry_after, uncertain, keeps)
 
@@ -103,7 +103,7 @@ class Channel(Protocol):
     base: str
 
     async def ask(self, method: str, path: str, **content: Any) -> Json:
-        """Return the JSON object that the server answers; raises `BatchRequestError` if it refuses."""
+        """The JSON object that the server answers; raises `BatchRequestError` if it refuses."""
 
     def lines(self, path: str) -> AsyncIterator[bytes]:
         """Yield the lines of a file of results."""
@@ -119,7 +119,7 @@ class BatchProtocol(Protocol):
         """Submit requests, by the id under which their results come, and return the id of the batch."""
 
     async def find(self, channel: Channel, token: str, requests: int, since: float) -> str | None:
-        """Return the id of the batch that was submitted as `token` and not heard of, if there is one.
+        """The id of the batch that was submitted as `token` and not heard of, if there is one.
 
         Parameters
         ----------
@@ -259,7 +259,7 @@ class BatchRequestError(Exception):
 
 
 def _refused(error: Json) -> Result:
-    """Return the result for an error of a batch that failed as a whole."""
+    """The result for an error of a batch that failed as a whole."""
     code = str(error.get("code") or "")
     told = str(error.get("message") or code or "no reason given")
     # The limit on tokens in all batches together: other batches have to end first.

@@ -72,7 +72,7 @@ class BatchBook(Protocol):
     """Where it is written which batch holds which request."""
 
     async def find(self, keys: Sequence[str]) -> Mapping[str, tuple[str, str | None, int, float]]:
-        """Return where requests were submitted, those that were: the parts of `Noted`."""
+        """The submission of each request that has one, as the parts of `Noted`."""
 
     async def plan(self, token: str, keys: Sequence[str]) -> None:
         """Note that requests are about to be submitted together."""
@@ -224,7 +224,7 @@ class BatchQueue:
         return httpx2.Response(result.status, json=result.body, headers=headers, request=request)
 
     def _claim(self, base_key: str) -> str:
-        """Return the id of a request: that of its content, and a number that tells apart equal ones."""
+        """The id of a request: that of its content, and a number that tells apart equal ones."""
         number = 0
         while (key := f"{base_key}-{number}") in self._claimed:
             number += 1
@@ -296,7 +296,7 @@ class BatchQueue:
         self._follow(group, batch, calls, is_certain=submission.batch is not None)
 
     async def _find(self, group: Group, submission: Noted) -> str | None:
-        """Return the id of the batch of a submission of which no answer was heard; None if there is no such batch."""
+        """The id of the batch of a submission of which no answer was heard; None if there is no such batch."""
         protocol = PROTOCOLS[group.protocol]
         try:
             return await protocol.find(self._channel(group), submission.token, submission.requests, submission.at)
@@ -364,7 +364,7 @@ class BatchQueue:
         await self._settle(calls, results)
 
     async def _ended(self, group: Group, batch: str) -> State:
-        """Return the state of a batch when it has ended."""
+        """The state of a batch when it has ended."""
         protocol, channel = PROTOCOLS[group.protocol], self._channel(group)
         failures, told = 0, -1
         while True:
@@ -461,7 +461,7 @@ def _read(request: httpx2.Request) -> tuple[Group, str, Json]:
 
 
 def split_into_batches(calls: Sequence[Waiting], protocol: BatchProtocol) -> list[list[Waiting]]:
-    """Return calls in parts that a batch can hold."""
+    """Calls in parts that a batch can hold."""
     parts: list[list[Waiting]] = []
     size = 0
     for call in calls:

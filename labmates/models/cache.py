@@ -26,7 +26,7 @@ class CallCache(Protocol):
     """Where replies are kept, as JSON data by key."""
 
     async def get(self, key: str) -> dict[str, Any] | None:
-        """Return the reply kept under this key, or None."""
+        """The reply kept under this key, or None."""
         ...
 
     async def put(self, key: str, reply: dict[str, Any]) -> None:
@@ -35,7 +35,7 @@ class CallCache(Protocol):
 
 
 def call_key(model: str, address: str, request: Request) -> str:
-    """Return the name of a request: a hash of its canonical JSON, 64 hexadecimal digits."""
+    """The name of a request: a hash of its canonical JSON, 64 hexadecimal digits."""
     data = {
         "model": model,
         "address": address,
@@ -57,7 +57,7 @@ def is_worth_keeping(reply: Reply) -> bool:
 
 
 def reply_to_data(reply: Reply) -> dict[str, Any]:
-    """Return a reply as JSON data, without how it was had."""
+    """A reply as JSON data, without how it was had."""
     return {
         "text": reply.text,
         "tool_calls": [[call.id, call.name, call.arguments] for call in reply.tool_calls],
@@ -68,7 +68,7 @@ def reply_to_data(reply: Reply) -> dict[str, Any]:
 
 
 def reply_from_data(data: dict[str, Any], seconds: float) -> Reply:
-    """Return the reply that was kept as `data`, for which no attempt was made; it took `seconds` to find."""
+    """The reply that was kept as `data`, for which no attempt was made; it took `seconds` to find."""
     calls = tuple(ToolCall(*call) for call in data["tool_calls"])
     return Reply(
         text=data["text"],

@@ -33,7 +33,7 @@ class Catalog:
         self._written: dict[str, str] = {}
 
     def name_of(self, reference: Any) -> str:
-        """Return the full name of a model, ``provider:name?setting=value``.
+        """The full name of a model, ``provider:name?setting=value``.
 
         A model that is named without an address is reached as another reference to it says.
 
@@ -65,7 +65,7 @@ class Catalog:
         return entry.name
 
     def options(self) -> ModelOptions:
-        """Return the settings with how each model that was named is reached."""
+        """The settings with how each model that was named is reached."""
         entries = {**self._options.entries, **self._found}
         return self._options.model_copy(update={"entries": entries})
 

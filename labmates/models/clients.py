@@ -16,12 +16,12 @@ from labmates.models.options import ModelOptions
 
 @cache
 def ssl_context() -> ssl.SSLContext:
-    """Return the one for all clients: reading the certificates takes longer than all else that a new client does."""
+    """The TLS context of all clients: reading the certificates takes longer than all else that a new client does."""
     return httpx2.create_ssl_context()
 
 
 def patience(options: ModelOptions) -> httpx2.Timeout:
-    """Return the time limits of a client: connecting has one, and the attempt's own clock bounds the rest."""
+    """The time limits of a client: connecting has one, and the attempt's own clock bounds the rest."""
     return httpx2.Timeout(None, connect=options.call_timeout)
 
 
@@ -38,7 +38,7 @@ class CallClient(httpx2.AsyncClient):
 
 
 def new_client(options: ModelOptions) -> CallClient:
-    """Return a client for the running event loop, to be closed by the caller.
+    """A client for the running event loop, to be closed by the caller.
 
     It tells the attempt under way when its request is on the wire, and bounds the reply.
     """
@@ -55,7 +55,7 @@ def new_client(options: ModelOptions) -> CallClient:
 def batch_queue(
     client: CallClient, options: ModelOptions, book: BatchBook | None, notify: Callable[[str], None] | None
 ) -> BatchQueue:
-    """Return the queue of the calls that a client makes through batches."""
+    """The queue of the calls that a client makes through batches."""
     return BatchQueue(
         client,
         book or NoBook(),
@@ -69,7 +69,7 @@ def batch_queue(
 
 @cache
 def synchronous_client() -> httpx2.Client:
-    """Return a client that never sends anything: without it LangChain builds one for each base URL."""
+    """A client that never sends anything: without it LangChain builds one for each base URL."""
     return httpx2.Client(verify=ssl_context())
 
 

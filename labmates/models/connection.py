@@ -76,7 +76,7 @@ class Backoff:
     longest_asked: float = 120.0
 
     def delay(self, seed: int, failures: int, retry_after: float | None = None) -> float:
-        """Return the wait after so many `failures` in a row.
+        """The wait after so many `failures` in a row.
 
         Our own waits are spread over [50 %, 100 %]; one that the server asked for is never shortened (but for
         `longest_asked`) and lengthened by up to 10 %, so that callers refused together don't return together.
@@ -265,7 +265,7 @@ def _refusal(failure: Failure, model: ModelName, endpoint: Endpoint) -> str:
 
 
 def _refused_setting(failure: Failure, model: ModelName) -> str | None:
-    """Return the setting that the server says it doesn't support; None if it names none."""
+    """The setting that the server says it doesn't support; None if it names none."""
     body = failure.body
     if not UNSUPPORTED.search(f"{body.message} {body.code} {body.type}"):
         return None

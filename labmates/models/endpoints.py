@@ -65,7 +65,7 @@ class Endpoint:
 
 
 def endpoint_of(model: ModelName, options: ModelOptions, environment: Mapping[str, str]) -> Endpoint:
-    """Find out where `model` is asked.
+    """The endpoint of `model`.
 
     A model is asked at the address of its entry. An ``openai:`` model without one is asked at ``options.base_url``,
     else at the address in ``OPENAI_API_BASE`` or ``OPENAI_BASE_URL`` (which LangChain and OpenAI's client read), else
@@ -131,14 +131,14 @@ def check_base_url(url: str) -> None:
 
 
 def listed(model: ModelName, endpoint: Endpoint) -> Listed | None:
-    """Return what the table says of a model; None if nothing, or for a server that is not the provider's own."""
+    """The row of a model in the shipped table; None without one, or for a server that is not the provider's own."""
     if not endpoint.hosted:
         return None
     return listed_model(model.provider, model.name)
 
 
 def price_of(model: ModelName, endpoint: Endpoint, options: ModelOptions) -> Price | None:
-    """Return what the provider of `model` charges; None if that is not known."""
+    """The price that the provider of `model` charges; None if unknown."""
     access = options.entries.get(str(model), DEFAULT_ACCESS)
     found = listed(model, endpoint)
     charge = access.price or (found.price if found else None)
@@ -146,7 +146,7 @@ def price_of(model: ModelName, endpoint: Endpoint, options: ModelOptions) -> Pri
 
 
 def known_price(text: str, options: ModelOptions) -> Price | None:
-    """Return what the provider of the model named `text` charges; nothing for a baseline, None if it is not known."""
+    """The price of the model named `text`; free for a baseline, None if unknown."""
     model = parse_model(text)
     if model.scripted:
         return FREE

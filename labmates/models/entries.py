@@ -125,7 +125,7 @@ def read_reference(text: str, named: Mapping[str, Entry]) -> Entry:
 
 
 def models_file() -> Path | None:
-    """Return the file of named entries: that of `LABMATES_MODELS`, else ``models.yaml`` where the program runs."""
+    """The file of named entries: that of `LABMATES_MODELS`, else ``models.yaml`` where the program runs."""
     if chosen := os.environ.get(FILE_VARIABLE):
         return Path(chosen)
     here = Path(FILE_NAME)
@@ -133,7 +133,7 @@ def models_file() -> Path | None:
 
 
 def named_entries() -> dict[str, Entry]:
-    """Return the named entries of the models file; none without a file.
+    """The named entries of the models file; none without a file.
 
     Raises
     ------

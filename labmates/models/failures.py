@@ -113,7 +113,7 @@ class AttemptError(Exception):
 
 
 def failure_of(error: Exception, redact: Redactor) -> Failure | None:
-    """Tell what an error of a provider's client means; None if it isn't about the call (a bug, most likely)."""
+    """The meaning of an error of a provider's client; None if it isn't about the call (a bug, most likely)."""
     if isinstance(error, AttemptError):
         return error.failure
     names = {kind.__name__ for kind in type(error).__mro__}
@@ -139,13 +139,13 @@ def failure_of(error: Exception, redact: Redactor) -> Failure | None:
 
 
 def context_limits(body: ErrorBody) -> tuple[int | None, int | None]:
-    """Return the tokens that the model takes and those that the call needs, where an overflow error tells."""
+    """The tokens that the model takes and those that the call needs, where an overflow error tells."""
     limit = body.limit or _number(LIMIT_TEXT, body.message)
     return limit, body.requested or _number(REQUESTED_TEXT, body.message)
 
 
 def read_retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
-    """Return the seconds that a server asks to wait.
+    """The seconds that a server asks to wait.
 
     It says so in ``retry-after-ms``, or in ``retry-after`` in seconds or as an HTTP date.
     """
@@ -201,7 +201,7 @@ def _redacted(body: ErrorBody, redact: Redactor) -> ErrorBody:
 
 
 def _chain(error: BaseException | None) -> set[str]:
-    """Return the names of the kinds of an error and of what caused it."""
+    """The names of the kinds of an error and of what caused it."""
     names: set[str] = set()
     while error is not None:
         names |= {kind.__name__ for kind in type(error).__mro__}
@@ -210,7 +210,7 @@ def _chain(error: BaseException | None) -> set[str]:
 
 
 def _connection_reason(error: BaseException) -> str:
-    """Return the text of the innermost cause, since clients wrap it in their own ``Connection error.``."""
+    """The text of the innermost cause, since clients wrap it in their own ``Connection error.``."""
     while error.__cause__ is not None:
         error = error.__cause__
     return one_line(str(error)) or type(error).__name__
@@ -270,7 +270,7 @@ def read_error(body: Any) -> ErrorBody:
 
 
 def one_line(text: str, longest: int = LONGEST_READ) -> str:
-    """Return `text` as one line of printable characters, at most `longest` of them."""
+    """`text` as one line of printable characters, at most `longest` of them."""
     line = " ".join(safe_text(text[: 4 * longest]).split())
     return line if len(line) <= longest else f"{line[: longest - 1]}…"
 

@@ -209,7 +209,7 @@ class ModelHub:
         return reply
 
     def price(self, model: str) -> Price | None:
-        """Return what the provider of a model charges; None where that isn't known."""
+        """The price that the provider of a model charges; None if unknown."""
         if model not in self._charges:
             self._charges[model] = self._charge(parse_model(model))
         return self._charges[model]

@@ -100,7 +100,7 @@ def normalise(
 
 
 def safe_message(message: BaseMessage) -> BaseMessage:
-    """Return a message whose text can be sent as UTF-8 (the output of a tool may hold anything)."""
+    """A message whose text can be sent as UTF-8 (the output of a tool may hold anything)."""
     if not isinstance(message.content, str) or (content := safe_text(message.content)) == message.content:
         return message
     return message.model_copy(update={"content": content})
@@ -128,7 +128,7 @@ def _bytes(*texts: str) -> int:
 
 
 def _cut(text: str, begun: list[_Begun], limit: int) -> tuple[str, list[_Begun]]:
-    """Return what of a reply is within the limit: its text first, then its calls, the last of them broken."""
+    """The part of a reply within the limit: its text first, then its calls, the last of them broken."""
     left = limit - estimate_tokens(text)
     if left < 0:
         return beginning(text, limit), []
@@ -143,7 +143,7 @@ def _cut(text: str, begun: list[_Begun], limit: int) -> tuple[str, list[_Begun]]
 
 
 def resendable(text: str, calls: tuple[ToolCall, ...]) -> AIMessage:
-    """Return a reply as a message that may be sent back to any server."""
+    """A reply as a message that may be sent back to any server."""
     return AIMessage(
         content=text or ("" if calls else NO_TEXT),
         tool_calls=[{"type": "tool_call", "id": call.id, "name": call.name, "args": call.arguments} for call in calls],
@@ -166,7 +166,7 @@ def _reasoning(message: AIMessage) -> str:
 
 
 def _begun_calls(message: AIMessage) -> list[_Begun]:
-    """Return every call that the model began: the whole ones, then those found invalid when the reply was read."""
+    """Every call that the model began: the whole ones, then those found invalid when the reply was read."""
     whole = [_Begun(call["id"], call["name"], read_arguments(call["args"])) for call in message.tool_calls]
     return whole + [_Begun(call["id"], call["name"], None, call["args"]) for call in message.invalid_tool_calls]
 
@@ -189,7 +189,7 @@ def _read_calls(
 
 
 def _cut_call(call: _Begun) -> ToolCall:
-    """Return what arrived of a call that the length limit cut."""
+    """The part that arrived of a call that the length limit cut."""
     arrived = read_partial(call.broken) if isinstance(call.broken, str) else {}
     return ToolCall("", _tool_name(call.name), arrived)
 
@@ -199,7 +199,7 @@ def _tool_name(name: str | None) -> str:
 
 
 def read_arguments(arguments: Any) -> dict[str, Any] | None:
-    """Return a tool call's arguments as a JSON object, None if they are none; nothing at all is the empty one."""
+    """A tool call's arguments as a JSON object: None if invalid, empty if missing."""
     try:
         if isinstance(arguments, str):
             arguments = json.loads(arguments, strict=False) if arguments.strip() else {}
@@ -210,7 +210,7 @@ def read_arguments(arguments: Any) -> dict[str, Any] | None:
 
 
 def _fresh_id(id_: str, own: str, taken: set[str]) -> str:
-    """Return `id_` if servers take it (short, plain characters) and no other call has it, else one of ours."""
+    """`id_` if servers take it (short, plain characters) and no other call has it, else one of ours."""
     if re.fullmatch(r"[A-Za-z0-9_.:-]{1,40}", id_) and id_ not in taken:
         return id_
     return next(name for name in _numbered(own) if name not in taken)
@@ -284,7 +284,7 @@ _HALF_PAIR = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\Z")
 
 
 def read_partial(text: str) -> dict[str, Any]:
-    """Return the members of a cut JSON object as far as they arrived.
+    """The members of a cut JSON object as far as they arrived.
 
     The last one may be a text that breaks off; numbers, lists and objects that are not whole are left out.
 
@@ -313,7 +313,7 @@ def read_partial(text: str) -> dict[str, Any]:
 
 
 def _value(text: str, at: int) -> tuple[Any, int]:
-    """Return the value that begins at `at` and where it ends.
+    """The value that begins at `at` and where it ends.
 
     Raises
     ------

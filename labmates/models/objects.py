@@ -88,7 +88,7 @@ def find_objects(text: str, decoder: json.JSONDecoder = PLAIN, *, start: int = 0
 
 
 def read_object(text: str, form: type[ModelT], *, start: int = 0) -> ModelT:
-    """Return the one JSON object in `text` that is a valid `form`.
+    """The one JSON object in `text` that is a valid `form`.
 
     It may stand there several times, beside objects that are no valid `form`; comments and trailing commas in it are
     accepted, and the escaped braces of LaTeX count as braces.
@@ -123,7 +123,7 @@ def read_object(text: str, form: type[ModelT], *, start: int = 0) -> ModelT:
 
 
 def _search(text: str, start: int) -> tuple[list[dict[str, Any]], str]:
-    """Return all objects, strict ones and those within acceptable ones too, and what is wrong with the last other."""
+    """All objects, strict ones and those within acceptable ones too, and what is wrong with the last other."""
     values: list[dict[str, Any]] = []
     fault = None
     # A blank for the backslash of LaTeX keeps every position as it is.
@@ -148,7 +148,7 @@ def _search(text: str, start: int) -> tuple[list[dict[str, Any]], str]:
 
 
 def _read_relaxed(reader: Reader, at: int) -> Parsed | Mend:
-    """Return the object that opens at `at`, or the fault because of which it is none."""
+    """The object that opens at `at`, or the fault because of which it is none."""
     try:
         parsed = reader.read(at)
     except TooMuchWorkError as error:

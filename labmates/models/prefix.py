@@ -30,7 +30,7 @@ def shared_chars(message: BaseMessage) -> int:
 
 
 def mark_shared(message: BaseMessage, chars: int) -> BaseMessage:
-    """Return the message with its first `chars` characters marked as shared."""
+    """The message with its first `chars` characters marked as shared."""
     return _with(message, _SHARED, chars) if chars else message
 
 

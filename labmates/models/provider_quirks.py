@@ -44,7 +44,7 @@ class Dialect:
     def arguments(
         self, *, seed: int, max_output_tokens: int, temperature: float | None, insisted: Collection[str] = ()
     ) -> dict[str, Any]:
-        """Return the parameters of one call; those `insisted` on are among them, whatever was refused before."""
+        """The parameters of one call; those `insisted` on are among them, whatever was refused before."""
         wanted: dict[str, Any] = {"seed": seed, self.limit: max_output_tokens}
         if temperature is not None:
             wanted["temperature"] = temperature
@@ -54,7 +54,7 @@ class Dialect:
         return {**arguments, CACHE_FIELD: False} if CACHE_FIELD in self.dropped else arguments
 
     def without_refused(self, body: ErrorBody, sent: Collection[str]) -> Dialect | None:
-        """Return the dialect without the parameter that the server says it doesn't support.
+        """The dialect without the parameter that the server says it doesn't support.
 
         Parameters
         ----------

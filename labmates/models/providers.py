@@ -54,7 +54,7 @@ _NOT_SENT = {"temperature", "max_output_tokens", "context_tokens", "variant", "s
 
 
 def per_call(chat: BaseChatModel, body: Mapping[str, Any] | None = None) -> Send:
-    """Return how to send requests to a chat model that takes all parameters with each call; `body` goes with all."""
+    """The sender to a chat model that takes all parameters with each call; `body` goes with all."""
 
     async def send(request: Request, arguments: dict[str, Any]) -> BaseMessage:
         if request.tools:
@@ -73,7 +73,7 @@ def per_call(chat: BaseChatModel, body: Mapping[str, Any] | None = None) -> Send
 def per_instance(
     build: Callable[[int, float | None], BaseChatModel], marks: Marker | None = None, *, is_watched: bool = False
 ) -> Send:
-    """Return how to send requests where limit and temperature belong to the chat model's instance.
+    """The sender where limit and temperature belong to the chat model's instance.
 
     Providers name these parameters differently in calls, but alike when the model is built; so there is one
     instance for each pair of them, of which the last few are kept. No seed is sent.
@@ -101,7 +101,7 @@ def per_instance(
 
 
 def request_body(model: ModelName) -> dict[str, Any]:
-    """Return the members that a model's settings add to every request of OpenAI's protocol.
+    """The members that a model's settings add to every request of OpenAI's protocol.
 
     Raises
     ------
@@ -206,7 +206,7 @@ def check_settings(model: ModelName, endpoint: Endpoint, options: ModelOptions) 
 
 
 def _maker(model: ModelName) -> tuple[Callable[..., BaseChatModel], Callable[[str], bool]]:
-    """Return what makes a provider's chat models, and what tells whether it takes a keyword."""
+    """The maker of a provider's chat models, and the test of whether it takes a keyword."""
     if model.provider in PROVIDERS:
         from langchain.chat_models import init_chat_model
         from langchain.chat_models.base import _BUILTIN_PROVIDERS
@@ -232,7 +232,7 @@ def _maker(model: ModelName) -> tuple[Callable[..., BaseChatModel], Callable[[st
 
 
 def _settings(model: ModelName) -> dict[str, Any]:
-    """Return a model's settings as its provider's class names them."""
+    """A model's settings as its provider's class names them."""
     settings = {name: value for name, value in model.settings.given().items() if name not in _NOT_SENT - {"seed"}}
     if (budget := settings.get("thinking_budget")) is not None and model.provider in ("anthropic", *BEDROCK):
         del settings["thinking_budget"]
@@ -259,7 +259,7 @@ _GIVEN: dict[str, BaseChatModel] = {}
 
 
 def name_given(chat: object) -> str:
-    """Return the name under which a chat model takes part: its own, and a hash of its parameters.
+    """The name under which a chat model takes part: its own, and a hash of its parameters.
 
     Raises
     ------
@@ -278,7 +278,7 @@ def name_given(chat: object) -> str:
 
 
 def given_chat(name: str) -> BaseChatModel:
-    """Return the chat model that was handed over under this name.
+    """The chat model that was handed over under this name.
 
     Raises
     ------
@@ -293,7 +293,7 @@ def given_chat(name: str) -> BaseChatModel:
 
 
 def prepared(chat: BaseChatModel, limit: int, temperature: float | None) -> BaseChatModel:
-    """Return the chat model with this limit on a reply, where it has one, and this temperature.
+    """The chat model with this limit on a reply, where it has one, and this temperature.
 
     Raises
     ------

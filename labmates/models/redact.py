@@ -32,12 +32,12 @@ class Redactor:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str], *more: str) -> Redactor:
-        """Return one that knows every variable whose name says that it holds a secret, and `more` values."""
+        """A redactor of every variable with the name of a secret, and of `more` values."""
         named = (value for name, value in environment.items() if SECRET_NAME.search(name))
         return cls([*named, *more])
 
     def __call__(self, text: str) -> str:
-        """Return `text` with all secrets replaced by ``[key]``.
+        """`text` with all secrets replaced by ``[key]``.
 
         That is: every piece of 8 or more characters of one (in upper or lower case), and whatever looks like a key.
         """

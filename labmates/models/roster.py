@@ -65,7 +65,7 @@ class KnownModel:
 
 @cache
 def roster() -> tuple[KnownModel, ...]:
-    """Return all models, in the paper's order."""
+    """All models, in the paper's order."""
     table = files("labmates.models").joinpath("roster.csv").read_text(encoding="utf-8")
     return tuple(map(known_model, csv.DictReader(table.splitlines())))
 
@@ -91,7 +91,7 @@ def read_roster(path: Path) -> tuple[KnownModel, ...]:
 
 
 def traits_of(names: Iterable[str], more: Iterable[KnownModel] = ()) -> dict[str, KnownModel]:
-    """Return what is known of models by the names given; `more` models come before those of the study.
+    """The known traits of models by the names given; `more` models come before those of the study.
 
     A name is that of the roster or one that servers have (`KnownModel.served`). A name of `more` may be whole
     (``openai:Qwen/Qwen3-4B``) or short (``Qwen/Qwen3-4B``, ``qwen3-4b``). A name with the setting of a thinking mode
@@ -116,7 +116,7 @@ def traits_of(names: Iterable[str], more: Iterable[KnownModel] = ()) -> dict[str
 
 
 def thinking_warnings(used: Iterable[tuple[str, int, int]]) -> list[str]:
-    """Return one warning for each model that reasons, or does not, against what the roster says.
+    """One warning for each model that reasons, or does not, against what the roster says.
 
     Parameters
     ----------

@@ -23,7 +23,7 @@ class UnsafeValueError(ValueError):
 
 
 def safe_text(text: str) -> str:
-    """Return `text` without characters that can't be stored or shown; each becomes U+FFFD.
+    """`text` without characters that can't be stored or shown; each becomes U+FFFD.
 
     A pair of surrogates that was torn apart (a streamed reply may cut an emoji in two) is put together again
     first.
@@ -36,7 +36,7 @@ def safe_text(text: str) -> str:
 
 
 def safe_value(value: Any, depth: int = 0) -> Any:
-    """Return a JSON value (as ``json.loads`` gives it) with every text in it made safe.
+    """A JSON value (as ``json.loads`` gives it) with every text in it made safe.
 
     Raises
     ------

@@ -72,7 +72,7 @@ class ModelSettings(BaseModel):
         return value
 
     def given(self) -> dict[str, Any]:
-        """Return the settings that are set, as JSON data."""
+        """The settings that are set, as JSON data."""
         return self.model_dump(mode="json", exclude_none=True)
 
 
@@ -80,7 +80,7 @@ NO_SETTINGS: Final = ModelSettings()
 
 
 def write_query(values: Mapping[str, Any]) -> str:
-    """Return settings as ``name=value&name=value``, in one order; members of objects as ``name.member=value``.
+    """Settings as ``name=value&name=value``, in one order; members of objects as ``name.member=value``.
 
     >>> write_query({"top_p": 0.9, "chat_template_kwargs": {"enable_thinking": True}})
     'chat_template_kwargs.enable_thinking=true&top_p=0.9'

@@ -16,7 +16,7 @@ _NOT_STRICT = {"minLength", "maxLength"}
 
 
 def format_of(form: type[BaseModel]) -> dict[str, Any]:
-    """Return the member ``response_format`` of a request whose reply has this form.
+    """The member ``response_format`` of a request whose reply has this form.
 
     It is strict where every field is required, as OpenAI's strict mode asks for.
     """
@@ -28,7 +28,7 @@ def format_of(form: type[BaseModel]) -> dict[str, Any]:
 
 
 def _closed(schema: Any) -> Any:
-    """Return a schema whose objects have no other members, without what strict mode does not know."""
+    """A schema whose objects have no other members, without what strict mode does not know."""
     if isinstance(schema, list):
         return [_closed(part) for part in schema]
     if not isinstance(schema, dict):

@@ -74,7 +74,7 @@ class StreamedReply:
         self._take(event)
 
     def whole(self) -> Json:
-        """Return the whole reply.
+        """The whole reply.
 
         Raises
         ------
@@ -135,7 +135,7 @@ async def split_lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 
 def clean_completion(completion: Json) -> tuple[Json, str, list[Json]]:
-    """Return a reply as LangChain reads it without fault, and apart from it what LangChain drops or trips over.
+    """A reply as LangChain reads it without fault, and apart from it what LangChain drops or trips over.
 
     Returns
     -------
@@ -200,7 +200,7 @@ def _texts(content: Any) -> list[str]:
 
 
 def _arguments(arguments: Any) -> str:
-    """Return arguments as text: some servers send the object itself."""
+    """Arguments as text: some servers send the object itself."""
     return arguments if isinstance(arguments, str) else "" if arguments is None else json.dumps(arguments)
 
 

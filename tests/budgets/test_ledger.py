@@ -65,9 +65,10 @@ class LedgerMachine(RuleBasedStateMachine):
 
 
 TestAnyOrderOfOperationsKeepsTheLedgerBalanced = LedgerMachine.TestCase
+TestAnyOrderOfOperationsKeepsTheLedgerBalanced.settings = settings(max_examples=40, stateful_step_count=30)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.integers(0, 5000), st.integers(1, 40), st.integers(0, 2**32))
 def test_concurrent_callers_never_overdraw_the_pool_whatever_the_interleaving(
     total: int, callers: int, seed: int

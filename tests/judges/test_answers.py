@@ -78,7 +78,7 @@ def test_every_part_of_a_rating_is_needed(name: str) -> None:
         read_object(answer(**{name: None}), Rating)
 
 
-@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 30_000, "{" * 200_000, '{"x": ' + "9" * 6_000 + "}"])
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 6_000, "{" * 30_000, '{"x": ' + "9" * 6_000 + "}"])
 def test_hostile_nesting_and_numbers_are_refused(text: str) -> None:
     with pytest.raises(UnusableAnswerError):
         read_object(text, Point)

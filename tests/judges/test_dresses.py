@@ -136,7 +136,7 @@ ANY_NAME = [dress for dress in DRESSES if dress not in ("typographic quotes", "c
 """Quotation marks and commas at the end of a line may stand within a name."""
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(values=ECOLOGY, dress=st.sampled_from(ANY_NAME))
 def test_any_valid_findings_are_read_back_from_any_dress(values: Values, dress: str) -> None:
     model = get_task("ecology").findings
@@ -145,7 +145,7 @@ def test_any_valid_findings_are_read_back_from_any_dress(values: Values, dress: 
     assert all("field 'n_species'" not in problem for problem in read.problems)
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(st.text() | st.text("{}[]\"':,#/*\\ \n`~-nabcount0123.species_"))
 def test_random_text_never_raises_and_states_no_field_that_it_does_not_name(text: str) -> None:
     read = read_findings(text, get_task("ecology").findings)

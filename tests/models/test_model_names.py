@@ -58,7 +58,7 @@ def test_a_provider_whose_package_is_missing_is_told_which() -> None:
         parse_model(f"{missing}:some-model")
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.text())
 def test_any_text_is_either_a_name_or_a_usage_error(text: str) -> None:
     try:

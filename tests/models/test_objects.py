@@ -49,7 +49,7 @@ PIECES = [
 ]
 
 
-@settings(max_examples=1_000, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=25).map("".join))
 def test_what_a_strict_reader_accepts_is_read_with_its_value_or_refused(text: str) -> None:
     seen = strict(text)
@@ -60,7 +60,7 @@ def test_what_a_strict_reader_accepts_is_read_with_its_value_or_refused(text: st
     assert not seen or seen == {(point.x, point.y)}
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.integers(-9, 9), st.integers(-9, 9), st.text(alphabet="ab}]:,\"'#/*\\ \n", max_size=20), st.data())
 def test_comments_and_trailing_commas_change_no_value(x: int, y: int, before: str, data: st.DataObject) -> None:
     def gap() -> str:
@@ -90,7 +90,7 @@ def test_comments_and_trailing_commas_change_no_value(x: int, y: int, before: st
 )
 def test_a_hostile_text_is_read_or_refused_after_bounded_work(unit: str) -> None:
     try:
-        assert read_object((unit * (100_000 // len(unit) + 1))[:100_000] + '\n{"x": 1}', Point) == Point(x=1)
+        assert read_object((unit * (30_000 // len(unit) + 1))[:30_000] + '\n{"x": 1}', Point) == Point(x=1)
     except UnusableAnswerError as error:
         assert len(str(error)) < 300  # noqa: PT017 Either outcome is fine.
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labmates.models.normalise import read_partial
@@ -13,6 +13,7 @@ TEXT = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]))
 ARGUMENTS = st.dictionaries(TEXT, st.one_of(TEXT, st.integers(0, 999), st.lists(TEXT, max_size=2)), max_size=4)
 
 
+@settings(max_examples=50, deadline=None)
 @given(ARGUMENTS, st.booleans(), st.data())
 def test_what_is_read_of_a_cut_object_is_a_beginning_of_it(
     arguments: dict[str, object], escaped: bool, data: st.DataObject

@@ -61,7 +61,7 @@ BASELINES: Registry[Callable[[], BaseChatModel]] = Registry(
 
 
 def describe(name: str) -> str:
-    """Return what the baseline called `name` does, in one line; empty if a plug-in doesn't say it.
+    """The description of the baseline called `name`, one line; empty if a plug-in has none.
 
     Raises
     ------
@@ -72,7 +72,7 @@ def describe(name: str) -> str:
 
 
 def make_baseline(name: str) -> BaseChatModel:
-    """Return a new model of the baseline called `name`.
+    """A new model of the baseline called `name`.
 
     Raises
     ------

@@ -62,7 +62,7 @@ class Heard:
         return {name: fact for order in self.orders for name, fact in order.facts.items()}
 
     def tool_names(self) -> tuple[str, ...]:
-        """Return the names of the tools that may be called: those that the order lists, if it does."""
+        """The names of the tools that may be called: those that the order lists, if it does."""
         names = tuple(str(tool.get("function", {}).get("name", "")) for tool in self.tools)
         facts = self.facts
         if "tools" in facts:
@@ -92,17 +92,17 @@ class Draft:
 
 
 def call(name: str, /, **arguments: object) -> DraftCall:
-    """Return a well-formed tool call."""
+    """A well-formed tool call."""
     return DraftCall(name, json.dumps(arguments, ensure_ascii=False))
 
 
 def call_tokens(name: str, arguments: str) -> int:
-    """Return what a tool call costs: its name and its arguments as the model writes them."""
+    """The tokens of a tool call: its name and its arguments as the model writes them."""
     return estimate_tokens(f"{name}{arguments}")
 
 
 def cut_to_tokens(text: str, tokens: int) -> str:
-    """Return the longest beginning of `text` that takes at most `tokens` tokens."""
+    """The longest beginning of `text` that takes at most `tokens` tokens."""
     low, high = 0, max(1, 2 * tokens)
     # A text is a few times as long as its tokens are many: look there first, since it may be very long.
     while high < len(text) and estimate_tokens(text[:high]) <= tokens:
@@ -120,7 +120,7 @@ def cut_to_tokens(text: str, tokens: int) -> str:
 
 
 def make_reply(draft: Draft, heard: Heard, model: str) -> AIMessage:
-    """Return the reply that comes of a draft: cut at the token limit, with its usage and the reason why it ended.
+    """The reply that comes of a draft: cut at the token limit, with its usage and the reason why it ended.
 
     A reply is written from front to back, first the text, then the calls: what lies behind the limit is
     lost, and the call in which the limit falls is left with half its arguments, which are no JSON any more
@@ -207,7 +207,7 @@ class ScriptedModel(BaseChatModel):
 
     @abstractmethod
     def compose(self, heard: Heard) -> Draft:
-        """Return what the baseline wants to reply."""
+        """The reply that the baseline wants to give."""
 
     def bind_tools(
         self,
@@ -216,7 +216,7 @@ class ScriptedModel(BaseChatModel):
         tool_choice: str | None = None,
         **kwargs: Any,
     ) -> Runnable[Any, AIMessage]:
-        """Return the model with tools; `tool_choice` is ignored, as many servers do."""
+        """The model with tools; `tool_choice` is ignored, as many servers do."""
         del tool_choice
         return self.bind(tools=[convert_to_openai_tool(tool) for tool in tools], **kwargs)
 

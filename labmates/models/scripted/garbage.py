@@ -154,6 +154,6 @@ class Garbage(ScriptedModel):
     description = "Sends malformed replies of every kind, drawn from its seed, and now and then a valid one."
 
     def compose(self, heard: Heard) -> Draft:
-        """Return a reply of a random kind."""
+        """A reply of a random kind."""
         rng = random.Random(derive(heard.seed, "garbage", len(heard.messages)))
         return KINDS[rng.choice(tuple(KINDS))](rng, heard)
