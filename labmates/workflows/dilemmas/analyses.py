@@ -20,16 +20,21 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from labmates.stats.ratings import Cell, Rated, Summary
+    from labmates.stats.tables import Column
     from labmates.workflows.dilemmas.records import CrossPlay
 
 KIND: Final = "dilemma"
-TableName = Literal["failures", "actions", "responses", "adoption", "outcomes", "designs", "reasons"]
+TableName = Literal[
+    "failures", "actions", "pooled", "responses", "adoption", "outcomes", "evolution", "designs", "reasons"
+]
 TABLES: Final = {
     "failures": "Failed decisions, by model, stage and seat",
     "actions": "How likely models take each action",
+    "pooled": "How likely all models together take each action",
     "responses": "How likely models take each action after what co-players did in the round before",
     "adoption": "Votes and adoption, by model",
     "outcomes": "How votes end",
+    "evolution": "Cooperation with all models alike, and after evolution",
     "designs": "Under how many proposals full cooperation is stable",
     "reasons": "By which kinds of reasons choices are explained (see: labmates analyze reasons)",
 }
@@ -138,7 +143,8 @@ def choices(runs: Runs, params: ChoicesParams) -> Result:
 
     Action frequencies; frequencies after what co-players did last (repetition, reputation); votes, adoption and
     delegation; and for proposed mediators and contracts whether full cooperation is a Nash equilibrium under them, or
-    weakly dominant, computed exactly. Failed decisions count nowhere but in their own table. Figures also show payoffs
+    weakly dominant, computed exactly. Shares have 95 % intervals over runs. Failed decisions count nowhere but in their
+    own table. Figures also show payoffs
     of the metagame and evolution of the population, without models of which more than 20 % of the decisions failed.
     """
     from labmates.stats.tables import Table
@@ -150,7 +156,7 @@ def choices(runs: Runs, params: ChoicesParams) -> Result:
         name: getattr(frames, f"{name}_frame")(plays) for name in params.tables or TABLES
     }
     filled = {name: frame for name, frame in computed.items() if len(frame)}
-    tables = [Table(name, TABLES[name], None, frame) for name, frame in filled.items()]
+    tables = [Table(name, TABLES[name], _columns(frame), frame) for name, frame in filled.items()]
     return Result(
         tables,
         figures=[*_drawings_of_tables(filled), *_drawings_of_metagames(plays)],
@@ -158,14 +164,29 @@ def choices(runs: Runs, params: ChoicesParams) -> Result:
     )
 
 
+def _columns(frame: pd.DataFrame) -> list[Column]:
+    """The columns of a table, shares with their intervals."""
+    from labmates.stats.tables import Column
+
+    keys = [str(name) for name in frame.columns]
+    ends = {f"{key}_{end}" for key in keys for end in ("low", "high", "reason")}
+    return [Column(key, shows="both" if f"{key}_low" in keys else "value") for key in keys if key not in ends]
+
+
 def _drawings_of_tables(tables: Mapping[str, pd.DataFrame]) -> Iterator[Drawing]:
     from labmates.workflows.dilemmas import figures
 
+    def shares(columns: Mapping[str, str], title: str) -> tuple[str, Callable[[pd.DataFrame], Figure]]:
+        return title, partial(figures.shares_figure, columns=columns, title=title)
+
     draw: Mapping[str, tuple[str, Callable[[pd.DataFrame], Figure]]] = {
         "actions": ("Actions", figures.actions_figure),
+        "pooled": ("Actions of all models together", figures.actions_figure),
         "responses": ("Actions after what co-players did", figures.responses_figure),
-        "adoption": ("Votes and adoption", figures.adoption_figure),
-        "designs": ("Designs under which cooperation is stable", figures.designs_figure),
+        "adoption": shares(figures.ADOPTION, "Votes and adoption"),
+        "outcomes": shares(figures.OUTCOMES, "How votes end"),
+        "evolution": shares(figures.EVOLUTION, "Cooperation before and after evolution"),
+        "designs": shares(figures.DESIGNS, "Designs under which cooperation is stable"),
         "reasons": ("Reasons", figures.reasons_figure),
     }
     for name, (title, figure) in draw.items():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from labmates.stats.figures import COLOURS, GREY, LEGEND_ROW, MARKERS, look, new_figure
+from labmates.stats.figures import GREY, LEGEND_ROW, look, new_figure
 from labmates.stats.metagame import Array
 from labmates.stats.ratings import Cell
 from labmates.stats.replicator import replicator_dynamics
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+_ENDS = ["share_low", "share_high"]
 _MOST_PANELS = 12
 _SIDE, _SMALL_SIDE = 0.45, 0.16
 """Inches of a cell of a heat map, with a number in it and without."""
@@ -87,36 +88,36 @@ def population_figure(cells: Sequence[Cell], *, steps: int = 1000) -> Figure:
 
 
 def actions_figure(frame: pd.DataFrame) -> Figure:
-    """Draw how likely each model takes each action, a bar for each model and mechanism, a panel for each game.
+    """Draw how likely each action is with its interval, a row for each mechanism (and model), a panel for each game.
 
     Parameters
     ----------
     frame
-        As `labmates.workflows.dilemmas.frames.actions_frame` returns it.
+        As `labmates.workflows.dilemmas.frames.actions_frame` or `pooled_frame` returns it.
     """
-    games = {str(game): of_game for game, of_game in frame.groupby("game", sort=False)}
-    bars = {
-        game: list(dict.fromkeys(zip(of_game["mechanism"], of_game["model"], strict=True)))
-        for game, of_game in games.items()
-    }
-    heights = [2 + len(own) for own in bars.values()]
-    figure, axes = new_figure(7.4, 0.6 + 0.22 * sum(heights), rows=len(games), height_ratios=heights)
-    for ax, (game, of_game) in zip(axes, games.items(), strict=True):
-        shares = {
-            (row["mechanism"], row["model"], row["action"]): float(row["share"]) for row in of_game.to_dict("records")
-        }
-        left = np.zeros(len(bars[game]))
-        for place, action in enumerate(dict.fromkeys(of_game["action"])):
-            widths = np.array([shares.get((*bar, action), 0.0) for bar in bars[game]])
-            ax.barh(range(len(widths)), widths, left=left, color=COLOURS[place % len(COLOURS)], label=action)
-            left += widths
-        ax.set_yticks(range(len(left)), [f"{mechanism}: {model}" for mechanism, model in bars[game]], fontsize=7)
-        ax.invert_yaxis()
-        ax.set_xlim(0, 1)
+    games = {str(game): _wide(of_game) for game, of_game in frame.groupby("game", sort=False)}
+    heights = [2 + len(rows) for rows, _ in games.values()]
+    figure, axes = new_figure(7.4, 0.8 + 0.3 * sum(heights), rows=len(games), height_ratios=heights)
+    for ax, (game, (rows, actions)) in zip(axes, games.items(), strict=True):
+        _dots(ax, rows, {action: action for action in actions})
         ax.set_title(game, loc="left")
-        ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=8, frameon=False)
-    axes[-1].set_xlabel("mean probability of the action")
+    axes[-1].set_xlabel("mean probability of the action, 95 % interval")
     return figure
+
+
+def _wide(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """One row for each mechanism (and model), with the share of each action and its interval; and the actions."""
+    import pandas as pd
+
+    who = [name for name in ("mechanism", "model") if name in frame]
+    rows = []
+    for key, of_row in frame.groupby(who, sort=False):
+        row: dict[str, Any] = dict(zip(who, key if isinstance(key, tuple) else (key,), strict=True))
+        for one in of_row.to_dict("records"):
+            row |= {one["action"]: one["share"]}
+            row |= {f"{one['action']}_{end}": one[f"share_{end}"] for end in ("low", "high")}
+        rows.append(row)
+    return pd.DataFrame(rows), [str(action) for action in dict.fromkeys(frame["action"])]
 
 
 def responses_figure(frame: pd.DataFrame) -> Figure:
@@ -128,21 +129,21 @@ def responses_figure(frame: pd.DataFrame) -> Figure:
         As `labmates.workflows.dilemmas.frames.responses_frame` returns it.
     """
     panels = list(dict.fromkeys(zip(frame["mechanism"], frame["game"], strict=True)))
-    tables = [
-        frame[(frame["mechanism"] == mechanism) & (frame["game"] == game)].pivot_table(
-            index=["model", "before"], columns="action", values="share", sort=False
-        )
-        for mechanism, game in panels
-    ]
+    tables = []
+    for mechanism, game in panels:
+        panel = frame[(frame["mechanism"] == mechanism) & (frame["game"] == game)]
+        order = panel[["model", "before"]].drop_duplicates().itertuples(index=False, name=None)
+        table = panel.pivot(index=["model", "before"], columns="action", values=["share", *_ENDS])
+        tables.append(table.reindex(list(order)))
     heights = [2 + len(table) for table in tables]
-    figure, axes = new_figure(6.4, 0.6 + 0.25 * sum(heights), rows=len(panels), height_ratios=heights)
+    figure, axes = new_figure(6.4, 0.6 + 0.34 * sum(heights), rows=len(panels), height_ratios=heights)
     for ax, (mechanism, game), table in zip(axes, panels, tables, strict=True):
-        values = table.to_numpy(dtype=float)
+        values = table["share"].to_numpy(dtype=float)
         ax.imshow(values, cmap="viridis", vmin=0, vmax=1, aspect="auto")
-        _numbers(ax, values, always=True)
+        _numbers(ax, values, always=True, ends=[table[end].to_numpy(dtype=float) for end in _ENDS])
         labels = [f"{model} after {before}" if before != "-" else f"{model} at first" for model, before in table.index]
         ax.set_yticks(range(len(labels)), labels, fontsize=7)
-        ax.set_xticks(range(len(table.columns)), [str(column) for column in table.columns])
+        ax.set_xticks(range(values.shape[1]), [str(column) for column in table["share"].columns])
         ax.set_title(f"{game}, {mechanism}", loc="left")
     return figure
 
@@ -154,17 +155,9 @@ ADOPTION = {
     "signs": "signs the winner",
     "delegates": "delegates",
 }
+OUTCOMES = {"unanimous": "a proposal is approved by all", "tied": "the vote is tied", "adopted": "a design holds"}
+EVOLUTION = {"uniform": "all models alike", "evolved": "after replicator dynamics"}
 DESIGNS = {"nash": "cooperation is an equilibrium", "dominant": "cooperation is weakly dominant"}
-
-
-def adoption_figure(frame: pd.DataFrame) -> Figure:
-    """Draw votes and adoption (`labmates.workflows.dilemmas.frames.adoption_frame`); see `shares_figure`."""
-    return shares_figure(frame, ADOPTION, "Votes and adoption")
-
-
-def designs_figure(frame: pd.DataFrame) -> Figure:
-    """Draw how good designs are (`labmates.workflows.dilemmas.frames.designs_frame`); see `shares_figure`."""
-    return shares_figure(frame, DESIGNS, "Designs under which cooperation is stable")
 
 
 def shares_figure(frame: pd.DataFrame, columns: Mapping[str, str], title: str) -> Figure:
@@ -177,25 +170,34 @@ def shares_figure(frame: pd.DataFrame, columns: Mapping[str, str], title: str) -
     columns
         The shares that are drawn, with what they are called.
     """
-    who = [name for name in ("mechanism", "game", "model") if name in frame]
     figure, [ax] = new_figure(7.2, 1.2 + 0.34 * len(frame))
+    _dots(ax, frame, columns)
+    ax.set_xlabel("share, 95 % interval")
+    ax.set_title(title, loc="left", fontweight="bold")
+    return figure
+
+
+def _dots(ax: Axes, frame: pd.DataFrame, columns: Mapping[str, str]) -> None:
+    """Draw shares as dots with intervals, one row of the table below the other."""
+    who = [name for name in ("mechanism", "game", "model") if name in frame]
     drawn = [(column, said) for column, said in columns.items() if column in frame and frame[column].notna().any()]
     for place, (column, said) in enumerate(drawn):
         values = frame[column].to_numpy(dtype=float)
-        marker = MARKERS[place % len(MARKERS)]
+        low, high = (frame.get(f"{column}_{end}", frame[column]).to_numpy(dtype=float) for end in ("low", "high"))
+        reach = [np.nan_to_num(values - low), np.nan_to_num(high - values)]
         # Above each other, so that equal shares do not cover each other.
         offset = 0.0 if len(drawn) == 1 else 0.5 * (place / (len(drawn) - 1) - 0.5)
+        colour, marker = look(place)
         at = np.arange(len(values)) + offset
-        ax.plot(values, at, marker, color=COLOURS[place % len(COLOURS)], label=said, markersize=5)
+        ax.errorbar(
+            values, at, xerr=np.maximum(reach, 0), fmt=marker, color=colour, label=said, markersize=5, linewidth=1
+        )
     for row in range(len(frame)):
         ax.axhline(row, color=GREY, linewidth=0.3, zorder=0)
     ax.set_yticks(range(len(frame)), [" ".join(map(str, row)) for row in frame[who].to_numpy()], fontsize=7)
     ax.set_ylim(len(frame) - 0.5, -0.5)
     ax.set_xlim(-0.03, 1.03)
-    ax.set_xlabel("share")
-    ax.set_title(title, loc="left", fontweight="bold")
     ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=8, frameon=False)
-    return figure
 
 
 def reasons_figure(frame: pd.DataFrame) -> Figure:
@@ -208,14 +210,8 @@ def reasons_figure(frame: pd.DataFrame) -> Figure:
     frame
         As `labmates.workflows.dilemmas.frames.reasons_frame` returns it.
     """
-    counted = frame.assign(given=frame["share"] * frame["labelled"])
     judges = list(dict.fromkeys(frame["judge"]))
-    tables = []
-    for judge in judges:
-        sums = counted[counted["judge"] == judge].pivot_table(
-            index="label", columns=["mechanism", "model"], values=["given", "labelled"], aggfunc="sum"
-        )
-        tables.append(sums["given"] / sums["labelled"])
+    tables = [_reasons_of(frame[frame["judge"] == judge]) for judge in judges]
     heights = [1.4 + 0.28 * len(table) for table in tables]
     width = 3.0 + 0.5 * max(table.shape[1] for table in tables)
     figure, axes = new_figure(width, sum(heights) + 0.2, rows=len(tables), height_ratios=heights)
@@ -226,6 +222,15 @@ def reasons_figure(frame: pd.DataFrame) -> Figure:
         _ticks(ax, map(str, table.index), (": ".join(column) for column in table.columns.to_list()))
         ax.set_title(f"Reasons: share of choices that {judge} labelled", loc="left", fontweight="bold")
     return figure
+
+
+def _reasons_of(frame: pd.DataFrame) -> pd.DataFrame:
+    """One judge's shares by label, and by mechanism and model over games."""
+    sums: Any = frame.assign(given=frame["share"] * frame["labelled"]).pivot_table(
+        index="label", columns=["mechanism", "model"], values=["given", "labelled"], aggfunc="sum"
+    )
+    shares: pd.DataFrame = sums["given"] / sums["labelled"]
+    return shares
 
 
 def _mean(cells: Sequence[Cell]) -> tuple[Cell, Array]:
@@ -244,14 +249,17 @@ def _against(tensor: Array, population: Array) -> Array:
     return values
 
 
-def _numbers(ax: Axes, panel: Array, *, always: bool = False) -> None:
+def _numbers(ax: Axes, panel: Array, *, always: bool = False, ends: Sequence[Array] = ()) -> None:
+    """Write the values into the cells of a heat map, with their intervals below them."""
     if max(panel.shape) > _MOST_NUMBERS and not always:
         return
     for row, column in product(range(panel.shape[0]), range(panel.shape[1])):
         if np.isfinite(panel[row, column]):
             style: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 7}
             halo = {"boxstyle": "round,pad=0.1", "facecolor": "white", "edgecolor": "none", "alpha": 0.6}
-            ax.text(column, row, f"{panel[row, column]:.2f}", bbox=halo, **style)
+            interval = [f"{end[row, column]:.2f}" for end in ends if np.isfinite(end[row, column])]
+            said = f"{panel[row, column]:.2f}" + (f"\n{'–'.join(interval)}" if interval else "")
+            ax.text(column, row, said, bbox=halo, **style)
 
 
 def _ticks(ax: Axes, rows: Iterable[str], columns: Iterable[str]) -> None:

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import permutations
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from labmates.mechanisms.mediation import DELEGATE
+from labmates.stats.intervals import SHARE, means
+from labmates.stats.metagame import Array
+from labmates.stats.replicator import replicator_dynamics
+from labmates.stats.validity import invalid
 from labmates.workflows.dilemmas.records import CrossPlay, places
 
 if TYPE_CHECKING:
@@ -18,17 +26,60 @@ def actions_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
     """Return how likely each model takes each action, a row for each mechanism, game, model and action.
 
     Columns: ``mechanism``, ``game``, ``model``, ``action``, ``share`` (mean of the distributions that were handed in,
-    in [0, 1]), ``choices`` (number of distributions) and ``failed`` (share of the model's decisions there that failed,
-    in whose place nothing counts).
+    in [0, 1], with its interval over runs), ``choices`` (number of distributions) and ``failed`` (share of the model's
+    decisions there that failed, in whose place nothing counts).
     """
     plays = list(plays)
     rows = [{**_who(play, entrant), **row} for play in plays for entrant, row in _choices(play)]
-    frame = _frame(rows, [*_WHO, "action", "share"])
-    found = frame.groupby([*_WHO, "action"], sort=False)["share"].agg(["mean", "size"]).reset_index()
-    found = found.rename(columns={"mean": "share", "size": "choices"})
+    found = _counted(_frame(rows, [*_WHO, "run", "action", "share"]), [*_WHO, "action"])
     counts = failures_frame(plays).groupby(_WHO, sort=False)[["asked", "failed"]].sum()
     rates = (counts["failed"] / counts["asked"]).rename("failed")
     return found.merge(rates.reset_index(), how="left", on=_WHO)
+
+
+def pooled_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
+    """Return how likely each action is taken by all models together, a row for each mechanism, game and action.
+
+    Columns as in `actions_frame`, without ``model`` and ``failed``.
+    """
+    rows = [{**_who(play, entrant), **row} for play in plays for entrant, row in _choices(play)]
+    return _counted(_frame(rows, [*_WHO, "run", "action", "share"]), ["mechanism", "game", "action"])
+
+
+def evolution_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
+    """Return cooperation before and after evolution, a row for each mechanism and game with a metagame.
+
+    Columns beside these, both with intervals over runs: ``uniform`` and ``evolved``, the probability of the cooperative
+    action where players are drawn from all models alike, and from the population after replicator dynamics.
+    """
+    rows = []
+    for whole in plays:
+        play = whole.without(invalid(whole.failures))
+        if not play.has_metagame or play.table.game().cooperate is None:
+            continue
+        matches: dict[tuple[int, ...], list[float]] = {}
+        for one in play.rounds:
+            made = [likely for likely, failed in zip(play.cooperation(one), one.failed, strict=True) if not failed]
+            if made:
+                matches.setdefault(one.entrants, []).append(fmean(made))
+        if not matches:
+            continue
+        population = replicator_dynamics(play.cell().payoffs).path[-1]
+        row: dict[str, Any] = {"mechanism": play.mechanism, "game": play.game, "run": play.run}
+        for name, shares in (("uniform", np.full(len(population), 1 / len(population))), ("evolved", population)):
+            # A multiset that was played once stands for all of its orders.
+            weights = [_likely(shares, entrants, matches) for entrants in matches]
+            row[name] = float(np.average([fmean(values) for values in matches.values()], weights=weights))
+        rows.append(row)
+    columns = ["uniform", "evolved"]
+    return _shares(_frame(rows, ["mechanism", "game", "run", *columns]), ["mechanism", "game"], columns)
+
+
+def _likely(shares: Array, entrants: tuple[int, ...], played: Mapping[tuple[int, ...], object]) -> float:
+    """How likely a match of a population is one of these entrants, in those orders that were not played themselves."""
+    orders = set(permutations(entrants))
+    alike = len(orders) / len(orders & played.keys())
+    return float(np.prod([shares[entrant] for entrant in entrants])) * alike
 
 
 def failures_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
@@ -71,9 +122,7 @@ def responses_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
                 before = "-" if None in did else "+".join(str(action) for action in did)
                 for label, share in zip(one.labels[seat], one.mixes[seat], strict=True):
                     rows.append({**_who(play, entrant), "before": before, "action": label, "share": share / 100})
-    frame = _frame(rows, [*_WHO, "before", "action", "share"])
-    found = frame.groupby([*_WHO, "before", "action"], sort=False)["share"].agg(["mean", "size"]).reset_index()
-    return found.rename(columns={"mean": "share", "size": "choices"})
+    return _counted(_frame(rows, [*_WHO, "run", "before", "action", "share"]), [*_WHO, "before", "action"])
 
 
 def adoption_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
@@ -106,7 +155,7 @@ def adoption_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
             if row["action"] == DELEGATE
         ]
     columns = ["proposes", "approves", "approved", "wins", "signs", "delegates"]
-    return _frame(rows, [*_WHO, *columns]).groupby(_WHO, sort=False)[columns].mean().reset_index()
+    return _shares(_frame(rows, [*_WHO, "run", *columns]), _WHO, columns)
 
 
 def outcomes_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
@@ -122,17 +171,16 @@ def outcomes_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
         for agreement in play.agreements:
             counts = [sum(seat in vote for vote in agreement.votes) for seat in range(len(agreement.proposals))]
             signed = [all(signed) for signed in agreement.signed]
-            row: dict[str, Any] = {"mechanism": play.mechanism, "game": play.game}
+            row: dict[str, Any] = {"mechanism": play.mechanism, "game": play.game, "run": play.run}
             if agreement.tied:
                 row["unanimous"] = float(max(counts) == len(agreement.votes))
                 row["tied"] = float(agreement.tied > 1)
             row["adopted"] = sum(signed) / len(signed) if signed else float(agreement.place in delegated)
             rows.append(row)
-    frame = _frame(rows, ["mechanism", "game", "unanimous", "tied", "adopted"])
-    groups = frame.groupby(["mechanism", "game"], sort=False)
-    return groups.agg(
-        votes=("tied", "count"), unanimous=("unanimous", "mean"), tied=("tied", "mean"), adopted=("adopted", "mean")
-    ).reset_index()
+    keys, columns = ["mechanism", "game"], ["unanimous", "tied", "adopted"]
+    frame = _frame(rows, [*keys, "run", *columns])
+    votes = frame.groupby(keys, sort=False)["tied"].count().rename("votes").reset_index()
+    return votes.merge(_shares(frame, keys, columns), on=keys)
 
 
 def designs_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
@@ -148,8 +196,15 @@ def designs_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
         for entrant, stable in zip(one.entrants, one.stable, strict=True)
         if stable is not None
     ]
-    groups = _frame(rows, [*_WHO, "nash", "dominant"]).groupby(_WHO, sort=False)
-    return groups.agg(designs=("nash", "size"), nash=("nash", "mean"), dominant=("dominant", "mean")).reset_index()
+    frame = _frame(rows, [*_WHO, "run", "nash", "dominant"])
+    designs = frame.groupby(_WHO, sort=False).size().rename("designs").reset_index()
+    return designs.merge(_shares(frame, _WHO, ["nash", "dominant"]), on=_WHO)
+
+
+def _counted(frame: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    """The means of shares by keys, with intervals over runs and their number (``choices``)."""
+    choices = frame.groupby(keys, sort=False).size().rename("choices").reset_index()
+    return _shares(frame, keys, ["share"]).merge(choices, on=keys)
 
 
 def _choices(play: CrossPlay) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -161,7 +216,22 @@ def _choices(play: CrossPlay) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _who(play: CrossPlay, entrant: int) -> dict[str, str]:
-    return {"mechanism": play.mechanism, "game": play.game, "model": play.models[entrant]}
+    return {"mechanism": play.mechanism, "game": play.game, "model": play.models[entrant], "run": play.run}
+
+
+def _shares(frame: pd.DataFrame, keys: list[str], columns: Sequence[str]) -> pd.DataFrame:
+    """The means of shares by keys, each with its interval over runs (`NAME_low`, `NAME_high`) or why it has none."""
+    found = frame.groupby(keys, sort=False)[list(columns)].mean()
+    for name in columns:
+        by_run = frame.groupby([*keys, "run"], sort=False)[name].mean().dropna()
+        runs: dict[Any, list[float]] = {}
+        for row in by_run.reset_index().itertuples(index=False, name=None):
+            runs.setdefault(row[: len(keys)], []).append(float(row[-1]))
+        estimates = dict(zip(runs, means(list(runs.values()), SHARE), strict=True))
+        told = [estimates.get(key if isinstance(key, tuple) else (key,)) for key in found.index]
+        for end in ("low", "high", "reason"):
+            found[f"{name}_{end}"] = [None if one is None else getattr(one, end) for one in told]
+    return found.reset_index()
 
 
 def _frame(rows: list[dict[str, Any]], columns: list[str]) -> pd.DataFrame:
@@ -173,23 +243,23 @@ def _frame(rows: list[dict[str, Any]], columns: list[str]) -> pd.DataFrame:
 def reasons_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
     """Return how often choices are explained by each kind of reasons, a row for each mechanism, game, model and label.
 
-    Columns beside these: ``judge``, ``share`` (of the labelled choices that carry the label) and ``labelled`` (their
-    number). A label that a judge gave anywhere has a row everywhere that this judge labelled, with the share 0 if need
-    be.
+    Columns beside these: ``judge``, ``share`` (of the labelled choices that carry the label, with its interval over
+    runs) and ``labelled`` (their number). A label that a judge gave anywhere has a row everywhere that this judge
+    labelled, with the share 0 if need be.
     """
-    rows: list[dict[str, Any]] = [
-        {**_who(play, entrant), "judge": judge, "labels": labels}
+    labelled = [
+        (_who(play, entrant) | {"judge": judge}, set(labels))
         for play in plays
         for entrant, judge, labels in play.labels
     ]
-    frame = _frame(rows, [*_WHO, "judge", "labels"])
     given: dict[str, set[str]] = {}
-    for row in rows:
-        given.setdefault(row["judge"], set()).update(row["labels"])
-    found = []
-    for key, group in frame.groupby([*_WHO, "judge"], sort=False):
-        named = dict(zip([*_WHO, "judge"], map(str, key), strict=True))
-        for label in sorted(given[named["judge"]]):
-            share = sum(label in labels for labels in group["labels"]) / len(group)
-            found.append({**named, "label": label, "share": share, "labelled": len(group)})
-    return _frame(found, [*_WHO, "judge", "label", "share", "labelled"])
+    for who, labels in labelled:
+        given.setdefault(who["judge"], set()).update(labels)
+    rows = [
+        {**who, "label": label, "share": float(label in labels)}
+        for who, labels in labelled
+        for label in sorted(given[who["judge"]])
+    ]
+    keys = [*_WHO, "judge", "label"]
+    found = _counted(_frame(rows, [*keys, "run", "share"]), keys)
+    return found.rename(columns={"choices": "labelled"})

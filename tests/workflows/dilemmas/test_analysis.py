@@ -143,6 +143,49 @@ def test_votes_adoption_and_designs_are_counted(plays: list[CrossPlay]) -> None:
     assert row(designs, mechanism="contract", model="scripted:defect")["nash"] == 0
 
 
+def test_cooperation_is_pooled_over_models_and_evolves(plays: list[CrossPlay]) -> None:
+    pooled = row(dilemma_frames.pooled_frame(plays), mechanism="none", game="public-goods", action="A0")
+    by_model = dilemma_frames.actions_frame(plays)
+    own = by_model[(by_model["mechanism"] == "none") & (by_model["action"] == "A0")]
+    assert pooled["share"] == pytest.approx(np.average(own["share"], weights=own["choices"]))
+    evolution = dilemma_frames.evolution_frame(plays)
+    alone = row(evolution, mechanism="none", game="public-goods")
+    assert alone["uniform"] == pytest.approx(pooled["share"])
+    assert alone["evolved"] < 0.01 < alone["uniform"], "who cooperates dies out where nothing protects it"
+    assert row(evolution, mechanism="contract", game="prisoners")["evolved"] > 0.9
+    assert not set(evolution["mechanism"]) & {"reputation-", "reputation+"}
+
+
+def test_multisets_evolve_as_all_their_seatings_do(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/runs.db"
+    for seating in ("all", "multisets"):
+        models = "scripted:cooperate,scripted:defect,scripted:equilibrium"
+        asyncio.run(arun("dilemma", store=url, game="public-goods", entrants=models, seating=seating))
+    both = [dilemma_frames.evolution_frame([play]).to_dict("records")[0] for play in cross_plays(Runs(url))]
+    for name in ("uniform", "evolved"):
+        assert both[0][name] == pytest.approx(both[1][name])
+
+
+def test_shares_have_intervals_over_runs_and_none_for_one_run(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/runs.db"
+    condition: dict[str, Any] = {"game": "prisoners", "mechanism": "contract", "entrants": "scripted:random"}
+    asyncio.run(arun("dilemma", store=url, replicates=3, **condition))
+    found = cross_plays(Runs(url))
+    frames = {
+        "share": dilemma_frames.actions_frame,
+        "approves": dilemma_frames.adoption_frame,
+        "tied": dilemma_frames.outcomes_frame,
+        "uniform": dilemma_frames.evolution_frame,
+    }
+    for name, made in frames.items():
+        [one, *_] = made(found).to_dict("records")
+        assert one[f"{name}_low"] is None or one[f"{name}_low"] <= one[name] <= one[f"{name}_high"]
+        [alone, *_] = made(found[:1]).to_dict("records")
+        assert alone[f"{name}_reason"] == "one value"
+    [action, *_] = dilemma_frames.actions_frame(found).to_dict("records")
+    assert 0 < action["share_low"] < action["share"] < action["share_high"] < 1
+
+
 def test_a_mediator_is_adopted_by_those_alone_who_agreed_on_it_and_delegated() -> None:
     condition = {"game": "prisoners", "mechanism": "reputation+mediation", "terms": {"pairing": "uniform"}}
     events: list[Event] = []
@@ -175,6 +218,7 @@ def test_figures_are_drawn(plays: list[CrossPlay], tmp_path: Path) -> None:
         "three": dilemma_figures.payoffs_figure([cells[-1]]),
         "population": dilemma_figures.population_figure([cells[-1]]),
         "actions": dilemma_figures.actions_figure(dilemma_frames.actions_frame(plays)),
+        "pooled": dilemma_figures.actions_figure(dilemma_frames.pooled_frame(plays)),
         "responses": dilemma_figures.responses_figure(dilemma_frames.responses_frame(plays)),
         "adoption": dilemma_figures.shares_figure(
             dilemma_frames.adoption_frame(plays), dilemma_figures.ADOPTION, "Votes"
