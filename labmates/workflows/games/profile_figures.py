@@ -99,7 +99,7 @@ def _points(profiles: Sequence[Profile], baselines: Sequence[Profile]) -> list[_
         marker = MARKERS[(in_family[family] - 1) % len(MARKERS)]
         size = _SMALLEST + _PER_DOUBLING * max(0.0, math.log2(known.size)) if known else 6.0
         points.append(_Point(one, family, colour, marker, size))
-    return [*points, *(_Point(one, _BASELINES, GREY, "_", 9.0) for one in baselines)]
+    return [*points, *(_Point(one, _BASELINES, GREY, "d", 6.0) for one in baselines)]
 
 
 def _draw_range(axes: Axes, game: Game) -> None:
@@ -118,7 +118,7 @@ def _draw_range(axes: Axes, game: Game) -> None:
 
 def _draw_points(axes: Axes, game: Game, points: Sequence[_Point], games: Mapping[tuple[str, str], Game]) -> None:
     for place, point in enumerate(points):
-        axes.plot([], [], "_" if point.family == _BASELINES else "o", color=point.colour, label=point.family)
+        axes.plot([], [], "d" if point.family == _BASELINES else "o", color=point.colour, label=point.family)
         for one in point.profile.games:
             if games.get((point.profile.setting, one.game)) != game:
                 continue
