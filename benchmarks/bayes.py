@@ -23,9 +23,9 @@ import numpy as np
 from benchmarks.plain_models import plain, prediction_rows, proximity_rows
 from labmates.models.roster import roster
 from labmates.stats.bayes.posterior import furthest
+from labmates.workflows.games.prediction import FORMS
 from labmates.workflows.games.prediction import nuts as prediction_nuts
 from labmates.workflows.games.prediction.fit import fit_prediction
-from labmates.workflows.games.prediction.forms import FORMS
 from labmates.workflows.games.prediction.simulation import simulate_prediction
 from labmates.workflows.games.proximity import nuts as proximity_nuts
 from labmates.workflows.games.proximity.cells import collapse

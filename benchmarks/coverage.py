@@ -29,9 +29,9 @@ import pandas as pd
 from benchmarks import interval_coverage, verdicts
 from labmates.games.base import Array
 from labmates.models.roster import roster
+from labmates.workflows.games.prediction import FORMS
 from labmates.workflows.games.prediction.data import PredictionData
 from labmates.workflows.games.prediction.fit import fit_prediction
-from labmates.workflows.games.prediction.forms import FORMS
 from labmates.workflows.games.prediction.simulation import CONTROLS, GAMES, PUBLISHED, World, simulate_prediction
 from labmates.workflows.games.proximity.fit import SPECIFICATIONS, fit
 from labmates.workflows.games.proximity.predictors import INTERCEPT

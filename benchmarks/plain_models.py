@@ -14,10 +14,10 @@ import pandas as pd
 
 from labmates.stats.bayes.nuts import sample_model
 from labmates.stats.bayes.posterior import Posterior
+from labmates.workflows.games.prediction import Form
 from labmates.workflows.games.prediction.data import PredictionData
 from labmates.workflows.games.prediction.density import Collapsed
 from labmates.workflows.games.prediction.fit import names
-from labmates.workflows.games.prediction.forms import Form
 from labmates.workflows.games.prediction.nuts import SITES, given_data, members, own_terms, priors, shifts, start
 from labmates.workflows.games.proximity import nuts as proximity
 from labmates.workflows.games.proximity.mixed import CELL, FAMILY, GAME, SLOPES, MixedModel

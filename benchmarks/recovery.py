@@ -24,8 +24,8 @@ import numpy as np
 
 from labmates.models.roster import roster
 from labmates.stats.bayes.posterior import Posterior
+from labmates.workflows.games.prediction import FORMS
 from labmates.workflows.games.prediction.fit import NOISE, fit_prediction
-from labmates.workflows.games.prediction.forms import FORMS
 from labmates.workflows.games.prediction.simulation import PUBLISHED as TABLE_7
 from labmates.workflows.games.prediction.simulation import printed, simulate_prediction
 from labmates.workflows.games.proximity.fit import SPECIFICATIONS, fit

@@ -7,7 +7,8 @@ widened and drawn from more often (adaptive importance sampling; Bugallo et al.,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -117,6 +118,19 @@ def sample(target: Target, *, draws: int = DRAWS, seed: int = 0) -> Sample:
         points, weights, k_hat, effective = _weighted(counted, proposal, n, rng)
     chosen = _resampled(weights, draws, rng)
     return Sample(points[chosen], effective, k_hat, counted.evaluations, attempts)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Keep BLAS and LAPACK to one thread within.
+
+    Matrices are small here, and threads that wait for each other cost more than they do: on two busy cores a fit of a
+    second took four to six seconds of processor time with the threads of OpenBLAS.
+    """
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(limits=1, user_api="blas"):
+        yield
 
 
 class _Counted:

@@ -109,7 +109,7 @@ def compared(
 def checked(fits: Sequence[Evaluated], comparisons: Sequence[Table]) -> Result:
     """The result of checking fits: comparisons of forms, then for each fit the data, the cells and the priors."""
     from labmates.stats.bayes import fit_checks
-    from labmates.stats.bayes.check_figures import check_figure
+    from labmates.stats.bayes.figures import check_figure
 
     tables = [*comparisons]
     for fit in fits:

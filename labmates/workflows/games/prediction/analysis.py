@@ -11,7 +11,7 @@ from pydantic import Field, FilePath
 from labmates.errors import UsageError
 from labmates.workflows.analysis import Analysis, Drawing, Result, Runs, TooFewRunsError
 from labmates.workflows.games.fitted import DRAWS, MOST_DRAWS, ROWS, CheckParams, FitParams, checked, compared, exports
-from labmates.workflows.games.prediction.forms import FORMS, Form
+from labmates.workflows.games.prediction import FORMS, Form
 
 if TYPE_CHECKING:
     from labmates.stats.bayes.blocks import Block

@@ -25,9 +25,9 @@ from typing import Final
 import numpy as np
 
 from labmates.stats.arrays import Array
+from labmates.workflows.games.prediction import Form
 from labmates.workflows.games.prediction.data import PredictionData, summarise
 from labmates.workflows.games.prediction.dispositions import correlations
-from labmates.workflows.games.prediction.forms import Form
 from labmates.workflows.games.prediction.reactions import Reactions, Rows, reactions
 from labmates.workflows.games.prediction.shifts import Shifts
 

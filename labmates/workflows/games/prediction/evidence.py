@@ -20,10 +20,10 @@ from labmates.stats.bayes.evidence import (
 )
 from labmates.stats.bayes.posterior import Posterior
 from labmates.stats.intervals import Estimate
+from labmates.workflows.games.prediction import Form
 from labmates.workflows.games.prediction.data import PredictionData, summarise
 from labmates.workflows.games.prediction.dispositions import correlations
 from labmates.workflows.games.prediction.fit import PredictionFit
-from labmates.workflows.games.prediction.forms import Form
 
 RELIABLE = 0.8
 """A game of which a smaller share of the variance between models is real is said to be measured badly."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from labmates.stats.bayes.forest import draw_forest
+from labmates.stats.bayes.figures import draw_forest
 from labmates.stats.bayes.posterior import Posterior
 from labmates.stats.figures import new_figure
 from labmates.workflows.games.prediction.tables import OutcomeResult, label

@@ -11,12 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from labmates.stats.arrays import Array
-from labmates.stats.bayes.importance import DRAWS, Target, climb, sample
+from labmates.stats.bayes.importance import DRAWS, Target, climb, one_thread, sample
 from labmates.stats.bayes.posterior import Posterior, from_sample
-from labmates.stats.bayes.threads import one_thread
+from labmates.workflows.games.prediction import Form
 from labmates.workflows.games.prediction.data import PredictionData
 from labmates.workflows.games.prediction.density import Collapsed
-from labmates.workflows.games.prediction.forms import Form
 from labmates.workflows.games.prediction.reactions import Reactions
 
 INTERCEPT, NOISE, BETWEEN = "intercept", "tau", "omega"

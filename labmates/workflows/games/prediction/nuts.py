@@ -14,12 +14,12 @@ import numpy as np
 from labmates.stats.arrays import Array
 from labmates.stats.bayes.nuts import sample_model
 from labmates.stats.bayes.posterior import Posterior
+from labmates.workflows.games.prediction import Form
 from labmates.workflows.games.prediction.data import PredictionData
 from labmates.workflows.games.prediction.density import CENTRE, COVARIATE, EFFECT, SPREAD, Collapsed
 from labmates.workflows.games.prediction.density import INTERCEPT as INTERCEPT_PRIOR
 from labmates.workflows.games.prediction.density import NOISE as NOISE_PRIOR
 from labmates.workflows.games.prediction.fit import BETWEEN, INTERCEPT, NOISE, names
-from labmates.workflows.games.prediction.forms import Form
 
 SITES = (INTERCEPT, "effect", "controls", "columns", NOISE, BETWEEN, "reactions", "shift", "run", "mu", "spread")
 """In the order of `names`."""

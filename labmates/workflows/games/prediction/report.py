@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 from labmates.stats.bayes.importance import DRAWS
 from labmates.stats.bayes.posterior import Posterior, adjusted
+from labmates.workflows.games.prediction import FORMS, Form
 from labmates.workflows.games.prediction.design_matrix import Assembled
 from labmates.workflows.games.prediction.evidence import Evidence, evidence, verdict
 from labmates.workflows.games.prediction.fit import PredictionFit, fit_prediction
-from labmates.workflows.games.prediction.forms import FORMS, Form
 from labmates.workflows.games.prediction.nuts import fit_nuts
 from labmates.workflows.games.prediction.tables import OutcomeResult
 from labmates.workflows.games.prediction.usefulness import Usefulness, usefulness

@@ -8,10 +8,10 @@ from typing import Any
 
 from labmates.errors import UsageError
 from labmates.stats.tables import Column, Table
+from labmates.workflows.games.prediction import Form
 from labmates.workflows.games.prediction.design_matrix import Assembled, Choice, assemble, assemble_all
 from labmates.workflows.games.prediction.evidence import Evidence, evidence
 from labmates.workflows.games.prediction.fit import PredictionFit, fit_prediction
-from labmates.workflows.games.prediction.forms import Form
 from labmates.workflows.games.prediction.material import Material
 from labmates.workflows.games.prediction.screening import Standing, candidate, forecast, standing
 from labmates.workflows.games.prediction.sources import COMPARED, LeftOut, Level

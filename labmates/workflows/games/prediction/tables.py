@@ -10,10 +10,10 @@ from labmates.stats.bayes.covariates import PREFIX
 from labmates.stats.bayes.posterior import CrossCheck, Posterior
 from labmates.stats.intervals import mark
 from labmates.stats.tables import Column, Table
+from labmates.workflows.games.prediction import Form
 from labmates.workflows.games.prediction.design_matrix import Assembled
 from labmates.workflows.games.prediction.evidence import Evidence
 from labmates.workflows.games.prediction.fit import BETWEEN, DATA_SET, DEVIATION, INTERCEPT, NOISE, RUN, PredictionFit
-from labmates.workflows.games.prediction.forms import Form
 from labmates.workflows.games.prediction.simulation import PUBLISHED, printed
 from labmates.workflows.games.prediction.usefulness import Usefulness
 

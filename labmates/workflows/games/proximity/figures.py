@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from labmates.stats.bayes.forest import draw_forest
+from labmates.stats.bayes.figures import draw_forest
 from labmates.stats.figures import new_figure
 from labmates.workflows.games.proximity.predictors import GAME_PREFIX, label
 from labmates.workflows.games.proximity.report import ProximityReport

@@ -10,9 +10,8 @@ import numpy as np
 
 from labmates.errors import UsageError
 from labmates.stats.arrays import Array
-from labmates.stats.bayes.importance import DRAWS, sample
+from labmates.stats.bayes.importance import DRAWS, one_thread, sample
 from labmates.stats.bayes.posterior import Posterior, from_sample
-from labmates.stats.bayes.threads import one_thread
 from labmates.workflows.games.proximity.cells import Cells
 from labmates.workflows.games.proximity.mixed import (
     CELL,

@@ -12,13 +12,13 @@ from scipy.linalg import block_diag
 from labmates.games.base import Array
 from labmates.stats.bayes.evidence import PermutationTest
 from labmates.workflows.games.convergence import reliabilities, variance_between
+from labmates.workflows.games.prediction import FORMS, Form
 from labmates.workflows.games.prediction import fit as fitting
 from labmates.workflows.games.prediction.data import PredictionData, Runs, standardised, summarise
 from labmates.workflows.games.prediction.density import CENTRE, COVARIATE, INTERCEPT, Collapsed, Hyper
 from labmates.workflows.games.prediction.dispositions import correlations
 from labmates.workflows.games.prediction.evidence import evidence, verdict
 from labmates.workflows.games.prediction.fit import PredictionFit, find_modes, fit_prediction, reach, search_box
-from labmates.workflows.games.prediction.forms import FORMS, Form
 from labmates.workflows.games.prediction.simulation import COLUMNS, CONTROLS, GAMES, PUBLISHED, simulate_prediction
 
 

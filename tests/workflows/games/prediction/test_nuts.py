@@ -11,9 +11,9 @@ import pytest
 from benchmarks.plain_models import prediction_rows
 from labmates.errors import MissingExtraError
 from labmates.stats.bayes.posterior import difference
+from labmates.workflows.games.prediction import FORMS, Form
 from labmates.workflows.games.prediction.density import Collapsed
 from labmates.workflows.games.prediction.fit import fit_prediction
-from labmates.workflows.games.prediction.forms import FORMS, Form
 from labmates.workflows.games.prediction.nuts import collapsed, fit_nuts
 from tests.workflows.games.prediction.test_fit import small, with_data_sets
 

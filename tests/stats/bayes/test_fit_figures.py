@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from labmates.stats.bayes.forest import draw_forest
+from labmates.stats.bayes.figures import draw_forest
 from labmates.stats.bayes.posterior import IMPORTANCE, Diagnostics, Posterior
 from labmates.stats.figures import new_figure, svg_text
 
