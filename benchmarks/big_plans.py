@@ -14,11 +14,11 @@ import tempfile
 import time
 from pathlib import Path
 
+from labmates.bounded_yaml import Source
 from labmates.process_ids import this_worker
 from labmates.records.claims import Claims
 from labmates.records.store import Store
 from labmates.studies.plan import make_plan
-from labmates.studies.source import Source
 from labmates.studies.spec import StudySpec, each_condition, read_spec
 from labmates.studies.study import enter
 

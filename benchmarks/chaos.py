@@ -12,13 +12,13 @@ import time
 from collections import Counter
 from typing import Any
 
+from labmates.bounded_yaml import Source
 from labmates.records.store import Store
 from labmates.records.studies import study_counts
 from labmates.records.verification import begun_runs
 from labmates.studies.audit import audit
 from labmates.studies.processes import work_in_processes
 from labmates.studies.ray_executor import work_on_ray
-from labmates.studies.source import Source
 from labmates.studies.spec import StudySpec, read_spec
 from labmates.studies.study import enter
 from labmates.workflows.stop_signal import StopSignal

@@ -14,12 +14,12 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.outputs import ChatResult
 from pydantic import Field
 
+from labmates.bounded_yaml import Source
 from labmates.budgets.ledger import Ledger
 from labmates.budgets.prices import PriceList
 from labmates.budgets.purse import Purse
 from labmates.models.scripted import BASELINES
 from labmates.models.scripted.base import Draft, Heard, ScriptedModel
-from labmates.studies.source import Source
 from labmates.studies.spec import StudySpec, read_spec
 from labmates.workflows.calls import Caller, Speaker
 from labmates.workflows.experiment import EXPERIMENTS, Condition, Experiment, Metric, Outcome

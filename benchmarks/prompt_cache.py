@@ -1,6 +1,7 @@
 """How much of what models read repeats what they have read before, and how many tokens a run of the lab takes.
 
     python -m benchmarks.prompt_cache --task anomaly --task ecology --seeds 2
+    python -m benchmarks.prompt_cache --task anomaly --organisation pipeline --memory conversation
 
 A provider's prompt cache serves the longest prefix, of tools and then messages, that it has seen before. For runs of
 the diligent baseline this prints: input and output tokens; the share of input that repeats an earlier call of the same
@@ -27,6 +28,7 @@ from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatResult
 
+from labmates.agents.organisation import find_organisation
 from labmates.api import arun
 from labmates.budgets.tokens import estimate_messages, estimate_tokens, text_of
 from labmates.models.scripted import BASELINES
@@ -159,8 +161,14 @@ if __name__ == "__main__":
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--difficulty", default="medium")
     parser.add_argument("--team-size", type=int, default=None)
+    parser.add_argument("--organisation", default="pipeline")
+    parser.add_argument("--memory", choices=["step", "conversation"], help="By default the organisation's.")
     asked = parser.parse_args()
-    options = {"difficulty": asked.difficulty}
+    crew = find_organisation(asked.organisation)
+    if asked.memory:
+        teams = {name: team.model_copy(update={"memory": asked.memory}) for name, team in crew.teams.items()}
+        crew = crew.model_copy(update={"teams": teams})
+    options: dict[str, Any] = {"difficulty": asked.difficulty, "organisation": crew}
     if asked.team_size:
         options["team_size"] = asked.team_size
     asyncio.run(main(asked.task or BUILT_IN, asked.seeds, options))

@@ -46,12 +46,11 @@ def diligent(task: Task[Any, Any], data: Dataset[Any]) -> BaseModel:
     printed = _run("prepare", names)
     layout = next(found["layout"] for found in results_of(printed) if "layout" in found)
     skipped = ("profile", "_patterns", "_compare", "_errors", "_check")
-    for cell in dict.fromkeys(cells_for("researcher", layout)):
+    for cell in dict.fromkeys(cells_for("researcher", "", layout)):
         if not cell.endswith(skipped) or cell == "sensors_patterns":
             printed += _run(cell, names)
-    schema = f"## What the final paper has to state\n{findings_schema_text(task)}\n## Your role"
     found = merge(reversed(list(results_of(printed))))
-    findings: BaseModel = task.findings.model_validate(state(found, read_fields(schema)))
+    findings: BaseModel = task.findings.model_validate(state(found, read_fields(findings_schema_text(task))))
     return findings
 
 

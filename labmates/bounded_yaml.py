@@ -1,14 +1,22 @@
-"""YAML of users, refused where its aliases expand to more than a program can hold."""
+"""YAML of users: bounded in size, and read such that an error can name the line that it is about."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from labmates.errors import UsageError
 
 if TYPE_CHECKING:
     import yaml
 
 MOST_NODES = 1_000_000
 """Most values, keys included, that a document may hold once its aliases are expanded."""
+
+
+Path = tuple[str | int, ...]
+"""The place of a value: keys and places in lists, from the top."""
 
 
 def compose_yaml(text: str) -> yaml.Node | None:
@@ -52,3 +60,94 @@ def _problem(node: yaml.Node, text: str) -> yaml.MarkedYAMLError:
     import yaml
 
     return yaml.MarkedYAMLError(problem=text, problem_mark=node.start_mark)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A YAML file, read.
+
+    Attributes
+    ----------
+    name
+        What errors call it.
+    data
+        Its content.
+    lines
+        The line of each key and list entry, by path.
+    """
+
+    name: str
+    data: dict[str, Any]
+    lines: dict[Path, int]
+
+    def fault(self, path: Sequence[str | int], text: str) -> str:
+        """Return `text` with the place that it is about before it: file, line and key."""
+        where: Path = tuple(path)
+        while where and where not in self.lines:
+            where = where[:-1]
+        line = f":{self.lines[where]}" if where in self.lines else ""
+        key = _dotted(path)
+        return f"{self.name}{line}: {f'{key}: ' if key else ''}{text}"
+
+    def error(self, faults: Iterable[tuple[Sequence[str | int], str]]) -> UsageError:
+        """Return the error that tells all `faults`, one a line."""
+        return UsageError("\n".join(self.fault(path, text) for path, text in faults))
+
+
+def read_source(text: str, name: str, what: str, example: str) -> Source:
+    """Read YAML whose top is a mapping.
+
+    Parameters
+    ----------
+    name
+        The file's, for errors.
+    what, example
+        What the file holds, and a line of such a file, for errors.
+
+    Raises
+    ------
+    UsageError
+        If it is no YAML, a key stands twice, or the top is no mapping.
+    """
+    import yaml
+
+    try:
+        root = compose_yaml(text)
+        lines: dict[Path, int] = {}
+        if root is not None:
+            _note_lines(root, (), lines, name)
+        data = yaml.safe_load(text)
+    except yaml.MarkedYAMLError as error:
+        line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise UsageError(f"{name}{line}: this is no YAML: {error.problem or error.context}") from error
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise UsageError(f"{name}: this is no YAML: {' '.join(str(error).split())[:200]}") from error
+    if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
+        raise UsageError(f"{name}: the {what} must be a mapping of keys to values, for instance '{example}'")
+    return Source(name, data, lines)
+
+
+def _note_lines(node: yaml.Node, path: Path, lines: dict[Path, int], name: str) -> None:
+    import yaml
+
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            inner = (*path, _plain(key))
+            line = key.start_mark.line + 1
+            if inner in lines:
+                first = f"first in line {lines[inner]}"
+                raise UsageError(f"{name}:{line}: {_dotted(inner)}: this key stands twice ({first})")
+            lines[inner] = line
+            _note_lines(value, inner, lines, name)
+    elif isinstance(node, yaml.SequenceNode):
+        for place, value in enumerate(node.value):
+            lines[*path, place] = value.start_mark.line + 1
+            _note_lines(value, (*path, place), lines, name)
+
+
+def _plain(key: yaml.Node) -> str:
+    return str(key.value)
+
+
+def _dotted(path: Sequence[str | int]) -> str:
+    return ".".join(str(part) for part in path)

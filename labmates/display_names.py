@@ -67,6 +67,8 @@ def _shown(value: Any) -> Any:
             return int(value)
         case None | int() | float() | str():
             return value
+        case {"name": str(name)}:
+            return name
         case Mapping():
             return ", ".join(f"{name}={_shown(inner)}" for name, inner in value.items())
         case list() | tuple():

@@ -32,9 +32,13 @@ class MissingExtraError(UsageError):
 def unknown_name(what: str, name: str, known: Iterable[str]) -> UsageError:
     """Return the error for a `name` that is not among the `known` ones, with the nearest one suggested."""
     names = sorted(known)
-    close = difflib.get_close_matches(name, names, n=1)
-    hint = f" Did you mean '{close[0]}'?" if close else ""
-    return UsageError(f"unknown {what} '{name}'.{hint} Known: {', '.join(names) or 'none'}.")
+    return UsageError(f"unknown {what} '{name}'.{did_you_mean(name, names)} Known: {', '.join(names) or 'none'}.")
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A question with the nearest of the known names; empty if none is near."""
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f" Did you mean '{close[0]}'?" if close else ""
 
 
 def explain(error: ValidationError, names: Callable[[str], str] = str) -> str:

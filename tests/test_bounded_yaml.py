@@ -7,7 +7,7 @@ from labmates import bounded_yaml
 from labmates.bounded_yaml import compose_yaml
 from labmates.errors import UsageError
 from labmates.games.payoff_table import read_table
-from labmates.studies.source import read_source
+from labmates.studies.source import read_study
 
 BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "\n".join(
     f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12)
@@ -21,7 +21,7 @@ MERGE_BOMB = "a0: &a0 {x: 1}\n" + "\n".join(
 @pytest.mark.parametrize("text", [BOMB, MERGE_BOMB], ids=["lists", "merge keys"])
 def test_aliases_that_expand_without_end_are_refused_where_they_stand(text: str) -> None:
     with pytest.raises(UsageError, match=r"bomb\.yaml:7: .*aliases expand to more than 1,000,000 values"):
-        read_source(text, "bomb.yaml")
+        read_study(text, "bomb.yaml")
     with pytest.raises(UsageError, match="aliases expand"):
         read_table(text, "bomb.yaml")
 
@@ -33,7 +33,7 @@ def test_a_value_that_contains_itself_is_refused() -> None:
 
 def test_aliases_within_the_limit_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "a: &a [1, 2]\nb: [*a, *a]"
-    assert read_source(text, "s.yaml").data == {"a": [1, 2], "b": [[1, 2], [1, 2]]}
+    assert read_study(text, "s.yaml").data == {"a": [1, 2], "b": [[1, 2], [1, 2]]}
     monkeypatch.setattr(bounded_yaml, "MOST_NODES", 12)  # the mapping, two keys, [1, 2], and [[1, 2], [1, 2]]
     with pytest.raises(yaml.YAMLError, match="more than 12 values"):
         compose_yaml(text + "\nc: *a")

@@ -1,4 +1,4 @@
-"""The tools that an agent holds: what each takes, as the model is told, and how a call is checked and carried out."""
+"""The tools that an agent holds: what each takes, as the model is told, and how a call is checked."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError
 
 from labmates.agents.findings import FindingsForm
-from labmates.agents.roles import Team
-from labmates.agents.workspace import ToolError, Workspace
+
+
+class ToolError(Exception):
+    """A tool was called with something invalid; the text goes back to the agent."""
 
 
 class _Arguments(BaseModel):
@@ -111,9 +113,8 @@ READ = "read_artifact"
 TO_WRITE = ("write_artifact", "append_artifact", "replace_section")
 """Tools that make a new version of an artifact."""
 
-TO_OTHERS = ("send_message", "request_additional_work", "request_team_redo")
-"""Tools that make sense only where there are other teams."""
-
+TOOLS = tuple(ARGUMENTS)
+"""All tools, in the order in which models are told of them."""
 
 STATE = "state_findings"
 """The tool of leads; its arguments are the fields of the project's findings."""
@@ -122,33 +123,13 @@ TO_CLOSE = (READ, *TO_WRITE, STATE)
 """Tools of the step in which a lead writes the team's artifact."""
 
 
-def tool_names(team: Team, *, leads: bool = False) -> list[str]:
-    """Return the names of the tools that a member of `team` may call at work, or its lead."""
-    lacking = {*(() if team.has_code else ("run_code",)), *(TO_OTHERS if team.alone else ())}
-    return [name for name in ARGUMENTS if name not in lacking and (leads or name != STATE)]
-
-
-def shared_tools(form: FindingsForm, *, alone: bool = False) -> list[dict[str, Any]]:
-    """Return the descriptions of the tools that go with every call of a run, in one order.
-
-    Providers cache tools before messages: another list at some step, or for some agent, would lose all that follows. So
-    what an agent may call at a step is said by its prompt, and a call of another tool is answered with an error.
-
-    Parameters
-    ----------
-    alone
-        Without the tools that make sense only where there are other teams.
-    """
-    return tool_schemas(shared_names(alone=alone), form)
-
-
-def shared_names(*, alone: bool = False) -> list[str]:
-    """Names of the tools that go with every call of a run."""
-    return [name for name in ARGUMENTS if not (alone and name in TO_OTHERS)]
-
-
 def tool_schemas(names: Iterable[str], form: FindingsForm | None) -> list[dict[str, Any]]:
-    """Return the descriptions of tools; the one that states findings has the fields of `form`."""
+    """Descriptions of tools; the one that states findings has the fields of `form`.
+
+    A run sends the same list with every call. Providers cache tools before messages: another list at some step, or for
+    some agent, would lose all that follows. So a prompt says what an agent may call at a step, and a call of another
+    tool is answered with an error.
+    """
     return [findings_schema(form) if name == STATE and form is not None else tool_schema(name) for name in names]
 
 
@@ -212,36 +193,3 @@ def check_arguments(name: str, arguments: Mapping[str, Any], held: list[str]) ->
         fields = ARGUMENTS[name].model_fields
         allowed = ", ".join(f"{key}{'' if item.is_required() else ' (optional)'}" for key, item in fields.items())
         raise ToolError(f"wrong arguments for {name}: {faults}. It takes: {allowed or 'nothing'}.") from error
-
-
-def use_workspace(workspace: Workspace, arguments: BaseModel) -> str:
-    """Carry out a tool call that needs nothing but the desk (every one but ``run_code``).
-
-    Raises
-    ------
-    ToolError
-        If what was asked for can't be.
-    """
-    match arguments:
-        case ReadArtifact():
-            return workspace.read(arguments.name, arguments.offset)
-        case WriteArtifact():
-            return workspace.write(arguments.name, arguments.content, arguments.description)
-        case AppendArtifact():
-            return workspace.append(arguments.name, arguments.content)
-        case ReplaceSection():
-            return workspace.replace_section(arguments.name, arguments.heading, arguments.content)
-        case StateFindings():
-            return workspace.state(arguments.root)
-        case ListArtifacts():
-            return workspace.list()
-        case SendMessage():
-            return workspace.send(arguments.to_team, arguments.content)
-        case RequestAdditionalWork():
-            return workspace.ask(arguments.target_team, "additional", arguments.request)
-        case RequestTeamRedo():
-            return workspace.ask(arguments.target_team, "redo", arguments.request, arguments.justification)
-        case MarkComplete():
-            return workspace.complete(arguments.summary)
-        case _:
-            raise TypeError(f"{type(arguments).__name__} is no tool of the desk")

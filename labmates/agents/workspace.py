@@ -11,10 +11,25 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from pydantic import BaseModel
+
 from labmates.agents.excerpts import excerpt, page
 from labmates.agents.findings import FindingsForm, Stated
-from labmates.agents.roles import EXTRA_ARTIFACTS, TEAMS, Team
+from labmates.agents.organisation import Organisation
 from labmates.agents.sections import continued, named_sections, sections_of, with_section
+from labmates.agents.tools import (
+    AppendArtifact,
+    ListArtifacts,
+    MarkComplete,
+    ReadArtifact,
+    ReplaceSection,
+    RequestAdditionalWork,
+    RequestTeamRedo,
+    SendMessage,
+    StateFindings,
+    ToolError,
+    WriteArtifact,
+)
 from labmates.models.reply import ToolCall
 
 MOST_ARTIFACT_CHARS = 60_000
@@ -23,10 +38,6 @@ MOST_MESSAGE_CHARS = 2_000
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
 RequestKind = Literal["additional", "redo"]
-
-
-class ToolError(Exception):
-    """A tool was called with something that can't be; the text goes back to the agent."""
 
 
 @dataclass(frozen=True)
@@ -72,8 +83,8 @@ class Workspace:
 
     Attributes
     ----------
-    team
-        The agent's team.
+    organisation, team
+        Who works in the lab, and the agent's team in it.
     artifacts
         Newest content of every artifact when the step started, by name.
     requests_left
@@ -86,7 +97,8 @@ class Workspace:
         How the agent states findings; None if it does not.
     """
 
-    team: Team
+    organisation: Organisation
+    team: str
     artifacts: Mapping[str, str]
     requests_left: Mapping[str, int]
     readers: Sequence[str] = ()
@@ -178,8 +190,8 @@ class Workspace:
         name, content = item.name, item.content
         if not _NAME.fullmatch(name):
             raise ToolError(f"'{name}' is no artifact name: lower-case letters, digits and _, starting with a letter.")
-        owner = artifact_owner(name)
-        if owner not in (None, self.team.name) and not self.team.alone:
+        owner = self.organisation.owner(name)
+        if owner not in (None, self.team):
             raise ToolError(f"'{name}' belongs to the {owner} team; ask that team, or choose another name.")
         if len(content) > MOST_ARTIFACT_CHARS:
             raise ToolError(
@@ -191,7 +203,7 @@ class Workspace:
     def send(self, team: str, content: str) -> str:
         """Leave a message for another team."""
         readers = [*self.readers, *(asked.team for asked in self.requests)]
-        if team not in TEAMS or team == self.team.name:
+        if team not in self.organisation.teams or team == self.team:
             raise ToolError(f"'{team}' is not another team. Teams that can still read a message: {_names(readers)}.")
         if team not in readers:
             raise ToolError(
@@ -206,7 +218,7 @@ class Workspace:
 
     def ask(self, team: str, kind: RequestKind, request: str, justification: str = "") -> str:
         """Ask an earlier team for another phase."""
-        earlier = list(TEAMS)[: list(TEAMS).index(self.team.name)]
+        earlier = self.organisation.before(self.team)
         if team not in earlier:
             allowed = ", ".join(earlier) or "none, yours is the first team"
             raise ToolError(f"you can't ask '{team}'. Only teams that worked before yours can be asked: {allowed}.")
@@ -234,12 +246,37 @@ class Workspace:
         return {**self.artifacts, **{item.name: item.content for item in self.written}}
 
 
-def artifact_owner(name: str) -> str | None:
-    """Return the team to which the artifact belongs, or None if any team may write it."""
-    for team in TEAMS.values():
-        if team.artifact == name:
-            return team.name
-    return EXTRA_ARTIFACTS.get(name)
+def use_workspace(workspace: Workspace, arguments: BaseModel) -> str:
+    """Carry out a tool call that needs nothing but the desk (every one but ``run_code``).
+
+    Raises
+    ------
+    ToolError
+        If what was asked for can't be.
+    """
+    match arguments:
+        case ReadArtifact():
+            return workspace.read(arguments.name, arguments.offset)
+        case WriteArtifact():
+            return workspace.write(arguments.name, arguments.content, arguments.description)
+        case AppendArtifact():
+            return workspace.append(arguments.name, arguments.content)
+        case ReplaceSection():
+            return workspace.replace_section(arguments.name, arguments.heading, arguments.content)
+        case StateFindings():
+            return workspace.state(arguments.root)
+        case ListArtifacts():
+            return workspace.list()
+        case SendMessage():
+            return workspace.send(arguments.to_team, arguments.content)
+        case RequestAdditionalWork():
+            return workspace.ask(arguments.target_team, "additional", arguments.request)
+        case RequestTeamRedo():
+            return workspace.ask(arguments.target_team, "redo", arguments.request, arguments.justification)
+        case MarkComplete():
+            return workspace.complete(arguments.summary)
+        case _:
+            raise TypeError(f"{type(arguments).__name__} is no tool of the desk")
 
 
 def _names(teams: Iterable[str]) -> str:

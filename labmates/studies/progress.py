@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from labmates.agents.roles import SOLO
 from labmates.budgets.money import parse_dollars, show_dollars
 from labmates.records.events import ChargeEvent, Event, PhaseEvent, ToolCallEvent
 from labmates.records.run import RunRecord
@@ -135,7 +134,7 @@ class Lines:
 
 def team_title(name: str) -> str:
     """A team's name for readers."""
-    return "one agent alone" if name == SOLO.name else f"{name} team"
+    return "one agent alone" if name == "solo" else f"{name} team"
 
 
 def _phase_of(event: Event) -> str:

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_serializer, field_validator, model_validator
 
+from labmates.bounded_yaml import Source
 from labmates.budgets.dollars import Dollars
 from labmates.errors import UsageError
 from labmates.models.catalog import Catalog
@@ -21,7 +22,6 @@ from labmates.models.entries import Entry, named_entries
 from labmates.models.options import ModelOptions
 from labmates.seeds import LARGEST_SEED, MOST_REPLICATES, derive
 from labmates.studies.settings import BATCHED_RUNS, RunSettings
-from labmates.studies.source import Source
 from labmates.workflows.experiment import EXPERIMENTS, Condition, with_bill
 
 MOST_CONDITIONS = 1_000_000

@@ -14,6 +14,7 @@ from fractions import Fraction
 from functools import cache
 from itertools import starmap
 
+from labmates.bounded_yaml import Source
 from labmates.budgets.money import format_dollars
 from labmates.budgets.prices import Price, PriceList
 from labmates.budgets.tokens import TEMPLATE_TOKENS
@@ -30,7 +31,6 @@ from labmates.studies.runs import new_runs
 from labmates.studies.salted import check_study_salt
 from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
-from labmates.studies.source import Source
 from labmates.studies.spec import StudySpec, each_cell, each_condition
 from labmates.workflows.experiment import EXPERIMENTS, Condition
 from labmates.workflows.stop_signal import StopSignal

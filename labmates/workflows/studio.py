@@ -62,12 +62,12 @@ class _Settings:
 def studio_graph(name: str) -> Any:
     """The exported graph of an experiment: one node, inside which Studio draws the experiment's own graph."""
     experiment = EXPERIMENTS.get(name)
-    inner = experiment.graph(None)  # Studio looks for it among the variables that the node closes over.
+    inner = experiment.graph(None)  # Studio draws what it finds among the variables that the node closes over.
 
     async def run(state: StudioInput) -> StudioOutput:
         condition = _condition(experiment, state)
-        async with _services(experiment, condition, state.get("seed", 0)) as services:
-            outcome = await experiment.execute(condition, services, inner)
+        async with unkept_services(experiment, condition, state.get("seed", 0)) as services:
+            outcome = await experiment.execute(condition, services, experiment.graph(condition) or inner)
         return _output(outcome.status, outcome.metrics, services.recorder)
 
     builder = StateGraph(StudioState, input_schema=StudioInput, output_schema=StudioOutput)
@@ -94,7 +94,8 @@ def _condition(experiment: Experiment[Any], state: StudioInput) -> Condition:
 
 
 @asynccontextmanager
-async def _services(experiment: Experiment[Any], condition: Condition, seed: int) -> AsyncIterator[Services]:
+async def unkept_services(experiment: Experiment[Any], condition: Condition, seed: int) -> AsyncIterator[Services]:
+    """The services of a run that is not kept in a store."""
     async with AsyncExitStack() as stack:
         hub = await stack.enter_async_context(ModelHub(ModelOptions(base_url=os.environ.get("LABMATES_BASE_URL"))))
         folder = await asyncio.to_thread(new_folder)

@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labmates.agents.roles import DATA, WRITING
 from labmates.agents.sections import continued, named_sections, sections_of, with_section
-from labmates.agents.workspace import MOST_ARTIFACT_CHARS, ToolError, Workspace
+from labmates.agents.tools import ToolError
+from labmates.agents.workspace import MOST_ARTIFACT_CHARS, Workspace
 from labmates.models.reply import ToolCall
+from tests.support.teams import PIPELINE
 
 PAPER = """# The paper
 
@@ -31,7 +32,7 @@ Many.
 
 
 def workspace(**artifacts: str) -> Workspace:
-    return Workspace(WRITING, artifacts, {})
+    return Workspace(PIPELINE, "writing", artifacts, {})
 
 
 def test_sections_are_found_by_their_headings_and_not_within_code() -> None:
@@ -94,7 +95,7 @@ def test_what_does_not_exist_can_not_be_continued() -> None:
 
 
 def test_what_belongs_to_another_team_can_not_be_changed() -> None:
-    others = Workspace(DATA, {"final_paper": PAPER}, {})
+    others = Workspace(PIPELINE, "data", {"final_paper": PAPER}, {})
     with pytest.raises(ToolError, match="belongs to the writing team"):
         others.append("final_paper", "x")
     with pytest.raises(ToolError, match="belongs to the writing team"):
@@ -173,7 +174,7 @@ def test_of_other_cut_calls_nothing_is_kept(call: ToolCall) -> None:
 
 
 def test_writing_the_last_section_anew_mends_a_partial_text() -> None:
-    paper = Workspace(WRITING, {"final_paper": "## A\none\n## B\nbreaks o"}, {}, cut=["final_paper"])
+    paper = Workspace(PIPELINE, "writing", {"final_paper": "## A\none\n## B\nbreaks o"}, {}, cut=["final_paper"])
     paper.replace_section("final_paper", "A", "1")
     assert paper.is_partial("final_paper")
     paper.replace_section("final_paper", "B", "breaks off no more.")

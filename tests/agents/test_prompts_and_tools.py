@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from labmates.agents.excerpts import excerpt, excerpts
 from labmates.agents.prompts import render
-from labmates.agents.roles import TEAMS
-from labmates.agents.tools import ARGUMENTS, check_arguments, tool_names, tool_schema
-from labmates.agents.workspace import ToolError, Workspace
+from labmates.agents.tools import ARGUMENTS, ToolError, check_arguments, tool_schema
+from labmates.agents.workspace import Workspace
+from tests.support.teams import PIPELINE, TEAMS
 
 TEMPLATES = sorted(
     f.name.removesuffix(".md") for f in files("labmates.agents.prompts").iterdir() if f.name.endswith(".md")
@@ -52,13 +52,13 @@ def test_a_tool_schema_is_one_that_strict_servers_take(name: str) -> None:
 
 
 def test_only_the_writing_team_has_no_code() -> None:
-    assert {name: "run_code" in tool_names(team) for name, team in TEAMS.items()} == {
+    assert {name: "run_code" in team.tools() for name, team in TEAMS.items()} == {
         "data": True, "model": True, "eval": True, "writing": False,
     }  # fmt: skip
 
 
 def test_wrong_arguments_are_told_with_what_is_allowed() -> None:
-    held = tool_names(TEAMS["data"])
+    held = TEAMS["data"].tools()
     with pytest.raises(ToolError, match=r"It takes: code, description \(optional\)"):
         check_arguments("run_code", {"cod": "1"}, held)
     with pytest.raises(ToolError, match="It takes: nothing"):
@@ -67,7 +67,7 @@ def test_wrong_arguments_are_told_with_what_is_allowed() -> None:
 
 
 def test_a_message_or_request_that_says_nothing_is_refused() -> None:
-    workspace = Workspace(TEAMS["eval"], {}, {"data": 2}, ["writing"])
+    workspace = Workspace(PIPELINE, "eval", {}, {"data": 2}, ["writing"])
     with pytest.raises(ToolError, match="the message is empty"):
         workspace.send("writing", " \n")
     with pytest.raises(ToolError, match="the request is empty"):
@@ -79,13 +79,13 @@ def test_each_team_hands_over_an_artifact_of_its_own_and_roles_are_unique() -> N
     assert [team.artifact for team in TEAMS.values()] == [
         "dataset_description", "model_architecture", "evaluation_report", "final_paper",
     ]  # fmt: skip
-    ids = [role.id for team in TEAMS.values() for role in team.roles]
+    ids = [role.id for team in TEAMS.values() for role in team.members]
     assert len(ids) == len(set(ids)) == 12
     assert len(TEAMS["writing"].sections) == 7
 
 
 def test_a_message_is_taken_only_for_a_team_that_will_read_it() -> None:
-    workspace = Workspace(TEAMS["eval"], {}, {"data": 2}, ["writing"])
+    workspace = Workspace(PIPELINE, "eval", {}, {"data": 2}, ["writing"])
     with pytest.raises(ToolError, match=r"data team has no phase left.* still read one: writing"):
         workspace.send("data", "hello")
     with pytest.raises(ToolError, match=r"'moon' is not another team.* still read a message: writing"):
@@ -93,11 +93,11 @@ def test_a_message_is_taken_only_for_a_team_that_will_read_it() -> None:
     workspace.ask("data", "additional", "more")
     assert "reads your message" in workspace.send("data", "hello")
     with pytest.raises(ToolError, match="still read one: none"):
-        Workspace(TEAMS["writing"], {}, {}).send("model", "hello")
+        Workspace(PIPELINE, "writing", {}, {}).send("model", "hello")
 
 
 def test_a_long_message_is_cut_and_its_sender_told() -> None:
-    workspace = Workspace(TEAMS["data"], {}, {}, ["model"])
+    workspace = Workspace(PIPELINE, "data", {}, {}, ["model"])
     assert "cut to its first 2,000 characters" in workspace.send("model", "x" * 2_500)
     assert workspace.sent[0].content.endswith("[500 characters left out]")
     assert "cut" not in workspace.send("model", "short")
@@ -105,7 +105,7 @@ def test_a_long_message_is_cut_and_its_sender_told() -> None:
 
 def test_every_character_of_an_artifact_can_be_read_page_by_page() -> None:
     text = "".join(f"line {number}\n" for number in range(4_000))
-    workspace = Workspace(TEAMS["eval"], {"notes": text, "empty": ""}, {})
+    workspace = Workspace(PIPELINE, "eval", {"notes": text, "empty": ""}, {})
     pages, offset = [], 0
     while True:
         shown = workspace.read("notes", offset)

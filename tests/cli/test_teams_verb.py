@@ -14,9 +14,9 @@ from labmates.records.events import ScoreEvent
 from labmates.records.store import Store
 from labmates.studies.source import find_study
 from labmates.studies.spec import conditions_of, read_spec
-from labmates.workflows.science.seatings import SEATS
 from tests.cli.conftest import Labmates
 from tests.studies.ended import fresh_run
+from tests.support.teams import TEAMS
 
 MODELS = ("scripted:diligent", "scripted:hasty")
 
@@ -28,7 +28,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
     for who in product(MODELS, repeat=4):
         for seed in range(2):
             accuracy = 0.3 + 0.4 * (who[0] == MODELS[0]) + 0.2 * (who[3] == MODELS[0]) + 0.01 * seed
-            run = fresh_run(seed=seed, model_for=dict(zip(SEATS, who, strict=True)))
+            run = fresh_run(seed=seed, model_for=dict(zip(TEAMS, who, strict=True)))
             store.create(replace(run, status="completed", metrics={"accuracy": accuracy}))
             score = ScoreEvent(judge="verified", version="1", metric="accuracy", value=1 - accuracy, reason="")
             store.add(run.id, [(0, score)], [])

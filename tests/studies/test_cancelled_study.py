@@ -9,7 +9,7 @@ from labmates.records.claims import Claims
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
 from labmates.records.studies import study_counts
-from labmates.studies.source import read_source
+from labmates.studies.source import read_study
 from labmates.studies.spec import read_spec
 from labmates.studies.study import enter, work_on
 
@@ -27,7 +27,7 @@ async def test_runs_that_are_claimed_while_the_worker_is_cancelled_are_given_bac
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = Store(f"sqlite:///{tmp_path}/runs.db")
-    spec = read_spec(read_source(STUDY, "quiet.yaml"))
+    spec = read_spec(read_study(STUDY, "quiet.yaml"))
     enter(store, spec)
     loop, real = asyncio.get_running_loop(), Claims.next
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from labmates.bounded_yaml import Source
 from labmates.budgets.money import parse_dollars
 from labmates.cli.main import run_command
 from labmates.cli.study import _report
@@ -24,7 +25,6 @@ from labmates.records.studies import retry_failed, study_counts
 from labmates.studies.audit import audit, overspent
 from labmates.studies.recomputing import recompute
 from labmates.studies.replay import replay
-from labmates.studies.source import Source
 from labmates.studies.spec import StudySpec, conditions_of, read_spec
 from labmates.studies.study import enter, most_cost, work_on
 from tests.support.form_filler import FormFiller

@@ -272,7 +272,7 @@ def test_changes_reach_fields_entries_and_prices() -> None:
         ({"budget.writing": 3}, "budget is one value and has no entry 'writing'"),
         ({"budget": "much"}, "budget: 'much' is no amount"),
         ({"team_size": 9}, "team_size: Input should be less than or equal to 3"),
-        ({"model.kitchen": "scripted:silent"}, "'kitchen' is no team"),
+        ({"model.kitchen": "scripted:silent"}, "there is no team 'kitchen'; teams: data, model, eval, writing"),
         ({"model": "scripted:silent"}, "leave the condition as it is"),
     ],
 )

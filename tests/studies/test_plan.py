@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from labmates.bounded_yaml import Source
 from labmates.records.run import RunRecord, Usage
 from labmates.records.store import Store
 from labmates.stats.power import detectable_difference
 from labmates.studies.plan import make_plan
-from labmates.studies.source import Source
 from labmates.studies.spec import StudySpec, conditions_of, each_condition, read_spec
 from tests.studies.ended import ended_run
 

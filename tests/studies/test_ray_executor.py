@@ -24,7 +24,7 @@ from labmates.records.studies import study_counts
 from labmates.studies import ray_cluster
 from labmates.studies.ray_cluster import connected, share_of_sandboxes
 from labmates.studies.ray_executor import work_on_ray
-from labmates.studies.source import read_source
+from labmates.studies.source import read_study
 from labmates.studies.spec import StudySpec, read_spec
 from labmates.studies.study import enter, stored_spec
 from labmates.workflows.stop_signal import StopSignal
@@ -70,7 +70,7 @@ async def ray(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Any]:
 
 
 def entered(store: Store, replicates: int = 6) -> StudySpec:
-    spec = read_spec(read_source(STUDY.format(replicates=replicates), "quiet.yaml"))
+    spec = read_spec(read_study(STUDY.format(replicates=replicates), "quiet.yaml"))
     enter(store, spec)
     return spec
 

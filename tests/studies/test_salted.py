@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import labmates
+from labmates.bounded_yaml import Source
 from labmates.errors import UsageError
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
@@ -17,7 +18,6 @@ from labmates.studies.judging import judgeable
 from labmates.studies.replay import replay
 from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
-from labmates.studies.source import Source
 from labmates.studies.spec import StudySpec, read_spec
 from labmates.studies.study import enter, work_on
 from labmates.tasks.salt import VARIABLE, salt_fingerprint

@@ -8,7 +8,7 @@ import pytest
 
 from labmates.errors import UsageError
 from labmates.studies import ready
-from labmates.studies.source import find_study, read_source
+from labmates.studies.source import find_study, read_study
 from labmates.studies.spec import StudySpec, conditions_of, read_spec
 from labmates.workflows.experiment import Condition
 from labmates.workflows.science.condition import ScienceCondition
@@ -23,11 +23,11 @@ grid:
 
 
 def spec_of(text: str) -> StudySpec:
-    return read_spec(read_source(text, "s.yaml"))
+    return read_spec(read_study(text, "s.yaml"))
 
 
 def conditions(text: str) -> list[Condition]:
-    source = read_source(text, "s.yaml")
+    source = read_study(text, "s.yaml")
     return conditions_of(read_spec(source), source)
 
 
@@ -90,7 +90,7 @@ def test_a_sample_per_study_draws_from_all_models_together() -> None:
     ("text", "errors"),
     [
         ("kind: [", ["s.yaml:1: this is no YAML"]),
-        ("- a\n- b", ["a study is a mapping"]),
+        ("- a\n- b", ["the study must be a mapping"]),
         ("kind: science\nkind: science", ["s.yaml:2: kind: this key stands twice (first in line 1)"]),
         (SMALL + "modles: [a]\nreplicate: 3", ["s.yaml:7: modles: unknown key 'modles'; did you mean 'models'?",
                                                "s.yaml:8: replicate: unknown key 'replicate'; did you mean 'replicates'?"]),

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from labmates.bounded_yaml import Source
 from labmates.errors import UsageError
 from labmates.process_ids import this_worker
 from labmates.records import schema
@@ -25,7 +26,6 @@ from labmates.records.verification import begun_runs
 from labmates.studies.audit import audit
 from labmates.studies.merging import merge
 from labmates.studies.repair import repair
-from labmates.studies.source import Source
 from labmates.studies.spec import StudySpec, read_spec
 from labmates.studies.study import enter, stored_spec, work_on
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from labmates.bounded_yaml import Source
 from labmates.errors import UsageError
 from labmates.models.scripted import BASELINES
 from labmates.process_ids import this_worker
@@ -21,7 +22,6 @@ from labmates.records.studies import study_counts
 from labmates.records.verification import begun_runs
 from labmates.studies.audit import audit
 from labmates.studies.processes import work_in_processes
-from labmates.studies.source import Source
 from labmates.studies.spec import StudySpec, conditions_of, read_spec
 from labmates.studies.study import enter, most_cost, stored_spec, work_on
 from labmates.workflows.stop_signal import StopSignal

@@ -51,9 +51,12 @@ def system_facts(text: str) -> dict[str, Any]:
     handed = re.findall(r"^- (?:(\w+) team: |(you) hand over )`(\w+)`", text, re.MULTILINE)
     facts: dict[str, Any] = {
         "brief": between(text, "## The project\n", "\n\n## What the final paper"),
+        "findings": between(text, "as far as they can be found out:\n", "\n\n## Artifacts"),
         "agent": who[2],
         "handed": {name: team or you for team, you, name in handed},
     }
+    if data := between(text, "## The data set\n", "\n\n## Your"):
+        facts["data"] = data
     if who[1]:
         facts |= {"team": who[1], "parts": dict(_MEMBER.findall(between(text, "## Your team\n", "\n\n## ")))}
     return facts
@@ -98,8 +101,21 @@ def order_facts(text: str) -> dict[str, Any]:
         if "`findings`" in listed:
             facts["block"] = "findings"
         if "## Material" in text:
-            facts |= {"request": request, "stated": stated_in(text)}
+            facts |= {"request": request, "stated": stated_in(text), "reports": {}}
+            for name, part in split_parts(
+                between(text, "## Material: what the members", "\n\n## Material: the")
+            ).items():
+                reported, _, printed = part.removeprefix("Reported: ").partition("\nPrinted:\n")
+                facts["reports"][name] = {"reported": reported, **({"printed": printed} if printed else {})}
+            shown = split_parts(between(text, "\n## Material: artifacts", "\nBudget:", "\n\nLength limit:"))
+            facts["material"] = {n: re.sub(rf"\n=== end of {n} ===[^=]*$", "", part) for n, part in shown.items()}
     return facts
+
+
+def split_parts(text: str) -> dict[str, str]:
+    """Return the parts of a text that are headed ``=== name ===``."""
+    pieces = re.split(r"^=== (\w+) ===$", text, flags=re.MULTILINE)
+    return dict(zip(pieces[1::2], (piece.strip() for piece in pieces[2::2]), strict=True))
 
 
 def _said(text: str) -> list[list[str]]:

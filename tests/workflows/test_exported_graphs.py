@@ -24,7 +24,7 @@ CONDITIONS: dict[str, dict[str, Any]] = {
     "tournament": {"structure": "gc", "model": "scripted:grim", "rounds": 2, "critique_turns": 0},
 }
 DRAWN = {
-    "science": ("data_lead", "ml_engineer", "deliberate", "lead_author"),
+    "science": ("data_lead", "ml_engineer", "talk", "lead_author"),
     "game": ("deliberate", "decide", "sanction", "settle"),
     "dilemma": ("prepare", "match", "ask"),
     "tournament": ("pairing", "round start", "plan", "critique", "improve", "moves", "payoffs", "comprehension"),

@@ -8,7 +8,8 @@ from string import Template
 
 
 @cache
-def _template(name: str) -> Template:
+def template(name: str) -> Template:
+    """The template called `name`."""
     return Template(files(__name__).joinpath(f"{name}.md").read_text(encoding="utf-8").rstrip("\n"))
 
 
@@ -20,4 +21,4 @@ def render(name: str, /, **values: object) -> str:
     KeyError
         If a placeholder has no value.
     """
-    return _template(name).substitute({key: str(value) for key, value in values.items()})
+    return template(name).substitute({key: str(value) for key, value in values.items()})

@@ -7,7 +7,11 @@ ENTRIES = {
         "teams": ".analyses:TEAMS",
         "teamwork": ".analyses:TEAMWORK",
     },
-    "labmates.verbs": {"demo": ".verbs:DEMO", "tasks": ".verbs:TASKS"},
+    "labmates.verbs": {
+        "demo": ".verbs:DEMO",
+        "tasks": ".verbs:TASKS",
+        "organisations": ".verbs:ORGANISATIONS",
+    },
     "labmates.players": {"science": ".baselines.players:FAMILY"},
     "labmates.models": {
         "diligent": ".baselines.diligent:Diligent",

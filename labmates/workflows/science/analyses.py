@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
+from labmates.display_names import shown_settings
 from labmates.errors import UsageError
 from labmates.workflows.analysis import Analysis, Missing, Params, Result, Runs, TooFewRunsError
 
@@ -232,6 +233,8 @@ def _named(condition: Mapping[str, Any]) -> str:
     before = {"task": "", "difficulty": "", "model": "", "budget": "budget $", "visibility": "visibility "}
     parts = [f"{words}{condition[name]}" for name, words in before.items() if name in condition]
     parts += ["theory of mind"] if condition.get("theory_of_mind") else []
+    if condition.get("organisation"):
+        parts += shown_settings(condition, ["organisation"]).values()
     return ", ".join([*parts, "one agent alone" if condition.get("solo") else f"teams of {condition.get('team_size')}"])
 
 

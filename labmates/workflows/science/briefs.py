@@ -1,23 +1,27 @@
-"""What the agents of the lab are told: templates filled in from the state of the lab."""
+"""What the agents of the lab are told: the prompts of the organisation, filled in from the state of the lab.
+
+A prompt need not show every value. The facts of an order are those that the values in its prompt render, so baselines
+know what models are told, in the words of any organisation.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from langchain_core.messages import BaseMessage
 
 from labmates.agents.excerpts import LEFT_OUT, excerpt
-from labmates.agents.prompts import render
-from labmates.agents.roles import REPORT, TEAMS, Role, Team
-from labmates.agents.tools import TO_CLOSE, shared_names, tool_names
+from labmates.agents.organisation import REPORT, Seat, Team
+from labmates.agents.tools import TO_CLOSE
 from labmates.agents.workspace import MOST_ARTIFACT_CHARS
 from labmates.budgets.money import show_dollars
 from labmates.budgets.purse import Purse
 from labmates.models.orders import Order
 from labmates.models.prefix import mark_shared
 from labmates.tasks.schema import findings_example
-from labmates.workflows.science.context import LabContext, team_of
+from labmates.workflows.science.context import LabContext
 from labmates.workflows.science.digests import (
     OUTPUT_CHARS,
     artifacts_text,
@@ -25,8 +29,8 @@ from labmates.workflows.science.digests import (
     delimited,
     mail_text,
     outputs_text,
-    report_text,
     said_text,
+    shown_artifacts,
 )
 from labmates.workflows.science.findings import stated_texts
 from labmates.workflows.science.reserve import likely_cost
@@ -46,8 +50,19 @@ _LAST = "It is the result of the project."
 _NOT_LAST = "The teams after yours know of your team's work only what its artifacts, stated findings and messages say."
 
 
-def system_message(ctx: LabContext, team: Team, role: Role, *, data: bool = True) -> BaseMessage:
-    """Return what the project is about and who the agent is.
+@dataclass(frozen=True)
+class Shown:
+    """A value of a prompt: its text, and the facts that the text renders."""
+
+    text: str
+    facts: Mapping[str, Any]
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def system_message(ctx: LabContext, team: Team, seat: Seat, *, data: bool = True) -> BaseMessage:
+    """The system prompt: what the project is about and who the agent is.
 
     What all agents of a run read comes first and word for word the same, so that a provider's prompt cache serves it
     to each of them; the agent's team and role come last.
@@ -57,231 +72,285 @@ def system_message(ctx: LabContext, team: Team, role: Role, *, data: bool = True
     data
         Describe the columns of the data set. A deliberation, in which nobody reads them, goes without.
     """
-    told = {"brief": ctx.task.brief, "findings": ctx.findings_text, "budget_rules": _budget_rules(ctx, team)}
-    facts: dict[str, Any] = {"brief": ctx.task.brief, "agent": role.id}
-    if team.alone:
-        facts["handed"] = {other.artifact: "you" for other in TEAMS.values()}
-        handed = "\n".join(f"- you hand over `{name}`" for name in facts["handed"])
-        shared = render("solo_system", **told, artifacts=handed)
-        own = render("solo_role", role=role.title, agent=role.id, role_description=role.description)
-    else:
-        parts = {member.id: _part(member, team) for member in ctx.members(team)}
-        facts |= {"team": team.name, "parts": parts, "handed": {one.artifact: one.name for one in TEAMS.values()}}
-        shared = render("system", **told)
-        own = render("system_role", team=team.name, role=role.title, agent=role.id, members=_listed(parts))
+    shared = {
+        "brief": Shown(ctx.task.brief, {"brief": ctx.task.brief}),
+        "findings": Shown(ctx.findings_text, {"findings": ctx.findings_text}),
+        "handed": _handed(ctx),
+        "budget_rules": _budget_rules(ctx),
+    }
+    parts = {member.id: _part(member, team) for member in team.members}
+    own = {
+        "team": Shown(team.name, {"team": team.name}),
+        "role": seat.title,
+        "agent": Shown(seat.id, {"agent": seat.id}),
+        "part": seat.part,
+        "members": Shown(_listed(parts), {"parts": parts}),
+    }
+    first = ctx.organisation.render("system", **shared)
+    facts = {**_facts(ctx, "system", shared), **_facts(ctx, "role", own)}
     if data:
-        shared += "\n\n" + render("data_set", data_description=ctx.dataset.description)
-    return mark_shared(Order(KIND, facts, f"{shared}\n\n{own}").system(), len(shared))
+        columns = {"data_description": Shown(ctx.dataset.description, {"data": ctx.dataset.description})}
+        first += "\n\n" + ctx.organisation.render("data_set", **columns)
+        facts |= _facts(ctx, "data_set", columns)
+    return mark_shared(Order(KIND, facts, f"{first}\n\n{ctx.organisation.render('role', **own)}").system(), len(first))
 
 
 def plan_prompt(ctx: LabContext, lab: LabState, purse: Purse) -> Order:
-    """Return the lead's order to plan a phase."""
-    team = team_of(lab)
-    if team.alone:
-        text = render("solo_plan", turns=ctx.condition.turns_of(team), budget=_budget(ctx, purse, team))
-        return _order("plan", text)
-    members = {role.id: f"{'you, ' if role is team.lead else ''}the {role.title}" for role in ctx.members(team)}
-    text = render(
+    """The lead's order to plan a phase."""
+    team = ctx.team(lab)
+    members = {seat.id: f"{'you, ' if seat == team.lead else ''}the {seat.title}" for seat in ctx.workers(lab)}
+    return _order(
+        ctx,
         "plan",
+        **_so_far(ctx, lab, team.lead),
         team=team.name,
-        request=request_text(ctx, lab),
-        artifacts=artifacts_text(ctx, lab, team, PLAN_ARTIFACT_CHARS),
-        stated=_stated(ctx, lab),
+        request=_request(ctx, lab),
+        artifacts=artifacts_text(shown_artifacts(ctx, lab, team, PLAN_ARTIFACT_CHARS)),
+        stated=str(_stated(ctx, lab)),
         mail=mail_text(lab, team.name),
         turns=ctx.condition.turns_of(team),
         tools=_CODE if team.has_code else _NO_CODE,
         then=_then(ctx),
         artifact=team.artifact,
-        member_lines=_listed(members),
+        member_lines=Shown(_listed(members), {"members": members}),
         theory_of_mind=_theory_of_mind(ctx, team),
         budget=_budget(ctx, purse, team),
     )
-    return _order("plan", text, members=members, request=_request(lab))
 
 
-def work_prompt(ctx: LabContext, lab: LabState, role: Role, purse: Purse) -> Order:
-    """Return a member's order to work."""
-    team, phase = team_of(lab), lab["agenda"][0]
-    hint = render("code_hint", timeout=f"{ctx.condition.code_timeout:g}") if team.has_code else render("no_code_hint")
-    turns, lacking, plan = ctx.condition.turns_of(team), _lacking(team, leads=role is team.lead), phase["plan"]
-    tools = f"all but {', '.join(lacking)}" if lacking else "all"
-    if team.alone:
-        also, budget = _solo_sections(), _budget(ctx, purse, team)
-        artifacts = "\n\n".join(f"`{name}`\n{_bullets(sections)}" for name, sections in also.items())
-        text = render(
-            "solo_work", plan=plan, turns=turns, tools=tools, code_hint=hint, artifacts=artifacts, budget=budget
-        )
-        return _order("work", text, turns=turns, lacking=lacking, also=also)
-    task, readable, reading = phase["members"][role.id]["task"], sorted(lab["artifacts"]), readers(lab["agenda"])
-    text = render(
+def work_prompt(ctx: LabContext, lab: LabState, seat: Seat, purse: Purse) -> Order:
+    """A member's order to work."""
+    team, phase = ctx.team(lab), lab["agenda"][0]
+    hint = ctx.organisation.render("code_hint", timeout=f"{ctx.condition.code_timeout:g}")
+    turns, task = ctx.condition.turns_of(team), phase["members"][seat.id]["task"]
+    held = team.tools(leads=seat == team.lead)
+    lacking = [name for name in ctx.organisation.tools if name not in held]
+    readable, reading = sorted(ctx.newest(lab, seat)), readers(lab["agenda"])
+    also = {name: [*sections] for name, sections in team.also.items() if sections}
+    return _order(
+        ctx,
         "work",
-        task=task,
-        plan=plan,
-        request=request_text(ctx, lab),
-        artifact_names=", ".join(f"`{name}`" for name in readable) or "none yet",
-        readers=", ".join(reading) or "none",
+        **_so_far(ctx, lab, seat),
+        task=Shown(task, {"task": task}),
+        plan=phase["plan"],
+        request=_request(ctx, lab),
+        artifact_names=Shown(", ".join(f"`{name}`" for name in readable) or "none yet", {"readable": readable}),
+        readers=Shown(", ".join(reading) or "none", {"readers": reading}),
         mail=mail_text(lab, team.name),
-        turns=turns,
-        tools=tools,
-        code_hint=hint,
-        writes="You write" if role is team.lead else f"The {team.lead.title} writes",
-        artifact=team.artifact,
+        turns=Shown(str(turns), {"turns": turns}),
+        tools=Shown(f"all but {', '.join(lacking)}" if lacking else "all", {"lacking": lacking}),
+        code_hint=hint if team.has_code else ctx.organisation.render("no_code_hint"),
+        writes="You write" if seat == team.lead else f"The {team.lead.title} writes",
+        artifact=Shown(team.artifact, {"artifact": team.artifact}),
+        artifacts=Shown("\n\n".join(f"`{name}`\n{_bullets(lines)}" for name, lines in also.items()), {"also": also}),
         material=_material(ctx, team),
         theory_of_mind=_theory_of_mind(ctx, team),
         budget=_budget(ctx, purse, team),
     )
-    facts = {"readable": readable, "readers": [*reading], "lacking": lacking, "request": _request(lab)}
-    return _order("work", text, task=task, turns=turns, artifact=team.artifact, **facts)
 
 
-def deliberation_prompt(ctx: LabContext, lab: LabState, role: Role, round_: int, purse: Purse) -> Order:
-    """Return the order by which a member enters the team's deliberation, with a digest of its own work."""
-    team, phase = team_of(lab), lab["agenda"][0]
-    member = phase["members"][role.id]
-    output = f"\nWhat your code printed:\n{outputs_text(ctx, member) or 'nothing'}\n" if team.has_code else ""
-    text = render(
-        "deliberate",
-        round=round_,
-        rounds=ctx.condition.deliberation_rounds,
-        lead=_lead(team, role),
-        artifact=team.artifact,
-        task=member["task"],
-        calls=calls_text(ctx, phase, role) or "nothing",
-        summary=member["summary"] or "nothing",
-        output=output,
-        said=said_text(phase["said"]),
-        theory_of_mind=_theory_of_mind(ctx, team),
+def bid_prompt(ctx: LabContext, lab: LabState, seat: Seat, purse: Purse) -> Order:
+    """The order to say what one would do next."""
+    readable = sorted(ctx.newest(lab, seat))
+    return _order(
+        ctx,
+        "bid",
+        **_so_far(ctx, lab, seat),
+        part=Shown(seat.part, {"part": seat.part}),
+        artifact_names=Shown(", ".join(f"`{name}`" for name in readable) or "none yet", {"readable": readable}),
         budget=_budget(ctx, purse),
     )
-    facts = {"task": member["task"], "reported": member["summary"] or "nothing", "said": _said(phase["said"])}
-    return _order("deliberate", text, round=round_, artifact=team.artifact, **facts)
+
+
+def _so_far(ctx: LabContext, lab: LabState, seat: Seat) -> dict[str, object]:
+    """What teammates reported and said in earlier phases, and which phase this one is.
+
+    Who remembers its conversation is told what it doesn't know: the phase before, without its own part and what it
+    heard.
+    """
+    team, phase = ctx.team(lab), lab["agenda"][0]
+    remembers = team.memory == "conversation"
+    phases = lab["earlier"].get(team.name, [])
+    lines: list[list[str]] = []
+    for past in phases[-1:] if remembers else phases:
+        reported = [[who, member["summary"]] for who, member in past["members"].items() if member["summary"]]
+        said = [[who, text] for who, text in past["said"]]
+        if remembers:
+            reported = [line for line in reported if line[0] != seat.id]
+            said = said[max((place for place, line in enumerate(said, 1) if line[0] == seat.id), default=0) :]
+        lines += [line for line in reported + said if not team.private or seat == team.lead]
+    text = "\n".join(f"[{who}]: {line}" for who, line in lines)
+    return {
+        "so_far": Shown(f"\n## From the phases before\n{text}\n" if lines else "", {"so_far": lines}),
+        "phase": str(phase["place"] + 1),
+        "phases": str(len(ctx.organisation.flow)),
+    }
+
+
+def deliberation_prompt(ctx: LabContext, lab: LabState, seat: Seat, round_: int, purse: Purse) -> Order:
+    """The order by which a member enters the team's deliberation, with a digest of its own work."""
+    team, phase = ctx.team(lab), lab["agenda"][0]
+    member = phase["members"][seat.id]
+    reported = member["summary"] or "nothing"
+    output = (
+        f"\nWhat your code printed:\n{outputs_text(ctx, member['outputs']) or 'nothing'}\n" if team.has_code else ""
+    )
+    return _order(
+        ctx,
+        "deliberate",
+        **_in_round(ctx, lab, seat, round_, phase["said"]),
+        task=Shown(member["task"], {"task": member["task"]}),
+        calls=calls_text(ctx, phase, seat) or "nothing",
+        summary=Shown(reported, {"reported": reported}),
+        output=output,
+        budget=_budget(ctx, purse),
+    )
 
 
 def next_round_prompt(
-    ctx: LabContext, team: Team, role: Role, round_: int, since: Sequence[tuple[str, str]], purse: Purse
+    ctx: LabContext, lab: LabState, seat: Seat, round_: int, since: Sequence[tuple[str, str]], purse: Purse
 ) -> Order:
-    """Return a member's order to speak again, with what its teammates have said `since` it spoke."""
-    text = render(
-        "deliberate_again",
-        round=round_,
-        rounds=ctx.condition.deliberation_rounds,
-        lead=_lead(team, role),
-        artifact=team.artifact,
-        said=said_text(since),
-        theory_of_mind=_theory_of_mind(ctx, team),
-        budget=_budget(ctx, purse),
-    )
-    return _order("deliberate", text, round=round_, said=_said(since), artifact=team.artifact)
+    """A member's order to speak again, with what its teammates have said `since` it spoke."""
+    values = _in_round(ctx, lab, seat, round_, since)
+    return _order(ctx, "deliberate", "deliberate_again", **values, budget=_budget(ctx, purse))
 
 
-def synthesis_prompt(ctx: LabContext, lab: LabState, purse: Purse, material: float = 1.0) -> Order:
-    """Return the lead's order to write the team's artifact.
+def _in_round(
+    ctx: LabContext, lab: LabState, seat: Seat, round_: int, said: Sequence[tuple[str, str]]
+) -> dict[str, object]:
+    team = ctx.team(lab)
+    return {
+        "round": Shown(str(round_), {"round": round_}),
+        "rounds": ctx.rounds(lab),
+        "lead": "you write" if seat == team.lead else f"the {team.lead.title} writes",
+        "artifact": Shown(team.artifact, {"artifact": team.artifact}),
+        "said": Shown(said_text(said), {"said": [[who, text] for who, text in said]}),
+        "theory_of_mind": _theory_of_mind(ctx, team),
+    }
+
+
+def write_prompt(ctx: LabContext, lab: LabState, purse: Purse, material: float = 1.0) -> Order:
+    """The lead's order to write the team's artifact.
 
     Parameters
     ----------
     material
         How much of the usual material it holds, from 0 to 1.
     """
-    team, phase = team_of(lab), lab["agenda"][0]
-    sections = _bullets(team.sections)
-    facts: dict[str, Any] = {"artifact": team.artifact, "tools": [*TO_CLOSE], "sections": [*team.sections]}
-    if team.artifact == REPORT:
-        sections += "\n\n" + render("findings_section", example=findings_example(ctx.task))
-        facts["block"] = "findings"
-    else:
-        sections += "\n\n" + render("findings_handover")
-    tools = ", ".join(TO_CLOSE)
-    if team.alone:
-        budget = _budget(ctx, purse, team)
-        text = render("solo_write", artifact=team.artifact, sections=sections, tools=tools, budget=budget)
-        return _order("write", text, **facts)
+    team, phase = ctx.team(lab), lab["agenda"][0]
     printed = int(material * OUTPUT_CHARS)
     most = PAPER_ARTIFACT_CHARS if team.artifact == REPORT else PLAN_ARTIFACT_CHARS
-    artifacts = artifacts_text(ctx, lab, team, int(material * most))
+    shown = shown_artifacts(ctx, lab, team, int(material * most))
+    artifacts = artifacts_text(shown)
     if material == 1 and LEFT_OUT in artifacts:
         artifacts += f"\n\n{_READ_ON}"
-    text = render(
-        "synthesis",
-        artifact=team.artifact,
-        tools=tools,
+    return _order(
+        ctx,
+        "write",
+        artifact=Shown(team.artifact, {"artifact": team.artifact}),
+        tools=Shown(", ".join(TO_CLOSE), {"tools": [*TO_CLOSE]}),
         readers=_LAST if _is_last(ctx, team) else _NOT_LAST,
         reports="what the members reported" + " and what their code printed" * team.has_code,
-        request=request_text(ctx, lab, most=int(material * MOST_ARTIFACT_CHARS)),
-        sections=sections,
-        outputs="\n\n".join(report_text(ctx, phase, team, role, printed) for role in ctx.members(team)),
+        request=_request(ctx, lab, most=int(material * MOST_ARTIFACT_CHARS)),
+        sections=_sections(ctx, team),
+        outputs=_reports(ctx, lab, printed),
         said=excerpt(said_text(phase["said"]), int(material * DISCUSSION_CHARS)),
-        artifacts=artifacts,
+        artifacts=Shown(artifacts, {"material": shown}),
         stated=_stated(ctx, lab, material),
         budget=_budget(ctx, purse, team),
     )
-    return _order("write", text, request=_request(lab), stated=_stated_facts(ctx, lab, material), **facts)
 
 
-def request_text(ctx: LabContext, lab: LabState, *, most: int = PLAN_ARTIFACT_CHARS) -> str:
-    """Return what another team asked this phase for; empty in a planned phase.
+def _reports(ctx: LabContext, lab: LabState, most: int) -> Shown:
+    """What the members reported since the artifact before, and at most `most` characters of what their code printed."""
+    team = ctx.team(lab)
+    phases = [*lab["earlier"].get(team.name, []), lab["agenda"][0]]
+    reports: dict[str, dict[str, str]] = {}
+    for seat in ctx.workers(lab):
+        members = [phase["members"][seat.id] for phase in phases if seat.id in phase["members"]]
+        outputs = [number for member in members for number in member["outputs"]]
+        reported = "\n".join(member["summary"] for member in members if member["summary"]) or "nothing"
+        reports[seat.id] = {"reported": reported}
+        if team.has_code:
+            reports[seat.id]["printed"] = outputs_text(ctx, outputs, most) or "nothing"
+    parts = (
+        f"=== {name} ===\nReported: {report['reported']}"
+        + (f"\nPrinted:\n{report['printed']}" if "printed" in report else "")
+        for name, report in reports.items()
+    )
+    return Shown("\n\n".join(parts), {"reports": reports})
+
+
+def _sections(ctx: LabContext, team: Team) -> Shown:
+    """The sections of the team's artifact, and how its findings are stated."""
+    lines = _bullets(team.sections)
+    if team.artifact != REPORT:
+        return Shown(f"{lines}\n\n{ctx.organisation.render('findings_handover')}", {"sections": [*team.sections]})
+    stating = ctx.organisation.render("findings_section", example=findings_example(ctx.task))
+    return Shown(f"{lines}\n\n{stating}", {"sections": [*team.sections], "block": "findings"})
+
+
+def _request(ctx: LabContext, lab: LabState, *, most: int = PLAN_ARTIFACT_CHARS) -> Shown:
+    """What another team asked this phase for; empty in a planned phase.
 
     Parameters
     ----------
     most
         How much of the artifact that is to be completed is shown: who writes it anew has to see all of it.
     """
-    phase = lab["agenda"][0]
-    asked, artifact = phase["asked"], TEAMS[phase["team"]].artifact
+    asked, team = lab["agenda"][0]["asked"], ctx.team(lab)
     if asked is None:
-        return ""
+        return Shown("", {"request": ""})
+    told = {"asked_by": asked["by"], "request": asked["request"], "artifact": team.artifact}
     if asked["kind"] == "redo":
-        return render(
-            "request_redo",
-            asked_by=asked["by"],
-            request=asked["request"],
-            justification=asked["justification"],
-            artifact=artifact,
+        text = ctx.organisation.render("request_redo", **told, justification=asked["justification"])
+    else:
+        previous = ctx.newest(lab).get(team.artifact)
+        text = ctx.organisation.render(
+            "request_additional",
+            **told,
+            previous=delimited(team.artifact, excerpt(previous, most)) if previous else "(it was never written)",
+            variables=" The Python variables of your earlier phase are still there." if team.has_code else "",
         )
-    previous = ctx.newest(lab).get(artifact)
-    team = TEAMS[phase["team"]]
-    return render(
-        "request_additional",
-        asked_by=asked["by"],
-        request=asked["request"],
-        artifact=artifact,
-        previous=delimited(artifact, excerpt(previous, most)) if previous else "(it was never written)",
-        variables=" The Python variables of your earlier phase are still there." if team.has_code else "",
-    )
+    return Shown(text, {"request": asked["request"]})
 
 
-def answered_text(lab: LabState, asked: Waiting) -> str:
-    """Return what an agent is told when it comes back to its request: how the team answered, or that it was refused."""
+def answered_text(ctx: LabContext, lab: LabState, asked: Waiting) -> str:
+    """The answer to a request: how the other team has acted on it, or that it was refused."""
     team = asked["team"]
     if asked["refused"]:
-        return render("request_refused", team=team)
-    artifact = TEAMS[team].artifact
+        return ctx.organisation.render("request_refused", team=team)
+    artifact = ctx.organisation.teams[team].artifact
     version = len(lab["artifacts"].get(artifact, []))
     outcome = f"`{artifact}` is now at version {version}; read it." if version else f"There is still no `{artifact}`."
-    return render("request_answered", team=team, outcome=outcome)
+    return ctx.organisation.render("request_answered", team=team, outcome=outcome)
 
 
 def status_text(ctx: LabContext, purse: Purse) -> str:
     """Return what the agent may read about the budget now; empty if nothing."""
-    return purse.status(ctx.condition.visibility, "you have" if ctx.condition.solo else "your team has")
+    return purse.status(ctx.condition.visibility, "your team has" if ctx.organisation.has_colleagues else "you have")
 
 
-def _lacking(team: Team, *, leads: bool) -> list[str]:
-    """The tools of the run that a member may not call at work."""
-    held = tool_names(team, leads=leads)
-    return [name for name in shared_names(alone=team.alone) if name not in held]
+def _order(ctx: LabContext, step: str, prompt: str = "", /, **values: object) -> Order:
+    """An order of a step from its prompt, by default that of the step's name."""
+    prompt = prompt or step
+    return Order(KIND, {"step": step, **_facts(ctx, prompt, values)}, ctx.organisation.render(prompt, **values))
 
 
-def _order(step: str, text: str, **facts: Any) -> Order:
-    return Order(KIND, {"step": step, **facts}, text)
+def _facts(ctx: LabContext, prompt: str, values: Mapping[str, object]) -> dict[str, Any]:
+    """The facts of the values that a prompt shows."""
+    shown = ctx.organisation.prompt(prompt).get_identifiers()
+    parts = (values[name] for name in shown)
+    return {name: fact for part in parts if isinstance(part, Shown) for name, fact in part.facts.items()}
 
 
-def _request(lab: LabState) -> str:
-    asked = lab["agenda"][0]["asked"]
-    return asked["request"] if asked else ""
-
-
-def _said(said: Sequence[tuple[str, str]]) -> list[list[str]]:
-    return [[who, text] for who, text in said]
+def _handed(ctx: LabContext) -> Shown:
+    """The artifacts that are handed over, a line each; who hands them over is 'you' where the line names no team."""
+    line = ctx.organisation.prompt("handed")
+    handed = ctx.organisation.handed
+    text = "\n".join(line.substitute(team=team, artifact=name) for name, team in handed.items())
+    names_teams = "team" in line.get_identifiers()
+    return Shown(text, {"handed": {name: team if names_teams else "you" for name, team in handed.items()}})
 
 
 def _bullets(lines: Iterable[str]) -> str:
@@ -290,15 +359,6 @@ def _bullets(lines: Iterable[str]) -> str:
 
 def _listed(members: Mapping[str, str]) -> str:
     return _bullets(f"{name}: {text}" for name, text in members.items())
-
-
-def _solo_sections() -> dict[str, list[str]]:
-    """Return the artifacts besides the paper, with their sections but for those that speak to a next team."""
-    return {
-        team.artifact: [section for section in team.sections if " team" not in section]
-        for team in TEAMS.values()
-        if team.artifact != REPORT
-    }
 
 
 def _pool(ctx: LabContext) -> str:
@@ -313,32 +373,26 @@ def _budget(ctx: LabContext, purse: Purse, team: Team | None = None) -> str:
     return f"\n{status}" if status else ""
 
 
-def _budget_rules(ctx: LabContext, team: Team) -> str:
+def _budget_rules(ctx: LabContext) -> str:
     if ctx.condition.visibility == "hidden":
         return ""
-    who = "You" if team.alone else "All teams"
     tools = " Each tool call has a price, too." if ctx.condition.prices.tool_call else ""
-    return render("budget_rules", who=who, total=_pool(ctx), tool_calls=tools)
+    return ctx.organisation.render("budget_rules", total=_pool(ctx), tool_calls=tools)
 
 
 def _theory_of_mind(ctx: LabContext, team: Team) -> str:
     if not ctx.condition.theory_of_mind:
         return ""
     others = "each teammate" + ("" if _is_last(ctx, team) else " and of the team that works after yours")
-    return render("theory_of_mind", others=others) + "\n"
+    return ctx.organisation.render("theory_of_mind", others=others) + "\n"
 
 
 def _is_last(ctx: LabContext, team: Team) -> bool:
-    return team.name == ctx.condition.teams[-1].name
+    return team.name == ctx.organisation.author
 
 
-def _part(role: Role, team: Team) -> str:
-    """Return a member's part of the work."""
-    return f"{role.title}{', leads the team' if role is team.lead else ''}. {role.description}"
-
-
-def _lead(team: Team, role: Role) -> str:
-    return "you write" if role is team.lead else f"the {team.lead.title} writes"
+def _part(seat: Seat, team: Team) -> str:
+    return f"{seat.title}{', leads the team' if seat == team.lead else ''}. {seat.part}"
 
 
 def _then(ctx: LabContext) -> str:
@@ -359,19 +413,12 @@ def _material(ctx: LabContext, team: Team) -> str:
     return f"the members' summaries and what their code printed ({shown[ctx.condition.output_excerpt]})"
 
 
-def _stated(ctx: LabContext, lab: LabState, material: float = 1.0) -> str:
-    """Return the findings that the teams have stated so far, as data."""
+def _stated(ctx: LabContext, lab: LabState, material: float = 1.0) -> Shown:
+    """The findings that the teams have stated so far; what the next team repeated is shown with that one's."""
     stated, most = ctx.stated(lab), int(material * STATED_CHARS)
-    if not stated:
-        return ""
-    parts = [delimited(f"{team} team", excerpt(text, most)) for team, text in stated_texts(stated).items()]
-    return render("findings_so_far", findings="\n\n".join(parts)) + "\n\n"
-
-
-def _stated_facts(ctx: LabContext, lab: LabState, material: float) -> dict[str, dict[str, Any]]:
-    """The findings that are shown, by team; what the next team repeated is shown with that one's."""
-    stated, most = ctx.stated(lab), int(material * STATED_CHARS)
-    whole = {team for team, text in stated_texts(stated).items() if excerpt(text, most) == text}
+    texts = stated_texts(stated)
+    parts = [delimited(f"{team} team", excerpt(text, most)) for team, text in texts.items()]
+    whole = {team for team, text in texts.items() if excerpt(text, most) == text}
     shown: dict[str, dict[str, Any]] = {}
     after: str | None = None
     for team, values in reversed(stated.items()):
@@ -380,4 +427,5 @@ def _stated_facts(ctx: LabContext, lab: LabState, material: float) -> dict[str, 
         if team in whole:
             shown[team] = {n: value for n, value in values.items() if n in known or repeated.get(n) != value}
         after = team
-    return shown
+    text = ctx.organisation.render("findings_so_far", findings="\n\n".join(parts)) + "\n\n" if stated else ""
+    return Shown(text, {"stated": shown})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import (
@@ -15,11 +17,12 @@ from pydantic import (
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from labmates.agents.excerpts import Excerpt
-from labmates.agents.roles import SOLO, TEAMS, Team
+from labmates.agents.organisation import Organisation, OrganisationRef, Team, find_organisation
 from labmates.budgets.dollars import Dollars
 from labmates.budgets.money import format_dollars
 from labmates.budgets.prices import PriceList
 from labmates.budgets.visibility import Visibility
+from labmates.errors import UsageError
 from labmates.models.catalog import ModelRef
 from labmates.workflows.experiment import Condition
 
@@ -29,15 +32,15 @@ if TYPE_CHECKING:
 TEAM_FIELDS = ("model_for", "team_size", "theory_of_mind", "deliberation_rounds", "max_requests", "output_excerpt")
 """Parameters that say how agents work together; a condition of one agent alone has none of them."""
 
-SOLO_MEMBERS = 8
-"""One agent alone gets the turns of so many members: those of four teams of two."""
+ALONE = "solo"
+"""The organisation of one agent alone."""
 
 
 class ScienceCondition(Condition):
     """One cell of the science lab (cooperative-profiles paper, section 4.1.1)."""
 
     kind: ClassVar[str] = "science"
-    material: ClassVar[frozenset[str]] = frozenset({"task", "difficulty", "solo"})
+    material: ClassVar[frozenset[str]] = frozenset({"task", "difficulty", "organisation", "solo"})
 
     task: str = Field(description="The science task, by name (see: labmates tasks).")
     model: ModelRef = Field(description="The model of all agents, provider:name (see: labmates models).")
@@ -56,7 +59,9 @@ class ScienceCondition(Condition):
         "full",
         description="What agents see of the budget: the whole pool, their own team's spending, or nothing at all.",
     )
-    team_size: int = Field(2, ge=2, le=3, description="Agents per team.")
+    team_size: int = Field(
+        2, ge=2, le=16, description="Most agents of a team; the organisation says how many there can be."
+    )
     theory_of_mind: bool = Field(
         False, description="Ask agents to think about what the others know and will do before they act."
     )
@@ -64,7 +69,7 @@ class ScienceCondition(Condition):
         8,
         ge=1,
         le=100,
-        description=f"Most replies of one agent in one phase of work; {SOLO_MEMBERS} times as many with --solo.",
+        description="Most replies of one agent in one phase of work, times the turns of its team in the organisation.",
     )
     max_output_tokens: int = Field(4096, ge=64, le=131072, description="Output limit of one reply, in tokens.")
     context_tokens: int | None = Field(
@@ -93,11 +98,32 @@ class ScienceCondition(Condition):
         default_factory=PriceList,
         description="Price list: a JSON file, or input=0.5,output=3,tool_call=0 (dollars per million tokens).",
     )
+    organisation: OrganisationRef = Field(
+        "pipeline",  # type: ignore[assignment]
+        description="Who works in the lab and how: a name, or a YAML file (see: labmates organisations).",
+    )
     solo: bool = Field(
         False,
-        description="One agent alone instead of teams, with the same task, data, budget, tools and artifacts: what a "
-        "team's result is compared with (see: labmates analyze teamwork).",
+        description="The organisation solo: one agent instead of teams, with the same task, data, budget, tools and "
+        "artifacts, the baseline of a team's result (see: labmates analyze teamwork).",
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_organisation(cls, data: Any) -> Any:
+        """Let the short form and the organisation say the same."""
+        if not isinstance(data, dict):
+            return data
+        given = data.get("organisation")
+        if given is None:
+            return {**data, "organisation": ALONE} if str(data.get("solo")).lower() in ("true", "1") else data
+        if given == ALONE:
+            return {**data, "solo": True}
+        with suppress(UsageError):  # which the field tells
+            organisation = find_organisation(given) if isinstance(given, str) else given
+            if isinstance(organisation, Organisation) and organisation.has_colleagues:
+                return {"team_size": organisation.size, **data, "organisation": organisation}
+        return data
 
     @field_validator("budget")
     @classmethod
@@ -108,10 +134,7 @@ class ScienceCondition(Condition):
 
     @field_validator("model_for")
     @classmethod
-    def _known_teams(cls, value: dict[str, str]) -> dict[str, str]:
-        for team in value:
-            if team not in TEAMS:
-                raise ValueError(f"'{team}' is no team; the teams are {', '.join(TEAMS)}")
+    def _sorted(cls, value: dict[str, str]) -> dict[str, str]:
         return dict(sorted(value.items()))
 
     @model_validator(mode="after")
@@ -124,36 +147,64 @@ class ScienceCondition(Condition):
         return self
 
     @model_validator(mode="after")
-    def _alone_means_no_team(self) -> ScienceCondition:
-        given = [name for name in TEAM_FIELDS if name in self.model_fields_set and getattr(self, name)]
-        if self.solo and given:
-            why = PydanticCustomError("solo", "one agent alone (solo) has no teammates that this could say anything of")
-            faults = [InitErrorDetails(type=why, loc=(name,), input=getattr(self, name)) for name in given]
-            raise ValidationError.from_exception_data(type(self).__name__, faults)
+    def _fits_the_organisation(self) -> ScienceCondition:
+        faults: list[tuple[str, object, str]] = []
+        if self.solo != (self.organisation.name == ALONE):
+            faults.append(
+                ("solo", self.solo, f"it contradicts the organisation {self.organisation.name}; leave it out")
+            )
+        if self.organisation.has_colleagues:
+            known = self.organisation.teams
+            wrong = ((team, f"there is no team '{team}'; teams: {', '.join(known)}") for team in self.model_for)
+            faults += [("model_for", team, why) for team, why in wrong if team not in known]
+            if self.team_size > self.organisation.most_seats:
+                most = f"the largest team of {self.organisation.name} has {self.organisation.most_seats} seats"
+                faults.append(("team_size", self.team_size, most))
+        else:
+            given = [name for name in TEAM_FIELDS if name in self.model_fields_set and getattr(self, name)]
+            why = f"one agent alone ({self.organisation.name}) has no teammates; leave it out"
+            faults += [(name, getattr(self, name), why) for name in given]
+        if faults:
+            details = [
+                InitErrorDetails(
+                    type=PydanticCustomError("organisation", "{why}", {"why": why}), loc=(name,), input=given
+                )
+                for name, given, why in faults
+            ]
+            raise ValidationError.from_exception_data(type(self).__name__, details)
         return self
 
     @model_serializer(mode="wrap")
     def _without_what_says_nothing(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        # Conditions of teams keep the keys that they had before there was anything else.
+        # Conditions keep the keys that they had before there were organisations and the context's size.
         left_out = {
-            *(TEAM_FIELDS if self.solo else ("solo",)),
+            *(() if self.organisation.has_colleagues else TEAM_FIELDS),
+            *(() if self.solo else ("solo",)),
             *(("context_tokens",) if self.context_tokens is None else ()),
         }
-        return {name: value for name, value in dump(self).items() if name not in left_out}
+        values = dump(self)
+        if values.get("organisation") in ("pipeline", ALONE):
+            left_out.add("organisation")
+        return {name: value for name, value in values.items() if name not in left_out}
+
+    @cached_property
+    def crew(self) -> Organisation:
+        """The organisation with the seats that are taken at this team size."""
+        return self.organisation.of_size(self.team_size)
 
     @property
     def teams(self) -> tuple[Team, ...]:
-        """The teams in the order in which they work; one agent alone is a team of its own."""
-        return (SOLO,) if self.solo else tuple(TEAMS.values())
+        """The teams in the order in which they first work."""
+        return tuple(self.crew.teams[name] for name in dict.fromkeys(phase.team for phase in self.crew.flow))
 
     def twin(self) -> ScienceCondition:
-        """Return the condition of one agent alone on equal terms; for one agent alone, that of teams of the default."""
-        shared = self.model_dump(mode="json", exclude={*TEAM_FIELDS, "solo"})
+        """The condition of one agent alone on equal terms; for one agent alone, that of the pipeline's teams."""
+        shared = self.model_dump(mode="json", exclude={*TEAM_FIELDS, "organisation", "solo"})
         return type(self).model_validate({**shared, "solo": not self.solo})
 
     def turns_of(self, team: Team) -> int:
-        """Return the most replies of one agent of `team` in one phase of work."""
-        return self.max_turns * SOLO_MEMBERS if team.alone else self.max_turns
+        """The most replies of one agent of `team` in one phase of work."""
+        return self.max_turns * team.turns
 
     def model_of(self, team: str) -> str:
         """Return the model of the agents of `team`."""

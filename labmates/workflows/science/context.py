@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from langchain_core.messages import BaseMessage, HumanMessage
+
 from labmates.agents.findings import FindingsForm
-from labmates.agents.roles import EVERY_TEAM, Role, Team
-from labmates.agents.tools import shared_tools
+from labmates.agents.organisation import FlowPhase, Organisation, Seat, Team
+from labmates.agents.tools import tool_schemas
+from labmates.agents.transcript import kept_data, kept_message
 from labmates.budgets.ledger import Ledger
 from labmates.budgets.purse import Purse
 from labmates.records.recorder import Recorder
@@ -36,14 +40,27 @@ class LabContext:
     sandboxes: RunSandboxes
     services: Services
 
+    @property
+    def organisation(self) -> Organisation:
+        """Who works in this run."""
+        return self.condition.crew
+
+    def team(self, lab: LabState) -> Team:
+        """The team whose phase goes on."""
+        return self.organisation.teams[lab["agenda"][0]["team"]]
+
     @cached_property
     def tools(self) -> tuple[dict[str, Any], ...]:
         """The descriptions of the tools, the same with each call of the run."""
-        return tuple(shared_tools(self.form, alone=self.condition.solo))
+        return tuple(tool_schemas(self.organisation.tools, self.form))
 
-    def speaker(self, team: Team, role: Role) -> Speaker:
-        """Return who speaks when this role does."""
-        return Speaker(team.name, role.id, self.condition.model_of(team.name))
+    def tools_to_talk(self, team: Team) -> Sequence[dict[str, Any]]:
+        """The tools of steps that use none: one conversation names the same in each call, or no cache can serve it."""
+        return self.tools if team.memory == "conversation" else ()
+
+    def speaker(self, team: Team, seat: Seat) -> Speaker:
+        """The agent on a seat, as one who makes calls."""
+        return Speaker(team.name, seat.id, self.condition.model_of(team.name))
 
     def purse(self, lab: LabState, team: str, sharers: int = 1) -> Purse:
         """Return the purse of a step of `team` that starts in this state of the lab."""
@@ -64,9 +81,52 @@ class LabContext:
         """Return the text that is kept under this number."""
         return self.recorder.bodies.text(number)
 
-    def newest(self, lab: LabState) -> dict[str, str]:
-        """Return the newest content of every artifact by name."""
-        return {name: self.text(versions[-1]) for name, versions in lab["artifacts"].items() if versions}
+    def newest(self, lab: LabState, reader: Seat | None = None) -> dict[str, str]:
+        """The newest content of every artifact by name; for a `reader`, of those that it may read."""
+        team = self.team(lab)
+        hidden = {*team.seats} - {team.lead.id, *([reader.id] if reader else [])} if team.private else set()
+        shown: dict[str, str] = {}
+        for name, versions in lab["artifacts"].items():
+            writers = zip(versions, lab["authors"][name], strict=True)
+            readable = [number for number, writer in writers if writer not in hidden or reader in (None, team.lead)]
+            if readable:
+                shown[name] = self.text(readable[-1])
+        return shown
+
+    def flow(self, lab: LabState) -> FlowPhase:
+        """The phase of the flow that goes on."""
+        return self.organisation.flow[lab["agenda"][0]["place"]]
+
+    def rounds(self, lab: LabState) -> int:
+        """The rounds of talk in the phase that goes on."""
+        return self.flow(lab).step("talk").rounds or self.condition.deliberation_rounds
+
+    def workers(self, lab: LabState) -> tuple[Seat, ...]:
+        """The seats that work in the phase that goes on."""
+        members = self.team(lab).members
+        return members[1:] if self.flow(lab).step("work").who == "others" else members
+
+    def remembered(self, lab: LabState, team: Team, seat: Seat, *, writes: bool = False) -> list[BaseMessage]:
+        """The conversation that an agent continues; empty if it starts from its order alone.
+
+        Parameters
+        ----------
+        writes
+            It continues in order to write an artifact.
+        """
+        remembers = team.memory == "conversation" or (team.memory == "phase" and writes)
+        kept = lab["conversations"].get(seat.id, []) if remembers else []
+        messages = [kept_message(self.recorder.bodies[number]) for number in kept]
+        if messages and isinstance(messages[-1], HumanMessage):
+            # What it was told last is over; and servers refuse two messages of a user in a row.
+            messages.pop()
+        return messages
+
+    def memory(self, team: Team, seat: Seat, messages: Sequence[BaseMessage]) -> dict[str, list[int]]:
+        """The conversation of an agent, if all of it is remembered."""
+        if team.memory != "conversation":
+            return {}
+        return {seat.id: [self.recorder.bodies.keep(kept_data(message)) for message in messages]}
 
     def partial(self, lab: LabState) -> list[str]:
         """Return the names of the artifacts whose newest version breaks off."""
@@ -75,19 +135,10 @@ class LabContext:
     def stated(self, lab: LabState) -> dict[str, dict[str, Any]]:
         """Return the findings that stand by team, in the order of the teams."""
         newest = {team: versions[-1] for team, versions in lab.get("findings", {}).items() if versions}
-        return {team: self.recorder.bodies[newest[team]] for team in EVERY_TEAM if team in newest}
-
-    def members(self, team: Team) -> tuple[Role, ...]:
-        """Return the members of a team, the lead first."""
-        return team.members(self.condition.team_size)
+        return {team: self.recorder.bodies[newest[team]] for team in self.organisation.teams if team in newest}
 
 
 def warm_up(sandboxes: RunSandboxes, condition: ScienceCondition, team: Team) -> None:
     """Start the sandboxes of a team's members while models still think: a start takes as long as several calls."""
     if team.has_code:
-        sandboxes.warm_up([role.id for role in team.members(condition.team_size)], condition.model_of(team.name))
-
-
-def team_of(lab: LabState) -> Team:
-    """Return the team whose phase goes on."""
-    return EVERY_TEAM[lab["agenda"][0]["team"]]
+        sandboxes.warm_up([*team.seats], condition.model_of(team.name))

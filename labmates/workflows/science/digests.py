@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from labmates.agents.excerpts import excerpt, excerpts
-from labmates.agents.roles import Role, Team
+from labmates.agents.organisation import Seat, Team
 from labmates.records.events import ToolCallEvent
 from labmates.workflows.science.context import LabContext
-from labmates.workflows.science.state import LabState, Member, Phase
+from labmates.workflows.science.state import LabState, Phase
 
 OUTPUT_CHARS = 3_000
 """How much of a member's code output the lead gets to write from (cooperative-profiles paper, appendix C.6)."""
@@ -18,15 +18,19 @@ _ABOUT = ("name", "description", "to_team", "target_team")
 """Arguments that tell what a tool call was about."""
 
 
-def artifacts_text(ctx: LabContext, lab: LabState, team: Team, most: int) -> str:
-    """Return the newest artifacts but for the team's own, at most `most` characters of each."""
+def shown_artifacts(ctx: LabContext, lab: LabState, team: Team, most: int) -> dict[str, str]:
+    """The newest artifacts but for the team's own, at most `most` characters of each, by name."""
     partial = ctx.partial(lab)
-    shown = []
-    for name, text in ctx.newest(lab).items():
-        if name != team.artifact:
-            stopped = "\n[this artifact was cut off here]" if name in partial else ""
-            shown.append(delimited(name, excerpt(text, most) + stopped))
-    return "\n\n".join(shown) or "none yet"
+    return {
+        name: excerpt(text, most) + ("\n[this artifact was cut off here]" if name in partial else "")
+        for name, text in ctx.newest(lab).items()
+        if name != team.artifact
+    }
+
+
+def artifacts_text(shown: Mapping[str, str]) -> str:
+    """Artifacts one below the other."""
+    return "\n\n".join(delimited(name, text) for name, text in shown.items()) or "none yet"
 
 
 def delimited(name: str, text: str) -> str:
@@ -45,24 +49,17 @@ def said_text(said: Sequence[tuple[str, str]]) -> str:
     return "\n".join(f"[{agent}]: {text}" for agent, text in said) or "nothing yet"
 
 
-def report_text(ctx: LabContext, phase: Phase, team: Team, role: Role, most: int = OUTPUT_CHARS) -> str:
-    """Return what a member reported and what its code printed, at most `most` characters of that."""
-    member = phase["members"][role.id]
-    reported = f"=== {role.id} ===\nReported: {member['summary'] or 'nothing'}"
-    return f"{reported}\nPrinted:\n{outputs_text(ctx, member, most) or 'nothing'}" if team.has_code else reported
-
-
-def outputs_text(ctx: LabContext, member: Member, most: int = OUTPUT_CHARS) -> str:
-    """Return what a member's code printed, by the rule for long outputs that the condition names."""
-    printed = [ctx.text(number).rstrip() for number in member["outputs"]]
+def outputs_text(ctx: LabContext, outputs: Sequence[int], most: int = OUTPUT_CHARS) -> str:
+    """What code printed, given as bodies, by the rule for long outputs that the condition names."""
+    printed = [ctx.text(number).rstrip() for number in outputs]
     if ctx.condition.output_excerpt == "first":
         return excerpt("\n".join(printed), most, "first")
     return excerpts(printed, most)
 
 
-def calls_text(ctx: LabContext, phase: Phase, role: Role) -> str:
+def calls_text(ctx: LabContext, phase: Phase, seat: Seat) -> str:
     """Return the tool calls of a member in this phase, in order, each in a few words."""
-    here = f"{phase['team']}/{phase['number']}/{role.id}/work/"
+    here = f"{phase['team']}/{phase['number']}/{seat.id}/work/"
     calls = [e for e in ctx.recorder.events if isinstance(e, ToolCallEvent) and e.step.startswith(here)]
     return excerpt("; ".join(_call(ctx, e) for e in calls if e.tool != "mark_complete"), CALLS_CHARS)
 

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from labmates.agents.findings import FindingsForm, Stated
-from labmates.agents.workspace import ToolError
+from labmates.agents.tools import ToolError
 from labmates.records.bodies import Bodies
 from labmates.records.events import FindingsEvent
 from labmates.tasks.base import Task

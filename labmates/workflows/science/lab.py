@@ -1,40 +1,38 @@
-"""The lab's graph: four teams in order, with requests to earlier teams in between; or one agent in their place."""
+"""The lab's graph: the teams of an organisation in the order of its flow, with requests to earlier teams in between."""
 
 from __future__ import annotations
 
-from functools import cache
+from functools import lru_cache
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
-from labmates.agents.roles import EVERY_TEAM, TEAMS
+from labmates.agents.organisation import Organisation, find_organisation
 from labmates.workflows.science.condition import ScienceCondition
 from labmates.workflows.science.context import LabContext
 from labmates.workflows.science.state import LabState
 from labmates.workflows.science.team import team_graph
 
-
-def next_team(state: LabState) -> str:
-    """Return the team whose phase comes next, or the end."""
-    return state["agenda"][0]["team"] if state["agenda"] else END
-
-
 LabGraph = CompiledStateGraph[LabState, LabContext, LabState, LabState]
 
 
-def graph(condition: ScienceCondition) -> LabGraph:
-    """The graph of a run; it is the same for all conditions."""
-    del condition
-    return lab_graph()
+def next_team(state: LabState) -> str:
+    """The team whose phase comes next, or the end."""
+    return state["agenda"][0]["team"] if state["agenda"] else END
 
 
-@cache
-def lab_graph() -> LabGraph:
-    """The graph of a whole run; compiled once, since that takes longer than a step."""
+def graph(condition: ScienceCondition | None) -> LabGraph:
+    """The graph of a run: that of the condition's organisation, without a condition the pipeline's."""
+    return lab_graph(find_organisation("pipeline") if condition is None else condition.crew)
+
+
+@lru_cache(maxsize=64)
+def lab_graph(organisation: Organisation) -> LabGraph:
+    """The graph of an organisation; kept, since compiling it takes longer than a step."""
     graph = StateGraph(LabState, context_schema=LabContext)
-    for team in EVERY_TEAM.values():
-        after = [END] if team.alone else [*TEAMS, END]
-        graph.add_node(team.name, team_graph(team))
-        graph.add_conditional_edges(team.name, next_team, after)
-    graph.add_conditional_edges(START, next_team, [*EVERY_TEAM])
+    for team in organisation.teams.values():
+        steps = [step for phase in organisation.flow if phase.team == team.name for step in phase.names]
+        graph.add_node(team.name, team_graph(team, steps))
+        graph.add_conditional_edges(team.name, next_team, [*organisation.teams, END])
+    graph.add_conditional_edges(START, next_team, [*organisation.teams])
     return graph.compile(name="science lab")

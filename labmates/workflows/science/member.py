@@ -13,11 +13,11 @@ from langchain_core.messages import BaseMessage, ToolMessage
 from langchain_core.runnables import RunnableLambda
 from langgraph.runtime import Runtime
 
+from labmates.agents.organisation import Seat, Team
 from labmates.agents.prompts import render
-from labmates.agents.roles import EVERY_TEAM, TEAMS, Role, Team
-from labmates.agents.tools import RunCode, check_arguments, tool_names, use_workspace
+from labmates.agents.tools import RunCode, ToolError, check_arguments
 from labmates.agents.transcript import append_line, kept_data, kept_message
-from labmates.agents.workspace import ToolError, Workspace
+from labmates.agents.workspace import Workspace, use_workspace
 from labmates.budgets.ledger import InsufficientFundsError
 from labmates.budgets.purse import Purse
 from labmates.models.errors import ContextOverflowError
@@ -30,7 +30,7 @@ from labmates.workflows.asking import conversation, fault_text, kept_text
 from labmates.workflows.calls import Speaker
 from labmates.workflows.sandbox_pool import Session
 from labmates.workflows.science.briefs import answered_text, status_text, system_message, work_prompt
-from labmates.workflows.science.context import LabContext, team_of, warm_up
+from labmates.workflows.science.context import LabContext, warm_up
 from labmates.workflows.science.findings import statement
 from labmates.workflows.science.state import Draft, LabState, Member, MemberResult, Phase, Waiting, WorkOrder, readers
 
@@ -38,42 +38,44 @@ from labmates.workflows.science.state import Draft, LabState, Member, MemberResu
 async def work(state: WorkOrder, runtime: Runtime[LabContext]) -> dict[str, object]:
     """Let one member work; a node of the team's graph."""
     ctx, lab = runtime.context, state["lab"]
-    team, phase = team_of(lab), lab["agenda"][0]
-    role = next(role for role in ctx.members(team) if role.id == state["agent"])
+    team, phase = ctx.team(lab), lab["agenda"][0]
+    seat = team.seats[state["agent"]]
     purse = ctx.purse(lab, team.name, state["sharers"])
     model = ctx.condition.model_of(team.name)
     async with ctx.sandboxes.session(
-        role.id, model, _earlier_code(ctx, phase, role), ctx.condition.code_timeout
+        seat.id, model, _earlier_code(ctx, phase, seat), ctx.condition.code_timeout
     ) as code:
-        worker = _Worker(ctx, lab, team, role, purse, code)
+        worker = _Worker(ctx, lab, team, seat, purse, code)
         await worker.work()
-    return {"results": {role.id: worker.result()}, "spent": {team.name: purse.spent}}
+    return {"results": {seat.id: worker.result()}, "spent": {team.name: purse.spent}}
 
 
 class _Worker:
-    def __init__(self, ctx: LabContext, lab: LabState, team: Team, role: Role, purse: Purse, code: Session) -> None:
+    def __init__(self, ctx: LabContext, lab: LabState, team: Team, seat: Seat, purse: Purse, code: Session) -> None:
         self.ctx = ctx
         self.phase = lab["agenda"][0]
-        self.next_team = EVERY_TEAM[lab["agenda"][1]["team"]] if lab["agenda"][1:] else None
-        self.speaker: Speaker = ctx.speaker(team, role)
+        self.next_team = ctx.organisation.teams[lab["agenda"][1]["team"]] if lab["agenda"][1:] else None
+        self.speaker: Speaker = ctx.speaker(team, seat)
         self.purse = purse
         self.code = code
-        self.held = tool_names(team, leads=role is team.lead)
+        self.held = team.tools(leads=seat == team.lead)
         self.most_turns = ctx.condition.turns_of(team)
-        self.member: Member = {**self.phase["members"][role.id], "waiting": []}
+        self.member: Member = {**self.phase["members"][seat.id], "waiting": []}
         most = ctx.condition.max_requests
-        left = {t: most - lab["asked"].get(f"{team.name}>{t}", 0) for t in TEAMS}
-        form = ctx.form if role is team.lead else None
-        self.workspace = Workspace(team, ctx.newest(lab), left, readers(lab["agenda"]), ctx.partial(lab), form)
+        left = {t: most - lab["asked"].get(f"{team.name}>{t}", 0) for t in ctx.organisation.teams}
+        form = ctx.form if seat == team.lead else None
+        artifacts, cut = ctx.newest(lab, seat), ctx.partial(lab)
+        self.workspace = Workspace(ctx.organisation, team.name, artifacts, left, readers(lab["agenda"]), cut, form)
+        self.adds = not team.private  # to versions that teammates may write meanwhile
         self.outputs: list[int] = list(self.member["outputs"])
         self.waiting: list[Waiting] = []
         self.talk = conversation(
             ctx.caller,
-            f"{self.phase['team']}/{self.phase['number']}/{role.id}/work",
+            f"{self.phase['team']}/{self.phase['number']}/{seat.id}/work",
             self.speaker,
-            self._opening(lab, team, role),
+            self._opening(lab, team, seat),
             purse,
-            name=f"{role.id}, phase {self.phase['number'] + 1}: work {{}}",
+            name=f"{seat.id}, phase {self.phase['number'] + 1}: work {{}}",
             first=self.member["turns"],
             tools=ctx.tools,
         )
@@ -105,9 +107,9 @@ class _Worker:
             written=[
                 Draft(
                     name=item.name,
-                    content=keep(item.content if item.added is None else item.added),
+                    content=keep(item.added if item.added is not None and self.adds else item.content),
                     description=item.description,
-                    adds=item.added is not None,
+                    adds=item.added is not None and self.adds,
                     partial=item.partial,
                 )
                 for item in self.workspace.written
@@ -117,16 +119,16 @@ class _Worker:
             requests=[(item.team, item.kind, item.request, item.justification) for item in self.workspace.requests],
         )
 
-    def _opening(self, lab: LabState, team: Team, role: Role) -> list[BaseMessage]:
+    def _opening(self, lab: LabState, team: Team, seat: Seat) -> list[BaseMessage]:
         bodies = self.ctx.recorder.bodies
         messages = [kept_message(bodies[number]) for number in self.member["transcript"]]
         if not messages:
-            order = work_prompt(self.ctx, lab, role, self.purse)
-            return [system_message(self.ctx, team, role), mark_continued(order.human())]
-        waited = {item["call"]: item for item in self.phase["members"][role.id]["waiting"]}
+            order = mark_continued(work_prompt(self.ctx, lab, seat, self.purse).human())
+            return [*(self.ctx.remembered(lab, team, seat) or [system_message(self.ctx, team, seat)]), order]
+        waited = {item["call"]: item for item in self.phase["members"][seat.id]["waiting"]}
         for i, message in enumerate(messages):
             if isinstance(message, ToolMessage) and message.tool_call_id in waited:
-                text = answered_text(lab, waited[message.tool_call_id])
+                text = answered_text(self.ctx, lab, waited[message.tool_call_id])
                 messages[i] = ToolMessage(text, tool_call_id=message.tool_call_id)
         return messages
 
@@ -251,12 +253,12 @@ def _kept(files: Sequence[OutputFile]) -> str:
     return f"Files kept: {names}" if names else ""
 
 
-def _earlier_code(ctx: LabContext, phase: Phase, role: Role) -> list[str]:
+def _earlier_code(ctx: LabContext, phase: Phase, seat: Seat) -> list[str]:
     """Return the code that the agent ran so far and whose variables it still counts on."""
     first = max((e.number for e in ctx.recorder.events if _starts_anew(e, phase["team"])), default=0)
     cells: list[str] = []
     for event in ctx.recorder.events:
-        if not (isinstance(event, ToolCallEvent) and event.agent == role.id and event.status):
+        if not (isinstance(event, ToolCallEvent) and event.agent == seat.id and event.status):
             continue
         if event.state_lost:
             cells.clear()

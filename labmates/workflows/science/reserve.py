@@ -3,35 +3,25 @@
 Each phase on the agenda has a share for its artifact. Plans, work and deliberation draw on the pool without any share;
 the writing of an artifact draws on its own share, too. So a share is held back from everybody who comes before: where
 the pool is too small for all shares, the paper's is the last to go, then those of the teams before it, from the last
-to the first.
+to the first. The organisation says how many tokens an artifact is likely to take. Those of the pipeline were measured
+with the diligent baseline, whose code prints much, on all tasks: 2,900-4,400 tokens read and 600-1,100 written for the
+first artifact; 4,100-5,600 and 1,600-2,700; 5,700-8,500 and 1,100-1,700; 5,900-7,900 and 1,800-2,600 for the paper. The
+rest is for longer artifacts, for a reply that is asked for again, and for findings that are stated by a call of their
+own. At the default prices they cost $0.045 together, the paper $0.015.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from labmates.agents.roles import TEAMS, Team
+from labmates.agents.organisation import Team
 from labmates.workflows.science.condition import ScienceCondition
 from labmates.workflows.science.state import Phase
 
-ARTIFACT_TOKENS: dict[str, tuple[int, int]] = {
-    "dataset_description": (6_000, 1_500),
-    "model_architecture": (8_000, 2_500),
-    "evaluation_report": (10_000, 2_000),
-    "final_paper": (12_000, 3_000),
-}
-"""What it takes to write each artifact once, in tokens of input and output.
-
-Measured with the diligent baseline, whose code prints much, on all tasks: 2,900-4,400 and 600-1,100; 4,100-5,600 and
-1,600-2,700; 5,700-8,500 and 1,100-1,700; 5,900-7,900 and 1,800-2,600. The rest is for longer artifacts, for a reply
-that is asked for again, and for findings that are stated by a call of their own.
-
-At the default prices they cost $0.045 together, the paper $0.015."""
-
 
 def likely_cost(condition: ScienceCondition, team: Team) -> int:
-    """Return what the artifact of a team is likely to cost at the price list, in micro-dollars."""
-    return condition.prices.of(condition.model_of(team.name)).cost(*ARTIFACT_TOKENS[team.artifact])
+    """The likely cost of a team's artifact at the price list, in micro-dollars."""
+    return condition.prices.of(condition.model_of(team.name)).cost(team.tokens.input, team.tokens.output)
 
 
 def share_of(condition: ScienceCondition, team: Team) -> int:
@@ -45,5 +35,5 @@ def share_of(condition: ScienceCondition, team: Team) -> int:
 
 def set_aside(condition: ScienceCondition, phases: Sequence[Phase]) -> int:
     """Return what is set aside for the artifacts of these phases, in micro-dollars."""
-    teams = {team.name: team for team in (*TEAMS.values(), *condition.teams)}
-    return sum(share_of(condition, teams[phase["team"]]) for phase in phases)
+    teams = condition.organisation.teams
+    return sum(share_of(condition, teams[phase["team"]]) for phase in phases if "write" in phase["steps"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import lru_cache
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
-from labmates.agents.roles import REPORT, TEAMS
+from labmates.agents.organisation import REPORT
 from labmates.budgets.ledger import Ledger
 from labmates.judges.base import Report, Trace
 from labmates.judges.panel import DEFAULT_PANEL
@@ -48,7 +48,7 @@ from labmates.workflows.services import Services
 from labmates.workflows.stop_signal import Steps
 
 PAPER = "paper"
-"""The last stage of an agent that is alone: what it found before hands on to what it writes."""
+"""The last stage of a team that is the only one: what it found before hands on to what it writes."""
 
 _TRUTHS_KEPT = 256
 _making_truth = Lock()
@@ -128,7 +128,7 @@ async def scored(
         recorder.emit(*verdict_events(verdict, recorder.bodies))
     recorder.emit(*mean_events(_scores(recorder)))
     invalid = invalid_work(newest_artifacts(recorder), recorder.usage(), exhausted=exhausted)
-    return Outcome("exhausted" if exhausted else "completed", _metrics(recorder), invalid)
+    return Outcome("exhausted" if exhausted else "completed", _metrics(recorder, ctx.organisation.handed), invalid)
 
 
 def _scores(recorder: Recorder) -> list[ScoreEvent]:
@@ -163,14 +163,16 @@ def _report(condition: ScienceCondition, known: _Known, events: Sequence[Event],
     teams = condition.teams
     trail = tuple(_traces(events, bodies))
     stages = tuple(team.name for team in teams)
-    if teams[0].alone:
+    if len(teams) == 1:
         stages = (*stages, PAPER)
         last = max((place for place, trace in enumerate(trail) if trace.kind == "findings"), default=None)
         trail = tuple(
             replace(trace, team=PAPER) if trace.name == REPORT or place == last else trace
             for place, trace in enumerate(trail)
         )
-    stated = [event for event in events if isinstance(event, FindingsEvent) and event.team == teams[-1].name][-1:]
+    stated = [
+        event for event in events if isinstance(event, FindingsEvent) and event.team == condition.organisation.author
+    ][-1:]
     artifacts = _newest(trail)
     text = artifacts.pop(REPORT, None)
     return Report(
@@ -207,11 +209,11 @@ def _newest(trail: Iterable[Trace]) -> dict[str, str]:
     return {trace.name: trace.text for trace in trail if trace.kind == "artifact"}
 
 
-def _metrics(recorder: Recorder) -> Mapping[str, float]:
+def _metrics(recorder: Recorder, handed: Collection[str]) -> Mapping[str, float]:
     written = {event.name for event in recorder.events if isinstance(event, ArtifactEvent)}
     usage = recorder.usage()
     counted: dict[str, float] = {
-        "artifacts_missing": sum(team.artifact not in written for team in TEAMS.values()),
+        "artifacts_missing": sum(name not in written for name in handed),
         "phases": sum(isinstance(e, PhaseEvent) and e.status == "ended" for e in recorder.events),
         "requests": sum(e.type == "request" for e in recorder.events),
         "tool_errors": sum(isinstance(e, ToolCallEvent) and not e.ok for e in recorder.events),

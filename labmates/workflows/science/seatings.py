@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import yaml
 
-from labmates.agents.roles import TEAMS
+from labmates.agents.organisation import find_organisation
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
 from labmates.workflows.analysis import TooFewRunsError
@@ -17,7 +17,6 @@ from labmates.workflows.experiment import condition_of
 from labmates.workflows.science.condition import ScienceCondition
 from labmates.workflows.science.seat_ratings import SeatGame, Seating
 
-SEATS = tuple(TEAMS)
 _OF_SEATS = ("model", "model_for")
 
 
@@ -84,7 +83,8 @@ def seating_study(models: Sequence[str], condition: Mapping[str, Any], *, replic
     condition
         All other parameters, ``task`` at least.
     """
-    grid = [dict(zip(SEATS, who, strict=True)) for who in product(models, repeat=len(SEATS))]
+    seats = find_organisation(condition.get("organisation", "pipeline")).teams
+    grid = [dict(zip(seats, who, strict=True)) for who in product(models, repeat=len(seats))]
     spec = {"name": "teams", "kind": ScienceCondition.kind, "description": "Every seating of the models on the teams."}
     fixed = {name: value for name, value in condition.items() if name not in _OF_SEATS}
     head = yaml.safe_dump({**spec, "fixed": {"model": models[0], **fixed}}, sort_keys=False, allow_unicode=True)
@@ -94,7 +94,7 @@ def seating_study(models: Sequence[str], condition: Mapping[str, Any], *, replic
 
 def _seated(run: RunRecord) -> tuple[str, ...]:
     condition = cast(ScienceCondition, condition_of(run))
-    return tuple(condition.model_of(seat) for seat in SEATS)
+    return tuple(condition.model_of(team.name) for team in condition.teams)
 
 
 def _shared(run: RunRecord) -> dict[str, Any]:
@@ -108,4 +108,5 @@ def _game(group: Sequence[tuple[RunRecord, tuple[str, ...], float | None]], mode
         if score is not None:
             scores.setdefault(tuple(names.index(model) for model in who), []).append((run.seed, score))
     unscored = tuple(run.id for run, _, score in group if score is None)
-    return SeatGame(_shared(group[0][0]), SEATS, names, scores, unscored)
+    seats = tuple(team.name for team in cast(ScienceCondition, condition_of(group[0][0])).teams)
+    return SeatGame(_shared(group[0][0]), seats, names, scores, unscored)

@@ -6,12 +6,15 @@ of the asking team's, which goes on when that one has ended.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from typing import Annotated, Literal, TypedDict
+from typing import Annotated, Literal, TypedDict, TypeVar
 
-from labmates.agents.roles import Team
+from labmates.agents.organisation import Organisation, StepName
 from labmates.agents.workspace import RequestKind
 from labmates.workflows.science.condition import ScienceCondition
+
+T = TypeVar("T")
 
 
 class Asked(TypedDict):
@@ -45,14 +48,27 @@ class Member(TypedDict):
 
 
 class Phase(TypedDict):
-    """One phase of one team."""
+    """One phase of one team.
+
+    Attributes
+    ----------
+    place
+        Where it stands in the organisation's flow.
+    steps
+        Those that are not completed.
+    chosen
+        Who works after a bid.
+    """
 
     team: str
+    place: int
     number: int
     reason: Literal["planned", "additional", "redo"]
     asked: Asked | None
-    planned: bool
+    steps: list[StepName]
+    started: bool
     plan: str
+    chosen: list[str]
     members: dict[str, Member]
     said: list[tuple[str, str]]
 
@@ -100,7 +116,7 @@ def add_counts(old: dict[str, int], new: dict[str, int]) -> dict[str, int]:
     return {name: old.get(name, 0) + new.get(name, 0) for name in {**old, **new}}
 
 
-def add_versions(old: dict[str, list[int]], new: dict[str, list[int]]) -> dict[str, list[int]]:
+def add_versions(old: dict[str, list[T]], new: dict[str, list[T]]) -> dict[str, list[T]]:
     """Append new versions by name."""
     return {name: [*old.get(name, []), *new.get(name, [])] for name in {**old, **new}}
 
@@ -110,19 +126,14 @@ def add_mail(old: list[Mail], new: list[Mail]) -> list[Mail]:
     return [*old, *new]
 
 
-def newest_flags(old: dict[str, bool], new: dict[str, bool]) -> dict[str, bool]:
-    """Let newer flags replace older ones by name."""
+def newest(old: dict[str, T], new: dict[str, T]) -> dict[str, T]:
+    """Let newer values replace older ones by name."""
     return {**old, **new}
 
 
 def either(old: bool, new: bool) -> bool:
     """Once true, always true."""
     return old or new
-
-
-def merge_results(old: dict[str, MemberResult], new: dict[str, MemberResult]) -> dict[str, MemberResult]:
-    """Collect the results of members who work at the same time."""
-    return {**old, **new}
 
 
 class LabState(TypedDict):
@@ -138,12 +149,18 @@ class LabState(TypedDict):
         Versions of each artifact, oldest first, as numbers of bodies.
     partial
         Whether the newest version of an artifact breaks off, by name.
+    authors
+        Who wrote each version of an artifact, by name.
     findings
         Versions of the findings that each team stated, oldest first, as numbers of bodies.
     asked
         Number of requests made, by ``asking>asked`` team.
     phases
         Number of phases so far, by team.
+    earlier
+        By team, the phases that ended since it wrote its artifact.
+    conversations
+        What agents remember, as numbers of bodies.
     exhausted
         The pool could not pay a call that the lab can't do without.
     """
@@ -151,8 +168,11 @@ class LabState(TypedDict):
     agenda: list[Phase]
     spent: dict[str, int]
     artifacts: dict[str, list[int]]
+    authors: dict[str, list[str]]
     partial: dict[str, bool]
     findings: dict[str, list[int]]
+    earlier: dict[str, list[Phase]]
+    conversations: dict[str, list[int]]
     mail: list[Mail]
     asked: dict[str, int]
     phases: dict[str, int]
@@ -168,13 +188,16 @@ class TeamState(TypedDict):
     agenda: list[Phase]
     spent: Annotated[dict[str, int], add_counts]
     artifacts: Annotated[dict[str, list[int]], add_versions]
-    partial: Annotated[dict[str, bool], newest_flags]
+    authors: Annotated[dict[str, list[str]], add_versions]
+    partial: Annotated[dict[str, bool], newest]
     findings: Annotated[dict[str, list[int]], add_versions]
+    earlier: Annotated[dict[str, list[Phase]], newest]
+    conversations: Annotated[dict[str, list[int]], newest]
     mail: Annotated[list[Mail], add_mail]
     asked: Annotated[dict[str, int], add_counts]
     phases: Annotated[dict[str, int], add_counts]
     exhausted: Annotated[bool, either]
-    results: Annotated[dict[str, MemberResult], merge_results]
+    results: Annotated[dict[str, MemberResult], newest]
     over: Annotated[bool, either]
 
 
@@ -187,35 +210,46 @@ class WorkOrder(TypedDict):
 
 
 def start(condition: ScienceCondition, seed: int) -> LabState:
-    """The state in which a run of the lab starts: one phase for each team, in order."""
+    """The state in which a run of the lab starts: the phases of the organisation's flow."""
     del seed
-    return first_state(condition.teams)
+    return first_state(condition.organisation)
 
 
-def first_state(teams: Sequence[Team]) -> LabState:
-    """The state in which a lab of these teams starts."""
+def first_state(organisation: Organisation) -> LabState:
+    """The state in which a lab of this organisation starts."""
+    phases: Counter[str] = Counter()
+    agenda = []
+    for place, phase in enumerate(organisation.flow):
+        agenda.append(new_phase(organisation, place, phases[phase.team]))
+        phases[phase.team] += 1
     return LabState(
-        agenda=[new_phase(team.name, 0) for team in teams],
+        agenda=agenda,
         spent={},
         artifacts={},
+        authors={},
         partial={},
         findings={},
+        earlier={},
+        conversations={},
         mail=[],
         asked={},
-        phases={team.name: 1 for team in teams},
+        phases=dict(phases),
         exhausted=False,
     )
 
 
-def new_phase(team: str, number: int, asked: Asked | None = None) -> Phase:
-    """Return a phase that has not started."""
+def new_phase(organisation: Organisation, place: int, number: int, asked: Asked | None = None) -> Phase:
+    """A phase that has not started, like that at a place of the flow."""
     return Phase(
-        team=team,
+        team=organisation.flow[place].team,
+        place=place,
         number=number,
         reason=asked["kind"] if asked else "planned",
         asked=asked,
-        planned=False,
+        steps=organisation.flow[place].names,
+        started=False,
         plan="",
+        chosen=[],
         members={},
         said=[],
     )
@@ -224,7 +258,7 @@ def new_phase(team: str, number: int, asked: Asked | None = None) -> Phase:
 def readers(agenda: Sequence[Phase]) -> list[str]:
     """Return the teams that will read a message sent now: those with a phase that has not started, in order."""
     now = agenda[0]["team"]
-    return list(dict.fromkeys(phase["team"] for phase in agenda[1:] if not phase["planned"] and phase["team"] != now))
+    return list(dict.fromkeys(phase["team"] for phase in agenda[1:] if not phase["started"] and phase["team"] != now))
 
 
 def new_member(task: str, *, done: bool = False) -> Member:

@@ -1,28 +1,27 @@
 """A team's graph: plan, work in parallel, deliberate, write the artifact. One passage is one phase of the team.
 
-An agent that is alone passes through the same steps without deliberation, and writes in the conversation of its work.
-
-If members have asked earlier teams for work, the passage ends after the work and the lab sends those teams first;
-then the team's graph is entered again, and the members who waited go on.
+The organisation says which of these steps there are. If members have asked earlier teams for work, the passage ends
+after the work and the lab sends those teams first; then the team's graph is entered again, and the members who waited
+continue.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from functools import cache
-from typing import Any, Literal, cast
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Send
 
 from labmates.agents.excerpts import excerpt
-from labmates.agents.roles import REPORT, Role, Team
+from labmates.agents.organisation import REPORT, Seat, StepName, Team
 from labmates.agents.sections import continued
-from labmates.agents.transcript import kept_message, shorten
+from labmates.agents.transcript import shorten
 from labmates.agents.workspace import MOST_MESSAGE_CHARS
 from labmates.budgets.ledger import InsufficientFundsError
 from labmates.budgets.purse import Purse
@@ -33,19 +32,21 @@ from labmates.models.reply import Reply
 from labmates.records.events import MessageEvent, PhaseEvent, RequestEvent
 from labmates.workflows.asking import ask, fault_text
 from labmates.workflows.science.briefs import (
+    bid_prompt,
     deliberation_prompt,
     next_round_prompt,
     plan_prompt,
-    synthesis_prompt,
     system_message,
+    write_prompt,
 )
-from labmates.workflows.science.context import LabContext, team_of, warm_up
+from labmates.workflows.science.context import LabContext, warm_up
 from labmates.workflows.science.findings import keep_findings
 from labmates.workflows.science.member import work
 from labmates.workflows.science.state import (
     Asked,
     LabState,
     Mail,
+    Member,
     Phase,
     TeamState,
     WorkOrder,
@@ -61,63 +62,75 @@ MOST_HALVED = 5
 """So often the material of an artifact is halved until the pool can pay for an artifact written from it."""
 
 
-@cache
-def team_graph(team: Team) -> CompiledStateGraph[TeamState, LabContext, TeamState, LabState]:
-    """Return the graph of one phase of `team`; compiled once, since that takes longer than a step."""
+TeamGraph = CompiledStateGraph[TeamState, LabContext, TeamState, LabState]
+
+
+def team_graph(team: Team, steps: Sequence[StepName]) -> TeamGraph:
+    """The graph of one phase of `team`."""
     graph = StateGraph(TeamState, context_schema=LabContext, output_schema=LabState)
-    graph.add_node("plan", plan)
-    for role in team.roles:
-        graph.add_node(role.id, work, input_schema=WorkOrder)
-    graph.add_node("gather", gather)
-    graph.add_node("write", write)
-    members = [role.id for role in team.roles]
-    after = "write" if team.alone else "deliberate"
-    graph.add_conditional_edges(START, entrance, ["plan", *members, after])
-    graph.add_conditional_edges("plan", after_plan, [*members, "write", END])
+    members = [*team.seats] if "work" in steps else []
+    nodes = {name: node for name, node in NODES.items() if name in steps}
+    for name, node in nodes.items():
+        graph.add_node(name, node)
     for member in members:
+        graph.add_node(member, work, input_schema=WorkOrder)
         graph.add_edge(member, "gather")
-    graph.add_conditional_edges("gather", after_work, [after, END])
-    if not team.alone:
-        graph.add_node("deliberate", deliberate)
-        graph.add_conditional_edges("deliberate", after_deliberation, ["write", END])
-    graph.add_edge("write", END)
+    if members:
+        graph.add_node("gather", gather)
+    graph.add_node("begin", begin)
+    graph.add_node("end", end)
+    after = [*members, *nodes, "end", END]
+    graph.add_conditional_edges(START, entrance, ["begin", *after])
+    for name in ("begin", *(("gather",) if members else ()), *nodes):
+        graph.add_conditional_edges(name, next_step, after)
+    graph.add_edge("end", END)
     return graph.compile(name=f"{team.name} team")
 
 
 def entrance(state: TeamState) -> str | list[Send]:
-    """Start with the plan, or go on with the work that waited for another team.
-
-    Who asked may have closed its task in the same reply: where nobody waits, the work is over.
-    """
-    if not state["agenda"][0]["planned"]:
-        return "plan"
-    return send_to_work(state) or after_work(state)
+    """Begin the phase, or continue with the work that waited for another team."""
+    return next_step(state) if state["agenda"][0]["started"] else "begin"
 
 
-def after_plan(state: TeamState) -> str | list[Send]:
-    """Send the members to work; where the pool could not pay for a plan, write at once, or end."""
-    return END if state.get("over") else send_to_work(state) or "write"
-
-
-def send_to_work(state: TeamState) -> list[Send]:
-    """Send all members to work that have something left to do."""
+def next_step(state: TeamState) -> str | list[Send]:
+    """The node of the first step that is not completed; the end of the passage if a member waits for another team."""
+    if state.get("over"):
+        return END
+    phase = state["agenda"][0]
+    step = phase["steps"][0] if phase["steps"] else "end"
+    if step != "work":
+        return step
     lab = cast(LabState, {key: value for key, value in state.items() if key not in ("results", "over")})
-    members = state["agenda"][0]["members"]
-    open_ = [agent for agent, member in members.items() if member["status"] != "done"]
+    open_ = [agent for agent, member in phase["members"].items() if member["status"] != "done"]
     return [Send(agent, WorkOrder(agent=agent, sharers=len(open_), lab=lab)) for agent in open_]
 
 
-def after_work(state: TeamState) -> Literal["deliberate", "write", "__end__"]:
-    """Deliberate, unless a member waits for another team; who is alone writes at once."""
-    waits = any(member["status"] == "waiting" for member in state["agenda"][0]["members"].values())
-    if waits or not state["agenda"][0]["members"]:
-        return "__end__"
-    return "write" if team_of(state).alone else "deliberate"
+async def begin(state: TeamState, runtime: Runtime[LabContext]) -> Update:
+    """Start the phase; without a plan, its members do their parts."""
+    ctx, phase = runtime.context, state["agenda"][0]
+    team = ctx.team(state)
+    where = _here(phase, "phase")
+    ctx.recorder.once(PhaseEvent(**where, status="started", number=phase["number"], reason=phase["reason"]))
+    warm_up(ctx.sandboxes, ctx.condition, team)
+    begun: Phase = {**phase, "started": True, "members": _members(ctx, state, {})}
+    return {"agenda": [begun, *state["agenda"][1:]]}
 
 
-def after_deliberation(state: TeamState) -> Literal["write", "__end__"]:
-    """Write the artifact, unless the run ends here because the pool ran dry."""
-    return "__end__" if state.get("over") else "write"
+def _members(ctx: LabContext, state: TeamState, tasks: Mapping[str, str], *, done: bool = False) -> dict[str, Member]:
+    """The members of a phase; those without a task of their own do their part, and who doesn't work is done."""
+    workers = ctx.workers(state)
+    members = ctx.team(state).members
+    return {s.id: new_member(tasks.get(s.id, s.part), done=done or s not in workers) for s in members}
+
+
+async def end(state: TeamState, runtime: Runtime[LabContext]) -> Update:
+    """End the phase, all of whose steps are completed."""
+    ctx, phase = runtime.context, state["agenda"][0]
+    team, where = phase["team"], _here(phase, "end")
+    ctx.recorder.once(PhaseEvent(**where, status="ended", number=phase["number"], reason=phase["reason"]))
+    wrote = "write" in ctx.flow(state).names
+    earlier = [] if wrote else [*state["earlier"].get(team, []), phase]
+    return {"agenda": state["agenda"][1:], "earlier": {team: earlier}}
 
 
 def unpaid(ctx: LabContext, state: TeamState, purse: Purse) -> Update:
@@ -133,21 +146,17 @@ def unpaid(ctx: LabContext, state: TeamState, purse: Purse) -> Update:
 async def plan(state: TeamState, runtime: Runtime[LabContext]) -> Update:
     """Let the lead plan the phase and give each member its task."""
     ctx, phase = runtime.context, state["agenda"][0]
-    team = team_of(state)
-    members = ctx.members(team)
-    ctx.recorder.once(
-        PhaseEvent(**_here(phase, "phase"), status="started", number=phase["number"], reason=phase["reason"])
-    )
-    warm_up(ctx.sandboxes, ctx.condition, team)
+    team, workers = ctx.team(state), ctx.workers(state)
     purse = ctx.purse(state, team.name)
+    messages = _opening(ctx, state, team.lead, plan_prompt(ctx, state, purse))
     exhausted = False
 
     def read(reply: Reply, last: bool) -> tuple[str, dict[str, str]]:
         if problem := fault_text(reply):
             raise UnusableAnswerError(problem, remark=problem)
-        tasks = read_tasks(reply.text, members)
-        missing = [role.id for role in members if role.id not in tasks]
-        if missing and not last and not team.alone:
+        tasks = read_tasks(reply.text, workers)
+        missing = [seat.id for seat in workers if seat.id not in tasks]
+        if missing and not last and len(team.members) > 1:
             raise UnusableAnswerError(f"there is no line with a task for {', '.join(missing)}.")
         return excerpt(reply.text, MOST_PLAN_CHARS, "first"), tasks
 
@@ -156,11 +165,12 @@ async def plan(state: TeamState, runtime: Runtime[LabContext]) -> Update:
             ctx.caller,
             f"{team.name}/{phase['number']}/{team.lead.id}/plan",
             ctx.speaker(team, team.lead),
-            _opening(ctx, team, team.lead, plan_prompt(ctx, state, purse)),
+            messages,
             purse,
             read,
             name=f"{team.lead.id}, phase {phase['number'] + 1}: plan",
             repair_turns=ctx.condition.repair_turns,
+            tools=ctx.tools_to_talk(team),
         )
     except InsufficientFundsError:
         if not (ctx.sets_aside and team.artifact == REPORT):
@@ -170,21 +180,85 @@ async def plan(state: TeamState, runtime: Runtime[LabContext]) -> Update:
     text, tasks = answer or ("(no plan)", {})
     planned: Phase = {
         **phase,
-        "planned": True,
+        "steps": ["write"] if exhausted else phase["steps"][1:],
         "plan": text,
-        "members": {role.id: new_member(tasks.get(role.id, role.description), done=exhausted) for role in members},
+        "members": _members(ctx, state, tasks, done=exhausted),
     }
-    agenda = [planned, *state["agenda"][1:]]
-    return {"agenda": agenda, "spent": {team.name: purse.spent}, "exhausted": exhausted}
+    return {
+        "agenda": [planned, *state["agenda"][1:]],
+        "spent": {team.name: purse.spent},
+        "exhausted": exhausted,
+        "conversations": ctx.memory(team, team.lead, [*messages, AIMessage(text)]),
+    }
 
 
-def read_tasks(text: str, members: tuple[Role, ...]) -> dict[str, str]:
+async def bid(state: TeamState, runtime: Runtime[LabContext]) -> Update:
+    """Let each member say what it would add; who adds most works alone. Where nobody adds anything, bidding is over.
+
+    Among equal bids, whoever has worked least often goes first, in the order of the seats.
+    """
+    ctx, phase = runtime.context, state["agenda"][0]
+    team = ctx.team(state)
+    purse = ctx.purse(state, team.name)
+    worked = Counter(who for past in state["earlier"].get(team.name, []) for who in past["chosen"])
+    bids: dict[str, tuple[int, str]] = {}
+    conversations: dict[str, list[int]] = {}
+    exhausted = False
+    for seat in ctx.workers(state):
+        messages = _opening(ctx, state, seat, bid_prompt(ctx, state, seat, purse))
+        try:
+            answer = await ask(
+                ctx.caller,
+                f"{team.name}/{phase['number']}/{seat.id}/bid",
+                ctx.speaker(team, seat),
+                messages,
+                purse,
+                read_bid,
+                name=f"{seat.id}, phase {phase['number'] + 1}: bid",
+                repair_turns=ctx.condition.repair_turns,
+                tools=ctx.tools_to_talk(team),
+            )
+        except InsufficientFundsError:
+            exhausted = True
+            break
+        bids[seat.id] = answer or (0, "")
+        if answer:
+            conversations |= ctx.memory(team, seat, [*messages, AIMessage(f"{answer[0]}: {answer[1]}")])
+    if exhausted and not ctx.sets_aside:
+        return unpaid(ctx, state, purse)
+    best = min(bids, key=lambda name: (-bids[name][0], worked[name]), default="")
+    agenda: list[Phase] = [{**phase, "steps": phase["steps"][1:]}, *state["agenda"][1:]]
+    if exhausted or not best or not bids[best][0]:
+        while agenda[1:] and ctx.organisation.flow[agenda[1]["place"]].names[0] == "bid":
+            del agenda[1]
+        agenda[0] = {**agenda[0], "steps": [step for step in agenda[0]["steps"] if step != "work"]}
+    else:
+        members = {name: new_member(bids[best][1], done=name != best) for name in team.seats}
+        agenda[0] = {**agenda[0], "members": members, "chosen": [best]}
+    return {
+        "agenda": agenda,
+        "spent": {team.name: purse.spent},
+        "exhausted": exhausted,
+        "conversations": conversations,
+    }
+
+
+def read_bid(reply: Reply, last: bool) -> tuple[int, str]:
+    """The points of a bid and its task, from a line ``7: fit the model``."""
+    del last
+    found = re.search(r"^[\s*\-#>`_]*(10|\d)[`*_]*\s*:[*_]*\s*(\S.*)$", reply.text, flags=re.MULTILINE)
+    if found is None:
+        raise UnusableAnswerError("it has no line with a number from 0 to 10, a colon and a task.")
+    return int(found[1]), excerpt(found[2].strip(), MOST_MESSAGE_CHARS, "first")
+
+
+def read_tasks(text: str, members: Sequence[Seat]) -> dict[str, str]:
     """Return the task of each member for whom the text has a line ``name: task``."""
     tasks = {}
-    for role in members:
-        found = re.findall(rf"^[\s*\-#>`_]*{role.id}[`*_]*\s*:[*_]*\s*(\S.*)$", text, flags=re.MULTILINE)
+    for seat in members:
+        found = re.findall(rf"^[\s*\-#>`_]*{seat.id}[`*_]*\s*:[*_]*\s*(\S.*)$", text, flags=re.MULTILINE)
         if found:
-            tasks[role.id] = found[-1].strip()
+            tasks[seat.id] = found[-1].strip()
     return tasks
 
 
@@ -195,6 +269,7 @@ async def gather(state: TeamState, runtime: Runtime[LabContext]) -> Update:
     """
     ctx, phase = runtime.context, state["agenda"][0]
     artifacts: dict[str, list[int]] = {}
+    authors: dict[str, list[str]] = {}
     partial: dict[str, bool] = {}
     findings: list[int] = []
     mail: list[Mail] = []
@@ -213,6 +288,7 @@ async def gather(state: TeamState, runtime: Runtime[LabContext]) -> Update:
                 cut = partial.get(name, state["partial"].get(name, False))
                 content = ctx.recorder.bodies.keep(continued(ctx.text(before[-1]), ctx.text(content), cut=cut))
             artifacts.setdefault(name, []).append(content)
+            authors.setdefault(name, []).append(agent)
             partial[name] = draft["partial"]
             keep_version(
                 ctx, phase, agent, name, len(before) + 1, content, draft["description"], partial=draft["partial"]
@@ -233,16 +309,22 @@ async def gather(state: TeamState, runtime: Runtime[LabContext]) -> Update:
             asked = Asked(by=phase["team"], kind=kind, request=request, justification=justification)
             where = _here(phase, f"request/{sum(state['asked'].values()) + len(phases)}", agent)
             ctx.recorder.once(RequestEvent(**where, to=to, kind=kind, request=request, justification=justification))
-            phases.append(new_phase(to, state["phases"].get(to, 0) + counts.get(to, 0), asked))
+            number = state["phases"].get(to, 0) + counts.get(to, 0)
+            phases.append(new_phase(ctx.organisation, ctx.organisation.place(to), number, asked))
             counts[to] = counts.get(to, 0) + 1
         members[agent] = {**result["member"], "waiting": waiting}
     if phases:
         where = _here(phase, f"suspended/{sum(state['asked'].values())}")
         ctx.recorder.once(PhaseEvent(**where, status="suspended", number=phase["number"], reason=phase["reason"]))
+    waits = any(member["status"] == "waiting" for member in members.values())
+    steps = phase["steps"] if waits else phase["steps"][1:]
     return {
-        "agenda": [*phases, {**phase, "members": members}, *state["agenda"][1:]],
+        "over": waits or bool(phases),
+        "agenda": [*phases, {**phase, "members": members, "steps": steps}, *state["agenda"][1:]],
         "artifacts": artifacts,
+        "authors": authors,
         "partial": partial,
+        "conversations": {agent: result["member"]["transcript"] for agent, result in state["results"].items()},
         "findings": {phase["team"]: findings},
         "mail": mail,
         "asked": {f"{phase['team']}>{to}": n for to, n in counts.items()},
@@ -253,22 +335,22 @@ async def gather(state: TeamState, runtime: Runtime[LabContext]) -> Update:
 async def deliberate(state: TeamState, runtime: Runtime[LabContext]) -> Update:
     """Let the members speak in turn, each hearing what was said; who has spoken goes on in the same conversation."""
     ctx, phase = runtime.context, state["agenda"][0]
-    team = team_of(state)
+    team = ctx.team(state)
     purse = ctx.purse(state, team.name)
     said = list(phase["said"])
     spoken: dict[str, tuple[list[BaseMessage], int]] = {}
     lab = cast(LabState, {**state, "agenda": [{**phase, "said": said}]})
     exhausted = False
-    for round_ in range(1, ctx.condition.deliberation_rounds + 1):
-        for role in ctx.members(team):
+    for round_ in range(1, ctx.rounds(state) + 1):
+        for role in team.members:
             step = f"{team.name}/{phase['number']}/{role.id}/deliberation/{round_}"
             if role.id in spoken:
                 before, heard = spoken[role.id]
-                order = next_round_prompt(ctx, team, role, round_, said[heard:], purse)
+                order = next_round_prompt(ctx, state, role, round_, said[heard:], purse)
                 messages = [*before, order.human()]
             else:
                 order = deliberation_prompt(ctx, lab, role, round_, purse)
-                messages = [system_message(ctx, team, role, data=False), mark_continued(order.human())]
+                messages = _opening(ctx, state, role, order, data=False, continued=True)
             try:
                 text = await ask(
                     ctx.caller,
@@ -279,6 +361,7 @@ async def deliberate(state: TeamState, runtime: Runtime[LabContext]) -> Update:
                     _read_said,
                     name=f"{role.id}, phase {phase['number'] + 1}: deliberation {round_}",
                     repair_turns=ctx.condition.repair_turns,
+                    tools=ctx.tools_to_talk(team),
                 )
             except InsufficientFundsError:
                 exhausted = True
@@ -292,14 +375,22 @@ async def deliberate(state: TeamState, runtime: Runtime[LabContext]) -> Update:
             break
     if exhausted and not ctx.sets_aside:
         return unpaid(ctx, state, purse)
-    agenda = [{**phase, "said": said}, *state["agenda"][1:]]
-    return {"agenda": agenda, "spent": {team.name: purse.spent}, "exhausted": exhausted}
+    conversations: dict[str, list[int]] = {}
+    for seat in team.members:
+        if seat.id in spoken:
+            conversations |= ctx.memory(team, seat, spoken[seat.id][0])
+    return {
+        "agenda": [{**phase, "said": said, "steps": phase["steps"][1:]}, *state["agenda"][1:]],
+        "spent": {team.name: purse.spent},
+        "exhausted": exhausted,
+        "conversations": conversations,
+    }
 
 
 async def write(state: TeamState, runtime: Runtime[LabContext]) -> Update:
-    """Let the lead write the team's artifact; with it the phase ends."""
+    """Let the lead write the team's artifact."""
     ctx, phase = runtime.context, state["agenda"][0]
-    team = team_of(state)
+    team = ctx.team(state)
     purse = ctx.purse_to_write(state, team)
     author = Author(ctx, state, purse)
     try:
@@ -307,15 +398,15 @@ async def write(state: TeamState, runtime: Runtime[LabContext]) -> Update:
     except InsufficientFundsError:
         if not author.versions:
             return {**unpaid(ctx, state, purse), "findings": {team.name: author.findings}}
-    ctx.recorder.once(PhaseEvent(**_here(phase, "end"), status="ended", number=phase["number"], reason=phase["reason"]))
     update: Update = {
-        "agenda": state["agenda"][1:],
+        "agenda": [{**phase, "steps": phase["steps"][1:]}, *state["agenda"][1:]],
         "spent": {team.name: purse.spent},
         "findings": {team.name: author.findings},
     }
     if author.versions:
-        update["artifacts"] = {team.artifact: author.versions}
-        update["partial"] = {team.artifact: author.workspace.is_partial(team.artifact)}
+        update["artifacts"] = {author.artifact: author.versions}
+        update["authors"] = {author.artifact: [team.lead.id] * len(author.versions)}
+        update["partial"] = {author.artifact: author.workspace.is_partial(author.artifact)}
     return update
 
 
@@ -335,29 +426,33 @@ def _here(phase: Phase, what: str, agent: str = "") -> dict[str, str]:
 
 def _orders(ctx: LabContext, state: TeamState, purse: Purse) -> Iterator[list[BaseMessage]]:
     """Yield the transcript that ends with the order to write, and shorter ones for a pool that can't pay it."""
-    phase, team = state["agenda"][0], team_of(state)
-    if team.alone:
-        order = synthesis_prompt(ctx, state, purse)
-        messages: list[BaseMessage] | None = _conversation(ctx, phase, order) or _opening(ctx, team, team.lead, order)
+    lead = ctx.team(state).lead
+    if ctx.team(state).memory != "step":
+        messages: list[BaseMessage] | None = _opening(ctx, state, lead, write_prompt(ctx, state, purse), writes=True)
         while messages is not None:
             yield messages
             messages = shorten(messages)
         return
     for halved in range(MOST_HALVED + 1 if ctx.sets_aside else 1):
-        yield _opening(ctx, team, team.lead, synthesis_prompt(ctx, state, purse, material=0.5**halved))
+        yield _opening(ctx, state, lead, write_prompt(ctx, state, purse, material=0.5**halved))
 
 
-def _conversation(ctx: LabContext, phase: Phase, order: Order) -> list[BaseMessage]:
-    """Return the conversation in which the one member worked, with a new order at its end; empty if it did not work."""
-    [member] = phase["members"].values()
-    messages = [kept_message(ctx.recorder.bodies[number]) for number in member["transcript"]]
-    if not messages:
-        return []
-    if isinstance(messages[-1], HumanMessage):
-        # What it was told to do in its work is over; and servers refuse two messages of a user in a row.
-        messages.pop()
-    return [*messages, order.human()]
+def _opening(
+    ctx: LabContext,
+    state: TeamState,
+    seat: Seat,
+    order: Order,
+    *,
+    data: bool = True,
+    writes: bool = False,
+    continued: bool = False,
+) -> list[BaseMessage]:
+    """The transcript that ends with an order: what the agent remembers, or its system prompt."""
+    team = ctx.team(state)
+    asked = mark_continued(order.human()) if continued or team.memory == "conversation" else order.human()
+    before = ctx.remembered(state, team, seat, writes=writes)
+    return [*(before or [system_message(ctx, team, seat, data=data or team.memory == "conversation")]), asked]
 
 
-def _opening(ctx: LabContext, team: Team, role: Role, order: Order) -> list[BaseMessage]:
-    return [system_message(ctx, team, role), order.human()]
+NODES = {"plan": plan, "bid": bid, "talk": deliberate, "write": write}
+"""The nodes of the steps, but for those of work."""

@@ -1,4 +1,4 @@
-"""``labmates demo`` and ``labmates tasks``."""
+"""``labmates demo``, ``labmates tasks`` and ``labmates organisations``."""
 
 from __future__ import annotations
 
@@ -60,6 +60,42 @@ TASKS = Verb(
             lazy(f"{_TASKS}:CheckParams"),
             example="labmates tasks check labmates_soil/task.py:SoilTask --seeds 5",
             objects="",
+        ),
+    },
+)
+
+_ORGANISATIONS: Final = "labmates.workflows.science.organisation_verbs"
+
+ORGANISATIONS = Verb(
+    "List the organisations of the science lab, or show, draw, check or begin one.",
+    lazy(f"{_ORGANISATIONS}:listing"),
+    example="labmates organisations",
+    objects="per organisation",
+    verbs={
+        "show": Verb(
+            "Show the file and the prompts of an organisation.",
+            lazy(f"{_ORGANISATIONS}:show"),
+            lazy(f"{_ORGANISATIONS}:NamedParams"),
+            example="labmates organisations show pipeline",
+        ),
+        "draw": Verb(
+            "Draw the graph of an organisation.",
+            lazy(f"{_ORGANISATIONS}:draw"),
+            lazy(f"{_ORGANISATIONS}:NamedParams"),
+            example="labmates organisations draw hybrid",
+        ),
+        "check": Verb(
+            "Check that an organisation works, offline.",
+            lazy(f"{_ORGANISATIONS}:check"),
+            lazy(f"{_ORGANISATIONS}:CheckParams"),
+            example="labmates organisations check solo",
+            objects="per rule",
+        ),
+        "new": Verb(
+            "Write an organisation of your own.",
+            lazy(f"{_ORGANISATIONS}:new"),
+            lazy(f"{_ORGANISATIONS}:NewParams"),
+            example="labmates organisations new mine --like hybrid",
         ),
     },
 )

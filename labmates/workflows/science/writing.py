@@ -13,12 +13,12 @@ from typing import cast
 
 from langchain_core.messages import BaseMessage, ToolMessage
 
+from labmates.agents.organisation import REPORT
 from labmates.agents.prompts import render
-from labmates.agents.roles import REPORT
 from labmates.agents.sections import sections_of
-from labmates.agents.tools import READ, STATE, TO_CLOSE, TO_WRITE, WriteArtifact, check_arguments, use_workspace
+from labmates.agents.tools import READ, STATE, TO_CLOSE, TO_WRITE, ToolError, WriteArtifact, check_arguments
 from labmates.agents.transcript import append_line
-from labmates.agents.workspace import ToolError, Workspace, artifact_owner
+from labmates.agents.workspace import Workspace, use_workspace
 from labmates.budgets.purse import Purse
 from labmates.models.asking import Conversation
 from labmates.models.errors import ContextOverflowError
@@ -27,9 +27,8 @@ from labmates.models.reply import Reply
 from labmates.records.events import ArtifactEvent
 from labmates.workflows.asking import conversation, fault_text, kept_text, remark_on
 from labmates.workflows.calls import LEAST_OUTPUT_TOKENS
-from labmates.workflows.science.context import LabContext, team_of
+from labmates.workflows.science.context import LabContext
 from labmates.workflows.science.findings import findings_json, keep_findings, paper_faults, statement
-from labmates.workflows.science.reserve import ARTIFACT_TOKENS
 from labmates.workflows.science.state import LabState, Phase, TeamState
 
 MOST_READS = 6
@@ -54,12 +53,16 @@ class Author:
         lab = cast(LabState, state)
         self.versions: list[int] = []
         self.findings: list[int] = []
-        self.workspace = Workspace(team_of(lab), ctx.newest(lab), {}, cut=ctx.partial(lab), form=ctx.form)
+        self.team = ctx.team(lab)
+        self.artifact = self.team.artifact
+        self.workspace = Workspace(
+            ctx.organisation, self.team.name, ctx.newest(lab, self.team.lead), {}, cut=ctx.partial(lab), form=ctx.form
+        )
         self._ctx = ctx
         self._phase = lab["agenda"][0]
         self._purse = purse
-        self._before = len(lab["artifacts"].get(self.workspace.team.artifact, []))
-        self._stated_before = len(lab.get("findings", {}).get(self.workspace.team.name, []))
+        self._before = len(lab["artifacts"].get(self.artifact, []))
+        self._stated_before = len(lab.get("findings", {}).get(self.team.name, []))
         self._sent_back = False
 
     def affordable(self, orders: Iterable[list[BaseMessage]]) -> list[BaseMessage]:
@@ -68,8 +71,8 @@ class Author:
         For the first one that is what the artifact is likely to take, for each further one half of it; where nothing is
         set aside, any reply will do. If the purse can't pay for any, it is the last one.
         """
-        ctx, team = self._ctx, self.workspace.team
-        wanted = ARTIFACT_TOKENS[team.artifact][1] if ctx.sets_aside else 0
+        ctx, team = self._ctx, self.team
+        wanted = team.tokens.output if ctx.sets_aside else 0
         messages: list[BaseMessage] = []
         speaker = ctx.speaker(team, team.lead)
         for messages in orders:
@@ -129,7 +132,7 @@ class Author:
     @property
     def _stands(self) -> bool:
         """Whether this step has written the artifact whole."""
-        return bool(self.versions) and not self.workspace.is_partial(self.workspace.team.artifact)
+        return bool(self.versions) and not self.workspace.is_partial(self.artifact)
 
     def _state(self, reply: Reply) -> str:
         """Take what a reply states as findings; return what was wrong with it."""
@@ -155,7 +158,7 @@ class Author:
 
     def _take(self, reply: Reply, *, last: bool) -> None:
         """Take the artifact of a reply; one that only adds findings to an artifact that stands need not have one."""
-        name, text = self.workspace.team.artifact, reply.text
+        name, text = self.artifact, reply.text
         only_states = bool(reply.tool_calls) and all(call.name == STATE for call in reply.tool_calls)
         if only_states and reply.cut_call is None and not sections_of(text):
             return
@@ -168,11 +171,10 @@ class Author:
 
     def _faults_of_the_paper(self) -> str:
         """Return, once, what keeps the findings of a paper from being read if none were stated with the tool."""
-        team = self.workspace.team
         stated = self.findings or self._stated_before
-        if team.artifact != REPORT or stated or self._sent_back or not self._stands:
+        if self.artifact != REPORT or stated or self._sent_back or not self._stands:
             return ""
-        faults = paper_faults(self.workspace.text(team.artifact), self._ctx.task)
+        faults = paper_faults(self.workspace.text(self.artifact), self._ctx.task)
         self._sent_back = bool(faults)
         return render("findings_missing", faults=faults) if faults else ""
 
@@ -185,7 +187,7 @@ class Author:
 
     def _remark(self, reply: Reply, problem: str) -> str:
         """Return what came of a reply, and what is left to do."""
-        name = self.workspace.team.artifact
+        name = self.artifact
         if self.versions and self.workspace.is_partial(name):
             left = kept_text(reply, name, self.workspace.text(name))
         elif self.versions:
@@ -195,7 +197,7 @@ class Author:
         return "\n\n".join(filter(None, [self._standing(), problem, left]))
 
     def _conversation(self, messages: list[BaseMessage]) -> Conversation:
-        team, phase, lead = self.workspace.team, self._phase, self.workspace.team.lead
+        team, phase, lead = self.team, self._phase, self.team.lead
         return conversation(
             self._ctx.caller,
             f"{phase['team']}/{phase['number']}/{lead.id}/write",
@@ -209,7 +211,7 @@ class Author:
 
     def _keep(self) -> bool:
         """Record what the last reply has brought: versions, and findings; return whether it came on by that."""
-        agent = self.workspace.team.lead.id
+        agent = self.team.lead.id
         new = self.workspace.written[len(self.versions) :]
         for item in new:
             content = self._ctx.recorder.bodies.keep(item.content)
@@ -260,7 +262,11 @@ def take(workspace: Workspace, reply: Reply, name: str, *, last: bool) -> None:
             wrong = str(error)
             continue
         wrong = f"the artifact must be called `{name}`, not `{found}`."
-        if isinstance(arguments, WriteArtifact) and arguments.content.strip() and artifact_owner(found) is None:
+        if (
+            isinstance(arguments, WriteArtifact)
+            and arguments.content.strip()
+            and workspace.organisation.owner(found) is None
+        ):
             misnamed = arguments
     kept = None
     if reply.cut_call is not None and reply.cut_call.arguments.get("name", name) == name:

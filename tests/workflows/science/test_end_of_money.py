@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from labmates.agents.roles import TEAMS
 from labmates.budgets.tokens import text_of
 from labmates.models.scripted.base import Draft, Heard, call
 from labmates.records.events import ArtifactEvent, LLMCallEvent
@@ -26,6 +25,7 @@ from labmates.workflows.stop_signal import StopSignal
 from tests.cli.conftest import Labmates, labmates
 from tests.support.puppet import agent_of, dutiful, puppet, step_of, turn_of
 from tests.support.story import story
+from tests.support.teams import TEAMS
 from tests.workflows.science.test_science_lab import Lab, tool_results
 
 __all__ = ["labmates"]

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labmates.agents.roles import TEAMS
 from labmates.budgets.tokens import text_of
 from labmates.errors import UsageError
 from labmates.models.scripted.base import Draft, Heard, call
@@ -28,6 +27,7 @@ from labmates.workflows.science.state import first_state, new_phase
 from labmates.workflows.stop_signal import StopSignal
 from tests.support.puppet import agent_of, dutiful, puppet, step_of
 from tests.support.story import story
+from tests.support.teams import PIPELINE, TEAMS
 from tests.workflows.science.test_science_lab import Lab
 
 SETTINGS = RunSettings(sandbox="unsafe-local")
@@ -70,17 +70,17 @@ def test_by_default_the_likely_cost_of_each_artifact_is_set_aside_at_its_models_
     plain = condition()
     assert share_of(dear, TEAMS["writing"]) == 10 * share_of(plain, TEAMS["writing"])
     assert share_of(dear, TEAMS["data"]) == share_of(plain, TEAMS["data"]) == likely_cost(plain, TEAMS["data"])
-    agenda = first_state(plain.teams)["agenda"]
+    agenda = first_state(plain.organisation)["agenda"]
     assert set_aside(plain, agenda) == 45_000
     assert set_aside(plain, agenda[3:]) == 15_000
-    assert set_aside(plain, [new_phase("data", 1), *agenda]) == 45_000 + 7_500
-    assert set_aside(condition(solo=True), first_state(condition(solo=True).teams)["agenda"]) == 15_000
+    assert set_aside(plain, [new_phase(PIPELINE, PIPELINE.place("data"), 1), *agenda]) == 45_000 + 7_500
+    assert set_aside(condition(solo=True), first_state(condition(solo=True).organisation)["agenda"]) == 15_000
 
 
 @given(st.integers(0, 2_000_000), st.booleans())
 def test_an_amount_of_ones_own_is_shared_among_the_artifacts(micro: int, solo: bool) -> None:
     asked = condition(reserve=f"{micro / 1e6:.6f}", budget="2", solo=solo)
-    whole = set_aside(asked, first_state(asked.teams)["agenda"])
+    whole = set_aside(asked, first_state(asked.organisation)["agenda"])
     assert micro - len(asked.teams) < whole <= micro
 
 

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage
 
-from labmates.agents.roles import TEAMS, WRITING
 from labmates.agents.workspace import Workspace
 from labmates.api import arun
 from labmates.budgets.tokens import text_of
@@ -33,6 +32,7 @@ from labmates.records.run import RunRecord
 from labmates.records.store import Store
 from labmates.workflows.science.writing import take
 from tests.support.puppet import agent_of, dutiful, puppet, step_of, turn_of
+from tests.support.teams import PIPELINE, TEAMS
 
 Play = Callable[[Heard], Draft]
 
@@ -495,7 +495,7 @@ def test_the_artifact_is_found_among_what_the_lead_writes(
     ]
     reply = normalise(AIMessage("", tool_calls=calls), sent=[])
     for expected, is_last in ((first, False), (last, True)):
-        workspace = Workspace(WRITING, {}, {})
+        workspace = Workspace(PIPELINE, "writing", {}, {})
         if expected is None:
             with pytest.raises(UnusableAnswerError, match="must be called `paper`"):
                 take(workspace, reply, "paper", last=is_last)

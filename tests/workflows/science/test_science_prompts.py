@@ -10,8 +10,6 @@ from typing import Any
 
 import pytest
 
-from labmates.agents.roles import TEAMS
-from labmates.agents.tools import tool_names
 from labmates.api import arun
 from labmates.budgets.tokens import estimate_tokens, text_of
 from labmates.models.orders import order_of
@@ -20,6 +18,7 @@ from labmates.models.scripted.base import Draft, Heard, call
 from tests.support.lab_orders import order_facts, system_facts
 from tests.support.orders import check_rendered
 from tests.support.puppet import agent_of, dutiful, puppet, step_of, turn_of
+from tests.support.teams import TEAMS
 
 Play = Callable[[Heard], Draft | None]
 
@@ -160,7 +159,7 @@ async def test_a_lead_plans_with_each_members_part_turns_and_tools(tmp_path: Pat
     for team in TEAMS.values():
         plan = next(c for c in calls if step_of(c) == "plan" and agent_of(c) == team.lead.id)
         system, text = text_of(plan.messages[0].content), order(plan)
-        assert all(f"- {role.id}: {role.title}" in system and role.description in system for role in team.roles)
+        assert all(f"- {role.id}: {role.title}" in system and role.part in system for role in team.members)
         assert "at most 5 replies" in text
         assert ("a Python session of its own" in text) == team.has_code
         assert ("no code tools" in text) != team.has_code
@@ -189,7 +188,7 @@ async def test_the_tools_of_a_step_of_work_are_those_that_its_order_names(tmp_pa
     }.items():  # fmt: skip
         team = TEAMS["data" if agent.startswith("data") else "writing"]
         assert f"\nTools in this step: {line}.\n" in named[agent][0]
-        assert named[agent][1] == tool_names(team, leads=agent == team.lead.id)
+        assert named[agent][1] == team.tools(leads=agent == team.lead.id)
 
 
 async def test_in_its_second_round_an_agent_goes_on_in_its_own_words(tmp_path: Path) -> None:

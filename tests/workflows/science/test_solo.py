@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from labmates.agents.roles import TEAMS
 from labmates.agents.tools import TO_WRITE
 from labmates.api import ajudge, arun
 from labmates.budgets.tokens import text_of
@@ -24,11 +23,13 @@ from labmates.studies.runs import stopped_run
 from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
 from labmates.workflows.science.condition import TEAM_FIELDS, ScienceCondition
+from labmates.workflows.science.lab import graph, lab_graph
 from labmates.workflows.studio import studio_graph
 from tests.support.children import run_child
 from tests.support.puppet import agent_of, dutiful, puppet, step_of, turn_of
 from tests.support.solo import alone
 from tests.support.story import story
+from tests.support.teams import ALONE, TEAMS
 from tests.workflows.science.test_science_lab import Lab, tool_results, work
 
 SETTINGS = RunSettings(sandbox="unsafe-local")
@@ -264,13 +265,18 @@ async def test_judges_that_come_later_say_the_same_and_follow_findings_into_the_
     assert {passage["first"] for passage in handoff["findings"]} <= {None, "solo", "paper"}
 
 
-async def test_the_graph_for_studio_runs_and_draws_one_agent_alone() -> None:
+async def test_the_graph_for_studio_runs_any_organisation() -> None:
     condition = {"task": "anomaly", "difficulty": "easy", "model": "scripted:silent", "solo": True}
-    graph = studio_graph("science")
-    result = await graph.ainvoke({"condition": condition, "seed": 3})
+    result = await studio_graph("science").ainvoke({"condition": condition, "seed": 3})
     assert result["status"] == "completed"
     assert set(result["artifacts"]) == {"final_paper"}
-    assert "researcher" in graph.get_graph(xray=True).draw_mermaid()
+
+
+def test_the_graph_of_a_run_is_that_of_its_organisation() -> None:
+    drawing = lab_graph(ALONE).get_graph(xray=True).draw_mermaid()
+    assert "researcher" in drawing
+    assert "data_lead" not in drawing
+    assert "domain_expert" not in graph(condition()).get_graph(xray=True).draw_mermaid()
 
 
 def condition(**values: Any) -> ScienceCondition:

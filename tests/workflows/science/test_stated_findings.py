@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
 from labmates.agents.prompts import render
-from labmates.agents.workspace import ToolError
+from labmates.agents.tools import ToolError
 from labmates.tasks.registry import get_task
 from labmates.tasks.schema import findings_parameters
 from labmates.workflows.science.digests import delimited

@@ -100,6 +100,16 @@ WORK = {
 }
 """The pieces of work of each role."""
 
+ASKED = {
+    "patterns": r"pattern|explor|describ",
+    "model": r"model|fit\b|estimat",
+    "compare": r"compar|simpler",
+    "future": r"forecast|held[- ]out|not fitted",
+    "check": r"check|test|confirm",
+    "errors": r"errors|fails?\b",
+}
+"""The words of a task that ask for a piece of work."""
+
 OPTIONAL = frozenset(
     {
         *("profile", "panel_patterns", "sensors_patterns", "panel_compare", "sensors_compare", "panel_errors"),
@@ -118,9 +128,16 @@ class Cell:
     code: str
 
 
-def cells_for(agent: str, layout: str) -> tuple[str, ...]:
-    """Return the names of the cells that an agent runs after ``prepare``, given the layout that it printed."""
-    work = WORK.get(agent, ("clean", "model"))
+def cells_for(agent: str, task: str, layout: str) -> tuple[str, ...]:
+    """The names of the cells that an agent runs after ``prepare``, given the layout that it printed.
+
+    Parameters
+    ----------
+    task
+        What it is to do; in a role that is unknown, its words decide on the pieces of work.
+    """
+    asked = [piece for piece, words in ASKED.items() if re.search(words, task.lower())]
+    work = WORK.get(agent) or ("clean", *(asked or ["model"]))
     if layout not in FILES:
         return ("profile", "table_relations") if "profile" in work else ("table_relations",)
     return tuple(dict.fromkeys(FILES[layout].get(piece, piece) for piece in work))

@@ -37,6 +37,8 @@ class Diligent(ScriptedModel):
         match step.kind:
             case "plan":
                 return Draft(fit_text(lambda most: plan_text(step, most), step.hurry, heard.max_tokens))
+            case "bid":
+                return Draft(bid_text(step))
             case "work":
                 return self.work(step, heard)
             case "deliberate":
@@ -77,13 +79,20 @@ def fit_text(build: Callable[[int], str], hurry: Hurry, limit: int | None) -> st
 def plan_text(step: Step, most: int) -> str:
     """Return a plan: its points and one task for each member."""
     points = [f"- {point}" for point in points_for(step.team)[: max(1, most)]]
-    fields = ", ".join(field.name for field in read_fields(step.system))
+    fields = ", ".join(field.name for field in read_fields(step.findings))
     if fields and most >= LEVELS[1]:
         points.append(f"- The paper has to state {fields}: each needs a number and how sure it is.")
     if step.request and most:
         points.insert(0, f"- First of all answer the request: {step.request[:200]}")
-    lines = [f"{name}: {_short(task_for(name, role), most)}" for name, role in step.members().items()]
+    lines = [f"{name}: {_short(task_for(name, place), most)}" for place, name in enumerate(step.members())]
     return "\n".join([*points[:5], "", *lines])
+
+
+def bid_text(step: Step) -> str:
+    """A bid: much by those who have not worked yet, nothing by the others and where the pool runs low."""
+    if step.hurry == "finalise" or any(use.name == "run_code" for use in step.before):
+        return "0: nothing"
+    return f"7: {step.facts['part']}"
 
 
 def _short(task: str, most: int) -> str:
@@ -148,7 +157,7 @@ def _message(step: Step, held: tuple[str, ...]) -> tuple[DraftCall, ...]:
 
 def write_draft(step: Step, heard: Heard) -> Draft:
     """Return what a writing step asks for: the findings and the artifact, or what of them is left."""
-    material, fields = gather(step), read_fields(step.system)
+    material, fields = gather(step), read_fields(step.findings)
     if step.is_written() and STATE in heard.tool_names():
         return Draft(calls=(call(STATE, **step.without_faults(state(material.results, fields))),))
     return artifact_draft(step, heard, step.artifact, step.sections())
@@ -159,7 +168,7 @@ def artifact_draft(step: Step, heard: Heard, name: str, sections: Sequence[tuple
 
     With few tokens the prose shrinks first; then the findings lose their largest fields, since cut ones state nothing.
     """
-    material, fields = gather(step), read_fields(step.system)
+    material, fields = gather(step), read_fields(step.findings)
     block = step.without_faults(state(material.results, fields))
     limit, held = heard.max_tokens or NO_LIMIT, heard.tool_names()
     states = step.kind == "write" and STATE in held and not step.has_stated()

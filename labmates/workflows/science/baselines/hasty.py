@@ -23,6 +23,8 @@ class Hasty(ScriptedModel):
                 return Draft(
                     "\n".join(["- Get it done quickly.", "- Skip what takes long.", "- Write a few lines.", *lines])
                 )
+            case "bid":
+                return Draft("1: have a quick look and report" if not step.facts["so_far"] else "0: nothing")
             case "work":
                 return _work(step, heard)
             case "write":

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from labmates.workflows.science.baselines.facts import lines_with_numbers, printed_lines
-from labmates.workflows.science.baselines.prompt import Step, Use, between, results_of
+from labmates.workflows.science.baselines.prompt import Step, Use, results_of
 from labmates.workflows.science.baselines.stated import Block, Field, Results, find_block, merge, read_fields, restate
 
 TRUST = ("evaluation_report", "model_architecture", "experiment_results", "dataset_description")
@@ -119,17 +119,15 @@ class Material:
 
 def gather(step: Step) -> Material:
     """Return the material that the prompt of a writing step holds, or what the agent has done in its conversation."""
-    outputs = between(step.order, "## Material: what the members reported", "## Material: the")
     own_work = (*step.before, *step.uses)
-    parts = split_parts(outputs) or _printed(own_work)
-    artifacts = split_parts(
-        between(step.order, "\n## Material: artifacts", "\nBudget:", "\n\nLength limit:")
-    ) or _written(own_work)
-    fields = read_fields(step.system)
-    own = [merged for text in parts.values() if (merged := merge(results_of(text)))]
+    reports: Mapping[str, Mapping[str, str]] = step.facts.get("reports") or _printed(own_work)
+    artifacts: Mapping[str, str] = step.facts.get("material") or _written(own_work)
+    fields = read_fields(step.findings)
+    outputs = [report.get("printed", "") for report in reports.values()]
+    own = [merged for text in outputs if (merged := merge(results_of(text)))]
     handed = [restate(block, fields) for block in _handed(step, artifacts)]
-    reported = {name: between(text, "Reported:", "\nPrinted:").strip() for name, text in parts.items()}
-    printed = [line for text in parts.values() for line in printed_lines(text.partition("\nPrinted:")[2], 14)]
+    reported = {name: report["reported"].strip() for name, report in reports.items()}
+    printed = [line for text in outputs for line in printed_lines(text, 14)]
     return Material(
         brief=step.brief,
         results=merge([*own, *handed, nouns(fields)]),
@@ -140,20 +138,14 @@ def gather(step: Step) -> Material:
     )
 
 
-def _printed(uses: Sequence[Use]) -> dict[str, str]:
-    """Return what code printed, the newest first, as parts of a material."""
+def _printed(uses: Sequence[Use]) -> dict[str, dict[str, str]]:
+    """What the agent's own code printed, the newest first, as reports."""
     ran = [use.result for use in reversed(uses) if use.name == "run_code"]
-    return {str(number): f"Reported:\nPrinted:\n{text}" for number, text in enumerate(ran)}
+    return {str(number): {"reported": "", "printed": text} for number, text in enumerate(ran)}
 
 
 def _written(uses: Sequence[Use]) -> dict[str, str]:
     return {str(u.arguments.get("name")): str(u.arguments.get("content")) for u in uses if u.name == "write_artifact"}
-
-
-def split_parts(text: str) -> dict[str, str]:
-    """Return the parts of a text that are headed ``=== name ===``."""
-    pieces = re.split(r"^=== (\w+) ===$", text, flags=re.MULTILINE)
-    return dict(zip(pieces[1::2], (piece.strip() for piece in pieces[2::2]), strict=True))
 
 
 def nouns(fields: Iterable[Field]) -> Results:

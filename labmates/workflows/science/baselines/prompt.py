@@ -14,7 +14,7 @@ from labmates.budgets.tokens import text_of
 from labmates.budgets.visibility import CONCISE, FINALISE
 from labmates.models.orders import order_of
 
-Kind = Literal["plan", "work", "deliberate", "write", "other"]
+Kind = Literal["plan", "bid", "work", "deliberate", "write", "other"]
 Hurry = Literal["none", "concise", "finalise"]
 
 STATE = "state_findings"
@@ -79,6 +79,16 @@ class Step:
     def team(self) -> str:
         """The agent's team, ``solo`` if it is alone; empty if nothing is known of the agent."""
         return str(self.facts.get("team", SOLO if self.agent else ""))
+
+    @property
+    def findings(self) -> str:
+        """The findings that the paper has to state, a line each."""
+        return str(self.facts.get("findings", ""))
+
+    @property
+    def data(self) -> str:
+        """The description of the data set."""
+        return str(self.facts.get("data", ""))
 
     @property
     def leads(self) -> bool:
@@ -178,7 +188,8 @@ def read_step(messages: Sequence[BaseMessage]) -> Step:
     kind: Kind = facts["step"]
     before, after = messages[: asked[-1]], messages[asked[-1] + 1 :]
     # Rounds of a deliberation go on in one conversation, and the first tells what the later ones are about.
-    texts = [text_of(messages[place].content) for place in (asked if kind == "deliberate" else asked[-1:])]
+    same = [place for place in asked if orders[place].facts["step"] == kind]
+    texts = [text_of(messages[place].content) for place in (same if kind == "deliberate" else asked[-1:])]
     return Step(
         kind=kind,
         system="\n".join(text_of(m.content) for m in messages if isinstance(m, SystemMessage)),
@@ -209,9 +220,9 @@ def results_of(text: str) -> Iterator[dict[str, Any]]:
             continue
 
 
-def columns_of(system: str) -> list[str]:
-    """Return the columns that the description of the data set names."""
-    return re.findall(r"^- ([\w .%/()-]+?):", between(system, "## The data set", "\n## Your"), re.MULTILINE)
+def columns_of(description: str) -> list[str]:
+    """The columns that the description of the data set names."""
+    return re.findall(r"^- ([\w .%/()-]+?):", description, re.MULTILINE)
 
 
 def _sections(listed: Sequence[str]) -> list[tuple[str, str]]:

@@ -18,8 +18,10 @@ class Silent(ScriptedModel):
         step = read_step(heard.messages)
         match step.kind:
             case "plan":
-                tasks = [f"{name}: {task_for(name, role)}" for name, role in step.members().items()]
+                tasks = [f"{name}: {task_for(name, place)}" for place, name in enumerate(step.members())]
                 return Draft("\n".join([*(f"- {point}" for point in points_for(step.team)), *tasks]))
+            case "bid":
+                return Draft("0: nothing")
             case "work":
                 return Draft(f"I would do it in this order: look at the table, clean it, then this: {step.task}")
             case "deliberate":

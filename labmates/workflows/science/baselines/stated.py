@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from labmates.workflows.science.baselines.prompt import between
-
 Results = dict[str, Any]
 """What analysis cells found, by the names that they use."""
 
@@ -59,9 +57,8 @@ class Rule:
     take: Callable[[Any, Field], Results]
 
 
-def read_fields(system: str) -> tuple[Field, ...]:
-    """Return the fields of the findings block that the system prompt lists."""
-    listed = between(system, "## What the final paper has to state", "\n## ", "```")
+def read_fields(listed: str) -> tuple[Field, ...]:
+    """The fields of the findings block, listed a line each."""
     found: list[Field] = []
     for indent, name, type_, about in re.findall(r"^( *)- (\w+) \((.+?)\): (.*)$", listed, re.MULTILINE):
         field = Field(name, type_, about)

@@ -65,6 +65,15 @@ def points_for(team: str) -> tuple[str, ...]:
     return POINTS.get(team, OTHER_POINTS)
 
 
-def task_for(member: str, role: str) -> str:
-    """Return the task of a member; for an unknown one, what its `role` calls for."""
-    return TASKS.get(member, f"Do the part of the {role} and report it in numbers.")
+OTHER_TASKS = (
+    "Repair the data, fit the main model and report its estimates with tests.",
+    "Fit the model, forecast a held-out stretch, and look where the model fails.",
+    "Describe the patterns of the cleaned data, fit the model, and compare it with simpler ones.",
+    "Fit the model and check its claims in both halves of the data.",
+)
+"""The tasks of members of unknown roles, in turn."""
+
+
+def task_for(member: str, place: int) -> str:
+    """The task of a member; for one of an unknown role, that of its place in the plan."""
+    return TASKS.get(member) or OTHER_TASKS[place % len(OTHER_TASKS)]

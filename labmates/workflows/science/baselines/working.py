@@ -64,7 +64,7 @@ def _read_so_far(step: Step, most: int) -> list[str]:
     """Return what the artifacts say that the agent has read: findings, or methods for those who write about these."""
     texts = [use.result for use in step.uses if use.name == "read_artifact"]
     if "methods" not in step.agent:
-        fields = read_fields(step.system)
+        fields = read_fields(step.findings)
         stated = merge([*(restate(find_block(text), fields) for text in reversed(texts)), nouns(fields)])
         if told := facts(stated)[:most]:
             return told
@@ -144,7 +144,7 @@ def _code(step: Step, heard: Heard) -> tuple[DraftCall, ...]:
 def _needs_results(cell: Cell, step: Step) -> bool:
     """Whether a cell checks what the cells before it find, since nobody else has claimed anything."""
     checks = cell.title.startswith(CHECKS)
-    return checks and not restate(_claimed(step), read_fields(step.system))
+    return checks and not restate(_claimed(step), read_fields(step.findings))
 
 
 def _since_lost(step: Step) -> tuple[Use, ...]:
@@ -168,7 +168,7 @@ def _cells(step: Step, heard: Heard) -> Iterator[list[Cell]]:
     if not layout:
         yield pieces("glance", {}, fits)
         return
-    for name in cells_for(step.agent, layout):
+    for name in cells_for(step.agent, step.task, layout):
         if not (step.hurry == "concise" and name in OPTIONAL):
             yield pieces(name, _given(name, step), fits)
 
@@ -180,10 +180,11 @@ def _run(cell: Cell) -> DraftCall:
 def _given(name: str, step: Step) -> dict[str, object]:
     if name == "prepare":
         project, data = ("## The project", "## Artifacts"), ("## The data set", "## Your")
-        words = "\n".join(between(step.system, *section) for section in (project, data)).lower()
-        return {"mentions": {c: words.count(c.lower()) for c in columns_of(step.system)}}
+        told = [between(step.system, *section) for section in (project, data)]
+        words = "\n".join(told if all(told) else (*step.brief, step.findings, step.data)).lower()
+        return {"mentions": {c: words.count(c.lower()) for c in columns_of(step.data)}}
     if name.endswith("_check"):
-        stated = restate(_claimed(step), read_fields(step.system))
+        stated = restate(_claimed(step), read_fields(step.findings))
         # Who has nobody's claims to check checks its own.
         stated = stated or found_in(step)
         return {"claims": {key: stated[key] for key in CLAIMS if key in stated}}

@@ -98,7 +98,7 @@ def test_every_role_gets_through_its_cells_within_what_the_lead_gets_to_read(nam
     }
     assert next(results_of(printed["prepare"]))["layout"] == layout
     for role in WORK.keys() - {"researcher"}:  # who works alone reads all of it anyway
-        assert sum(len(printed[cell]) for cell in ("prepare", *cells_for(role, layout))) <= 3_000, role
+        assert sum(len(printed[cell]) for cell in ("prepare", *cells_for(role, "", layout))) <= 3_000, role
 
 
 @pytest.mark.parametrize("name", SEQUENCES)
@@ -159,7 +159,7 @@ def test_a_panel_of_an_odd_kind_gets_through(seed: int, kind: str) -> None:
     frame["place"] = np.where(p == 0, "x", "y")
     frame["value"] = [f"{v:.1f}" for v in value] if kind == "text values" else value
     for role in ("ml_engineer", "eval_lead", "statistician"):
-        analyse(frame, ("prepare", *cells_for(role, "panel")))
+        analyse(frame, ("prepare", *cells_for(role, "", "panel")))
 
 
 def test_code_that_fails_says_so_in_one_line() -> None:

@@ -18,19 +18,18 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from pydantic import BaseModel, Field
 
 from labmates.agents.excerpts import excerpt, excerpts
+from labmates.agents.organisation import REPORT, Seat, Team
 from labmates.agents.prompts import render
-from labmates.agents.roles import DATA, EVAL, MODEL, REPORT, TEAMS, WRITING, Role, Team
 from labmates.agents.tools import (
     STATE,
     TO_CLOSE,
     RunCode,
+    ToolError,
     check_arguments,
-    tool_names,
     tool_schema,
     tool_schemas,
-    use_workspace,
 )
-from labmates.agents.workspace import ToolError, Workspace
+from labmates.agents.workspace import Workspace, use_workspace
 from labmates.budgets.tokens import estimate_tokens
 from labmates.budgets.visibility import CONCISE, FINALISE
 from labmates.models.normalise import normalise
@@ -44,6 +43,7 @@ from labmates.workflows.science.baselines.stated import find_block
 from labmates.workflows.science.digests import delimited
 from labmates.workflows.science.findings import findings_form, stated_texts
 from tests.support.lab_orders import with_facts
+from tests.support.teams import DATA, EVAL, MODEL, PIPELINE, TEAMS, WRITING
 
 TURNS = 8
 NAMES = ("diligent", "hasty", "wasteful", "silent", "garbage", "colleague")
@@ -76,15 +76,16 @@ class Lab:
         findings = check_findings(self.stated.get("writing", {}), self.task.findings).findings
         return accuracy(self.task.score(findings, self.data.truth)) if findings else 0.0
 
-    def system(self, team: Team, role: Role) -> SystemMessage:
+    def system(self, team: Team, role: Seat) -> SystemMessage:
         shared = render(
             "system",
             brief=self.task.brief,
             findings=findings_schema_text(self.task),
+            handed="\n".join(f"- {team} team: `{name}`" for name, team in PIPELINE.handed.items()),
             budget_rules="",
         )
         shared += "\n\n" + render("data_set", data_description=self.data.description)
-        own = render("system_role", role=role.title, team=team.name, agent=role.id, members=members_of(team))
+        own = render("role", role=role.title, team=team.name, agent=role.id, members=members_of(team))
         return SystemMessage(f"{shared}\n\n{own}")
 
     def ask(self, messages: Sequence[BaseMessage], tools: Sequence[str] = ()) -> Reply:
@@ -99,7 +100,7 @@ class Lab:
         return self.replies[-1]
 
     def _phase(self, team: Team) -> None:
-        roles = team.members(2)
+        roles = team.members[:2]
         plan = self.ask([self.system(team, roles[0]), HumanMessage(self.plan_order(team))]).text
         before = dict(self.artifacts)
         reports = {role.id: self._work(team, role, plan, before) for role in roles}
@@ -140,7 +141,7 @@ class Lab:
         example = findings_example(self.task)
         stated = render("findings_section", example=example) if paper else render("findings_handover")
         return render(
-            "synthesis",
+            "write",
             artifact=team.artifact,
             tools=", ".join(TO_CLOSE),
             readers="",
@@ -158,12 +159,15 @@ class Lab:
         shown = "\n\n".join(delimited(f"{team} team", text) for team, text in stated_texts(self.stated).items())
         return f"{render('findings_so_far', findings=shown)}\n\n" if shown else ""
 
-    def _work(self, team: Team, role: Role, plan: str, before: dict[str, str]) -> tuple[str, str]:
-        workspace, held = Workspace(team, before, dict.fromkeys(TEAMS, 0), readers_of(team)), tool_names(team)
+    def _work(self, team: Team, role: Seat, plan: str, before: dict[str, str]) -> tuple[str, str]:
+        workspace, held = (
+            Workspace(PIPELINE, team.name, before, dict.fromkeys(TEAMS, 0), readers_of(team)),
+            team.tools(),
+        )
         names: dict[str, Any] = {"df": pd.read_csv(io.BytesIO(self.data.csv()))}
         outputs: list[str] = []
         task = re.findall(rf"^{role.id}: (.+)$", plan, re.MULTILINE)
-        order = work_order(team, task[-1] if task else role.description, plan, before)
+        order = work_order(team, task[-1] if task else role.part, plan, before)
         messages: list[BaseMessage] = [self.system(team, role), HumanMessage(order)]
         for _ in range(TURNS):
             reply = self.ask(messages, held)
@@ -193,7 +197,7 @@ class Lab:
 
 
 def members_of(team: Team) -> str:
-    return "\n".join(f"- {role.id}: {role.title}. {role.description}" for role in team.members(2))
+    return "\n".join(f"- {role.id}: {role.title}. {role.part}" for role in team.members[:2])
 
 
 def readers_of(team: Team) -> list[str]:
@@ -225,7 +229,7 @@ def work_order(team: Team, task: str, plan: str, artifacts: dict[str, str], budg
         readers=", ".join(readers_of(team)) or "none",
         mail="none",
         turns=TURNS,
-        tools=", ".join(tool_names(team, leads=True)),
+        tools=", ".join(team.tools(leads=True)),
         code_hint=render("code_hint", timeout=30) if team.has_code else render("no_code_hint"),
         writes="The lead writes",
         artifact=team.artifact,
@@ -388,7 +392,7 @@ def test_no_step_takes_more_than_the_limit(name: str, limit: int) -> None:
     lab = Lab("ecology", "easy", name, max_tokens=limit)
     opening = lab.system(MODEL, MODEL.lead)
     lab.ask([opening, HumanMessage(lab.plan_order(MODEL))])
-    lab.ask([opening, HumanMessage(work_order(MODEL, "Fit.", "- fit", {}))], tool_names(MODEL))
+    lab.ask([opening, HumanMessage(work_order(MODEL, "Fit.", "- fit", {}))], MODEL.tools())
     lab.ask([opening, HumanMessage(deliberation_order(MODEL, 1, "Found 5.", OUTPUT, "nothing yet"))])
     lab.ask([opening, HumanMessage(lab.writing_order(MODEL, REPORTS, "nothing"))], ["write_artifact"])
     if name == "diligent" and limit >= 256:
@@ -444,7 +448,7 @@ def test_with_a_low_pool_the_lead_does_the_least_and_the_others_close(
 ) -> None:
     budget = f"\nBudget: $0.8 of $1 spent. {notice}"
     order = work_order(EVAL, "Test every claim.", "- check", {"model_architecture": "x"}, budget)
-    reply = LAB.ask([LAB.system(EVAL, EVAL.roles[member]), HumanMessage(order)], tool_names(EVAL))
+    reply = LAB.ask([LAB.system(EVAL, EVAL.members[member]), HumanMessage(order)], EVAL.tools())
     assert [call.name for call in reply.tool_calls] == calls
 
 
@@ -459,10 +463,10 @@ def test_a_lead_who_finds_no_numbers_asks_for_them_once() -> None:
         "The model team has answered your request.",
         "It has 3 parts and an error of 0.2.",
     ):
-        reply = LAB.ask(messages, tool_names(EVAL))
+        reply = LAB.ask(messages, EVAL.tools())
         made += [call.name for call in reply.tool_calls]
         messages += [reply.message, *(ToolMessage(answer, tool_call_id=call.id) for call in reply.tool_calls)]
-    made += [call.name for call in LAB.ask(messages, tool_names(EVAL)).tool_calls]
+    made += [call.name for call in LAB.ask(messages, EVAL.tools()).tool_calls]
     assert made == [
         *("read_artifact", "run_code"),
         "request_additional_work",
@@ -475,13 +479,13 @@ def titles_of(answers: Sequence[str], limits: Sequence[int]) -> list[str]:
     """Return what a data engineer calls next, each time that its last call was answered."""
     lab = Lab("ecology", "easy", "diligent")
     messages: list[BaseMessage] = [
-        lab.system(DATA, DATA.roles[1]),
+        lab.system(DATA, DATA.members[1]),
         HumanMessage(work_order(DATA, "Clean.", "- clean", {})),
     ]
     titles: list[str] = []
     for answer, limit in zip(answers, limits, strict=True):
         lab.max_tokens = limit
-        reply = lab.ask(messages, tool_names(DATA))
+        reply = lab.ask(messages, DATA.tools())
         titles.append(str(reply.tool_calls[0].arguments.get("description", reply.tool_calls[0].name)))
         messages += [reply.message, *(ToolMessage(answer, tool_call_id=call.id) for call in reply.tool_calls)]
     return titles
@@ -502,7 +506,7 @@ def test_cells_of_one_reply_that_miss_their_variables_are_one_loss() -> None:
     messages: list[BaseMessage] = [lab.system(MODEL, MODEL.lead), HumanMessage(order)]
     made: list[list[str]] = []
     for answer in ("5 rows.", FOUND_PANEL, "stopped: NameError name 'd' is not defined", FOUND_PANEL):
-        reply = lab.ask(messages, tool_names(MODEL))
+        reply = lab.ask(messages, MODEL.tools())
         made.append([call.arguments.get("description", call.name) for call in reply.tool_calls])
         messages += [reply.message, *(ToolMessage(answer, tool_call_id=call.id) for call in reply.tool_calls)]
     _, first, cells, again = made
@@ -521,7 +525,7 @@ def test_a_limit_that_falls_meanwhile_makes_no_cell_run_twice() -> None:
 def test_a_reply_depends_on_what_was_heard_alone(name: str) -> None:
     order = HumanMessage(work_order(MODEL, "Fit.", "- fit", {}))
     messages = with_facts([LAB.system(MODEL, MODEL.lead), order])
-    schemas = [tool_schema(tool) for tool in tool_names(MODEL)]
+    schemas = [tool_schema(tool) for tool in MODEL.tools()]
     replies = [BASELINES.get(name)().invoke(messages, tools=schemas, seed=3, max_tokens=900) for _ in range(2)]
     assert replies[0].content == replies[1].content
     assert repr(replies[0].tool_calls) == repr(replies[1].tool_calls)
@@ -542,7 +546,7 @@ ORDERS = (
     st.sampled_from(ORDERS),
     st.floats(0, 1),
     st.floats(0, 1),
-    st.sampled_from([[], ["run_code"], ["write_artifact"], tool_names(MODEL)]),
+    st.sampled_from([[], ["run_code"], ["write_artifact"], MODEL.tools()]),
 )
 def test_a_prompt_cut_anywhere_is_answered(name: str, order: str, most: float, least: float, tools: list[str]) -> None:
     system = str(LAB.system(MODEL, MODEL.lead).content)

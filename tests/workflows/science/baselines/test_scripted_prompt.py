@@ -6,36 +6,37 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from labmates.agents.prompts import render
-from labmates.agents.roles import TEAMS
-from labmates.agents.tools import TO_CLOSE, tool_names
+from labmates.agents.tools import TO_CLOSE
 from labmates.budgets.visibility import budget_status
-from labmates.workflows.science.baselines.material import split_parts
 from labmates.workflows.science.baselines.prompt import Step, columns_of, read_step, results_of
-from tests.support.lab_orders import with_facts
+from tests.support.lab_orders import split_parts, with_facts
+from tests.support.teams import PIPELINE, TEAMS
 
 EVAL = TEAMS["eval"]
+HANDED = "\n".join(f"- {team} team: `{name}`" for name, team in PIPELINE.handed.items())
 DATA = "One row a day.\n\n- day: number of the day\n- wind speed: in m/s\n\nKnown habits: none."
-MEMBERS = "\n".join(f"- {role.id}: {role.title}" for role in EVAL.members(3))
+MEMBERS = "\n".join(f"- {role.id}: {role.title}" for role in EVAL.members)
 
 
 def system(agent: int = 0) -> SystemMessage:
-    role = EVAL.roles[agent]
+    role = EVAL.members[agent]
     return SystemMessage(
         render(
             "system",
             brief="Look at this. What is it?",
             findings="- n_days (whole number): number of days",
+            handed=HANDED,
             budget_rules="",
         )
         + "\n\n"
         + render("data_set", data_description=DATA)
         + "\n\n"
         + render(
-            "system_role",
+            "role",
             role=role.title,
             team=EVAL.name,
             agent=role.id,
-            members="\n".join(f"- {member.id}: {member.title}. {member.description}" for member in EVAL.roles),
+            members="\n".join(f"- {member.id}: {member.title}. {member.part}" for member in EVAL.members),
         )
     )
 
@@ -50,7 +51,7 @@ def work(turns: int = 6, budget: str = "", request: str = "") -> str:
         readers="writing",
         mail="none",
         turns=turns,
-        tools=", ".join(tool_names(EVAL, leads=True)),
+        tools=", ".join(EVAL.tools(leads=True)),
         code_hint=render("code_hint", timeout=30),
         writes="The evaluation lead writes",
         artifact="evaluation_report",
@@ -68,7 +69,7 @@ def test_who_the_agent_is_and_what_it_is_told_once() -> None:
     step = step_of(work())
     assert (step.kind, step.agent, step.team, step.turns) == ("work", "eval_lead", "eval", 6)
     assert step.task == "Check the claims."
-    assert columns_of(step.system) == ["day", "wind speed"]
+    assert columns_of(step.data) == ["day", "wind speed"]
     assert step.brief == ("Look at this.", "What is it?")
     assert list(step.owners.items())[1] == ("model_architecture", "model")
 
@@ -96,7 +97,7 @@ def test_a_plan_asks_for_a_task_for_each_member_and_for_nobody_else() -> None:
     )
     step = step_of(order)
     assert step.kind == "plan"
-    assert step.members() == {role.id: role.title for role in EVAL.roles}
+    assert step.members() == {role.id: role.title for role in EVAL.members}
 
 
 STATED = """=== data team ===
@@ -120,7 +121,7 @@ def test_every_required_section_is_found_with_what_belongs_in_it(name: str) -> N
     if team.name == "writing":
         listed += "\n\n" + render("findings_section", example="")
     order = render(
-        "synthesis",
+        "write",
         tools=", ".join(TO_CLOSE),
         artifact=team.artifact,
         readers="",

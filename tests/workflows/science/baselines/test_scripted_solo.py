@@ -5,28 +5,28 @@ from __future__ import annotations
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
 from labmates.agents.prompts import render
-from labmates.agents.roles import SOLO
 from labmates.workflows.science.baselines.diligent import Diligent
 from labmates.workflows.science.baselines.material import gather
 from labmates.workflows.science.baselines.prompt import read_step
 from labmates.workflows.science.baselines.stated import find_block
 from tests.support.lab_orders import with_facts
+from tests.support.teams import ALONE, SOLO
 
 SYSTEM = SystemMessage(
-    render(
-        "solo_system",
+    ALONE.render(
+        "system",
         brief="Look at this. What is it?",
         data_description="- day: number of the day",
         findings="- n_sensors (whole number): number of sensors",
-        artifacts="- you hand over `notes`\n- you hand over `final_paper`",
+        handed="- you hand over `notes`\n- you hand over `final_paper`",
         budget_rules="",
     )
     + "\n\n"
-    + render("solo_role", role=SOLO.lead.title, agent=SOLO.lead.id, role_description=SOLO.lead.description)
+    + ALONE.render("role", role=SOLO.lead.title, agent=SOLO.lead.id, part=SOLO.lead.part)
 )
 WORK = HumanMessage(
-    render(
-        "solo_work",
+    ALONE.render(
+        "work",
         plan="- look",
         turns=64,
         tools="run_code, write_artifact, mark_complete",
@@ -40,8 +40,8 @@ RAN = [
     ToolMessage('There are 7 sensors.\nRESULT {"count": 7}', tool_call_id="c1"),
 ]
 WRITE = HumanMessage(
-    render(
-        "solo_write",
+    ALONE.render(
+        "write",
         artifact="final_paper",
         tools="write_artifact, state_findings",
         sections=f"- Abstract\n\n{render('findings_section', example='')}",
@@ -55,7 +55,7 @@ def test_who_is_alone_leads_and_is_told_the_artifacts_besides_the_paper() -> Non
     assert (step.kind, step.agent, step.team, step.turns, step.leads) == ("work", "researcher", "solo", 64, True)
     assert step.also_asked() == {"notes": [("Overview", "what there is"), ("Doubts", "")], "more": [("Aim", "")]}
     assert set(step.owners.values()) == {"solo"}
-    assert read_step(with_facts([SYSTEM, HumanMessage(render("solo_plan", turns=64, budget=""))])).members() == {}
+    assert read_step(with_facts([SYSTEM, HumanMessage(ALONE.render("plan", turns=64, budget=""))])).members() == {}
 
 
 def test_who_writes_in_the_conversation_of_its_work_remembers_it() -> None:

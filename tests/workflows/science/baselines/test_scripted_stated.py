@@ -45,14 +45,10 @@ GEOSPATIAL = {
 TASKS = [("ecology", ECOLOGY), ("anomaly", ANOMALY), ("geospatial", GEOSPATIAL)]
 
 
-def prompt(schema: str) -> str:
-    return f"## What the final paper has to state\n{schema}\n\n## Your role\n- other (text): nothing"
-
-
 @pytest.mark.parametrize(("task", "results"), TASKS)
 def test_every_field_of_the_tasks_is_stated_in_valid_form(task: str, results: dict[str, object]) -> None:
     model = get_task(task).findings
-    block = state(results, read_fields(prompt(findings_schema_text(get_task(task)))))
+    block = state(results, read_fields(findings_schema_text(get_task(task))))
     assert set(block) == set(model.model_fields)
     found = read_findings(f"text\n{show_block(block)}", model)
     assert found.problems == ()
@@ -60,7 +56,7 @@ def test_every_field_of_the_tasks_is_stated_in_valid_form(task: str, results: di
 
 
 def test_the_values_stand_where_they_belong() -> None:
-    fields = read_fields(prompt(findings_schema_text(get_task("ecology"))))
+    fields = read_fields(findings_schema_text(get_task("ecology")))
     assert state(ECOLOGY, fields) == {
         "n_species": 2,
         "shift_surveys": [9],
@@ -75,7 +71,7 @@ def test_the_values_stand_where_they_belong() -> None:
 
 @pytest.mark.parametrize(("task", "results"), TASKS)
 def test_what_was_stated_can_be_taken_up_and_stated_again(task: str, results: dict[str, object]) -> None:
-    fields = read_fields(prompt(findings_schema_text(get_task(task))))
+    fields = read_fields(findings_schema_text(get_task(task)))
     block = state(results, fields)
     assert state(restate(find_block(show_block(block)), fields), fields) == block
 
@@ -91,7 +87,7 @@ def test_fields_that_no_rule_knows_are_left_out() -> None:
             "  - x (number): easting",
         ]
     )
-    fields = read_fields(prompt(schema))
+    fields = read_fields(schema)
     assert len(fields) == 5
     assert len(fields[4].inner) == 1
     assert state({**ECOLOGY, **ANOMALY}, fields) == {}
@@ -104,7 +100,7 @@ JSON = st.recursive(
 )
 
 
-FIELDS = [field for task, _ in TASKS for field in read_fields(prompt(findings_schema_text(get_task(task))))]
+FIELDS = [field for task, _ in TASKS for field in read_fields(findings_schema_text(get_task(task)))]
 
 
 @given(st.dictionaries(st.sampled_from([field.name for field in FIELDS]), JSON, max_size=6))

@@ -224,4 +224,4 @@ def test_pieces_fit_the_limit_and_together_do_what_the_whole_does(limit: int) ->
 
 
 def test_every_role_has_a_cell_of_its_own_for_a_trial() -> None:
-    assert {cell for role in WORK for cell in cells_for(role, "trial")} == {"profile", *FILES["trial"].values()}
+    assert {cell for role in WORK for cell in cells_for(role, "", "trial")} == {"profile", *FILES["trial"].values()}

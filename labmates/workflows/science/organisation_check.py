@@ -1,0 +1,93 @@
+"""Trying an organisation: two offline runs with a scripted model, and what they show."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from labmates.budgets.money import show_dollars
+from labmates.records.events import ArtifactEvent, Event, FindingsEvent, ToolCallEvent, told_whole
+from labmates.records.recorder import Recorder
+from labmates.workflows.experiment import EXPERIMENTS, Outcome
+from labmates.workflows.science.condition import ScienceCondition
+from labmates.workflows.studio import unkept_services
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule, and what breaks it; empty if it holds."""
+
+    name: str
+    about: str
+    fault: str
+
+
+async def check_organisation(condition: ScienceCondition, seed: int = 0) -> list[Rule]:
+    """Run an organisation twice and return how far it keeps the rules.
+
+    Parameters
+    ----------
+    condition
+        Its models should be scripted ones: nothing is kept of the runs.
+    """
+    first, recorder = await _run(condition, seed)
+    second, again = await _run(condition, seed)
+    spent = recorder.spent()
+    over = f"{show_dollars(spent)} of {show_dollars(condition.pool)}" if spent > condition.pool else ""
+    missing = [name for name in condition.organisation.handed if name not in _written(recorder.events)]
+    stated = any(isinstance(e, FindingsEvent) and e.team == condition.organisation.author for e in recorder.events)
+    return [
+        Rule("ends", "it ends before its pool is empty", "the pool ran out" if first.status == "exhausted" else ""),
+        Rule("delivers", "every artifact is written", f"not written: {', '.join(missing)}" if missing else ""),
+        Rule("states", "the findings of the paper are stated", "" if stated else "no findings were stated"),
+        Rule("valid", "the run may be used", first.invalid or ""),
+        Rule("pays", "it spends no more than its pool", over),
+        Rule("private", "nobody reads what it may not", next(_peeks(condition, recorder), "")),
+        Rule("repeats", "the same seed gives the same events", _difference(first, recorder, second, again)),
+    ]
+
+
+async def _run(condition: ScienceCondition, seed: int) -> tuple[Outcome, Recorder]:
+    science: Any = EXPERIMENTS.get(condition.kind)
+    async with unkept_services(science, condition, seed) as services:
+        return await science.execute(condition, services), services.recorder
+
+
+def _written(events: Sequence[Event]) -> set[str]:
+    return {event.name for event in events if isinstance(event, ArtifactEvent)}
+
+
+def _peeks(condition: ScienceCondition, recorder: Recorder) -> Iterator[str]:
+    """Yield who read an artifact that only hidden teammates wrote."""
+    authors: dict[str, set[str]] = {}
+    for event in recorder.events:
+        if isinstance(event, ArtifactEvent):
+            authors.setdefault(event.name, set()).add(event.agent)
+        if not (isinstance(event, ToolCallEvent) and event.tool == "read_artifact" and event.ok):
+            continue
+        team, name = condition.crew.teams[event.team], recorder.bodies[event.arguments]["name"]
+        hidden = {*team.seats} - {event.agent, team.lead.id}
+        if team.private and event.agent != team.lead.id and authors[name] <= hidden:
+            yield f"{event.agent} read {name} ({event.step})"
+
+
+def _difference(first: Outcome, one: Recorder, second: Outcome, other: Recorder) -> str:
+    """The first step in which two runs differ; empty if there is none."""
+    if (first.status, dict(first.metrics)) != (second.status, dict(second.metrics)):
+        return "the runs end differently"
+    stories = [_story(one), _story(other)]
+    steps = dict.fromkeys([*stories[0], *stories[1]])
+    differing = (step for step in steps if stories[0].get(step) != stories[1].get(step))
+    return next((f"step {step} ({kind})" for kind, step in differing), "")
+
+
+def _story(recorder: Recorder) -> dict[tuple[str, str], str]:
+    """The events of a run by type and step, without times."""
+    story: dict[tuple[str, str], str] = {}
+    for event in recorder.events:
+        told = {name: value for name, value in told_whole(event, recorder.bodies).items() if name != "seconds"}
+        key = (event.type, event.step)
+        story[key] = story.get(key, "") + json.dumps(told, sort_keys=True, default=str)
+    return story

@@ -1,0 +1,91 @@
+"""``labmates organisations``: list, show, draw, check and begin organisations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from pydantic import Field
+
+from labmates.agents.organisation import ORGANISATIONS, copy_organisation, find_organisation, source_of
+from labmates.errors import UsageError
+from labmates.workflows.analysis import Params, Result
+
+if TYPE_CHECKING:
+    from labmates.workflows.verb import Lab
+
+
+class NamedParams(Params):
+    """Which organisation."""
+
+    name: str = Field(description="A name, or a YAML file.", json_schema_extra={"argument": True})
+
+
+class NewParams(Params):
+    """The parameters of a new organisation."""
+
+    name: str = Field(description="Name of the new organisation.", json_schema_extra={"argument": True})
+    like: str = Field("decentralised", description="The organisation that it is a copy of.")
+    folder: Path | None = Field(
+        None, description="Folder to write to; by default the name.", json_schema_extra={"folder": True}
+    )
+
+
+class CheckParams(NamedParams):
+    """The parameters of a check."""
+
+    task: str = Field("anomaly", description="The science task that is tried.")
+    baseline: str = Field("scripted:diligent", description="The scripted model that plays.")
+    team_size: int | None = Field(None, ge=2, le=16, description="Seats of each team; by default the organisation's.")
+
+
+def listing(_lab: Lab, _params: Params) -> Iterator[Result]:
+    """List the organisations of the science lab, or show, draw, check or begin one."""
+    for name in ORGANISATIONS:
+        text = find_organisation(name).description
+        told = {"name": name, "description": text, "package": ORGANISATIONS.package(name)}
+        yield Result((), verdict=[f"{name:<15}{text}"], objects=[told])
+
+
+def show(_lab: Lab, params: NamedParams) -> Iterator[Result]:
+    """Show the file of an organisation, with its prompts."""
+    find_organisation(params.name)
+    yield Result((), document="\n".join(f"# {name}\n{text}" for name, text in source_of(params.name).items()))
+
+
+def draw(_lab: Lab, params: NamedParams) -> Iterator[Result]:
+    """Draw the graph of an organisation, in the language Mermaid."""
+    from labmates.workflows.science.lab import lab_graph
+
+    yield Result((), document=lab_graph(find_organisation(params.name)).get_graph(xray=True).draw_mermaid())
+
+
+def new(_lab: Lab, params: NewParams) -> Iterator[Result]:
+    """Write the file and the prompts of a new organisation that works, for you to change."""
+    file = copy_organisation(params.like, params.name, params.folder or Path(params.name))
+    steps = (f"labmates organisations check {file}", f"labmates run science --task ecology --organisation {file}")
+    yield Result((), verdict=[f"wrote {file}", "Next:", *(f"  {step}" for step in steps)])
+
+
+def check(lab: Lab, params: CheckParams) -> Iterator[Result]:
+    """Find out whether an organisation works: two offline runs with a scripted model, of which nothing is kept.
+
+    Exit code 1 if a rule is broken.
+    """
+    from labmates.workflows.science.condition import ScienceCondition
+    from labmates.workflows.science.organisation_check import check_organisation
+
+    if not params.baseline.startswith("scripted:"):
+        raise UsageError(f"--baseline: '{params.baseline}' is not a scripted model; see: labmates models")
+    find_organisation(params.name)
+    values = {"task": params.task, "difficulty": "easy", "model": params.baseline, "organisation": params.name}
+    size = {} if params.team_size is None else {"team_size": params.team_size}
+    condition = cast(ScienceCondition, lab.condition("science", {**values, **size}))
+    rules = lab.finish(check_organisation(condition))
+    for rule in rules:
+        told = {"rule": rule.name, "holds": not rule.fault, "about": rule.about, "fault": rule.fault or None}
+        line = f"{'error' if rule.fault else 'ok':<7}{rule.name:<10}{rule.fault or rule.about}"
+        yield Result((), verdict=[line], objects=[told])
+    if broken := [rule.name for rule in rules if rule.fault]:
+        yield Result((), objects=[], fault=f"{params.name}: broken rules: {', '.join(broken)}")

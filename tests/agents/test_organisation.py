@@ -1,0 +1,145 @@
+"""Organisations as files: what they hold, and how faults are told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from labmates.agents.organisation import ORGANISATIONS, Organisation, find_organisation, read_organisation
+from labmates.errors import UsageError
+from labmates.workflows.science.condition import ScienceCondition
+from labmates.workflows.science.lab import lab_graph
+from tests.support.teams import ALONE, PIPELINE
+
+PAIR = """\
+name: pair
+description: Two researchers, one of whom writes.
+prompts: texts
+steps: [work, talk, write]
+flow: [pair]
+teams:
+  pair:
+    artifact: final_paper
+    sections: [Abstract, Results]
+    seats:
+      ana: {title: analyst, part: Look at the data.}
+      ben: {title: writer, part: Write it down.}
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "work.md").write_text("# Step: work\nTask: $task. Turns: $turns. Cost: $$1.\n")
+    path = tmp_path / "pair.yaml"
+    path.write_text(PAIR)
+    return path
+
+
+def changed(file: Path, old: str, new: str) -> str:
+    assert old in PAIR
+    file.write_text(PAIR.replace(old, new))
+    with pytest.raises(UsageError) as told:
+        read_organisation(file)
+    return str(told.value)
+
+
+def test_a_file_is_read_with_the_prompts_beside_it(file: Path) -> None:
+    pair = find_organisation(str(file))
+    assert (
+        pair.render("work", task="count", turns=3, plan="not shown") == "# Step: work\nTask: count. Turns: 3. Cost: $1."
+    )
+    assert pair.render("last_reply") == PIPELINE.render("last_reply")
+    assert [seat.id for seat in pair.teams["pair"].members] == ["ana", "ben"]
+    assert Organisation.model_validate(pair.model_dump(mode="json")) == pair
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        (
+            "steps: [work,",
+            "steps: [walk,",
+            "pair.yaml:5: flow.0.steps.0.do: Input should be 'plan', 'bid'",
+        ),
+        ("flow: [pair]", "flow: [pear]", "pair.yaml:5: flow.0: there is no team 'pear'. Did you mean 'pair'?"),
+        ("final_paper", "paper", "pair.yaml:8: teams.pair.artifact: the team that works last has to write final_paper"),
+        ("title: analyst, ", "", "pair.yaml:11: teams.pair.seats.ana.title: this key is missing"),
+        ("part: Look", "work: Look", "pair.yaml:11: teams.pair.seats.ana.work: unknown key 'work'"),
+        ("prompts: texts", "prompts: text", "pair.yaml:3: prompts: there is no folder 'text' beside the file"),
+        (
+            "    sections:",
+            "    without: [fly]\n    sections:",
+            "pair.yaml:9: teams.pair.without: there is no tool 'fly'",
+        ),
+        ("      ben:", "      ana:", "pair.yaml:12: teams.pair.seats.ana: this key stands twice (first in line 11)"),
+        ("name: pair", "- pair", "pair.yaml:2: this is no YAML"),
+    ],
+)
+def test_a_fault_is_told_with_its_line_and_the_remedy(file: Path, old: str, new: str, told: str) -> None:
+    assert told in changed(file, old, new)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("work", "Cost: $", "work.md has a lone $; write $$ for a dollar sign"),
+        ("work", "$taks", "work.md: there is no value $taks; values: $artifact,"),
+        ("walk", "Go.", "walk.md is not a prompt of the lab"),
+    ],
+)
+def test_a_prompt_that_cannot_be_filled_in_is_refused(file: Path, name: str, text: str, told: str) -> None:
+    (file.parent / "texts" / f"{name}.md").write_text(text)
+    with pytest.raises(UsageError, match=r"pair\.yaml:3: prompts: ") as error:
+        read_organisation(file)
+    assert told in str(error.value)
+
+
+def test_an_unknown_name_and_a_missing_file_are_told(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"unknown organisation 'pipelin'\. Did you mean 'pipeline'\?"):
+        find_organisation("pipelin")
+    with pytest.raises(UsageError, match=r"can't read '.*none\.yaml': No such file"):
+        find_organisation(str(tmp_path / "none.yaml"))
+
+
+def condition(**values: object) -> ScienceCondition:
+    return ScienceCondition.model_validate({"task": "ecology", "model": "scripted:diligent", **values})
+
+
+def test_the_content_of_a_file_is_in_the_condition_and_its_key(file: Path) -> None:
+    pair = condition(organisation=str(file))
+    assert pair.model_dump(mode="json")["organisation"]["prompts"]["work"].startswith("# Step: work")
+    again = condition(organisation=pair.model_dump(mode="json")["organisation"])
+    file.write_text(PAIR.replace("Look at the data.", "Look twice."))
+    assert again.key == pair.key != condition(organisation=str(file)).key
+    assert again.organisation == pair.organisation
+
+
+def test_the_organisations_of_old_conditions_leave_their_keys() -> None:
+    assert condition(organisation="pipeline").key == condition().key == "1bd3dd0e469c25ed"
+    assert condition(organisation="solo").key == condition(solo=True).key
+    assert condition(solo=True).organisation == ALONE
+    assert condition(organisation=PIPELINE).key == condition().key
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ({"organisation": "pipeline", "solo": True}, "solo.*it contradicts the organisation pipeline"),
+        ({"model_for": {"kitchen": "scripted:silent"}}, "there is no team 'kitchen'; teams: data, model"),
+    ],
+)
+def test_a_condition_that_does_not_fit_its_organisation_is_refused(values: dict[str, object], told: str) -> None:
+    with pytest.raises(ValueError, match=f"(?s){told}"):
+        condition(**values)
+
+
+@pytest.mark.parametrize("name", ORGANISATIONS.names())
+def test_a_built_in_organisation_has_a_graph_with_its_seats(name: str) -> None:
+    organisation = find_organisation(name)
+    drawing = lab_graph(organisation).get_graph(xray=True).draw_mermaid()
+    seats = [seat for team in organisation.teams.values() for seat in team.seats]
+    assert all(seat in drawing for seat in seats)
+    assert len(set(seats)) == len(seats)
+    assert organisation.description

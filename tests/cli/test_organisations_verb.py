@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from labmates.agents.organisation import find_organisation
+from tests.cli.conftest import Labmates
+
+
+def test_a_copy_of_an_organisation_is_one_that_can_be_changed(labmates: Labmates, tmp_path: Path) -> None:
+    folder = tmp_path / "ours"
+    assert "labmates organisations check" in labmates("organisations", "new", "ours", "--folder", str(folder)).out
+    ours = find_organisation(str(folder / "ours.yaml"))
+    assert ours.name == "ours"
+    assert ours.teams == find_organisation("decentralised").teams
+    again = labmates("organisations", "new", "ours", "--folder", str(folder))
+    assert again.code == 2
+    assert "is not empty; choose another with --folder" in again.err
+    shown = labmates("organisations", "show", str(folder / "ours.yaml")).out
+    assert "prompts/group/work.md" in shown
+    assert re.search("^name: ours$", shown, re.MULTILINE)
+
+
+def test_organisations_are_listed_drawn_and_checked(labmates: Labmates) -> None:
+    listed = labmates("organisations").out
+    assert all(name in listed for name in ("pipeline", "solo", "hybrid"))
+    assert "member_15" in labmates("organisations", "draw", "hybrid").out
+    unknown = labmates("organisations", "check", "hybird")
+    assert unknown.code == 2
+    assert "Did you mean 'hybrid'?" in unknown.err
+    checked = labmates("organisations", "check", "decentralised", "--baseline", "scripted:silent")
+    assert checked.code == 1
+    assert "error  states" in checked.out
+    refused = labmates("organisations", "check", "solo", "--baseline", "openai:gpt")
+    assert refused.code == 2
+    assert "'openai:gpt' is not a scripted model" in refused.err

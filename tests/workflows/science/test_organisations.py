@@ -1,0 +1,149 @@
+"""Whole runs of organisations other than the pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage
+
+from labmates.agents.organisation import Organisation, find_organisation
+from labmates.budgets.tokens import text_of
+from labmates.models.normalise import normalise
+from labmates.models.objects import UnusableAnswerError
+from labmates.models.scripted.base import Draft, Heard, call
+from labmates.records.events import ArtifactEvent, LLMCallEvent, PhaseEvent
+from labmates.studies.replay import replay
+from labmates.workflows.science.condition import ScienceCondition
+from labmates.workflows.science.organisation_check import check_organisation
+from labmates.workflows.science.state import first_state
+from labmates.workflows.science.team import read_bid
+from tests.support.puppet import agent_of, dutiful, step_of
+from tests.workflows.science.test_science_lab import Lab, tool_results
+
+MORE = ("centralised", "decentralised", "hybrid", "blackboard")
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    lab = Lab(tmp_path)
+    yield lab
+    lab.store.close()
+
+
+def condition(**values: Any) -> ScienceCondition:
+    return ScienceCondition.model_validate(
+        {"task": "anomaly", "difficulty": "easy", "model": "scripted:hasty", **values}
+    )
+
+
+def faults(rules: Any) -> dict[str, str]:
+    return {rule.name: rule.fault for rule in rules if rule.fault}
+
+
+@pytest.mark.parametrize("name", MORE)
+async def test_a_built_in_organisation_keeps_all_rules_at_its_own_size(name: str) -> None:
+    assert faults(await check_organisation(condition(organisation=name))) == {}
+
+
+@pytest.mark.parametrize("name", ["centralised", "blackboard"])
+async def test_sixteen_seats_work_within_the_pool(name: str) -> None:
+    assert faults(await check_organisation(condition(organisation=name, team_size=16))) == {}
+
+
+async def test_a_model_that_states_nothing_breaks_a_rule() -> None:
+    broken = faults(await check_organisation(condition(organisation="decentralised", model="scripted:silent")))
+    assert "states" in broken
+    assert "repeats" not in broken
+
+
+def test_an_organisation_has_as_many_seats_as_are_asked_for() -> None:
+    crew = condition(organisation="hybrid", team_size=16).crew
+    assert list(crew.teams["group"].seats) == ["coordinator", *(f"member_{number}" for number in range(1, 16))]
+    assert len(condition(organisation="hybrid").crew.teams["group"].seats) == 4
+    with pytest.raises(ValueError, match="the largest team of pipeline has 3 seats"):
+        condition(team_size=4)
+
+
+def test_the_phases_of_a_flow_are_numbered_by_team() -> None:
+    agenda = first_state(find_organisation("hybrid"))["agenda"]
+    assert [(phase["team"], phase["number"], phase["steps"]) for phase in agenda] == [
+        ("group", 0, ["plan", "work", "talk"]),
+        ("group", 1, ["plan", "work", "talk", "write"]),
+    ]
+
+
+def remembering(**changes: Any) -> Organisation:
+    pipeline = find_organisation("pipeline")
+    teams = {name: team.model_copy(update={"memory": "conversation"}) for name, team in pipeline.teams.items()}
+    return pipeline.model_copy(update={"name": "remembering", "teams": teams, **changes})
+
+
+async def test_who_remembers_its_conversation_only_adds_to_it(lab: Lab) -> None:
+    heard: dict[str, list[list[tuple[str, str]]]] = {}
+
+    def play(call_: Heard) -> Draft:
+        told = [(message.type, text_of(message.content)) for message in call_.messages]
+        heard.setdefault(agent_of(call_), []).append(told)
+        return dutiful(call_)
+
+    run = await lab.play(play, organisation=remembering())
+    assert run.status == "completed"
+    assert len(heard) == 8
+    for calls in heard.values():
+        assert all(later[: len(earlier)] == earlier for earlier, later in pairwise(calls))
+        assert [kind for kind, _ in calls[-1]].count("system") == 1
+    stored = lab.store.run(run.id)
+    assert stored.condition["organisation"]["name"] == "remembering"
+    assert (await replay(lab.store, stored)).is_same
+
+
+async def test_members_of_a_private_team_read_the_leads_work_alone(lab: Lab) -> None:
+    def play(heard: Heard) -> Draft:
+        agent, phases = agent_of(heard), sum("# Step: work" in text_of(m.content) for m in heard.messages)
+        if step_of(heard).startswith("work") and heard.messages[-1].type == "human":
+            if phases == 1:
+                return Draft("", (call("write_artifact", name=f"notes_of_{agent}", content=f"Notes of {agent}."),))
+            names = ("notes_of_member_1", "notes_of_member_2")
+            return Draft("", tuple(call("read_artifact", name=name) for name in names))
+        return dutiful(heard)
+
+    run = await lab.play(play, organisation="centralised", team_size=3)
+    read = {(event.agent, text) for event, text in tool_results(lab, run, "read_artifact")}
+    assert ("member_1", "Notes of member_1.") in read
+    assert any(agent == "member_2" and "there is no artifact 'notes_of_member_1'" in text for agent, text in read)
+    assert not any(agent == "member_2" and text == "Notes of member_1." for agent, text in read)
+
+
+async def test_the_highest_bid_works_alone_until_nobody_bids(lab: Lab) -> None:
+    bids = {"modeller": [3, 0], "checker": [9, 0], "explorer": [5, 0]}
+
+    def play(heard: Heard) -> Draft:
+        if not step_of(heard).startswith("bid"):
+            return dutiful(heard)
+        place = sum(text_of(m.content).startswith("# Step: bid") for m in heard.messages) - 1
+        return Draft(f"{bids[agent_of(heard)][place]}: task of {agent_of(heard)}")
+
+    run = await lab.play(play, organisation="blackboard")
+    events = lab.events(run)
+    steps = [e.step for e in events if isinstance(e, LLMCallEvent)]
+    assert [step for step in steps if "/work/" in step] == ["group/0/checker/work/0"]
+    assert [e.number for e in events if isinstance(e, PhaseEvent) and e.status == "ended"] == [0, 1, 8]
+    assert [e.name for e in events if isinstance(e, ArtifactEvent)] == ["final_paper"]
+
+
+@pytest.mark.parametrize(
+    ("text", "bid"),
+    [("7: fit it", (7, "fit it")), ("Well.\n- **10**: check", (10, "check")), ("0: nothing", (0, "nothing"))],
+)
+def test_a_bid_is_read_from_its_line(text: str, bid: tuple[int, str]) -> None:
+    assert read_bid(normalise(AIMessage(text), sent=[], tools=[]), False) == bid
+
+
+@pytest.mark.parametrize("text", ["", "eleven: much", "11: too much", "7"])
+def test_a_reply_without_a_bid_is_sent_back(text: str) -> None:
+    with pytest.raises(UnusableAnswerError, match="a number from 0 to 10, a colon and a task"):
+        read_bid(normalise(AIMessage(text), sent=[], tools=[]), False)
