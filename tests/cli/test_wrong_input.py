@@ -29,7 +29,7 @@ GOOD = ["--task", "anomaly", "--model", "scripted:silent"]
         ([*GOOD, "--model-for", "data=scripted:hasty", "--model-for", "data=a:b"], "--model-for: data is given twice"),
         ([*GOOD, "--budget", "much"], "no amount in dollars"),
         ([*GOOD, "--budget", "nan"], "no amount in dollars"),
-        ([*GOOD, "--team-size", "4"], "--team-size: Input should be less than or equal to 3"),
+        ([*GOOD, "--team-size", "4"], "--team-size: the largest team of pipeline has 3 seats"),
         ([*GOOD, "--team-size", "two"], "--team-size"),
         ([*GOOD, "--difficulty", "insane"], "'easy', 'medium', 'hard'"),
         ([*GOOD, "--model-for", "kitchen=scripted:silent"], "'kitchen' is no team"),

@@ -99,7 +99,7 @@ def test_a_sample_per_study_draws_from_all_models_together() -> None:
         (SMALL + "  taks: [ecology]", ["s.yaml:7: grid.taks: unknown parameter 'taks'; did you mean 'task'?"]),
         (SMALL + "  budget: []", ["s.yaml:7: grid.budget: there is no value"]),
         (SMALL + "  budget: [1, 2, 1]", ["s.yaml:7: grid.budget.2: the value 1 stands twice"]),
-        (SMALL + "  team_size:\n    - 2\n    - 7", ["s.yaml:9: grid.team_size.1: Input should be less than or equal to 3"]),
+        (SMALL + "  team_size:\n    - 2\n    - 7", ["s.yaml:9: grid.team_size.1: the largest team of pipeline has 3 seats"]),
         (SMALL.replace("anomaly", "anomali"), ["s.yaml:6: grid.task.1: unknown task 'anomali'. Did you mean 'anomaly'?"]),
         (SMALL + "fixed:\n  task: ecology", ["s.yaml:6: grid.task: this parameter is fixed already"]),
         (SMALL + "fixed:\n  budget: -1", ["s.yaml:8: fixed.budget: '-1' is no amount in dollars"]),
