@@ -99,24 +99,19 @@ def sign_flips(differences: Array, *, permutations: int = PERMUTATIONS, seed: in
     )
 
 
-def leave_one_out_r2(outcome: Array, predictors: Array) -> Estimate:
+def leave_one_out_r2(outcome: Array, predictors: Array) -> Estimate | None:
     """R² of least-squares predictions for each model by a fit without it: 1 perfectly.
 
     Below 0 the mean of the other models is a better prediction. The predictors are taken with an intercept. The
     interval is the jackknife's over models, on the scale of the logarithm of 1 - R².
 
-    Raises
-    ------
-    ValueError
-        If there are not more models than coefficients, or the outcome does not vary.
+    None if there are not more models than coefficients, or the outcome does not vary.
     """
     n = len(outcome)
     design = _basis(np.column_stack([np.ones(n), predictors]))
-    if n <= design.shape[1]:
-        raise ValueError(f"{n} models are too few for {design.shape[1]} coefficients")
+    if n <= design.shape[1] or _alike(outcome):
+        return None
     around = (outcome - outcome.mean()) * n / (n - 1)
-    if _alike(outcome):
-        raise ValueError("the outcome is the same for all models")
     own = np.minimum((design**2).sum(axis=1), 1 - 1e-9)
     missed = (outcome - design @ (design.T @ outcome)) / (1 - own)
     missed, around = missed**2, around**2

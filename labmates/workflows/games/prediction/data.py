@@ -7,6 +7,7 @@ nothing beyond a mean per model and one triangle for all that varies within mode
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -163,6 +164,13 @@ class Summary:
     outcome_means: Array
     triangle: Array
     observations: int
+
+    @cached_property
+    def within(self) -> tuple[Array, float, int]:
+        """Least squares within models: the coefficients of conditions, the sum of squares left, and the rank."""
+        across, along = self.triangle[:, :-1], self.triangle[:, -1]
+        columns, _, rank, _ = np.linalg.lstsq(across, along, rcond=None)
+        return columns, float(((along - across @ columns) ** 2).sum()), int(rank)
 
 
 def summarise(data: PredictionData) -> Summary:

@@ -444,11 +444,8 @@ def _varies(outcome: str, data: PredictionData) -> None:
             f"{outcome} does not vary within any model: there is no noise to measure effects by. More runs per model "
             "with other seeds or conditions are needed"
         )
-    triangle = summarise(data).triangle
-    across, along = triangle[:, :-1], triangle[:, -1]
-    found, _, rank, _ = np.linalg.lstsq(across, along, rcond=None)
-    within = len(data.outcome) - len(data.models)
-    if rank < within and float(((along - across @ found) ** 2).sum()) < 1e-18 * len(data.outcome):
+    _, left, rank = summarise(data).within
+    if rank < len(data.outcome) - len(data.models) and left < 1e-18 * len(data.outcome):
         raise UninformativeError(
             f"{outcome} is exactly what the conditions make it within each model: there is no noise to measure effects "
             "by. More runs per model with other seeds are needed"

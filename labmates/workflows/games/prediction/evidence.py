@@ -19,7 +19,6 @@ from labmates.stats.bayes.evidence import (
     variance_inflation,
 )
 from labmates.stats.bayes.posterior import Posterior
-from labmates.stats.intervals import Estimate
 from labmates.workflows.games.prediction import Form
 from labmates.workflows.games.prediction.data import PredictionData, summarise
 from labmates.workflows.games.prediction.dispositions import correlations
@@ -80,7 +79,7 @@ def evidence(data: PredictionData, *, permutations: int = PERMUTATIONS, seed: in
     names = (*data.games, *data.controls)
     freedom = len(data.models) - 1 - whole.shape[1]
     reliable = 1 - (data.errors**2).mean(axis=0) / np.maximum(data.levels.var(axis=0, ddof=1), 1e-12)
-    with_games, without = _r2(means, whole), _r2(means, data.benchmarks)
+    with_games, without = leave_one_out_r2(means, whole), leave_one_out_r2(means, data.benchmarks)
     return Evidence(
         permutation=freedman_lane(means, data.levels, data.benchmarks, permutations=permutations, seed=seed),
         r2=None if with_games is None else with_games.value,
@@ -98,9 +97,8 @@ def evidence(data: PredictionData, *, permutations: int = PERMUTATIONS, seed: in
 def adjusted_means(data: PredictionData) -> Array:
     """Each model's mean outcome, freed of what its conditions explain within models, shape (m,)."""
     summary = summarise(data)
-    across, along = summary.triangle[:, :-1], summary.triangle[:, -1]
-    columns = np.linalg.lstsq(across, along, rcond=None)[0]
-    return np.asarray(summary.outcome_means - (summary.condition_means - data.conditions.mean(axis=0)) @ columns)
+    away = summary.condition_means - data.conditions.mean(axis=0)
+    return np.asarray(summary.outcome_means - away @ summary.within[0])
 
 
 def sign_tests(data: PredictionData, *, permutations: int = PERMUTATIONS, seed: int = 0) -> dict[str, PermutationTest]:
@@ -131,13 +129,6 @@ def own_effects(data: PredictionData) -> Array:
         told = np.abs((inverse @ design) - np.eye(design.shape[1])).max(axis=1) < 1e-8
         found[at, told[1:]] = (inverse @ data.outcome[mine])[1:][told[1:]]
     return found
-
-
-def _r2(outcome: Array, predictors: Array) -> Estimate | None:
-    try:
-        return leave_one_out_r2(outcome, predictors)
-    except ValueError:
-        return None
 
 
 def credible_games(posterior: Posterior, games: Sequence[str], p_holm: Mapping[str, float]) -> list[str]:

@@ -217,10 +217,9 @@ def reach(model: Collapsed) -> Array:
 def _least_squares(model: Collapsed) -> tuple[Array, float, float]:
     """Effects of games on adjusted means, the standard deviation that they leave between models, and τ."""
     data, summary = model.data, model.summary
-    across, along = summary.triangle[:, :-1], summary.triangle[:, -1]
-    columns = np.linalg.lstsq(across, along, rcond=None)[0]
+    columns, left_within, _ = summary.within
     freedom = max(summary.observations - len(data.models), 1)
-    noise = float(np.sqrt(max(((along - across @ columns) ** 2).sum() / freedom, 1e-8)))
+    noise = float(np.sqrt(max(left_within / freedom, 1e-8)))
     means = summary.outcome_means - summary.condition_means @ columns
     design = np.column_stack([np.ones(len(means)), data.levels, data.benchmarks])
     # A little ridge: there may be hardly more models than predictors.

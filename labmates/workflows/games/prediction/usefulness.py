@@ -124,9 +124,8 @@ def models_mean(outcome: str, data: PredictionData) -> Forecast:
     Means are adjusted for what differs between observations. Ends are cut off where scores end.
     """
     means, summary = adjusted_means(data), summarise(data)
-    across, along = summary.triangle[:, :-1], summary.triangle[:, -1]
-    fitted, _, rank, _ = np.linalg.lstsq(across, along, rcond=None)
-    noise = float(((along - across @ fitted) ** 2).sum()) / max(summary.observations - len(means) - int(rank), 1)
+    _, left, rank = summary.within
+    noise = left / max(summary.observations - len(means) - rank, 1)
     m = len(means)
     # The means of the fitted models hold some noise; where they share data sets, they may differ by less than that.
     held = noise * float((1 / summary.counts).mean())

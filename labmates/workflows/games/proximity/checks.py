@@ -72,14 +72,11 @@ def checks(cells: Cells, *, permutations: int = PERMUTATIONS, seed: int = 0) -> 
     for name in cells.names:
         if name not in names and len(found := own_effects(cells, name)) >= 2:
             tests[name] = sign_flips(found, permutations=permutations, seed=seed)
-    try:
-        left_out_r2 = leave_one_out_r2(means, traits).value if names else None
-    except ValueError:
-        left_out_r2 = None
+    left_out = leave_one_out_r2(means, traits) if names else None
     by_model = dict(zip(cells.models, leverage(traits).tolist(), strict=True))
     return Checks(
         tests,
-        left_out_r2,
+        left_out.value if left_out else None,
         dict(zip(names, variance_inflation(traits).tolist(), strict=True)),
         dict(sorted(by_model.items(), key=lambda item: -item[1])),
     )
