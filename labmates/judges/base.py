@@ -80,6 +80,11 @@ class Report:
         """Whether there is nothing to judge."""
         return self.text is None or not self.text.strip()
 
+    @property
+    def task_facts(self) -> dict[str, Any]:
+        """Name and version of the task, for the details of a score."""
+        return {"name": self.task.name, "version": self.task.version}
+
 
 @dataclass(frozen=True)
 class Score:

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from operator import attrgetter
@@ -30,7 +29,7 @@ from labmates.judges.base import Report, Score, Trace
 from labmates.judges.extraction import read_statement
 from labmates.judges.findings_rules import Finder, is_source, items_of, record_keys
 from labmates.judges.prose import read_prose, statements
-from labmates.judges.rows import Number, Row, agree, reach, read_numbers, rows_of
+from labmates.judges.rows import Number, Row, agrees_with_any, read_numbers, rows_of
 
 LEAST_DIGITS: Final = 2
 MOST_KEPT: Final = 200
@@ -99,7 +98,7 @@ def audit(report: Report, findings: BaseModel | None) -> Audit:
     rows = [row for _, found in earlier for row in found]
     numbers, items = _numbers(report.text or ""), items_of(findings) if findings is not None else []
     sources = sorted((number for row in rows for number in row.numbers), key=attrgetter("value"))
-    untraced = [text for text, forms in numbers.items() if not any(_is_met(form, sources) for form in forms)]
+    untraced = [text for text, forms in numbers.items() if not any(agrees_with_any(form, sources) for form in forms)]
     untraced += [f"{item.finding}: {item}" for item in items if not any(is_source(row, item) for row in rows)]
     claims = len(numbers) + len(items)
     own = list(rows_of(report.text or "", records))
@@ -120,12 +119,6 @@ def _numbers(text: str) -> dict[str, list[Number]]:
             if number.digits >= LEAST_DIGITS:
                 found.setdefault(number.text, []).append(number)
     return found
-
-
-def _is_met(claim: Number, sources: list[Number]) -> bool:
-    first = bisect_left(sources, claim.value - reach(claim), key=attrgetter("value"))
-    last = bisect_right(sources, claim.value + reach(claim), key=attrgetter("value"))
-    return any(agree(claim, source) for source in sources[first:last])
 
 
 def _passages(report: Report, earlier: Sequence[tuple[Trace, list[Row]]], own: list[Row]) -> Iterator[Passage]:
@@ -162,7 +155,7 @@ class HandoffJudge:
         if not report.trail:
             return [self._score(None, "nothing is known of what the teams left behind")]
         found = await asyncio.to_thread(audit, report, read_statement(report).read.findings)
-        details = {"task": {"name": report.task.name, "version": report.task.version}, **found.as_json()}
+        details = {"task": report.task_facts, **found.as_json()}
         if not found.claims:
             return [self._score(None, "the paper states no number and no finding", details)]
         lost = sum(passage.lost is not None for passage in found.passages)

@@ -168,8 +168,7 @@ class HeuristicJudge:
         missed = [name for name, held in results.items() if not held]
         reason = f"{len(results) - len(missed)} of {len(results)} checks on words hold{_named('not', missed)}"
         value = 1 - len(missed) / len(results) if results else 0.0
-        task = {"name": report.task.name, "version": report.task.version}
-        return self._score("accuracy", value, reason, checks=results, task=task)
+        return self._score("accuracy", value, reason, checks=results, task=report.task_facts)
 
 
 def _beside(score: Score, without: Score, flagged: Sequence[str]) -> Score:

@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import json
 import re
-from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -36,7 +35,7 @@ from labmates.judges.base import Report
 from labmates.judges.findings_rules import record_keys
 from labmates.judges.heuristic import LEAST_WORDS, METHODS, TESTS
 from labmates.judges.prose import read_prose, statements, words
-from labmates.judges.rows import MOST_CHARS, Number, agree, reach, read_numbers, rows_of
+from labmates.judges.rows import MOST_CHARS, Number, agrees_with_any, read_numbers, rows_of
 from labmates.tasks.scoring import plain_name
 
 METRIC: Final = "provenance"
@@ -303,13 +302,9 @@ def _is_met(number: Number, stems: frozenset[str], outputs: _Outputs) -> bool:
         return False
     number = replace(number, half=number.half or 0.5)  # A large whole number may be rounded.
     plain = _significant(number) >= PLAIN_DIGITS
-    return any(_stands(number, outputs.by_stem[stem]) for stem in ({""} if plain else stems) if stem in outputs.by_stem)
-
-
-def _stands(number: Number, sources: Sequence[Number]) -> bool:
-    first = bisect_left(sources, number.value - reach(number), key=attrgetter("value"))
-    last = bisect_right(sources, number.value + reach(number), key=attrgetter("value"))
-    return any(agree(number, source) for source in sources[first:last])
+    return any(
+        agrees_with_any(number, outputs.by_stem[stem]) for stem in ({""} if plain else stems) if stem in outputs.by_stem
+    )
 
 
 def _chance(places: Sequence[_Place], outputs: _Outputs) -> float:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import math
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, Final
 
 from labmates.judges.prose import statements
@@ -98,6 +100,13 @@ def agree(claim: Number, source: Number) -> bool:
 def reach(claim: Number) -> float:
     """The largest distance at which a source still agrees with a claim."""
     return max(claim.half, COARSE * claim.value) + _HAIR * claim.value
+
+
+def agrees_with_any(claim: Number, sources: Sequence[Number]) -> bool:
+    """Whether one of `sources`, which are sorted by value, agrees with a claim."""
+    first = bisect_left(sources, claim.value - reach(claim), key=attrgetter("value"))
+    last = bisect_right(sources, claim.value + reach(claim), key=attrgetter("value"))
+    return any(agree(claim, source) for source in sources[first:last])
 
 
 def rows_of(text: str, records: Collection[str] = (), *, prose: bool = True) -> Iterator[Row]:

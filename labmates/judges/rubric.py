@@ -176,7 +176,7 @@ class RubricJudge:
             return self._all(0.0, MISSING)
         material = fenced(report.text)
         details = {
-            "task": {"name": report.task.name, "version": report.task.version},
+            "task": report.task_facts,
             "injections": list(material.injections),
         }
         written = await self._ask(report, material.mark, material.text, f"judge {self.name}")

@@ -64,7 +64,7 @@ class VerifiedJudge:
         stated = read_statement(report).read.findings
         findings = {} if stated is None else stated.model_dump(mode="json", exclude_none=True)
         found = await asyncio.to_thread(provenance.audit, report, findings)
-        details = {"task": {"name": report.task.name, "version": report.task.version}, **found.as_json()}
+        details = {"task": report.task_facts, **found.as_json()}
         return Score(self.name, VerifiedJudge.version, provenance.METRIC, found.value, found.reason, details)
 
     async def _accuracy(self, report: Report) -> Score:
@@ -115,7 +115,7 @@ class VerifiedJudge:
         failed: bool = False,
     ) -> Score:
         whole = {
-            "task": {"name": report.task.name, "version": report.task.version},
+            "task": report.task_facts,
             **statement.as_json(),
             "injections": list(find_injections(report.text or "")),
             **details,

@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Required, Self, TypedDict, Unpack
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
@@ -48,6 +48,43 @@ if TYPE_CHECKING:
 
 _SCRIPTED = "scripted"
 _BIG = 100_000
+
+
+class CallParameters(TypedDict, total=False):
+    """The parameters of a call.
+
+    Attributes
+    ----------
+    tools
+        Tools that the model may call; LangChain tools, or schemas as OpenAI's JSON has them (which saves
+        converting them at every call).
+    seed
+        Sent where the provider takes one. The waits between attempts derive from it too.
+    max_output_tokens
+        Limit on the reply, reasoning included.
+    temperature
+        Left to the server if None.
+    insist
+        Let the call fail where the server refuses a temperature; else it is asked without it.
+    response_format
+        What the server holds the reply to, as OpenAI's protocol has it; see `labmates.models.structured`. Scripted
+        models take it for granted.
+    config
+        LangChain's: ``run_name``, ``tags`` and ``metadata`` reach the trace, where each attempt is one
+        run; the number of the attempt is added to its metadata.
+    meter
+        Pays for each attempt; without one, none is refused. What it holds for the attempt that brought the reply
+        is left to the caller to settle.
+    """
+
+    tools: Sequence[BaseTool | dict[str, Any]]
+    seed: Required[int]
+    max_output_tokens: Required[int]
+    temperature: float | None
+    insist: bool
+    response_format: Mapping[str, Any] | None
+    config: RunnableConfig
+    meter: CallMeter
 
 
 class ModelHub:
@@ -110,20 +147,7 @@ class ModelHub:
         self._scripted.clear()
         self._slots.clear()
 
-    async def call(
-        self,
-        model: str,
-        messages: Sequence[BaseMessage],
-        *,
-        tools: Sequence[BaseTool | dict[str, Any]] = (),
-        seed: int,
-        max_output_tokens: int,
-        temperature: float | None = None,
-        insist: bool = True,
-        response_format: Mapping[str, Any] | None = None,
-        config: RunnableConfig | None = None,
-        meter: CallMeter | None = None,
-    ) -> Reply:
+    async def call(self, model: str, messages: Sequence[BaseMessage], **parameters: Unpack[CallParameters]) -> Reply:
         """Call a model and return its reply, whatever is wrong with that (see `Reply.faults`).
 
         Parameters
@@ -132,26 +156,8 @@ class ModelHub:
             ``provider:name?setting=value``. Its settings come before the parameters here, but for the output limit.
         messages
             The prompt.
-        tools
-            Tools that the model may call; LangChain tools, or schemas as OpenAI's JSON has them (which saves
-            converting them at every call).
-        seed
-            Sent where the provider takes one. The waits between attempts derive from it too.
-        max_output_tokens
-            Limit on the reply, reasoning included.
-        temperature
-            Left to the server if None.
-        insist
-            Let the call fail where the server refuses a temperature; else it is asked without it.
-        response_format
-            What the server holds the reply to, as OpenAI's protocol has it; see `labmates.models.structured`. Scripted
-            models take it for granted.
-        config
-            LangChain's: ``run_name``, ``tags`` and ``metadata`` reach the trace, where each attempt is one
-            run; the number of the attempt is added to its metadata.
-        meter
-            Pays for each attempt; without one, none is refused. What it holds for the attempt that brought the reply
-            is left to the caller to settle.
+        parameters
+            See `CallParameters`.
 
         Raises
         ------
@@ -164,23 +170,27 @@ class ModelHub:
         """
         if self._open is None:
             raise RuntimeError("a ModelHub is used within 'async with'")
-        config = config or {}
+        seed, config = parameters["seed"], parameters.get("config", RunnableConfig())
         request = Request(
             messages=[safe_message(message) for message in messages],
-            tools=[tool if isinstance(tool, dict) else convert_to_openai_tool(tool) for tool in tools],
+            tools=[
+                tool if isinstance(tool, dict) else convert_to_openai_tool(tool) for tool in parameters.get("tools", ())
+            ],
             seed=seed,
-            max_output_tokens=max_output_tokens,
-            temperature=temperature,
+            max_output_tokens=parameters["max_output_tokens"],
+            temperature=parameters.get("temperature"),
             config=config,
-            meter=meter or free_meter(),
-            response_format=response_format,
+            meter=parameters.get("meter") or free_meter(),
+            response_format=parameters.get("response_format"),
             origin=f"{config.get('metadata', {}).get('run', '')} {seed}",
         )
         if model not in self._scripted and model not in self._connections:
             self._connect(model)
         if model in self._scripted:
             return await self._reply(model, request)
-        return await self._cached_reply(model, self._with_settings(model, request, insist=insist))
+        return await self._cached_reply(
+            model, self._with_settings(model, request, insist=parameters.get("insist", True))
+        )
 
     def _with_settings(self, model: str, request: Request, *, insist: bool) -> Request:
         """The request with the model's own temperature and seed, and the parameters that the server must take."""

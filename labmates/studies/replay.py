@@ -11,21 +11,20 @@ import asyncio
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Unpack
 
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
-from langchain_core.tools import BaseTool
 
 from labmates._version import __version__
 from labmates.agents.transcript import message_to_data, said_in
 from labmates.budgets.ledger import UNLIMITED, Entry, Ledger, Reservation
-from labmates.budgets.meter import CallMeter, free_meter
+from labmates.budgets.meter import free_meter
 from labmates.budgets.prices import Price
 from labmates.errors import LabmatesError, UsageError
 from labmates.judges.panel import Panel, make_panel
 from labmates.models.errors import ContextOverflowError
-from labmates.models.hub import ModelHub
+from labmates.models.hub import CallParameters, ModelHub
 from labmates.models.names import is_own_baseline
 from labmates.models.options import ModelOptions
 from labmates.models.reply import Reply
@@ -113,20 +112,7 @@ class RecordedHub(ModelHub):
             if (charge := billed.get(event.step)) is not None
         }
 
-    async def call(
-        self,
-        model: str,
-        messages: Sequence[BaseMessage],
-        *,
-        tools: Sequence[BaseTool | dict[str, Any]] = (),
-        seed: int,
-        max_output_tokens: int,
-        temperature: float | None = None,
-        insist: bool = True,
-        response_format: Mapping[str, Any] | None = None,
-        config: RunnableConfig | None = None,
-        meter: CallMeter | None = None,
-    ) -> Reply:
+    async def call(self, model: str, messages: Sequence[BaseMessage], **parameters: Unpack[CallParameters]) -> Reply:
         """Return the reply that stands in the record, after the attempts that brought none.
 
         Raises
@@ -136,12 +122,12 @@ class RecordedHub(ModelHub):
         UnrecordedCallError
             If there is none.
         """
-        step = str((config or {}).get("metadata", {}).get("step", ""))
+        step = str(parameters.get("config", RunnableConfig()).get("metadata", {}).get("step", ""))
         event = self._calls.get(step)
         if self._overflows[step] and (event is None or not self._was_sent(messages, event)):
             self._overflows[step] -= 1
             raise ContextOverflowError("the transcript was too long", model=model)
-        meter = meter or free_meter()
+        meter = parameters.get("meter") or free_meter()
         for reason in self._lost.pop(step, ()):
             meter.begin()
             meter.lost(reason)
