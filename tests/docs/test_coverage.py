@@ -1,0 +1,47 @@
+"""The page on coverage of the papers is made of its data, and each command on it runs."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from labmates.api import arun
+from sitegen.coverage import PAGE, coverage_page, papers
+from tests.cli.conftest import Labmates
+
+pytestmark = pytest.mark.xdist_group("coverage")
+COMMANDS = list(dict.fromkeys(one.command for paper in papers() for one in paper.elements if one.command))
+
+
+@pytest.fixture(scope="module")
+def labmates(tmp_path_factory: pytest.TempPathFactory) -> Labmates:
+    """The command line in a folder whose store has small runs of each kind."""
+    folder = tmp_path_factory.mktemp("coverage")
+    asyncio.run(_fill(f"sqlite:///{folder}/labmates.db"))
+    return Labmates(Path(folder))
+
+
+async def _fill(url: str) -> None:
+    dilemma: dict[str, Any] = {"game": "prisoners", "entrants": "scripted:random,scripted:equilibrium", "store": url}
+    for mechanism in ("none", "repetition(rounds=2)", "mediation", "contract"):
+        await arun("dilemma", mechanism=mechanism, replicates=2, **dilemma)
+    await arun("dilemma", mechanism="contract", wording="paper", replicates=2, **dilemma)
+    for structure in ("ri", "gc", "sa"):
+        await arun("tournament", structure=structure, model="scripted:random", rounds=2, team_size="2", store=url)
+
+
+def test_the_page_is_made_of_its_data() -> None:
+    assert PAGE.read_text("utf-8") == coverage_page(), "run: python docs/hooks/sitegen/coverage.py"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_each_command_on_the_page_runs(labmates: Labmates, command: str) -> None:
+    name, *arguments = shlex.split(command)
+    assert name == "labmates"
+    done = labmates(*arguments)
+    assert done.code == 0, done.err
+    assert done.out
