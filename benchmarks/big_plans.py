@@ -19,7 +19,7 @@ from labmates.process_ids import this_worker
 from labmates.records.claims import Claims
 from labmates.records.store import Store
 from labmates.studies.plan import make_plan
-from labmates.studies.spec import StudySpec, each_condition, read_spec
+from labmates.studies.spec import StudySpec, read_spec
 from labmates.studies.study import enter
 
 _CELLS = {"game": ["public-goods", "weakest-link"], "rounds": [1, 2, 3, 4, 5], "reasoning": ["none", "tom"]}
@@ -37,7 +37,7 @@ def measure(step: str, url: str, spec: StudySpec) -> None:
     store = Store(url)
     begun = time.process_time()
     if step == "plan":
-        made = make_plan(spec, each_condition(spec), store)
+        made = make_plan(spec, store)
         what = f"planning {made.runs:,} cells"
     elif step == "claim":
         for _ in range(100):

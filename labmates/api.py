@@ -37,7 +37,7 @@ from labmates.studies.runs import new_runs, stopped_run
 from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
 from labmates.studies.source import find_study
-from labmates.studies.spec import each_condition, read_spec
+from labmates.studies.spec import read_spec
 from labmates.studies.study import enter, work_on
 from labmates.workflows.analysis import ANALYSES, Result, Runs
 from labmates.workflows.experiment import EXPERIMENTS, make_condition
@@ -211,7 +211,7 @@ def plan(study: str | Path, *, store: str | None = None) -> Plan:
     spec = read_spec(source)
     database = Store.existing(store)
     try:
-        return make_plan(spec, each_condition(spec, source), database)
+        return make_plan(spec, database, source)
     finally:
         if database is not None:
             database.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
+from functools import lru_cache
 
 MICRO = 1_000_000
 MOST_DOLLARS = 1_000_000_000
@@ -30,6 +31,7 @@ def parse_dollars(value: object) -> int:
     return int(micro)
 
 
+@lru_cache(maxsize=1024)
 def format_dollars(micro: int) -> str:
     """Micro-dollars as a plain decimal string in dollars without trailing zeros: ``500000`` gives ``"0.5"``."""
     text = f"{Decimal(micro) / MICRO:f}"

@@ -58,19 +58,17 @@ class Price(BaseModel):
         reasoning
             How many of the output tokens were reasoning.
         """
-        kinds = (
-            (input_tokens - cached - cache_write, self.input),
-            (cached, self.input if self.cached is None else self.cached),
-            (cache_write, self.input if self.cache_write is None else self.cache_write),
-            (output_tokens - reasoning, self.output),
-            (reasoning, self.output if self.reasoning is None else self.reasoning),
-        )
-        return -(-sum(tokens * price for tokens, price in kinds) // MICRO)
+        total = (input_tokens - cached - cache_write) * self.input + (output_tokens - reasoning) * self.output
+        total += cached * (self.input if self.cached is None else self.cached)
+        total += cache_write * (self.input if self.cache_write is None else self.cache_write)
+        total += reasoning * (self.output if self.reasoning is None else self.reasoning)
+        return -(-total // MICRO)
 
     @property
     def dearest(self) -> Price:
         """The price at which no call costs more than by this one, whatever is cached or reasoned: for reservations."""
-        return _dearest(self)
+        is_plain = self.cached is None and self.cache_write is None and self.reasoning is None
+        return self if is_plain else _dearest(self)
 
     def most_output(self, input_tokens: int, funds: int) -> int:
         """The output tokens that `funds` micro-dollars still pay after the input; below 0 if not even that."""
@@ -110,7 +108,9 @@ class PriceList(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
 
     default: Price = Field(Price(), description="Price of every model that has none of its own.")
-    models: dict[str, Price] = Field({}, description="Prices by model, for instance openai:gpt-5.4-mini.")
+    models: dict[str, Price] = Field(
+        default_factory=dict, description="Prices by model, for instance openai:gpt-5.4-mini."
+    )
     tool_call: Dollars = Field("0", description="Dollars per tool call.")  # type: ignore[assignment]
     credits: Literal["list", "bill"] = Field(
         "list",
@@ -125,6 +125,12 @@ class PriceList(BaseModel):
     def of(self, model: str) -> Price:
         """The price of `model`: its own, else that of the model whatever its settings, else the default."""
         return self.models.get(model) or self.models.get(model.partition("?")[0]) or self.default
+
+
+@cache
+def usual_prices() -> PriceList:
+    """The price list of conditions that give none; one frozen object, so that a million conditions share it."""
+    return PriceList()
 
 
 def read_prices(source: str) -> PriceList:

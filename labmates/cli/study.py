@@ -71,14 +71,13 @@ def plan(study: str, store: str | None, batch: bool, as_json: bool) -> None:
     from labmates.records.store import Store
     from labmates.studies.plan import make_plan
     from labmates.studies.source import find_study
-    from labmates.studies.spec import each_condition, in_batches, read_spec
+    from labmates.studies.spec import in_batches, read_spec
 
     source = find_study(study)
     spec = read_spec(in_batches(source) if batch else source)
-    conditions = each_condition(spec, source)
     database = Store.existing(store)
     try:
-        made = make_plan(spec, conditions, database)
+        made = make_plan(spec, database, source)
     finally:
         if database is not None:
             database.close()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -34,24 +34,24 @@ def make_game(name: str, rules: Mapping[str, Any] | None = None) -> Game:
     UsageError
         If there is none, a rule is unknown or out of bounds, or a plug-in's entry is no game.
     """
-    with GAMES.guarded(name, "can't be used"):
-        found = GAMES.get(name)
-        if not (isinstance(found, type) and issubclass(found, Game)):
-            raise UsageError(f"a game must be a subclass of labmates.games.base.Game, not {found!r}")
-    rules = rules or {}
+    game = GAMES.get(name)
+    if not (isinstance(game, type) and issubclass(game, Game)):
+        with GAMES.guarded(name, "can't be used"):
+            raise UsageError(f"a game must be a subclass of labmates.games.base.Game, not {game!r}")
     try:
-        if not all(isinstance(value, Hashable) for value in rules.values()):
-            return found(**rules)
-        return _made(found, tuple(rules.items()), tuple(map(type, rules.values())))
+        return _made(game, **(rules or {}))
     except ValidationError as error:
         raise UsageError(explain(error)) from error
 
 
-@lru_cache(maxsize=256)
-def _made(game: type[Game], rules: tuple[tuple[str, Any], ...], types: tuple[type, ...]) -> Game:
-    """A game, which is frozen: a study of many conditions has the same one many times.
+def _made(game: type[Game], /, **rules: Any) -> Game:
+    """A game, which is frozen: a study of many conditions has the same one many times."""
+    try:
+        return _cached(game, **rules)
+    except TypeError:  # a rule that can't be hashed
+        return game(**rules)
 
-    `types` tell 1 from 1.0 and True.
-    """
-    del types
-    return game(**dict(rules))
+
+@lru_cache(maxsize=256, typed=True)
+def _cached(game: type[Game], /, **rules: Any) -> Game:
+    return game(**rules)

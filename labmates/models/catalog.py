@@ -5,6 +5,7 @@ What a reference says beyond that (address, key, price, limits) goes into the se
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Mapping
 from typing import Annotated, Any, cast
 
@@ -64,10 +65,11 @@ class Catalog:
                 )
         return entry.name
 
-    def options(self) -> ModelOptions:
-        """The settings with how each model that was named is reached."""
-        entries = {**self._options.entries, **self._found}
-        return self._options.model_copy(update={"entries": entries})
+    def options(self, model: str | None = None) -> ModelOptions:
+        """The settings with how each model that was named is reached, or only the model with this full name."""
+        access = ChainMap(self._found, self._options.entries)
+        names = access if model is None else access.keys() & {model}
+        return self._options.model_copy(update={"entries": {name: access[name] for name in names}})
 
 
 def _resolved(value: Any, info: ValidationInfo) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -93,21 +93,11 @@ def parse_model(text: str) -> ModelName:
         If there is no provider or no name, if the provider is unknown or its package is not installed, if there is no
         such scripted baseline, or if a setting is wrong.
     """
-    settings = NO_SETTINGS
-    if "?" in text:
-        entry = read_reference(text, {})
-        if entry.access != DEFAULT_ACCESS:
-            raise UsageError(f"model '{text}': how a model is reached is no part of its name")
-        settings = ModelSettings.model_validate(entry.model_dump(include=set(ModelSettings.model_fields)))
-    provider, colon, name = (part.strip() for part in text.partition("?")[0].partition(":"))
-    if not colon:
-        raise UsageError(
-            f"model '{text}' names no provider: write provider:name, for instance openai:{text or 'NAME'}, or the name "
-            "of an entry of models.yaml"
-        )
+    model = _split(text)
+    provider, name = model.provider, model.name
     if provider not in (SCRIPTED, GIVEN) and provider not in PROVIDERS and provider not in PLUGINS:
         raise unknown_name("model provider", provider, [*PROVIDERS, SCRIPTED, *PLUGINS])
-    if provider in (SCRIPTED, GIVEN) and settings != NO_SETTINGS:
+    if provider in (SCRIPTED, GIVEN) and model.settings != NO_SETTINGS:
         raise UsageError(f"model '{text}': a model of {provider}: takes no settings")
     if not name or not name.isprintable():
         raise UsageError(f"model '{text}' has no usable name after '{provider}:'; for instance {provider}:NAME")
@@ -122,6 +112,24 @@ def parse_model(text: str) -> ModelName:
             raise MissingExtraError(f"model '{text}'", EXTRAS[provider])
         package = PROVIDERS[provider].replace("_", "-")
         raise UsageError(f"model '{text}' needs the package {package}: pip install {package}")
+    return model
+
+
+@lru_cache(maxsize=4096)
+def _split(text: str) -> ModelName:
+    """A model's name in its parts, whether there is such a provider or not."""
+    settings = NO_SETTINGS
+    if "?" in text:
+        entry = read_reference(text, {})
+        if entry.access != DEFAULT_ACCESS:
+            raise UsageError(f"model '{text}': how a model is reached is no part of its name")
+        settings = ModelSettings.model_validate(entry.model_dump(include=set(ModelSettings.model_fields)))
+    provider, colon, name = (part.strip() for part in text.partition("?")[0].partition(":"))
+    if not colon:
+        raise UsageError(
+            f"model '{text}' names no provider: write provider:name, for instance openai:{text or 'NAME'}, or the name "
+            "of an entry of models.yaml"
+        )
     return ModelName(provider, name, settings)
 
 

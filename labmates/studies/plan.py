@@ -7,22 +7,19 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
-from functools import cache
 from itertools import islice
 from typing import Any, Literal
 
+from labmates.bounded_yaml import Source
 from labmates.budgets.money import format_dollars
-from labmates.budgets.prices import PriceList
-from labmates.models.endpoints import known_price
-from labmates.models.hub import ModelHub
-from labmates.models.names import is_own_baseline, parse_model
-from labmates.models.options import ModelOptions
+from labmates.budgets.prices import PriceList, usual_prices
+from labmates.models.names import is_own_baseline
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
 from labmates.records.studies import ended_replicates, study_counts
 from labmates.stats.power import detectable_difference
-from labmates.studies.spec import StudySpec
-from labmates.studies.study import most_cost
+from labmates.studies.spec import StudySpec, each_condition, full_catalog
+from labmates.studies.study import Bound, Charged
 from labmates.workflows.experiment import EXPERIMENTS, Condition, Estimate
 
 _MOST_MEASURED = 5000
@@ -127,15 +124,20 @@ class Plan:
         return asdict(self) | money_in_all | {"models": models, "detectable": [asdict(one) for one in self.detectable]}
 
 
-def make_plan(spec: StudySpec, conditions: Iterable[tuple[str, Condition]], store: Store | None) -> Plan:
+def make_plan(spec: StudySpec, store: Store | None, source: Source | None = None) -> Plan:
     """The estimate of a study.
 
     Parameters
     ----------
-    conditions
-        Its conditions with their keys; read once.
     store
         Where runs of the study may stand already, and runs of the same kind that were measured; None if there is none.
+    source
+        Where the study was read, for errors that name the line.
+
+    Raises
+    ------
+    UsageError
+        If a combination of parameters is no condition, or there are far too many.
     """
     runs: list[RunRecord] = []
     done: set[tuple[str, int]] = set()
@@ -147,15 +149,16 @@ def make_plan(spec: StudySpec, conditions: Iterable[tuple[str, Condition]], stor
         spent = study_counts(store.database, spec.name).spent
     ended = [run for run in runs if run.status in ENDED]
     measured = _Measured(ended)
-    options = spec.settings().models
+    catalog = full_catalog(spec, source)
+    bound = Bound(spec, catalog)
     by_model: dict[str, _Needs] = {}
     number = 0
-    for key, condition in conditions:
+    for key, condition in each_condition(spec, source, catalog):
         left = spec.replicates - sum((key, replicate) in done for replicate in range(spec.replicates)) if done else None
         model = " + ".join(condition.models())
         if model not in by_model:
-            by_model[model] = _Needs(spec, options, model, condition, measured)
-        by_model[model].add(condition, spec.replicates if left is None else left)
+            by_model[model] = _Needs(spec, model, condition, measured, bound.charged)
+        by_model[model].add(condition, spec.replicates if left is None else left, bound.of(condition))
         number += 1
     runs_in_all = number * spec.replicates
     return Plan(
@@ -207,27 +210,25 @@ class _Needs:
     """
 
     def __init__(
-        self, spec: StudySpec, options: ModelOptions, model: str, condition: Condition, measured: _Measured
+        self, spec: StudySpec, model: str, condition: Condition, measured: _Measured, charged: Charged
     ) -> None:
         self._spec = spec
-        self._options = options
-        self._charged = cache(ModelHub(options).price)
+        self._charged = charged
         self._model = model
         self._found, self._basis = measured.estimate(model, all(map(is_own_baseline, condition.models())))
         self.runs = 0
         self._calls = self._inputs = self._outputs = self._dollars = self._most = self._seconds = 0.0
 
-    def add(self, condition: Condition, left: int) -> None:
-        """Add so many runs of a condition."""
-        one = _expected(condition, self._found)
-        cost = _cost(condition, one, self._options)
+    def add(self, condition: Condition, left: int, bound: int) -> None:
+        """Add so many runs of a condition, each with a bound in micro-dollars."""
+        expected = _expected(condition, self._found)
         self.runs += left
-        self._calls += left * one.calls
-        self._inputs += left * one.input_tokens
-        self._outputs += left * one.output_tokens
-        self._dollars += left * cost
-        self._most += left * most_cost(self._spec, condition, self._charged)
-        self._seconds += left * one.seconds
+        self._calls += left * expected.calls
+        self._inputs += left * expected.input_tokens
+        self._outputs += left * expected.output_tokens
+        self._dollars += left * _cost(condition, expected, self._charged)
+        self._most += left * bound
+        self._seconds += left * expected.seconds
 
     def plan(self) -> ModelPlan:
         """The sum."""
@@ -263,22 +264,20 @@ def _expected(condition: Condition, measured: Estimate | None) -> Estimate:
     )
 
 
-def _cost(condition: Condition, expected: Estimate, options: ModelOptions) -> int:
+def _cost(condition: Condition, expected: Estimate, charged: Charged) -> int:
     """The expected cost of a run, in micro-dollars, if its models have equal shares of the tokens.
 
     It is the bill; by the condition's price list where a price is unknown, and for baselines. A run that would take
     more credits than its pool has takes so much less.
     """
-    prices: PriceList = getattr(condition, "prices", None) or PriceList()
+    prices: PriceList = getattr(condition, "prices", None) or usual_prices()
     models = condition.models()
     inputs, outputs = (round(tokens / len(models)) for tokens in (expected.input_tokens, expected.output_tokens))
+    bill = sum((charged(model) or prices.of(model)).cost(inputs, outputs) for model in models)
+    if condition.pool is None:
+        return bill
     credits = sum(prices.of(model).cost(inputs, outputs) for model in models)
-    billed = [
-        prices.of(model) if parse_model(model).scripted else known_price(model, options) or prices.of(model)
-        for model in models
-    ]
-    bill = sum(price.cost(inputs, outputs) for price in billed)
-    return bill if condition.pool is None or credits <= condition.pool else bill * condition.pool // credits
+    return bill if credits <= condition.pool else bill * condition.pool // credits
 
 
 def _detectable(spec: StudySpec, ended: Sequence[RunRecord], conditions_each: int) -> Iterable[Detectable]:

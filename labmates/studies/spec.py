@@ -174,10 +174,7 @@ class StudySpec(_Part):
         catalog
             By which the conditions were made; made anew without it.
         """
-        if catalog is None:
-            catalog = self.catalog()
-            if self.connection.models or "?" in self.model_dump_json():
-                deque(each_condition(self, catalog=catalog), maxlen=0)
+        catalog = catalog or full_catalog(self)
         return RunSettings(
             models=catalog.options(),
             sandbox=self.sandbox,
@@ -187,6 +184,20 @@ class StudySpec(_Part):
             cache=self.cache,
             max_concurrent_runs=self.concurrency.runs,
         ).resolved(catalog)
+
+
+def full_catalog(spec: StudySpec, source: Source | None = None) -> Catalog:
+    """The catalog of a study that holds how all of its models are reached.
+
+    Raises
+    ------
+    UsageError
+        As `each_condition` does.
+    """
+    catalog = spec.catalog()
+    if spec.connection.models or "?" in spec.model_dump_json():
+        deque(checked_conditions(spec, source, catalog), maxlen=0)
+    return catalog
 
 
 def _at(url: str, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -277,8 +288,17 @@ def each_cell(
     spec: StudySpec, source: Source | None, catalog: Catalog | None, seen: set[int]
 ) -> Iterator[tuple[str, Condition, dict[str, Any]]]:
     """Yield conditions as `each_condition` does, each with its values as JSON data."""
+    for condition in checked_conditions(spec, source, catalog or spec.catalog()):
+        data = condition.model_dump(mode="json")
+        key = condition.key_of(data)
+        if (number := int(key, 16)) not in seen:
+            seen.add(number)
+            yield key, condition, data
+
+
+def checked_conditions(spec: StudySpec, source: Source | None, catalog: Catalog) -> Iterator[Condition]:
+    """Yield the conditions of a study, one for each combination of values."""
     source = source or Source(spec.name, {}, {})
-    catalog = catalog or spec.catalog()
     total = 0
     for path, grid in spec.grids:
         size = max(1, len(spec.models))
@@ -287,13 +307,7 @@ def each_cell(
             if total + size > MOST_CONDITIONS:
                 raise source.error([((*path, field), f"that makes over {MOST_CONDITIONS:,} conditions")])
         total += size
-    for cell in _chosen(spec, source):
-        condition = _condition(spec, cell, source, catalog)
-        data = condition.model_dump(mode="json")
-        key = condition.key_of(data)
-        if (number := int(key, 16)) not in seen:
-            seen.add(number)
-            yield key, condition, data
+    return (_condition(spec, cell, source, catalog) for cell in _chosen(spec, source))
 
 
 def _chosen(spec: StudySpec, source: Source) -> Iterator[dict[str, Any]]:

@@ -7,19 +7,22 @@ import json
 import math
 import time
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from itertools import starmap
+from itertools import chain
+from typing import Any
 
 from labmates.bounded_yaml import Source
 from labmates.budgets.money import format_dollars
-from labmates.budgets.prices import Price, PriceList
+from labmates.budgets.prices import Price, PriceList, usual_prices
 from labmates.budgets.tokens import TEMPLATE_TOKENS
 from labmates.judges.panel import make_panel
-from labmates.models.hub import ModelHub
+from labmates.models.catalog import Catalog
+from labmates.models.endpoints import known_price
+from labmates.models.names import parse_model
 from labmates.records.entering import Cell, Planned, enter_study
 from labmates.records.run import RunRecord
 from labmates.records.steps import LeaseLostError
@@ -31,12 +34,13 @@ from labmates.studies.runs import new_runs
 from labmates.studies.salted import check_study_salt
 from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
-from labmates.studies.spec import StudySpec, each_cell, each_condition
+from labmates.studies.spec import StudySpec, checked_conditions, each_cell, full_catalog
 from labmates.workflows.experiment import EXPERIMENTS, Condition
 from labmates.workflows.stop_signal import StopSignal
 
 _POLL_SECONDS = 1.0
-_PACK = 500  # conditions that are compressed together
+_SHELVES = 64
+_PACK = 200  # conditions of a shelf that are compressed together
 _JUDGE_TOKENS = (160_000, 8_000)
 """What one model judge may read and write of one run, with 100,000 for what its longest prompt reserves beyond its
 tokens: so much is set aside for it under a cap."""
@@ -113,33 +117,27 @@ class _Cells:
 
     def __init__(self, spec: StudySpec, source: Source | None) -> None:
         self._spec = spec
-        self._packed: list[bytes] = []
+        self._shelves = [_Shelf() for _ in range(_SHELVES)]
         self.keys: set[int] = set()
-        self.least = self.pool = 0
+        self.pool = 0
         self.asks_models = False
-        some: list[Cell] = []
+        costs: set[int] = set()
         first: Condition | None = None
-        catalog = spec.catalog()
-        charged = cache(lambda model: ModelHub(catalog.options()).price(model))
-        for key, condition, values in each_cell(spec, source, catalog, self.keys):
-            most = most_cost(spec, condition, charged)
-            self.pool = max(self.pool, condition.pool or 0)
-            self.asks_models = self.asks_models or bool(condition.models())
-            self.least = most if first is None else min(most, self.least)
+        catalog = full_catalog(spec, source)
+        bound = Bound(spec, catalog)
+        for number, (key, condition, values) in enumerate(each_cell(spec, source, catalog, self.keys)):
             first = first or condition
-            texts = (json.dumps(condition.models()), json.dumps(values))
-            some.append(Cell(key, most, *texts))
-            if len(some) == _PACK:
-                self._pack(some)
-                some = []
-        self._pack(some)
+            models, most = condition.models(), bound.of(condition)
+            costs.add(most)
+            self.pool = max(self.pool, condition.pool or 0)
+            self.asks_models = self.asks_models or bool(models)
+            # Neighbours by key go into the store together, where its indexes have them side by side.
+            shelf = self._shelves[int(key[:2], 16) * _SHELVES // 256]
+            shelf.add((number, key, most, json.dumps(models), json.dumps(values)))
         assert first is not None  # a grid has a cell
-        # Only now does the catalog hold how all models are reached.
+        self.least = min(costs)
         settings = spec.settings(catalog)
         [self.first] = new_runs(first, seed=spec.seed, replicates=1, settings=settings, study=spec.name)
-
-    def _pack(self, some: list[Cell]) -> None:
-        self._packed.append(zlib.compress(json.dumps(some).encode(), 1))
 
     def wants(self, key: str, replicate: int) -> bool:
         """Whether a run is one of the study."""
@@ -151,12 +149,30 @@ class _Cells:
         Their places are such that all conditions come once before any of them a second time: a study that is stopped
         early is a smaller study.
         """
-        seed, conditions, number = self._spec.seed, len(self.keys), 0
+        seed, conditions = self._spec.seed, len(self.keys)
+        for number, *parts in chain.from_iterable(self._shelves):
+            cell = Cell(*parts)
+            for replicate in range(self._spec.replicates):
+                yield Planned(cell, replicate, seed + replicate, replicate * conditions + number)
+
+
+class _Shelf:
+    """Lists of JSON values, most of them compressed."""
+
+    def __init__(self) -> None:
+        self._packed: list[bytes] = []
+        self._loose: list[Sequence[Any]] = []
+
+    def add(self, values: Sequence[Any]) -> None:
+        self._loose.append(values)
+        if len(self._loose) == _PACK:
+            self._packed.append(zlib.compress(json.dumps(self._loose).encode(), 1))
+            self._loose = []
+
+    def __iter__(self) -> Iterator[Sequence[Any]]:
         for packed in self._packed:
-            for cell in starmap(Cell, json.loads(zlib.decompress(packed))):
-                for replicate in range(self._spec.replicates):
-                    yield Planned(cell, replicate, seed + replicate, replicate * conditions + number)
-                number += 1
+            yield from json.loads(zlib.decompress(packed))
+        yield from self._loose
 
 
 def _money_faults(spec: StudySpec, cells: _Cells) -> Iterator[tuple[tuple[str, ...], str]]:
@@ -180,20 +196,45 @@ Charged = Callable[[str], Price | None]
 """Tells what the provider of a model charges; None where that is not known."""
 
 
-def most_cost(spec: StudySpec, condition: Condition, charged: Charged = lambda _: None) -> int:
-    """Return the bound of a run: the most that it may cost, judges included, in micro-dollars; 0 if nobody knows."""
-    if spec.bound is not None:
-        return spec.bound
-    prices: PriceList = getattr(condition, "prices", None) or PriceList()
-    panel = make_panel(spec.judges, spec.extractor)
-    judges = sum((charged(one) or prices.of(one)).dearest.cost(*_JUDGE_TOKENS) for one in panel.models)
-    if condition.pool is None:
-        return judges + _most_of_calls(condition, {one: charged(one) or prices.of(one) for one in condition.models()})
-    dearer = max((_dearer(charged(one), prices.of(one)) for one in condition.models()), default=Fraction(1))
-    pool = math.ceil(condition.pool * dearer)
-    known = [price for one in condition.models() if (price := charged(one)) is not None]
-    beyond = max((price.dearest.cost(_BEYOND_ESTIMATES, 0) for price in known), default=0)
-    return judges + pool + min(pool, beyond)
+class Bound:
+    """The most that runs of a study may cost, judges included.
+
+    Parameters
+    ----------
+    catalog
+        Holds how its models are reached; without it no provider's price is known.
+    """
+
+    def __init__(self, spec: StudySpec, catalog: Catalog | None = None) -> None:
+        self._bound = spec.bound
+        self._catalog = catalog
+        self.charged: Charged = cache(self._charged)
+        settings = spec.settings(catalog or spec.catalog())
+        self._judges = make_panel(settings.judges, settings.extractor).models
+
+    def of(self, condition: Condition) -> int:
+        """The bound of a run in micro-dollars; 0 if nobody knows."""
+        if self._bound is not None:
+            return self._bound
+        prices: PriceList = getattr(condition, "prices", None) or usual_prices()
+        judges = sum(self._price(judge, prices).dearest.cost(*_JUDGE_TOKENS) for judge in self._judges)
+        if condition.pool is None:
+            dearest = {model: self._price(model, prices).dearest for model in condition.models()}
+            return judges + _most_of_calls(condition, dearest)
+        charges = {model: self.charged(model) for model in condition.models()}
+        dearer = max((_dearer(charged, prices.of(model)) for model, charged in charges.items()), default=Fraction(1))
+        pool = math.ceil(condition.pool * dearer)
+        known = (charged for charged in charges.values() if charged is not None)
+        beyond = max((charged.dearest.cost(_BEYOND_ESTIMATES, 0) for charged in known), default=0)
+        return judges + pool + min(pool, beyond)
+
+    def _charged(self, model: str) -> Price | None:
+        if self._catalog is None or parse_model(model).scripted:
+            return None
+        return known_price(model, self._catalog.options(model))
+
+    def _price(self, model: str, prices: PriceList) -> Price:
+        return self.charged(model) or prices.of(model)
 
 
 def _dearer(charged: Price | None, credits: Price) -> Fraction:
@@ -206,7 +247,7 @@ def _dearer(charged: Price | None, credits: Price) -> Fraction:
     return max([Fraction(1), *(Fraction(real, credit) for real, credit in pairs if credit)])
 
 
-def _most_of_calls(condition: Condition, prices: Mapping[str, Price]) -> int:
+def _most_of_calls(condition: Condition, dearest: Mapping[str, Price]) -> int:
     """Return the most that a run without a budget may cost: each call at its longest, and asked again each time."""
     estimate = EXPERIMENTS.get(condition.kind).estimate
     if estimate is None:
@@ -214,10 +255,10 @@ def _most_of_calls(condition: Condition, prices: Mapping[str, Price]) -> int:
     expected = estimate(condition)
     tries = math.ceil(expected.calls) * (1 + getattr(condition, "repair_turns", 0))
     inputs = math.ceil(_LONGEST_INPUT * expected.input_tokens / max(1.0, expected.calls))
-    calls = (price.dearest.cost(inputs, condition.longest_reply(model)) for model, price in prices.items())
+    calls = [price.cost(inputs, condition.longest_reply(model)) for model, price in dearest.items()]
     # A call reserves a token for each byte of its prompt.
     at_once = min(tries, _AT_ONCE) * (_BYTES_PER_TOKEN * inputs // _LONGEST_INPUT + TEMPLATE_TOKENS)
-    reserved = max((price.dearest.cost(at_once, 0) for price in prices.values()), default=0)
+    reserved = max([price.cost(at_once, 0) for price in dearest.values()], default=0)
     return tries * max(calls, default=0) + reserved
 
 
@@ -264,7 +305,7 @@ async def work_on(
     settings = settings or spec.settings()
     stop_signal = stop_signal or StopSignal()
     session = Session(store, settings, watch=watch, notify=notify, stop_signal=stop_signal)
-    async with session.opened(condition for _, condition in each_condition(spec)) as lab:
+    async with session.opened(checked_conditions(spec, None, spec.catalog())) as lab:
         return await _Worker(store, spec, session, lab, stop_signal, settings.max_concurrent_runs).work(wait)
 
 

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from labmates.records.events import Event, ScoreEvent
     from labmates.workflows.services import Services
 
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), check_circular=False)
+
 
 class Condition(BaseModel, ABC):
     """Every parameter of one cell of an experiment. Two equal conditions have the same key."""
@@ -58,8 +60,7 @@ class Condition(BaseModel, ABC):
     @classmethod
     def key_of(cls, values: Mapping[str, Any]) -> str:
         """Return the key of the condition that has these JSON values."""
-        data = {"kind": cls.kind, **values}
-        text = json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+        text = _CANONICAL.encode({"kind": cls.kind, **values})
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     @property
@@ -407,8 +408,10 @@ def with_bill(condition: ConditionT, catalog: Catalog | None) -> ConditionT:
     from labmates.models.endpoints import known_price
 
     # A pool doesn't depend on whether the calls go through a batch API, which would change what teams can do.
-    options = catalog.options().model_copy(update={"batch": False})
-    models = {model: known_price(model, options) for model in condition.models()}
+    models = {
+        model: known_price(model, catalog.options(model).model_copy(update={"batch": False}))
+        for model in condition.models()
+    }
     if missing := [model for model, price in models.items() if price is None]:
         raise UsageError(
             f"prices: the pool is to charge the bill, and the price of {missing[0]} is unknown; give it, for instance "

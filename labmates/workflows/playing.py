@@ -14,7 +14,7 @@ from langchain_core.messages import BaseMessage
 from pydantic import Field
 
 from labmates.agents.decisions import FormT
-from labmates.budgets.prices import PriceList
+from labmates.budgets.prices import PriceList, usual_prices
 from labmates.budgets.purse import Purse
 from labmates.errors import UsageError
 from labmates.models.reply import Reply
@@ -45,7 +45,7 @@ class PlayCondition(Condition, ABC):
         3, ge=0, le=10, description="How often a player is asked again after a reply that can't be used."
     )
     prices: PriceList = Field(
-        default_factory=PriceList,
+        default_factory=usual_prices,
         description="Price list: a JSON file, or input=0.5,output=3 (dollars per million tokens).",
     )
 

@@ -26,7 +26,7 @@ from labmates.studies.audit import audit, overspent
 from labmates.studies.recomputing import recompute
 from labmates.studies.replay import replay
 from labmates.studies.spec import StudySpec, conditions_of, read_spec
-from labmates.studies.study import enter, most_cost, work_on
+from labmates.studies.study import Bound, enter, work_on
 from tests.support.form_filler import FormFiller
 from tests.support.openai_server import Answer, Call, Json, OpenAIServer, completion, fault, serve_model
 
@@ -230,7 +230,7 @@ def test_the_bound_of_a_dilemma_has_the_longest_reply_of_each_entrant(model: str
     def bound(entrants: str) -> int:
         spec = study("dilemma", None, fixed={"game": "prisoners", "entrants": entrants, "max_output_tokens": 128})
         [condition] = conditions_of(spec)
-        return most_cost(spec, condition)
+        return Bound(spec).of(condition)
 
     usual, longer = (bound(f"openai:m,{model}{more}") for more in ("", "&max_output_tokens=65536"))
     tries = 4 * 2 * 3

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,8 @@ from labmates.records.run import RunRecord, Usage
 from labmates.records.store import Store
 from labmates.stats.power import detectable_difference
 from labmates.studies.plan import make_plan
-from labmates.studies.spec import StudySpec, conditions_of, each_condition, read_spec
+from labmates.studies.spec import StudySpec, conditions_of, read_spec
+from labmates.studies.study import enter
 from tests.studies.ended import ended_run
 
 DATA: dict[str, Any] = {
@@ -31,7 +34,7 @@ def study(**changes: Any) -> StudySpec:
 
 def test_without_measurements_the_kinds_assumption_counts_within_the_budget() -> None:
     spec = study()
-    plan = make_plan(spec, each_condition(spec), None)
+    plan = make_plan(spec, None)
     assert (plan.conditions, plan.runs, plan.done, len(plan.models)) == (8, 40, 0, 2)
     one = plan.models[0]
     assert (one.model, one.runs, one.basis) == ("openai:a", 20, "assumed")
@@ -52,9 +55,9 @@ def test_runs_in_the_store_are_measured_and_those_of_the_study_are_done(
     for replicate in range(2):
         run = RunRecord(f"r{replicate}", "science", first.key, replicate, 0, {}, ["openai:a"], "completed", study="s")
         store.create(replace(run, usage=usage, seconds=36.0, budget={}))
-    plan = make_plan(spec, each_condition(spec), store)
+    plan = make_plan(spec, store)
     monkeypatch.setattr("labmates.studies.plan._MOST_MEASURED", 1)
-    assert make_plan(spec, each_condition(spec), store).done == 2
+    assert make_plan(spec, store).done == 2
     store.close()
     a, b = plan.models
     assert (plan.done, a.runs, a.calls, a.input_tokens, a.basis) == (2, 18, 900, 18_000, "measured")
@@ -75,7 +78,7 @@ def test_where_a_kind_knows_its_calls_the_store_tells_what_a_call_takes(tmp_path
     usage = Usage(llm_calls=40, input_tokens=4000, output_tokens=400)
     run = RunRecord("r", "game", "other", 0, 0, {}, ["openai:a"], "completed", usage=usage, seconds=10.0)
     store.create(run)
-    [plan] = make_plan(spec, each_condition(spec), store).models
+    [plan] = make_plan(spec, store).models
     store.close()
     calls = 2 * (30 + 100 + 60)
     assert (plan.calls, plan.input_tokens, plan.output_tokens) == (calls, calls * 100, calls * 10)
@@ -90,7 +93,7 @@ def test_models_of_a_run_are_priced_each_by_its_own_price() -> None:
         "fixed": {"game": "o-ring", "model_for": {"B": "openai:b"}, "prices": prices},
     }
     spec = read_spec(Source("d", data, {}))
-    [plan] = make_plan(spec, each_condition(spec), None).models
+    [plan] = make_plan(spec, None).models
     assert plan.dollars == pytest.approx(10 * (plan.input_tokens + plan.output_tokens) / 2, rel=0.01)
 
 
@@ -98,7 +101,7 @@ def test_baselines_say_nothing_of_models(tmp_path: Path) -> None:
     store = Store(f"sqlite:///{tmp_path}/runs.db")
     ended_run(store, "a paper")
     spec = study()
-    assert {one.basis for one in make_plan(spec, each_condition(spec), store).models} == {"assumed"}
+    assert {one.basis for one in make_plan(spec, store).models} == {"assumed"}
     store.close()
 
 
@@ -116,7 +119,7 @@ def test_the_least_difference_is_that_of_a_t_test_with_a_power_of_80_percent() -
 
 def test_one_replicate_can_not_compare_conditions_but_models() -> None:
     spec = study(replicates=1)
-    plan = make_plan(spec, each_condition(spec), None)
+    plan = make_plan(spec, None)
     found = {one.metric: one for one in plan.detectable}
     assert found["accuracy"].conditions is None
     assert found["accuracy"].models == pytest.approx(detectable_difference(0.05, 4))
@@ -128,7 +131,45 @@ def test_a_measured_spread_replaces_the_assumed_one(tmp_path: Path) -> None:
         run = RunRecord(f"r{replicate}", "science", "k", replicate, 0, {}, ["openai:a"], "completed", study="x")
         store.create(replace(run, metrics={"accuracy": replicate % 2 / 2}))
     spec = study()
-    found = {one.metric: one for one in make_plan(spec, each_condition(spec), store).detectable}
+    found = {one.metric: one for one in make_plan(spec, store).detectable}
     store.close()
     assert (found["accuracy"].measured, found["heuristic_quality"].measured) == (True, False)
     assert found["accuracy"].spread == pytest.approx(0.2611, abs=0.001)
+
+
+ROWS = "select key, replicate, seed, place, most, models, condition from runs order by place"
+
+
+def test_a_study_is_planned_and_entered_as_its_conditions_say(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("labmates.studies.study._PACK", 2)
+    monkeypatch.setattr("labmates.records.entering._BATCH", 50)
+    models = [
+        "openai:a?top_p=0.9&price.input=0.5&price.output=2",
+        "scripted:random",
+        "openai:é?price.input=1&price.output=4",
+    ]
+    prices = [{}, {"credits": "bill"}, {"default": {"input": "1", "output": "2", "cached": "0.1"}}]
+    grid = {"game": ["o-ring", "collective-risk"], "prices": prices, "rounds": list(range(1, 11))}
+    data = {"name": "g", "kind": "game", "models": models, "fixed": {"temperature": 1e-7}, "grid": grid}
+    spec = read_spec(Source("g", {**data, "replicates": 2, "judges": ["openai:é"]}, {}))
+    with Store(store_url) as store:
+        plan = make_plan(spec, store)
+        assert enter(store, spec).new == 2 * 180
+        assert enter(store, spec).new == 0
+        assert make_plan(spec, store) == plan
+        with store.database.reading() as connection:
+            rows = [row._asdict() for row in connection.exec_driver_sql(ROWS)]
+    conditions = conditions_of(spec)
+    for place, row in enumerate(rows):
+        condition, replicate = conditions[place % 180], place // 180
+        values = {"models": condition.models(), "condition": condition.model_dump(mode="json")}
+        stored = {name: json.loads(row[name]) if isinstance(row[name], str) else row[name] for name in values}
+        assert stored == values
+        assert (row["key"], row["replicate"], row["seed"]) == (condition.key, replicate, replicate)
+    # As they were when each condition was priced and keyed by itself.
+    assert hashlib.sha256("".join(row["key"] for row in rows).encode()).hexdigest()[:16] == "4fb624b4bb5bbd35"
+    assert (sum(row["most"] for row in rows), plan.total().most_dollars, plan.total().dollars) == (
+        1007490560,
+        1007490560,
+        9328000,
+    )

@@ -23,7 +23,7 @@ from labmates.records.verification import begun_runs
 from labmates.studies.audit import audit
 from labmates.studies.processes import work_in_processes
 from labmates.studies.spec import StudySpec, conditions_of, read_spec
-from labmates.studies.study import enter, most_cost, stored_spec, work_on
+from labmates.studies.study import Bound, enter, stored_spec, work_on
 from labmates.workflows.stop_signal import StopSignal
 from tests.support.chaos import Chaos
 from tests.support.children import Child, command
@@ -107,7 +107,7 @@ def test_runs_that_wait_follow_a_study_that_was_mended(store: Store) -> None:
     assert (run.seed, run.settings) == (5, changed.settings().model_dump(mode="json"))
     asked = sa.select(schema.runs.c.most).where(schema.runs.c.id == run.id)
     most = store.database.read(lambda connection: connection.execute(asked).scalar_one())
-    assert most == most_cost(changed, conditions_of(changed)[0]) > most_cost(study(), conditions_of(changed)[0])
+    assert most == Bound(changed).of(conditions_of(changed)[0]) > Bound(study()).of(conditions_of(changed)[0])
     with pytest.raises(UsageError, match=r"begun with other seeds \(replicate 0 with 5, not 6\).*another name"):
         enter(store, study(seed=6))
     assert stored_spec(store, "s") == changed

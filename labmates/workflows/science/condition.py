@@ -20,7 +20,7 @@ from labmates.agents.excerpts import Excerpt
 from labmates.agents.organisation import Organisation, OrganisationRef, Team, find_organisation
 from labmates.budgets.dollars import Dollars
 from labmates.budgets.money import format_dollars
-from labmates.budgets.prices import PriceList
+from labmates.budgets.prices import PriceList, usual_prices
 from labmates.budgets.visibility import Visibility
 from labmates.errors import UsageError
 from labmates.models.catalog import ModelRef
@@ -95,7 +95,7 @@ class ScienceCondition(Condition):
     )
     code_timeout: float = Field(30.0, gt=0, le=600, description="Time limit of one call of run_code, in seconds.")
     prices: PriceList = Field(
-        default_factory=PriceList,
+        default_factory=usual_prices,
         description="Price list: a JSON file, or input=0.5,output=3,tool_call=0 (dollars per million tokens).",
     )
     organisation: OrganisationRef = Field(
