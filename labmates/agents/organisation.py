@@ -94,6 +94,9 @@ class Seat(_Part):
     id: str = Field("", exclude=True)
     title: str = Field(description="What the agent is called, for instance 'data engineer'.")
     part: str = Field(description="What its work is, in its system prompt.")
+    evidence: int | None = Field(
+        None, ge=1, description="With divided evidence: the instrument it holds, from 1; by default in turn."
+    )
 
 
 class Tokens(_Part):

@@ -27,6 +27,10 @@ from labmates.tasks.noise import Floats, random_for
 from labmates.tasks.restoring import Keys
 
 STACKED = "Several tables are stacked in `df`; its column `table` names them, and columns of other tables are empty."
+ALL = "all instruments"
+HOLDS_ALL = "You hold the records of all instruments: what is said to be held elsewhere is in another of your tables."
+PLAIN = "plain"
+"""The table that every instrument holds."""
 EVERYTHING = "The records behind the codes were made as this data dictionary says, as far as it goes:"
 
 CHECK_RUNS = 40
@@ -151,12 +155,24 @@ def _parts(
     whole = division.plain is None
     parts = []
     for name, about in instruments.about.items():
-        tables = {} if division.plain is None else {"plain": division.plain}
+        tables = {} if division.plain is None else {PLAIN: division.plain}
         words = data.description if name == instruments.explains else without_lines(data.description, closed)
         lead = EVERYTHING if whole else "The table `plain` holds what is not under codes; all others have it too."
         description = f"{about}\n\n{STACKED}\n\n{lead}\n\n{words}"
         parts.append(Part(name, stacked({**tables, **division.tables.get(name, {})}), description))
     return tuple(parts)
+
+
+def union(task: Task[Any, Any], parts: Sequence[Part]) -> Part:
+    """All parts in the hands of one: what every instrument holds stands in it once."""
+    if all(part.frame is parts[0].frame for part in parts):
+        return Part(ALL, parts[0].frame, parts[0].description)
+    declared = instruments_of(task)
+    explaining = next(part for part in parts if part.instrument == declared.explains)
+    rest = explaining.description.removeprefix(declared.about[declared.explains]).strip()
+    frames = [parts[0].frame, *(part.frame[part.frame["table"] != PLAIN] for part in parts[1:])]
+    description = "\n\n".join([HOLDS_ALL, *declared.about.values(), rest])
+    return Part(ALL, pd.concat(frames, ignore_index=True), description)
 
 
 def instruments_of(task: Task[Any, Any]) -> Instruments[Any, Any]:

@@ -65,8 +65,8 @@ class SandboxPool:
         self._habits: dict[str, _Habit] = {}
         self._benches: list[RunSandboxes] = []
 
-    def sandboxes(self, write: Callable[[], Coroutine[Any, Any, Path]]) -> RunSandboxes:
-        """Return the sandboxes of one run, whose data set is the CSV file that `write` makes for the first of them."""
+    def sandboxes(self, write: Callable[[str], Coroutine[Any, Any, Path]]) -> RunSandboxes:
+        """The sandboxes of one run, in which an agent's data are the CSV file that `write` makes for it."""
         sandboxes = RunSandboxes(self, write)
         self._benches.append(sandboxes)
         return sandboxes
@@ -124,10 +124,10 @@ class _Warm:
 class RunSandboxes:
     """The sandboxes of one run, by agent."""
 
-    def __init__(self, sandbox_pool: SandboxPool, write: Callable[[], Coroutine[Any, Any, Path]]) -> None:
+    def __init__(self, sandbox_pool: SandboxPool, write: Callable[[str], Coroutine[Any, Any, Path]]) -> None:
         self._sandbox_pool = sandbox_pool
         self._write = write
-        self._data: asyncio.Task[Path] | None = None
+        self._data: dict[str, asyncio.Task[Path]] = {}
         self._warm: dict[str, _Warm] = {}
         self._closing: set[asyncio.Task[None]] = set()
 
@@ -142,7 +142,7 @@ class RunSandboxes:
             if agent not in self._warm and self._sandbox_pool.has_place and habit.is_worth_a_sandbox:
                 habit.warmed += 1
                 warm = self._warm[agent] = _Warm()
-                warm.opening = asyncio.create_task(self._open_after(earlier, warm))
+                warm.opening = asyncio.create_task(self._open_after(earlier, agent, warm))
 
     def make_way(self) -> bool:
         """Give up the sandbox that was warmed up last, whose place somebody needs now; tell whether there was one."""
@@ -153,18 +153,20 @@ class RunSandboxes:
                 return True
         return False
 
-    async def _open(self) -> Sandbox:
-        if self._data is None:
-            self._data = asyncio.create_task(self._write())
-        return await self._sandbox_pool.open(asyncio.shield(self._data))
+    async def _open(self, agent: str) -> Sandbox:
+        if agent not in self._data:
+            self._data[agent] = asyncio.create_task(self._write(agent))
+        return await self._sandbox_pool.open(asyncio.shield(self._data[agent]))
 
-    async def _open_after(self, earlier: Sequence[asyncio.Task[Sandbox | None]], warm: _Warm) -> Sandbox | None:
+    async def _open_after(
+        self, earlier: Sequence[asyncio.Task[Sandbox | None]], agent: str, warm: _Warm
+    ) -> Sandbox | None:
         if earlier:
             await asyncio.wait(earlier)
         if not self._sandbox_pool.has_place:
             return None
         warm.has_place = True
-        return await self._open()
+        return await self._open(agent)
 
     @asynccontextmanager
     async def session(self, agent: str, model: str, earlier: Sequence[str], timeout: float) -> AsyncIterator[Session]:
@@ -191,9 +193,9 @@ class RunSandboxes:
         """Return the agent's warm sandbox, or open one."""
         warm = self._warm.pop(agent, None)
         if warm is None:
-            return await self._open()
+            return await self._open(agent)
         try:
-            return await warm.opening or await self._open()
+            return await warm.opening or await self._open(agent)
         except asyncio.CancelledError:
             self._warm[agent] = warm
             raise
@@ -211,8 +213,7 @@ class RunSandboxes:
                 _log.warning("a sandbox could not be closed: %s", closed)
         self._sandbox_pool.forget(self)
         # Whoever opened a sandbox was told if the data could not be written; nobody else needs them.
-        if self._data is not None:
-            await asyncio.gather(self._data, return_exceptions=True)
+        await asyncio.gather(*self._data.values(), return_exceptions=True)
 
     async def _end(self, agent: str, session: Session) -> None:
         await session.close()

@@ -58,6 +58,53 @@ async def works_as_before(session: KernelSandbox) -> None:
     assert result.text == "of the neighbour of the neighbour (3, 3)\n"
 
 
+# The data of others
+
+SEARCH = """
+import os
+found = []
+for top, folders, names in os.walk('/'):
+    folders[:] = [name for name in folders if name not in ('proc', 'sys', 'usr', 'lib', 'lib64', 'site-packages')]
+    for path in (os.path.join(top, name) for name in names):
+        try:
+            if os.path.isfile(path) and os.path.getsize(path) < 4096 and b'{marker}' in open(path, 'rb').read():
+                found.append(path)
+        except OSError:
+            pass
+print(sorted(found), list(df.columns))
+"""
+
+
+ROOTS = """
+import glob
+def text(path):
+    try:
+        return open(path).read()
+    except OSError:
+        return ''
+print([path for path in glob.glob('/proc/*/root/data/*') if '{marker}' in text(path)])
+"""
+
+
+async def test_no_agent_reads_the_part_of_another(isolated_backend: KernelBackend, tmp_path: Path) -> None:
+    parts = {name: tmp_path / f"data-{name}.csv" for name in ("readings", "register")}
+    for name, path in parts.items():
+        path.write_text(f"column_of_{name}\nmark-of-the-{name}-42\n")
+    sessions = {name: await isolated_backend.open(path) for name, path in parts.items()}
+    for mine, other in (("readings", "register"), ("register", "readings")):
+        own = await sessions[mine].run(SEARCH.format(marker=f"mark-of-the-{mine}-42"))
+        assert own.text == f"['/data/data.csv'] ['column_of_{mine}']\n"
+        strange = await sessions[mine].run(SEARCH.format(marker=f"mark-of-the-{other}-42"))
+        assert strange.text == f"[] ['column_of_{mine}']\n"
+        tries = [f"/data/data-{other}.csv", "/data/../data-2.csv", str(parts[other])]
+        for tried in tries:
+            assert "FileNotFoundError" in (await sessions[mine].run(f"pd.read_csv({tried!r})")).text
+        roots = await sessions[mine].run(ROOTS.format(marker=f"mark-of-the-{other}-42"))
+        assert roots.text == "[]\n"
+    for session in sessions.values():
+        await session.close()
+
+
 # The network
 
 

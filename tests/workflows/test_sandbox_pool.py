@@ -59,7 +59,7 @@ class CountedSandbox:
 
 
 def bench_of(sandbox_pool: SandboxPool) -> RunSandboxes:
-    async def written() -> Path:
+    async def written(agent: str) -> Path:
         return Path("data.csv")
 
     return sandbox_pool.sandboxes(written)

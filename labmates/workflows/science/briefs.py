@@ -89,7 +89,8 @@ def system_message(ctx: LabContext, team: Team, seat: Seat, *, data: bool = True
     first = ctx.organisation.render("system", **shared)
     facts = {**_facts(ctx, "system", shared), **_facts(ctx, "role", own)}
     if data:
-        columns = {"data_description": Shown(ctx.dataset.description, {"data": ctx.dataset.description})}
+        description = ctx.description(seat)
+        columns = {"data_description": Shown(description, {"data": description})}
         first += "\n\n" + ctx.organisation.render("data_set", **columns)
         facts |= _facts(ctx, "data_set", columns)
     return mark_shared(Order(KIND, facts, f"{first}\n\n{ctx.organisation.render('role', **own)}").system(), len(first))

@@ -25,6 +25,8 @@ from labmates.budgets.visibility import Visibility
 from labmates.errors import UsageError
 from labmates.models.catalog import ModelRef
 from labmates.workflows.experiment import Condition
+from labmates.workflows.science.evidence import ALONE as ALONE_ARMS
+from labmates.workflows.science.evidence import SHARED, Arm, Evidence
 
 if TYPE_CHECKING:
     from labmates.models.check import Ability
@@ -40,7 +42,7 @@ class ScienceCondition(Condition):
     """One cell of the science lab (cooperative-profiles paper, section 4.1.1)."""
 
     kind: ClassVar[str] = "science"
-    material: ClassVar[frozenset[str]] = frozenset({"task", "difficulty", "organisation", "solo"})
+    material: ClassVar[frozenset[str]] = frozenset({"task", "difficulty", "organisation", "solo", "evidence", "arm"})
 
     task: str = Field(description="The science task, by name (see: labmates tasks).")
     model: ModelRef = Field(description="The model of all agents, provider:name (see: labmates models).")
@@ -108,12 +110,26 @@ class ScienceCondition(Condition):
         "artifacts, the baseline of a team's result (see: labmates analyze teamwork).",
     )
 
+    evidence: Evidence = Field(
+        SHARED,
+        description="What agents hold of the data: all of it (shared), or split:S, with which a share S of the "
+        "findings' credit needs what two or more instruments hold.",
+    )
+    arm: Arm = Field(
+        "team",
+        description="With split evidence: the team, each seat with one instrument, or one agent alone with all of them "
+        "(oracle) or with the readings (restricted); an agent alone has no organisation.",
+    )
+
     @model_validator(mode="before")
     @classmethod
     def _one_organisation(cls, data: Any) -> Any:
         """Let the short form and the organisation say the same."""
         if not isinstance(data, dict):
             return data
+        if data.get("arm") in ALONE_ARMS:
+            of_all = {name: value for name, value in data.items() if name not in TEAM_FIELDS}
+            return {**of_all, "organisation": ALONE, "solo": True}
         given = data.get("organisation")
         if given is None:
             return {**data, "organisation": ALONE} if str(data.get("solo")).lower() in ("true", "1") else data
@@ -181,6 +197,8 @@ class ScienceCondition(Condition):
             *(() if self.organisation.has_colleagues else TEAM_FIELDS),
             *(() if self.solo else ("solo",)),
             *(("context_tokens",) if self.context_tokens is None else ()),
+            *(("evidence",) if self.evidence == SHARED else ()),
+            *(("arm",) if self.arm == "team" else ()),
         }
         values = dump(self)
         if values.get("organisation") in ("pipeline", ALONE):
@@ -231,8 +249,13 @@ class ScienceCondition(Condition):
     def check(self) -> None:
         """Check that the task and the models are known."""
         from labmates.models.names import parse_model
+        from labmates.tasks.evidence import instruments_of
         from labmates.tasks.registry import get_task
 
-        get_task(self.task)
+        task = get_task(self.task)
+        if self.evidence != SHARED:
+            instruments_of(task)
+        elif self.arm != "team":
+            raise UsageError(f"--arm {self.arm}: an arm needs divided evidence; add --evidence split:S (try split:1)")
         for model in self.models():
             parse_model(model)

@@ -17,9 +17,11 @@ from labmates.budgets.ledger import Ledger
 from labmates.budgets.purse import Purse
 from labmates.records.recorder import Recorder
 from labmates.tasks.base import Dataset, Task
+from labmates.tasks.evidence import Part
 from labmates.workflows.calls import Caller, Speaker
 from labmates.workflows.sandbox_pool import RunSandboxes
 from labmates.workflows.science.condition import ScienceCondition
+from labmates.workflows.science.evidence import held_part
 from labmates.workflows.science.reserve import likely_cost, set_aside
 from labmates.workflows.science.state import LabState
 from labmates.workflows.services import Services
@@ -34,6 +36,7 @@ class LabContext:
     findings_text: str
     form: FindingsForm
     dataset: Dataset[Any]
+    parts: tuple[Part, ...]
     ledger: Ledger
     caller: Caller
     recorder: Recorder
@@ -48,6 +51,10 @@ class LabContext:
     def team(self, lab: LabState) -> Team:
         """The team whose phase goes on."""
         return self.organisation.teams[lab["agenda"][0]["team"]]
+
+    def description(self, seat: Seat) -> str:
+        """The data dictionary of what a seat holds."""
+        return self.parts[held_part(self.organisation, seat.id, len(self.parts))].description
 
     @cached_property
     def tools(self) -> tuple[dict[str, Any], ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import lru_cache
@@ -32,6 +32,7 @@ from labmates.records.recorder import Recorder
 from labmates.records.steps import charges
 from labmates.seeds import derive
 from labmates.tasks.base import Dataset, Difficulty
+from labmates.tasks.evidence import Part
 from labmates.tasks.registry import get_task
 from labmates.tasks.salt import data_seed
 from labmates.tasks.schema import findings_fields_text
@@ -40,6 +41,7 @@ from labmates.workflows.experiment import Outcome
 from labmates.workflows.judging import Judging, assessments, mean_events, verdict_events
 from labmates.workflows.science.condition import ScienceCondition
 from labmates.workflows.science.context import LabContext, warm_up
+from labmates.workflows.science.evidence import Materials, held_part, prepare
 from labmates.workflows.science.findings import findings_form
 from labmates.workflows.science.scores import judged_metrics
 from labmates.workflows.science.state import LabState
@@ -65,11 +67,12 @@ async def opened(condition: ScienceCondition, services: Services) -> AsyncIterat
     """Make the data set and open what the lab's nodes work with."""
     assert services.sandbox_pool is not None
     task = get_task(condition.task)
-    generating = asyncio.create_task(
-        asyncio.to_thread(task.generate, data_seed(derive(services.seed, "dataset")), condition.difficulty)
+    seed = data_seed(derive(services.seed, "dataset"))
+    preparing = asyncio.create_task(
+        asyncio.to_thread(prepare, task, seed, condition.difficulty, condition.evidence, condition.arm)
     )
     # Written when the first sandbox starts: most runs have one before their first model call has ended.
-    sandboxes = services.sandbox_pool.sandboxes(lambda: _write_csv(generating, services.folder() / "data.csv"))
+    sandboxes = services.sandbox_pool.sandboxes(_Writer(condition, preparing, services.folder).of_seat)
     if not services.recorder.events:
         warm_up(sandboxes, condition, condition.teams[0])
     ledger = Ledger(condition.budget)
@@ -89,17 +92,35 @@ async def opened(condition: ScienceCondition, services: Services) -> AsyncIterat
     )
     try:
         findings, form = findings_fields_text(task), findings_form(task)
+        dataset, parts = await preparing
         yield LabContext(
-            condition, task, findings, form, await generating, ledger, caller, services.recorder, sandboxes, services
+            condition, task, findings, form, dataset, parts, ledger, caller, services.recorder, sandboxes, services
         )
     finally:
         await asyncio.shield(sandboxes.close())
 
 
-async def _write_csv(generating: asyncio.Task[Dataset[Any]], path: Path) -> Path:
-    dataset = await asyncio.shield(generating)
-    await asyncio.to_thread(lambda: path.write_bytes(dataset.csv()))
-    return path
+class _Writer:
+    """Writes the parts of a data set, each once: the one place that decides which file a seat's sandbox gets."""
+
+    def __init__(
+        self, condition: ScienceCondition, preparing: asyncio.Task[Materials], folder: Callable[[], Path]
+    ) -> None:
+        self._condition, self._preparing, self._folder = condition, preparing, folder
+        self._written: dict[int, asyncio.Task[Path]] = {}
+
+    async def of_seat(self, seat: str) -> Path:
+        """The CSV file of what a seat holds."""
+        parts = (await asyncio.shield(self._preparing)).parts
+        place = held_part(self._condition.crew, seat, len(parts))
+        if place not in self._written:
+            self._written[place] = asyncio.create_task(asyncio.to_thread(self._write, parts[place], place))
+        return await asyncio.shield(self._written[place])
+
+    def _write(self, part: Part, place: int) -> Path:
+        path = self._folder() / ("data.csv" if place == 0 else f"data-{place + 1}.csv")
+        path.write_bytes(part.csv())
+        return path
 
 
 async def scored(

@@ -1,0 +1,58 @@
+"""Evidence in the lab: how a condition divides a data set, and which part each seat holds."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Final, Literal, NamedTuple
+
+from pydantic import AfterValidator
+
+from labmates.agents.organisation import Organisation
+from labmates.tasks.base import Dataset, Difficulty, Task
+from labmates.tasks.evidence import ALL, Part, divide, union
+
+SHARED: Final = "shared"
+Arm = Literal["oracle", "restricted", "team"]
+ALONE: Final[tuple[Arm, ...]] = ("oracle", "restricted")
+"""Arms of one agent alone."""
+
+_SPLIT = re.compile(r"split:(0|1|0?\.\d{1,4}|[01]\.0{1,4}|0\.\d{1,4})")
+
+
+def _evidence(text: str) -> str:
+    if text == SHARED:
+        return text
+    match = _SPLIT.fullmatch(text)
+    if match is None:
+        raise ValueError(f"'{text}' is neither shared nor split:S with S from 0 to 1 (try split:0.5)")
+    return f"split:{float(match[1]):g}"
+
+
+Evidence = Annotated[str, AfterValidator(_evidence)]
+"""``shared``, or ``split:S`` with the share S of the credit that needs two or more instruments."""
+
+
+class Materials(NamedTuple):
+    """A run's data set, and the parts of it that are handed to seats: a single one if all hold the same."""
+
+    dataset: Dataset[Any]
+    parts: tuple[Part, ...]
+
+
+def prepare(task: Task[Any, Any], seed: int, difficulty: Difficulty, evidence: str, arm: Arm) -> Materials:
+    """Generate a run's data set and divide it as its condition says."""
+    dataset = task.generate(seed, difficulty)
+    if evidence == SHARED:
+        return Materials(dataset, (Part(ALL, dataset.frame, dataset.description),))
+    parts = divide(task, seed, difficulty, float(evidence.removeprefix("split:")))
+    if arm == "oracle":
+        return Materials(dataset, (union(task, parts),))
+    return Materials(dataset, parts[:1] if arm == "restricted" else parts)
+
+
+def held_part(organisation: Organisation, seat: str, parts: int) -> int:
+    """Index of the part that a seat holds: as the organisation says, else in turn by its place among all seats."""
+    seats = [member for team in organisation.teams.values() for member in team.members]
+    place = next(place for place, member in enumerate(seats) if member.id == seat)
+    given = seats[place].evidence
+    return (place if given is None else given - 1) % parts

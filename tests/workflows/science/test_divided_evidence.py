@@ -1,0 +1,121 @@
+"""Divided evidence in the lab: each seat holds its part alone, and arms of one agent hold all or the readings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from labmates.agents.organisation import find_organisation
+from labmates.budgets.tokens import text_of
+from labmates.errors import UsageError
+from labmates.models.scripted.base import Draft, Heard, call
+from labmates.tasks.evidence import divide
+from labmates.tasks.registry import get_task
+from labmates.workflows.science.condition import ScienceCondition
+from labmates.workflows.science.evidence import held_part, prepare
+from tests.support.puppet import agent_of, dutiful, step_of, turn_of
+from tests.workflows.science.test_science_lab import Lab, tool_results
+
+LOOK = "print(sorted(df['table'].unique()) if 'table' in df else 'whole', len(df))"
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    lab = Lab(tmp_path)
+    yield lab
+    lab.store.close()
+
+
+def condition(**values: Any) -> ScienceCondition:
+    return ScienceCondition.model_validate({"task": "anomaly", "model": "scripted:hasty", **values})
+
+
+def test_shared_evidence_leaves_the_keys_of_conditions_as_they_were() -> None:
+    assert not {"evidence", "arm"} & set(condition().model_dump())
+    assert condition(evidence="shared", arm="team").key == condition().key
+    assert condition(evidence="split:1").key != condition(evidence="split:0.5").key != condition().key
+    assert condition(evidence="split:0.50").evidence == condition(evidence="split:.5").evidence == "split:0.5"
+
+
+@pytest.mark.parametrize("evidence", ["split", "split:1.5", "split:-0.1", "split:a", "half", "split:1e-3"])
+def test_an_evidence_that_is_no_split_is_refused_with_what_is_allowed(evidence: str) -> None:
+    with pytest.raises(ValidationError, match="neither shared nor split:S with S from 0 to 1"):
+        condition(evidence=evidence)
+
+
+def test_an_arm_needs_divided_evidence() -> None:
+    with pytest.raises(UsageError, match=r"--arm oracle: an arm needs divided evidence; add --evidence split:S"):
+        condition(arm="oracle").check()
+    condition(arm="oracle", evidence="split:1").check()
+
+
+def test_arms_of_one_agent_have_one_agent_whatever_the_teams_are() -> None:
+    for arm in ("oracle", "restricted"):
+        alone = condition(arm=arm, evidence="split:1", team_size=3, organisation="decentralised")
+        assert alone.solo
+        assert alone.organisation.name == "solo"
+    assert condition(arm="oracle", evidence="split:1").key != condition(arm="restricted", evidence="split:1").key
+
+
+def test_each_arm_holds_its_parts() -> None:
+    task = get_task("ecology")
+    parts = divide(task, 4, "easy", 1.0)
+    held = {arm: prepare(task, 4, "easy", "split:1", arm).parts for arm in ("oracle", "restricted", "team")}
+    assert [part.csv() for part in held["team"]] == [part.csv() for part in parts]
+    assert [part.csv() for part in held["restricted"]] == [parts[0].csv()]
+    [everything] = held["oracle"]
+    assert set(everything.frame["table"]) == {table for part in parts for table in part.frame["table"]}
+    assert len(everything.frame) == sum(len(part.frame) for part in parts)
+    declared = task.instruments
+    assert declared is not None
+    mine = declared.combine(everything.frame)
+    assert mine is not None
+    assert set(mine["species"].dropna()) == set(task.generate(4, "easy").truth.species)
+    [whole] = prepare(task, 4, "easy", "shared", "team").parts
+    assert whole.csv() == task.generate(4, "easy").csv()
+
+
+def test_a_seat_holds_the_instrument_of_its_organisation_or_its_turn() -> None:
+    crew = find_organisation("decentralised").of_size(4)
+    seats = list(crew.teams["group"].seats)
+    assert [held_part(crew, seat, 3) for seat in seats] == [0, 1, 2, 0]
+    given = {name: seat.model_copy(update={"evidence": 3}) for name, seat in crew.teams["group"].seats.items()}
+    teams = {"group": crew.teams["group"].model_copy(update={"seats": given})}
+    assert [held_part(crew.model_copy(update={"teams": teams}), seat, 3) for seat in seats] == [2, 2, 2, 2]
+    assert held_part(crew, seats[2], 1) == 0
+
+
+async def test_each_seat_is_given_its_own_part_and_told_of_no_other(lab: Lab) -> None:
+    described: dict[str, str] = {}
+
+    def play(heard: Heard) -> Draft:
+        described.setdefault(agent_of(heard), text_of(heard.messages[0].content))
+        if step_of(heard).startswith("work") and turn_of(heard) == 0:
+            return Draft("", (call("run_code", code=LOOK),))
+        return dutiful(heard)
+
+    run = await lab.play(play, organisation="decentralised", evidence="split:1")
+    seen = {text.partition("]")[0] + "]" for _, text in tool_results(lab, run, "run_code") if text.startswith("[")}
+    assert seen == {"['readings']", "['blocks']", "['checks', 'names']"}
+    instruments = get_task("anomaly").instruments
+    assert instruments is not None
+    for place, about in enumerate(instruments.about.values()):
+        holders = [about in text for text in described.values()]
+        assert holders == [at == place for at in range(3)]
+
+
+async def test_one_agent_holds_all_instruments_or_the_readings(lab: Lab) -> None:
+    def play(heard: Heard) -> Draft:
+        if step_of(heard).startswith("work") and turn_of(heard) == 0:
+            return Draft("", (call("run_code", code=LOOK),))
+        return dutiful(heard)
+
+    tables = {}
+    for arm in ("oracle", "restricted"):
+        run = await lab.play(play, arm=arm, evidence="split:1")
+        tables[arm] = tool_results(lab, run, "run_code")[0][1].partition("]")[0]
+    assert tables == {"oracle": "['blocks', 'checks', 'names', 'readings'", "restricted": "['readings'"}
