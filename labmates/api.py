@@ -298,7 +298,7 @@ def _tell(line: str) -> None:
 def __getattr__(name: str) -> Callable[..., Any]:
     """The function of a verb that an experiment or another package brings.
 
-    It takes the arguments of `Verb.function` but for the lab, parameters of the verb's experiment, and these:
+    It takes the arguments of `Command.function` but for the lab, parameters of the verb's experiment, and these:
 
     store, study
         URL of the store, and runs of this study alone where it reads runs.
@@ -307,12 +307,12 @@ def __getattr__(name: str) -> Callable[..., Any]:
     progress
         Print each end to standard error.
     """
-    function = None if name.startswith("_") or name not in VERBS else VERBS.get(name).function
+    function = None if name.startswith("_") or name not in VERBS else VERBS.get(name).command.target.function
     if function is None:
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-    own = signature(function.target).parameters
+    own = signature(function).parameters
 
-    @wraps(function.target)
+    @wraps(function)
     def call(
         *arguments: Any,
         store: str | None = None,

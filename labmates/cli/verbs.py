@@ -21,7 +21,7 @@ from labmates.models.options import ModelOptions
 from labmates.studies.settings import RunSettings
 from labmates.workflows.analysis import Params
 from labmates.workflows.experiment import EXPERIMENTS
-from labmates.workflows.verb import Verb
+from labmates.workflows.verb import Command, Verb
 
 
 class ManyWords(click.Command):
@@ -45,75 +45,79 @@ class ManyWords(click.Command):
 
 
 class Group(RegistryGroup):
-    """The commands of a group of verbs, each made when it is asked for."""
+    """A group whose commands are made when they are asked for."""
 
-    def __init__(self, verbs: Mapping[str, Verb], **attributes: Any) -> None:
+    def __init__(self, declared: Mapping[str, Command], **attributes: Any) -> None:
         super().__init__(**attributes)
-        self._verbs = verbs
+        self._declared = declared
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names of the verbs."""
-        return list(self._verbs)
+        """The names of the commands."""
+        return list(self._declared)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of a verb."""
-        return verb_command(cmd_name, self._verbs[cmd_name]) if cmd_name in self._verbs else None
+        """The command of this name."""
+        return made(cmd_name, self._declared[cmd_name]) if cmd_name in self._declared else None
 
 
 def verb_command(name: str, verb: Verb) -> click.Command:
-    """The command of a verb, or its group."""
-    example = f"Example: {verb.example}" if verb.example else None
-    run = verb.run
+    """The command of a verb."""
+    return made(name, verb.command.target, verb.summary)
+
+
+def made(name: str, command: Command, summary: str = "") -> click.Command:
+    """A declared command as one of click; the summary is the help of a mere group."""
+    example = f"Example: {command.example}" if command.example else None
+    run, model = command.run, command.params or Params
     if run is None:
-        return Group(verb.verbs, name=name, help=verb.summary, epilog=example)
-    model: type[Params] = verb.params.target if verb.params else Params
+        return Group(command.commands, name=name, help=summary, epilog=example)
 
     def callback(**values: Any) -> int:
         if click.get_current_context().invoked_subcommand is not None:
             return 0
         params = parsed(model, values)
         others = {name: value for name, value in values.items() if name not in model.model_fields}
-        with CommandLab(others, _given(verb, others), again=_again(params)) as lab:
+        with CommandLab(others, _given(command, others), again=_again(params)) as lab:
             code = present(run(lab, params), values)
         return max(lab.code, code)
 
-    for decorate in reversed(list(_decorators(verb))):
+    for decorate in reversed(list(_decorators(command))):
         callback = decorate(callback)
     words = {flag(name) for name, field in model.model_fields.items() if field.json_schema_extra == {"words": True}}
-    group: dict[str, Any] = {"cls": Group, "verbs": verb.verbs, "invoke_without_command": True}
-    attributes = group if verb.verbs else {"cls": ManyWords, "words": words}
-    make: Callable[[Any], click.Command] = click.command(name, help=getdoc(run.target), epilog=example, **attributes)
-    return with_arguments_first(make(callback), list(_options(verb, model)))
+    group: dict[str, Any] = {"cls": Group, "declared": command.commands, "invoke_without_command": True}
+    attributes = group if command.commands else {"cls": ManyWords, "words": words}
+    make: Callable[[Any], click.Command] = click.command(name, help=getdoc(run), epilog=example, **attributes)
+    return with_arguments_first(make(callback), list(_options(command, model)))
 
 
-def _given(verb: Verb, values: dict[str, Any]) -> dict[str, Any]:
-    """The parameters of the verb's experiment that the user gave."""
-    if not verb.kind:
+def _given(command: Command, values: dict[str, Any]) -> dict[str, Any]:
+    """The parameters of the command's experiment that the user gave."""
+    if not command.kind:
         return {}
-    return condition_given({**values, **dict.fromkeys(verb.fixed)}, EXPERIMENTS.get(verb.kind).condition)
+    return condition_given({**values, **dict.fromkeys(command.fixed)}, EXPERIMENTS.get(command.kind).condition)
 
 
-def _decorators(verb: Verb) -> Iterator[Callable[[Any], Any]]:
-    yield choosing(verb.choices)
-    if verb.has_figures:
+def _decorators(command: Command) -> Iterator[Callable[[Any], Any]]:
+    yield choosing(command.choices)
+    if command.has_figures:
         yield figure_options
-    if verb.objects is not None:
-        yield json_option(verb.objects)
-    if verb.has_tables:
+    if command.objects is not None:
+        yield json_option(command.objects)
+    if command.has_tables:
         yield out_option
-    if verb.has_store:
+    if command.has_store:
         yield store_option
         yield verbose_option
 
 
-def _options(verb: Verb, model: type[Params]) -> Iterator[click.Parameter]:
+def _options(command: Command, model: type[Params]) -> Iterator[click.Parameter]:
     for option in options_of(model):
         option.required = model.model_fields[option.name or ""].is_required()
         yield option
-    if verb.kind:
-        yield from options_of(EXPERIMENTS.get(verb.kind).condition, leave_out=verb.fixed)
-        yield from options_of(RunSettings, leave_out=[*useless(verb.kind), *model.model_fields])
-    if verb.kind or verb.asks_models:
+    if command.kind:
+        yield from options_of(EXPERIMENTS.get(command.kind).condition, leave_out=command.fixed)
+        yield from options_of(RunSettings, leave_out=[*useless(command.kind), *model.model_fields])
+    if command.kind or command.asks_models:
         yield from options_of(ModelOptions)
 
 

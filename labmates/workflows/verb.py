@@ -1,11 +1,11 @@
 """The verb protocol: what an experiment does beside runs and analyses, such as playing one match or labelling choices.
 
-From a `Verb` follow a command of the command line with its options and, where it names a function, ``labmates.NAME``.
+From a `Command` follow its options, texts, JSON objects, files and, where it names a function, ``labmates.NAME``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from labmates.models.catalog import Catalog
     from labmates.records.run import RunRecord
     from labmates.records.store import Store
-    from labmates.workflows.analysis import Choice, Runs
+    from labmates.workflows.analysis import Choice, Params, Result, Runs
     from labmates.workflows.experiment import Condition
 
 T = TypeVar("T")
@@ -122,30 +122,24 @@ class Lab(Protocol):
 
 
 @dataclass(frozen=True)
-class Verb:
-    """A command, or a group of commands.
-
-    Experiments declare theirs in ``ENTRIES``, other packages through the entry-point group ``labmates.verbs``. A name
-    with slashes is that of a command within a group: ``analyze/reasons``. ``labmates --help`` imports the module that
-    holds a verb, so all that is slow to import is ``lazy("module:attribute")``.
+class Command:
+    """A command of the command line, or a group of commands.
 
     Attributes
     ----------
-    summary
-        One sentence, for the list of verbs.
     run
         Yields results (`labmates.workflows.analysis.Result`) from a `Lab` and the parameters; each is shown when it
-        comes. Its docstring is the text of ``--help``. None for a group.
+        comes. Its docstring is the text of ``--help``. None for a mere group.
     params
         The model of its parameters (`labmates.workflows.analysis.Params`); each field becomes an option.
-    verbs
+    commands
         The commands of a group by name. A group with `run` does that when no command is named.
     function
         The function ``labmates.NAME``; it takes a `Lab` first.
     example
-        A command, for ``--help`` and the docs.
+        A command line, for ``--help`` and the docs.
     kind, fixed
-        An experiment whose parameters become options as well, but for the fixed ones, which the verb decides.
+        An experiment whose parameters become options as well, but for the fixed ones, which the command decides.
     asks_models
         Whether it takes the options by which models are reached.
     has_store
@@ -155,14 +149,13 @@ class Verb:
     choices
         How the user chooses runs.
     objects
-        What one JSON object stands for, as in "per model"; None for a verb that prints no JSON.
+        What one JSON object stands for, as in "per model"; None for a command that prints no JSON.
     """
 
-    summary: str
-    run: lazy | None = None
-    params: lazy | None = None
-    verbs: Mapping[str, Verb] = field(default_factory=dict)
-    function: lazy | None = None
+    run: Callable[[Lab, Any], Iterable[Result]] | None = None
+    params: type[Params] | None = None
+    commands: Mapping[str, Command] = field(default_factory=dict)
+    function: Callable[..., Any] | None = None
     example: str = ""
     kind: str = ""
     fixed: Iterable[str] = ()
@@ -172,6 +165,26 @@ class Verb:
     has_figures: bool = False
     choices: tuple[Choice, ...] = ()
     objects: str | None = None
+
+
+@dataclass(frozen=True)
+class Verb:
+    """A command and its place in the list of verbs.
+
+    Experiments declare theirs in ``ENTRIES``, other packages through the entry-point group ``labmates.verbs``. A name
+    with a slash is that of a command within a group: ``analyze/reasons``. ``labmates --help`` imports the module that
+    holds a verb, but not its command.
+
+    Attributes
+    ----------
+    summary
+        One sentence.
+    command
+        The `Command`, as ``lazy("module:attribute")``.
+    """
+
+    summary: str
+    command: lazy
 
 
 VERBS: Registry[Verb] = Registry("verb", "labmates.verbs")

@@ -18,7 +18,7 @@ from pydantic import Field
 from labmates.registry import lazy
 from labmates.stats.tables import Table
 from labmates.workflows.analysis import Params, Result
-from labmates.workflows.verb import Verb
+from labmates.workflows.verb import Command, Verb
 
 class CountParams(Params):
     words: tuple[str, ...] = Field(description="Words.", json_schema_extra={"argument": True})
@@ -40,18 +40,18 @@ def play(lab, params):
     runs = lab.play([lab.condition("game", {"game": "o-ring"})], 2, at_once=1, part_of="the test")
     yield Result((), objects=[{"size": run.condition["group_size"], "seed": run.seed} for run in runs])
 
-COUNT = Verb("Count letters.", lazy("M:count"), lazy("M:CountParams"), function=lazy("M:letters"), has_tables=True,
-             objects="per word")
-GROUP = Verb("Play games.", verbs={"twice": Verb("Play two.", lazy("M:play"), kind="game", fixed=("game",),
-             has_store=True, objects="per run")})
+COUNTING = Command(count, CountParams, function=letters, has_tables=True, objects="per word")
+TWICE = Command(play, kind="game", fixed=("game",), has_store=True, objects="per run")
+PLAYING = Command(commands={"twice": TWICE})
+COUNT = Verb("Count letters.", lazy("brought_verbs:COUNTING"))
+GROUP = Verb("Play games.", lazy("brought_verbs:PLAYING"))
 '''
 
 
 @pytest.fixture(autouse=True)
 def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     points = {"labmates.verbs": {"letters": "brought_verbs:COUNT", "games2": "brought_verbs:GROUP"}}
-    code = CODE.replace("M:", "brought_verbs:")
-    monkeypatch.syspath_prepend(install(tmp_path / "theirs", "more-verbs", points, {"brought_verbs": code}))
+    monkeypatch.syspath_prepend(install(tmp_path / "theirs", "more-verbs", points, {"brought_verbs": CODE}))
     verbs: Registry[Verb] = Registry("verb", "labmates.verbs")
     for module in ("labmates.workflows.verb", "labmates.cli.main", "labmates.cli.analyses", "labmates.api"):
         monkeypatch.setattr(f"{module}.VERBS", verbs)

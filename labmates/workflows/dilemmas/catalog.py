@@ -17,6 +17,7 @@ from labmates.mechanisms.registry import MECHANISMS, make_mechanisms
 from labmates.stats.tables import Column, Table
 from labmates.workflows.analysis import Params, Result
 from labmates.workflows.listing import checked, listing
+from labmates.workflows.verb import Command
 
 if TYPE_CHECKING:
     from labmates.workflows.verb import Lab
@@ -132,3 +133,27 @@ def show_dilemma(_lab: Lab, params: DilemmaParams) -> Iterator[Result]:
 
 def _table(name: str) -> PayoffTable:
     return load_table(Path(name)) if name.endswith((".yaml", ".yml")) else get_dilemma(name)
+
+
+MECHANISMS_COMMAND = Command(
+    mechanisms,
+    example="labmates mechanisms show reputation",
+    objects="each",
+    commands={
+        "show": Command(
+            show_mechanism,
+            MechanismParams,
+            example="labmates mechanisms show contract --game public-goods",
+            objects="each",
+        ),
+        "check": Command(check, MechanismParams, example="labmates mechanisms check my-mechanism --game prisoners"),
+    },
+)
+DILEMMAS_COMMAND = Command(
+    dilemmas,
+    example="labmates dilemmas show trust",
+    objects="each",
+    commands={
+        "show": Command(show_dilemma, DilemmaParams, example="labmates dilemmas show my-game.yaml", objects="each")
+    },
+)

@@ -33,7 +33,7 @@ from labmates.workflows.analysis import Params, Result
 from labmates.workflows.dilemmas.reason_judge import PREFIX, VERSION, Labelled, ReasonsJudge
 from labmates.workflows.experiment import condition_of
 from labmates.workflows.judging import JudgeCall, JudgeCaller, add_events, judge_call_event, money_left
-from labmates.workflows.verb import InterruptedWorkError
+from labmates.workflows.verb import Command, InterruptedWorkError
 
 if TYPE_CHECKING:
     from labmates.workflows.verb import Lab
@@ -202,3 +202,15 @@ def reasons(lab: Lab, params: ReasonsParams) -> Iterator[Result]:
         raise
     said = f"{added} choices of {len(runs)} runs labelled by {model}."
     yield Result((), verdict=[said], objects=[{"runs": len(runs), "judge": model, "labelled": added}])
+
+
+# It asks a model and adds to runs, which an analysis never does.
+REASONS = Command(
+    reasons,
+    ReasonsParams,
+    example="labmates analyze reasons --judge openai:gpt-5.4-mini --most 200",
+    asks_models=True,
+    has_store=True,
+    choices=("runs", "study"),
+    objects="",
+)

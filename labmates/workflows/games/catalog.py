@@ -15,6 +15,7 @@ from labmates.games.registry import GAMES, make_game
 from labmates.stats.tables import Column, Table
 from labmates.workflows.analysis import Params, Result
 from labmates.workflows.listing import checked, listing
+from labmates.workflows.verb import Command
 
 if TYPE_CHECKING:
     from labmates.workflows.verb import Lab
@@ -127,3 +128,19 @@ def _references(sized: Sequence[Game]) -> Table:
     is_same = any(references(game).optimum == references(game).nash for game in sized)
     notes = ["Where both are the same, no play is better for all."] if is_same else []
     return Table("references", "Reference plays", columns, rows, notes)
+
+
+COMMAND = Command(
+    games,
+    example="labmates games show weakest-link",
+    objects="per game",
+    commands={
+        "show": Command(
+            show,
+            ShowParams,
+            example="labmates games show o-ring --group-size 3 --group-size 5 --rule threshold=40",
+            objects="per group size",
+        ),
+        "check": Command(check, CheckParams, example="labmates games check my-game"),
+    },
+)

@@ -18,6 +18,7 @@ from labmates.workflows.analysis import Drawing, Params, Result
 from labmates.workflows.games.condition import GameCondition
 from labmates.workflows.games.profile_figures import profile_figure
 from labmates.workflows.games.profiles import Profile, profiles, profiles_table, told_excluded
+from labmates.workflows.verb import Command
 
 if TYPE_CHECKING:
     from labmates.games.base import Game
@@ -29,6 +30,8 @@ AT_ONCE: Final = 32
 """Simulations going on at once: each has few calls in flight, and calls have a limit of their own."""
 BASELINES: Final = ("cooperate", "conditional", "fair-share", "random", "defect")
 """The baselines that a profile is shown beside."""
+FIXED: Final = ("game", "model", "model_for", "rounds", "rules")
+"""What a profile says by itself."""
 
 
 def profile_games() -> list[str]:
@@ -180,3 +183,17 @@ def _beside_table(found: Sequence[Profile]) -> Table:
     ]
     columns = [Column("model"), *(Column(game, form=".3f", shows="both") for game in _names(found))]
     return Table("baselines", "Beside baselines: primary metrics", columns, rows)
+
+
+PROFILE = Command(
+    profile_verb,
+    ProfileParams,
+    function=profile,
+    example="labmates profile openai:gpt-5.4-mini scripted:random --plot profile.png",
+    kind=GameCondition.kind,
+    fixed=FIXED,
+    has_store=True,
+    has_tables=True,
+    has_figures=True,
+    objects="per model",
+)

@@ -12,6 +12,7 @@ from labmates.errors import UsageError
 from labmates.workflows.analysis import Params, Result
 from labmates.workflows.experiment import condition_of
 from labmates.workflows.populations.condition import StrategiesCondition
+from labmates.workflows.verb import Command
 
 if TYPE_CHECKING:
     from labmates.workflows.populations.engine.checks import Checked
@@ -198,3 +199,40 @@ def write(lab: Lab, params: WriteParams) -> Iterator[Result]:
     found = written_in(condition, run.id, lab.store.events(run.id), Bodies(lab.store.bodies(run.id)))
     file, added = add_to_library(params.to, condition.game, condition.model, found)
     yield Result((), verdict=[f"{added} strategies were added to {file.path}"], objects=())
+
+
+STRATEGIES = Command(
+    example="labmates strategies play --game public-goods --players reference:cooperate reference:cc-2 "
+    "reference:defect",
+    commands={
+        "write": Command(
+            write,
+            WriteParams,
+            example="labmates strategies write --model openai:gpt-5.4-mini --game public-goods --attitude exploitative "
+            "-n 512",
+            kind=StrategiesCondition.kind,
+            has_store=True,
+            objects="of the run",
+        ),
+        "play": Command(
+            play,
+            PlayParams,
+            example="labmates strategies play --game public-goods --k 1.5 --players mine.py:Strategy_SELFISH_1 "
+            "reference:cooperate reference:random-0.5",
+            objects="",
+        ),
+        "check": Command(
+            check,
+            CheckParams,
+            example="labmates strategies check strategies/public-goods/gpt.py",
+            objects="per strategy",
+        ),
+        "import": Command(
+            import_,
+            ImportParams,
+            example="labmates strategies import downloads/strategies --to strategies",
+            objects="per file",
+        ),
+        "references": Command(references, example="labmates strategies references --json", objects="per strategy"),
+    },
+)

@@ -12,6 +12,7 @@ from labmates.agents.organisation import REPORT
 from labmates.errors import UsageError
 from labmates.records.run_files import newest_artifact
 from labmates.workflows.analysis import Params, Result
+from labmates.workflows.verb import Command
 
 if TYPE_CHECKING:
     from labmates.workflows.verb import Lab
@@ -51,3 +52,6 @@ def demo(lab: Lab, params: DemoParams) -> Iterator[Result]:
         path = params.reports / f"{run.id}.md"
         path.write_text(report, encoding="utf-8", errors="replace")
         yield Result((), verdict=[f"The report is in {path}"])
+
+
+DEMO = Command(demo, DemoParams, example="labmates demo", has_store=True)

@@ -27,6 +27,7 @@ from labmates.tasks.scaffold import new_package
 from labmates.tasks.schema import findings_schema_text
 from labmates.workflows.analysis import Params, Result
 from labmates.workflows.listing import listing
+from labmates.workflows.verb import Command
 
 if TYPE_CHECKING:
     from labmates.tasks.base import Dataset, Task
@@ -284,3 +285,20 @@ def _verdict_lines(rule: str, status: str, about: str, problems: list[dict[str, 
         yield f"{severity:<10}{rule:<14}" + (f"{text} [{where}]" if where else text)
     if len(places) > MOST_TEXTS:
         yield f"{'':<10}{rule:<14}and {len(places) - MOST_TEXTS} more; --json prints all"
+
+
+COMMAND = Command(
+    tasks,
+    example="labmates tasks show ecology",
+    objects="per task",
+    commands={
+        "show": Command(show, ShowParams, example="labmates tasks show ecology --seed 3"),
+        "oracle": Command(oracle, DataParams, example="labmates tasks oracle ecology --seed 3 > perfect.md"),
+        "prior": Command(prior, DataParams, example="labmates tasks prior ecology --seed 3 > guessed.md"),
+        "score": Command(score, ScoreParams, example="labmates tasks score ecology report.md --seed 3", objects=""),
+        "new": Command(new, NewParams, example="labmates tasks new soil_moisture"),
+        "check": Command(
+            check, CheckParams, example="labmates tasks check labmates_soil/task.py:SoilTask --seeds 5", objects=""
+        ),
+    },
+)

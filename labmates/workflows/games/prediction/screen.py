@@ -12,13 +12,15 @@ from labmates.budgets.money import format_dollars
 from labmates.errors import UsageError
 from labmates.models.names import parse_model
 from labmates.workflows.analysis import Result
+from labmates.workflows.games.condition import GameCondition
 from labmates.workflows.games.prediction.analysis import MaterialParams
 from labmates.workflows.games.prediction.design_matrix import Choice
 from labmates.workflows.games.prediction.effort import Ratio, profile_beside_lab
 from labmates.workflows.games.prediction.material import Material, read_material
 from labmates.workflows.games.prediction.screened import Screened, Screening, levels_of_profile, screening_table
 from labmates.workflows.games.prediction.sources import USUAL, Level, check_outcomes
-from labmates.workflows.games.profiling import SIMULATIONS, profile
+from labmates.workflows.games.profiling import FIXED, SIMULATIONS, profile
+from labmates.workflows.verb import Command
 
 if TYPE_CHECKING:
     from labmates.workflows.games.prediction.usefulness import Usefulness
@@ -215,3 +217,17 @@ def _standings(screened: Screened) -> list[str]:
     if len(outcomes) == 1:
         return [f"It {text}" for text in outcomes]
     return [f"For {', '.join(names)} it {text}" for text, names in outcomes.items()]
+
+
+SCREEN = Command(
+    screen_verb,
+    ScreenParams,
+    function=screen,
+    example="labmates screen openai:qwen3-8b --base-url http://127.0.0.1:8000/v1",
+    kind=GameCondition.kind,
+    fixed=FIXED,
+    has_store=True,
+    has_tables=True,
+    choices=("study",),
+    objects="per model",
+)

@@ -11,6 +11,7 @@ from pydantic import Field
 from labmates.agents.organisation import ORGANISATIONS, copy_organisation, find_organisation, source_of
 from labmates.errors import UsageError
 from labmates.workflows.analysis import Params, Result
+from labmates.workflows.verb import Command
 
 if TYPE_CHECKING:
     from labmates.workflows.verb import Lab
@@ -89,3 +90,16 @@ def check(lab: Lab, params: CheckParams) -> Iterator[Result]:
         yield Result((), verdict=[line], objects=[told])
     if broken := [rule.name for rule in rules if rule.fault]:
         yield Result((), objects=[], fault=f"{params.name}: broken rules: {', '.join(broken)}")
+
+
+COMMAND = Command(
+    listing,
+    example="labmates organisations",
+    objects="per organisation",
+    commands={
+        "show": Command(show, NamedParams, example="labmates organisations show pipeline"),
+        "draw": Command(draw, NamedParams, example="labmates organisations draw hybrid"),
+        "check": Command(check, CheckParams, example="labmates organisations check solo", objects="per rule"),
+        "new": Command(new, NewParams, example="labmates organisations new mine --like hybrid"),
+    },
+)
