@@ -1,123 +1,157 @@
-"""How fast strategies play: our confined workers beside a straightforward engine, on the same strategies in one run.
+"""How fast strategies play: our engine beside the published program's own, on its strategies, interleaved.
 
-The published program is not at hand. What we compare with is our own stand-in for its approach (`plain_engine`: an
-object per player, fresh arrays for each decision, no isolation), and figures that were measured of it once: per core
-about 9 µs a decision of which 2 µs are the strategy's own, and 25 s of processor time per strategy for the behaviour in
-5,461 situations. Ratios to those figures are across machines, and no more than an orientation.
+Needs a checkout of github.com/willis-richard/emergent_llm, whose own code plays the same groups in this process::
 
-Times are processor time of the process that plays, the least of several tries, since other processes disturb them; but
-that of two processes, which the clock tells.
+    python -m benchmarks.populations PATH/TO/emergent_llm
+
+A population of 512 evolves by the paper's protocol; the published program plays a part of each generation's groups, and
+games without chance have to be equal move for move. Times are processor time, since other processes disturb the clock;
+that of two processes is by the clock. Ratios are those of later generations too, in which our engine knows many moves.
 """
 
 from __future__ import annotations
 
+import logging
+import subprocess
+import sys
+import tempfile
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from benchmarks import plain_engine
-from benchmarks.strategy_sets import strategies
-from labmates.games.repeated import make_repeated
-from labmates.workflows.populations.engine.behaviour import behaviours
-from labmates.workflows.populations.engine.workers import Batch, Result, Workers, chunks
+from labmates.games.repeated import REPEATED, RepeatedGame, make_repeated
+from labmates.workflows.populations.engine.attitudes import falls_back_to_cooperation
+from labmates.workflows.populations.engine.library import read_text, strategy_files
+from labmates.workflows.populations.engine.workers import Batch, Workers, chunks
 
-PUBLISHED_MICROSECONDS, PUBLISHED_OWN, PUBLISHED_VECTOR_SECONDS = 9.0, 2.0, 25.0
-_COUNT, _POPULATION, _GAMES, _TRIES, _PLAIN_GAMES = 512, 512, 4, 5, 16
+_POPULATION, _GAMES, _ELITE, _MUTATION, _GENERATIONS, _GROUPS_SEATS = 512, 4, 64, 0.1, 21, 256
 
 
-def main() -> None:
-    text = strategies(_COUNT)
-    began = time.perf_counter()
-    with Workers(processes=1) as workers:
-        loaded = workers.load("strategies.py", text)
-        print(f"loading {len(loaded)} strategies: {time.perf_counter() - began:.2f} s (at most 2 s)")
-        plain = plain_engine.load(text)
+def main(checkout: Path) -> None:
+    sys.path.insert(0, str(checkout / "src"))
+    logging.disable(logging.CRITICAL)
+    library = checkout / "strategies"
+    for game in REPEATED:
         for size in (4, 64):
-            _evolution(workers, plain, size)
-        _diversity(workers, plain)
-    _processors(text)
+            _evolution(library, game, size)
+    _processes(library)
+    _checks(library)
 
 
-def _batch(size: int) -> Batch:
-    groups = np.random.default_rng(0).integers(0, 2 * _COUNT, size=(_POPULATION * _GAMES // size, size))
-    return Batch(make_repeated("public-goods", size), groups, seed=0)
-
-
-def _evolution(workers: Workers, plain: list[type[object]], size: int) -> None:
-    batch = _batch(size)
-    game = batch.game
-    parts = list(chunks(batch))
-    decisions = batch.groups.size * game.n_rounds
-    rows = batch.groups[: max(1, _PLAIN_GAMES * 4 // size)]
-    ours, theirs, own = [], [], []
-    for _ in range(_TRIES):
-        ours.append(sum(result.seconds for result in workers.play(parts)) / decisions)
-        measured = workers.play([replace(part, measure=True) for part in parts])
-        own.append(sum(result.own_seconds for result in measured) / decisions)
-        theirs.append(_seconds(lambda: [plain_engine.play([plain[i] for i in row], game) for row in rows]))
-    least, theirs_least, own_least = (1e6 * min(one) for one in (ours, theirs, own))
-    theirs_least /= rows.size * game.n_rounds
+def _evolution(library: Path, name: str, size: int) -> None:
+    game, chance = make_repeated(name, size), np.random.default_rng(1)
+    with Workers(processes=1) as workers:
+        theirs = _load(workers, library, name)
+        genes = np.array([one.index // 128 for one in workers.loaded])
+        cooperate = frozenset(one.index for one in workers.loaded if falls_back_to_cooperation(one.attitude))
+        random = np.array([one.random for one in workers.loaded])
+        agents = chance.integers(0, len(theirs), _POPULATION)
+        ours_seconds = theirs_seconds = own_seconds = 0.0
+        ours_decisions = theirs_decisions = equal = compared = 0
+        for number in range(_GENERATIONS):
+            seats = np.concatenate([chance.permutation(_POPULATION) for _ in range(_GAMES)]).reshape(-1, size)
+            groups = agents[seats]
+            results = workers.play(list(chunks(Batch(game, groups, number, cooperate=cooperate))))
+            actions = np.concatenate([result.actions for result in results])
+            ours_seconds += sum(result.seconds for result in results)
+            own_seconds += sum(result.own_seconds for result in results)
+            ours_decisions += groups.size * game.n_rounds
+            part = groups[: max(1, _GROUPS_SEATS // size)]
+            began = time.process_time()
+            played = [_play(game, [theirs[one] for one in row], [one in cooperate for one in row]) for row in part]
+            theirs_seconds += time.process_time() - began
+            theirs_decisions += part.size * game.n_rounds
+            same = [bool((moves == actions[place]).all()) for place, moves in enumerate(played)]
+            sure = ~random[part].any(axis=1)
+            equal, compared = equal + int(np.sum(same & sure)), compared + int(sure.sum())
+            agents = _next(game, agents, genes, seats, actions, chance)
+    ours, other = 1e6 * ours_seconds / ours_decisions, 1e6 * theirs_seconds / theirs_decisions
     print(
-        f"groups of {size}: {least:.2f} µs a decision, {own_least:.2f} of it in strategies' code "
-        f"({100 * min(1, own_least / least):.0f} %; at least 70 %); plain engine {theirs_least:.2f} µs: "
-        f"{theirs_least / least:.1f} times as fast; {_relative(least, own_least):.1f} times by the published figures"
+        f"{name}, groups of {size}: {ours:.2f} µs a decision ({1e6 * own_seconds / ours_decisions:.2f} of it in "
+        f"players' processes), published program {other:.2f}: {other / ours:.1f} times as fast; "
+        f"{equal} of {compared} games equal"
     )
 
 
-def _relative(ours: float, own: float) -> float:
-    """Return the ratio to the published figures if strategies' own code takes here as long as it did there."""
-    return (PUBLISHED_MICROSECONDS / PUBLISHED_OWN) / (ours / own)
+def _load(workers: Workers, library: Path, game: str) -> list[type[Any]]:
+    """The strategies of a game in both programs, in the same order."""
+    classes: list[type[Any]] = []
+    for file in (one for one in strategy_files(library) if one.game == game):
+        spec = spec_from_file_location(f"{game}_{file.model}".replace("-", "_").replace(".", "_"), file.path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = module_from_spec(spec)
+        spec.loader.exec_module(module)
+        classes += [getattr(module, one.name) for one in workers.load(file.path.name, read_text(file.path))]
+    return classes
 
 
-def _diversity(workers: Workers, plain: list[type[object]]) -> None:
-    """Compare the behaviour of deterministic strategies in 5,461 situations; the plain way is timed on a part of it."""
-    game = make_repeated("public-goods", 4, 7)
-    chosen = [one.index for one in workers.loaded if not one.random][:8]
-    seconds: list[float] = []
-
-    def play(batches: Sequence[Batch]) -> list[Result]:
-        results = workers.play(batches)
-        seconds.append(sum(result.seconds for result in results))
-        return results
-
-    claims = dict.fromkeys(chosen, False)
-    found = behaviours(game, play, chosen, features="counts", random=claims, cooperate=frozenset())
-    assert all(one.deterministic and len(one.rates) == 5461 for one in found)
-    each = sum(seconds) / len(chosen)
-    # 50 games through each of the 4,096 histories, of which a few are timed.
-    timed = _seconds(lambda: [plain_engine.play([plain[i]] * 4, game) for i in chosen]) / len(chosen) / 4
-    theirs = timed * 4096 * 50
-    print(
-        f"behaviour in 5,461 situations: {each:.3f} s a deterministic strategy; 50 games through each history in the "
-        f"plain way would take {theirs:.0f} s: {theirs / each:.0f} times (at least 50); the published figure is "
-        f"{PUBLISHED_VECTOR_SECONDS:.0f} s: {PUBLISHED_VECTOR_SECONDS / each:.0f} times"
-    )
+def _play(game: RepeatedGame, classes: Sequence[type[Any]], cooperate: Sequence[bool]) -> NDArray[np.bool_]:
+    """The moves of a game in the published program, ``(rounds, players)``."""
+    games, players, common = (import_module(f"emergent_llm.{name}") for name in ("games", "players", "common"))
+    kind = "".join(part.title() for part in game.name.split("-"))
+    description = getattr(games, f"{kind}Description")(game.n_players, game.n_rounds, **game.parameters)
+    attitudes = [common.Attitude.COLLECTIVE if one else common.Attitude.SELFISH for one in cooperate]
+    made = [
+        players.LLMPlayer(str(seat), common.Gene("model", attitude), description, strategy, max_errors=game.n_rounds)
+        for seat, (strategy, attitude) in enumerate(zip(classes, attitudes, strict=True))
+    ]
+    played = description.game_type()(made, description)
+    for _ in range(game.n_rounds):
+        played._play_round(made)
+    moves: NDArray[np.bool_] = played.history.actions
+    return moves
 
 
-def _processors(text: str) -> None:
-    parts = list(chunks(_batch(4)))
-    rates = {}
+def _next(
+    game: RepeatedGame,
+    agents: NDArray[np.int64],
+    genes: NDArray[np.int64],
+    seats: NDArray[np.int64],
+    actions: NDArray[np.bool_],
+    chance: np.random.Generator,
+) -> NDArray[np.int64]:
+    earned = game.play(actions).mean(axis=1).reshape(-1)
+    payoffs = np.bincount(seats.reshape(-1), weights=earned, minlength=len(agents))
+    drawn = genes[agents][chance.choice(len(agents), len(agents), p=payoffs / payoffs.sum())]
+    mutants = chance.random(len(agents)) < _MUTATION
+    drawn[mutants] = chance.integers(0, genes.max() + 1, mutants.sum())
+    new = drawn * 128 + chance.integers(0, 128, len(agents))
+    elite = np.argsort(-payoffs)[:_ELITE]
+    new[elite] = agents[elite]
+    return new
+
+
+def _processes(library: Path) -> None:
+    game, rates = make_repeated("public-goods", 4), {}
     for processes in (1, 2):
         with Workers(processes=processes) as workers:
-            workers.load("strategies.py", text)
-            workers.play(parts)
-            rates[processes] = min(_wall(lambda: workers.play(parts)) for _ in range(_TRIES))
-    print(f"two processes: {rates[1] / rates[2]:.2f} times as fast as one, by the clock (at least 1.8)")
+            for file in (one for one in strategy_files(library) if one.game == game.name):
+                workers.load(file.path.name, read_text(file.path))
+            chance = np.random.default_rng(0)
+            parts = [Batch(game, chance.integers(0, len(workers.loaded), (256, 4)), seed) for seed in range(24)]
+            workers.play(parts[:2])
+            began = time.perf_counter()
+            workers.play(parts[2:])
+            rates[processes] = time.perf_counter() - began
+    print(f"two processes: {rates[1] / rates[2]:.2f} times as fast as one, by the clock")
 
 
-def _seconds(action: Callable[[], object]) -> float:
-    began = time.process_time()
-    action()
-    return time.process_time() - began
-
-
-def _wall(action: Callable[[], object]) -> float:
-    began = time.perf_counter()
-    action()
-    return time.perf_counter() - began
+def _checks(library: Path) -> None:
+    """Time `labmates strategies import` and `check`, by the clock with one process."""
+    with tempfile.TemporaryDirectory() as folder:
+        for verb in (["import", str(library), "--to", folder], ["check", folder, "--processes", "1"]):
+            command = [sys.executable, "-m", "labmates", "strategies", *verb]
+            began = time.perf_counter()
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            print(f"strategies {verb[0]}: {time.perf_counter() - began:.1f} s ({done.stdout.splitlines()[-1]})")
 
 
 if __name__ == "__main__":
-    main()
+    main(Path(sys.argv[1]))

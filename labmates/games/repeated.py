@@ -263,7 +263,7 @@ class CommonPool(RepeatedGame):
     def next_stock(self, stock: Payoffs | None, payoffs: Payoffs) -> Payoffs:
         """The stock left after growth."""
         assert stock is not None
-        left = stock - payoffs.sum(axis=1)
+        left = np.maximum(stock - payoffs.sum(axis=1), 0)  # a sum of shares can be a little more than the stock
         return np.asarray(np.minimum(left + 2 * left * (1 - left / self.most), self.most))
 
 

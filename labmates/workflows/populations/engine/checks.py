@@ -1,11 +1,12 @@
 """Checks of strategies by playing: in games of several sizes and lengths, against opponents of several kinds.
 
-Nothing is played that the static checks refuse. A strategy that declares to be deterministic, because nothing in its
-code draws random numbers, is played twice and has to do the same; what draws random numbers is only told.
+Nothing is played that the static checks refuse. Every strategy is played twice with the same seed, in other processes
+and beside other strategies, and has to do the same.
 """
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,11 +15,13 @@ from numpy.typing import NDArray
 
 from labmates.games.repeated import RepeatedGame, make_repeated
 from labmates.workflows.populations.engine.attitudes import falls_back_to_cooperation
-from labmates.workflows.populations.engine.workers import Batch, Loaded, Result, Workers
+from labmates.workflows.populations.engine.workers import Batch, Errors, Loaded, Workers, chunks
 
-SIZES = ((3, 20), (4, 1), (4, 5), (10, 20), (64, 20))
-"""Players and rounds of the games that are played."""
+SIZES = ((4, 20), (3, 20), (4, 1), (4, 5), (10, 20), (64, 20))
+"""Players and rounds of the games that are played: the usual ones first."""
 _KINDS = 6
+_TOGETHER = 600, 444
+"""Games that are played in one batch, the first time and the second: so each strategy has other neighbours."""
 
 
 @dataclass(frozen=True)
@@ -43,72 +46,71 @@ class Checked:
 
 def check_strategies(workers: Workers, game: str, strategies: Sequence[Loaded], *, seed: int = 0) -> list[Checked]:
     """Check strategies for a game, in their order."""
-    playable = [one for one in strategies if not one.problems]
+    going = [one for one in strategies if not one.problems]
     found: dict[int, list[str]] = {one.index: list(one.problems) for one in strategies}
     same = dict.fromkeys(found, True)
-    seconds = dict.fromkeys(found, 0.0)
-    decisions = 0
-    stopped: set[int] = set()
-    for n_players, n_rounds in SIZES:
-        made = make_repeated(game, n_players, n_rounds)
-        going = [one for one in playable if one.index not in stopped]
-        if not going:
-            break
-        first, second = (_played(workers, made, going, seed + again) for again in (0, 1))
-        decisions += _KINDS * n_rounds
-        for place, one in enumerate(going):
-            same[one.index] &= bool((first.actions[place] == second.actions[place]).all())
-            seconds[one.index] += first.seconds[place]
-            for what in (*first.errors.get(one.index, ()), *second.errors.get(one.index, ())):
-                if what not in found[one.index]:
-                    found[one.index].append(what)
-            if one.index in first.stopped | second.stopped:
-                stopped.add(one.index)
+    seconds: defaultdict[int, float] = defaultdict(float)
+    decisions: Counter[int] = Counter()
+    with workers.twin() as others:
+        for n_players, n_rounds in SIZES:
+            made = make_repeated(game, n_players, n_rounds)
+            first, second = (
+                _played(who, made, going, seed, size) for who, size in zip((workers, others), _TOGETHER, strict=True)
+            )
+            for place, one in enumerate(going):
+                same[one.index] &= bool((first.actions[place] == second.actions[place]).all())
+                found[one.index] += [*first.errors.get(one.index, ()), *second.errors.get(one.index, ())]
+                seconds[one.index] += first.seconds.get(one.index, 0.0)
+                decisions[one.index] += _KINDS * n_rounds
+            going = [one for one in going if one.index not in first.stopped | second.stopped]
     checked = []
     for one in strategies:
-        if not one.random and not same[one.index] and not found[one.index]:
-            found[one.index].append("does not do the same again, although it draws no random numbers")
+        if not same[one.index] and not found[one.index]:
+            found[one.index].append("does not do the same again" + (" with the same seed" if one.random else _DECLARED))
         problems = tuple(dict.fromkeys(found[one.index]))
-        sure = same[one.index] and not one.random and not problems
-        checked.append(Checked(one, problems, sure, 1e6 * seconds[one.index] / max(1, decisions)))
+        sure = not one.random and not problems
+        checked.append(Checked(one, problems, sure, 1e6 * seconds[one.index] / max(1, decisions[one.index])))
     return checked
+
+
+_DECLARED = ", although it draws no random numbers"
 
 
 @dataclass(frozen=True)
 class _Round:
+    """What strategies did, in their order ``(strategies, kinds, rounds)``, and what went wrong by number."""
+
     actions: NDArray[np.bool_]
     errors: dict[int, list[str]]
     stopped: set[int]
-    seconds: list[float]
+    seconds: dict[int, float]
 
 
-def _played(workers: Workers, game: RepeatedGame, strategies: Sequence[Loaded], seed: int) -> _Round:
+def _played(workers: Workers, game: RepeatedGame, strategies: Sequence[Loaded], seed: int, together: int) -> _Round:
     """Let each strategy play against opponents of each kind, who do the same whatever it does."""
-    others = opponents(game)
-    batches = [
-        Batch(
-            game,
-            np.full((_KINDS, 1), one.index),
-            seed=seed,
-            cooperate=frozenset([one.index] if falls_back_to_cooperation(one.attitude) else []),
-            opponents=others,
-            measure=True,
-        )
-        for one in strategies
-    ]
-    results = workers.play(batches)
-    errors = {one.index: _told(result, game) for one, result in zip(strategies, results, strict=True) if result.errors}
-    stopped = {index for result in results for index, error in result.errors.items() if error.stopped}
-    actions = np.array([result.actions[:, :, 0] for result in results])
-    return _Round(actions, errors, stopped, [result.own_seconds for result in results])
+    indices = np.array([one.index for one in strategies], dtype=np.int64)
+    others = np.tile(opponents(game), (len(strategies), 1, 1))
+    cooperate = frozenset(one.index for one in strategies if falls_back_to_cooperation(one.attitude))
+    groups = np.repeat(indices, _KINDS)[:, None]
+    batch = Batch(game, groups, seed, cooperate=cooperate, opponents=others, anew=True)
+    results = workers.play(list(chunks(batch, together)))
+    errors: dict[int, list[str]] = {}
+    stopped: set[int] = set()
+    seconds: defaultdict[int, float] = defaultdict(float)
+    for result in results:
+        for index, own in result.own.items():
+            seconds[index] += own
+        for index, error in result.errors.items():
+            errors.setdefault(index, []).append(_told(error, game))
+            stopped |= {index} if error.stopped else set()
+    shape = len(strategies), _KINDS, game.n_rounds
+    actions = np.concatenate([result.actions[:, :, 0] for result in results]) if results else np.empty(0, bool)
+    return _Round(actions.reshape(shape), errors, stopped, seconds)
 
 
-def _told(result: Result, game: RepeatedGame) -> list[str]:
-    return [
-        f"{error.what} ({'when it is made' if error.round < 0 else f'round {error.round}'}; {game.n_players} players, "
-        f"{game.n_rounds} rounds)"
-        for error in result.errors.values()
-    ]
+def _told(error: Errors, game: RepeatedGame) -> str:
+    when = "when it is made" if error.round < 0 else f"round {error.round}"
+    return f"{error.what} ({when}; {game.n_players} players, {game.n_rounds} rounds)"
 
 
 def opponents(game: RepeatedGame) -> NDArray[np.bool_]:

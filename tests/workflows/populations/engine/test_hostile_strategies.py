@@ -20,40 +20,10 @@ from tests.workflows.populations.engine.conftest import Play
 COOPERATE = strategy("return C", name="Strategy_COLLECTIVE_1")
 DEFECT = strategy("return D", name="Strategy_SELFISH_2")
 
-REFUSED = {
-    "imports os": "import os\nreturn C",
-    "imports from os": "from os import system\nreturn C",
-    "imports by its builtin": "__import__('os').system('true')\nreturn C",
-    "reads numpy's builtins": "np.__builtins__['eval']('1')\nreturn C",
-    "climbs to object": "().__class__.__bases__[0].__subclasses__()\nreturn C",
-    "climbs by mro": "type(history).mro()\nreturn C",
-    "aliases eval": "run = eval\nrun('1')\nreturn C",
-    "executes text": "exec('import os')\nreturn C",
-    "opens a file": "open('/etc/passwd').read()\nreturn C",
-    "looks at frames": "(lambda: (yield))().gi_frame\nreturn C",
-    "looks at globals": "self.__call__.__globals__\nreturn C",
-    "reaches the base of an array": "history.my_actions.base[:] = True\nreturn C",
-    "makes an array writable": "history.my_payoffs.setflags(write=True)\nreturn C",
-    "matches hidden attributes": "match history:\n    case object(__class__=x):\n        return C\nreturn C",
-    "formats hidden attributes": "text = '{0.__class__}'.format(history)\nreturn C",
-    "formats what it has made up": "text = ('{0.__' + 'class__}').format(history)\nreturn C",
-    "looks at tracebacks": "try:\n    1 / 0\nexcept Exception as e:\n    e.__traceback__\nreturn C",
-    "writes an array to a file": "np.ones(3).tofile('x')\nreturn C",
-}
 CAUGHT = {
-    "the hidden operating system of random": ("random._os.system('true')\nreturn C", "AttributeError"),
-    "files by numpy": ("np.load('/etc/passwd')\nreturn C", "AttributeError"),
-    "memory by numpy": ("np.lib.stride_tricks\nreturn C", "AttributeError"),
-    "an attribute by its name": ("getattr(history, '__class' + '__')\nreturn C", "AttributeError"),
-    "the base by its name": ("getattr(history.my_actions, 'ba' + 'se')\nreturn C", "AttributeError"),
     "writing its history": ("history.my_actions[...] = True\nreturn C", "ValueError"),
     "making its history writable": ("history.my_actions.flags.writeable = True\nreturn C", "ValueError"),
-    "changing an action": ("C.name_ = 1\nreturn C", "AttributeError"),
-    "changing the class of actions": ("Action.E = 1\nreturn C", "AttributeError"),
     "changing the game": ("self.game_description.k = 100\nreturn C", "FrozenInstanceError"),
-    "changing the base class": ("BaseStrategy.left = 1\nreturn C", "AttributeError"),
-    "changing a module": ("np.mean = None\nreturn C", "AttributeError"),
-    "settings of numpy": ("np.seterr(all='raise')\nreturn C", "AttributeError"),
     "a number as an answer": ("return 1", "answered with int"),
     "a truth value as an answer": ("return np.True_", "answered with bool"),
     "nothing as an answer": ("pass", "answered with NoneType"),
@@ -75,21 +45,10 @@ CAUGHT = {
 }
 
 
-@pytest.mark.parametrize("body", REFUSED.values(), ids=REFUSED)
-def test_is_refused_before_anything_of_it_runs(workers: Workers, body: str) -> None:
-    [found] = workers.load("test.py", HEAD + strategy(body))
-    assert found.problems
-    assert found.problems[0].startswith("line ")
-
-
 @pytest.mark.parametrize(
     "source",
     [
         "import os\n" + strategy("return C"),
-        strategy("return C").replace("(BaseStrategy)", "(BaseStrategy, metaclass=type)"),
-        strategy("return C") + "    def __del__(self):\n        pass\n",
-        strategy("return C") + "    def __getattr__(self, name):\n        return {}\n",
-        strategy("return C") + "    __array_interface__ = {'data': (0, False)}\n",
         strategy("return C") + "    open('/tmp/x', 'w')\n",
         strategy("return C", arguments="a, b, c"),
         "class Strategy_SELFISH_1(BaseStrategy):\n    pass\n",

@@ -1,157 +1,40 @@
-"""Randomness for strategies: each player has a stream of its own, whatever it or anybody else does to the seed.
-
-A strategy's module `random` draws from the stream of the player that decides at the moment; the engine says which that
-is. A stream is made when something is drawn from it first.
-"""
+"""Randomness for a strategy with its own process: all of it comes from the seed of the player."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from labmates.seeds import derive
 
-_DRAWS = (
-    "betavariate",
-    "choice",
-    "choices",
-    "expovariate",
-    "gammavariate",
-    "gauss",
-    "getrandbits",
-    "getstate",
-    "lognormvariate",
-    "normalvariate",
-    "paretovariate",
-    "randbytes",
-    "randint",
-    "randrange",
-    "sample",
-    "seed",
-    "setstate",
-    "shuffle",
-    "triangular",
-    "uniform",
-    "vonmisesvariate",
-    "weibullvariate",
-)
-_NUMPY_DRAWS = (
-    "beta",
-    "binomial",
-    "choice",
-    "exponential",
-    "geometric",
-    "normal",
-    "permutation",
-    "poisson",
-    "rand",
-    "randint",
-    "randn",
-    "random",
-    "random_sample",
-    "seed",
-    "shuffle",
-    "standard_normal",
-    "uniform",
-)
+
+def player_random(seed: int, group: int, seat: int) -> random.Random:
+    """The stream of one player for the module ``random``."""
+    return random.Random(derive(seed, group, seat))
 
 
-class Stream:
-    """The randomness of one player.
+class _Random(random.Random):
+    """A generator that is never seeded by the operating system."""
 
-    Parameters
-    ----------
-    seed, path
-        Where it derives from; the same give the same stream.
-    """
+    def __new__(cls, *_: Any) -> _Random:
+        return super().__new__(cls, 0)  # type: ignore[call-arg]
 
-    __slots__ = ("_made", "_numpy", "_path", "_seed")
-
-    def __init__(self, seed: int, path: tuple[str | int, ...]) -> None:
-        self._seed = seed
-        self._path = path
-        self._made: random.Random | None = None
-        self._numpy: np.random.RandomState | None = None
-
-    def python(self) -> random.Random:
-        """Return the generator for the module `random`."""
-        if self._made is None:
-            self._made = random.Random(derive(self._seed, *self._path))
-        return self._made
-
-    def numpy(self) -> np.random.RandomState:
-        """Return the generator for the module `numpy.random`."""
-        if self._numpy is None:
-            self._numpy = np.random.RandomState(derive(self._seed, *self._path, "numpy"))
-        return self._numpy
+    def seed(self, a: Any = None, version: int = 2) -> None:
+        super().seed(random.getrandbits(64) if a is None else a, version)
 
 
-class _Nobody(Stream):
-    """The stream while no player that may draw decides."""
+def seed_all(seed: int, group: int, seat: int) -> None:
+    """Seed ``random`` and ``numpy.random`` for one player, and all generators that are made without a seed later."""
+    random.setstate(player_random(seed, group, seat).getstate())
+    python_seed = random.seed
+    random.seed = lambda a=None, version=2: python_seed(random.getrandbits(64) if a is None else a, version)
+    random.Random = _Random  # type: ignore[misc, assignment]
+    np.random.seed(derive(seed, group, seat, "numpy"))
+    made = {name: getattr(np.random, name) for name in ("default_rng", "RandomState", "seed")}
 
-    __slots__ = ()
+    def with_seed(name: str) -> Any:
+        return lambda given=None: made[name](np.random.randint(2**31) if given is None else given)
 
-    def python(self) -> random.Random:
-        """Refuse to draw."""
-        raise RuntimeError("random numbers can be drawn in a decision only")
-
-    def numpy(self) -> np.random.RandomState:
-        """Refuse to draw."""
-        raise RuntimeError("random numbers can be drawn in a decision only")
-
-
-NOBODY = _Nobody(0, ())
-
-
-class Chance:
-    """Whose stream is drawn from at the moment; there is one of these in a worker."""
-
-    __slots__ = ("stream",)
-
-    def __init__(self) -> None:
-        self.stream: Stream = NOBODY
-
-
-CHANCE = Chance()
-
-
-def _method(of: Callable[[Stream], Any], name: str) -> Callable[..., Any]:
-    def drawing(*arguments: Any, **options: Any) -> Any:
-        return getattr(of(CHANCE.stream), name)(*arguments, **options)
-
-    return drawing
-
-
-def _random() -> float:
-    return CHANCE.stream.python().random()
-
-
-def _random_class(seed: Any = None) -> random.Random:
-    return random.Random(CHANCE.stream.python().getrandbits(64) if seed is None else seed)
-
-
-def _default_rng(seed: Any = None) -> np.random.Generator:
-    return np.random.default_rng(CHANCE.stream.numpy().randint(2**31) if seed is None else seed)
-
-
-def _random_state(seed: Any = None) -> np.random.RandomState:
-    return np.random.RandomState(CHANCE.stream.numpy().randint(2**31) if seed is None else seed)
-
-
-RANDOM: dict[str, Any] = {
-    **{name: _method(lambda stream: stream.python(), name) for name in _DRAWS},
-    "random": _random,
-    "Random": _random_class,
-}
-"""What a strategy finds in the module `random`."""
-
-NUMPY_RANDOM: dict[str, Any] = {
-    **{name: _method(lambda stream: stream.numpy(), name) for name in _NUMPY_DRAWS},
-    "default_rng": _default_rng,
-    "RandomState": _random_state,
-    "Generator": np.random.Generator,
-}
-"""What a strategy finds in the module `numpy.random`."""
+    vars(np.random).update({name: with_seed(name) for name in made})

@@ -1,7 +1,8 @@
 """What confines a worker: a filter of system calls and limits on what it may use. It works without any rights.
 
-Once `confine` has been called, the process can't open a file or a socket, start a process, load a library, or signal
-anybody; it can compute, read and write what is open, and end. See seccomp(2): a filter can't be taken off.
+Once `confine` has been called, the process can't open a file or a socket, start a process, load a library, signal
+anybody, or get random numbers; it can compute, read and write what is open, and end. See seccomp(2): a filter can't be
+taken off.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import platform
 import resource
 import struct
 import sys
+from functools import cache
 
 _NO_NEW_PRIVILEGES, _SECCOMP, _FILTER, _DIE_WITH_PARENT = 38, 22, 2, 1
 _EPERM = 1
@@ -27,7 +29,7 @@ _CALLS = {
             "read": 0, "write": 1, "munmap": 11, "brk": 12, "rt_sigprocmask": 14, "rt_sigreturn": 15, "sched_yield": 24,
             "mremap": 25, "madvise": 28, "getpid": 39, "sendto": 44, "recvfrom": 45, "exit": 60, "gettimeofday": 96,
             "getrusage": 98, "sigaltstack": 131, "gettid": 186, "futex": 202, "restart_syscall": 219,
-            "clock_gettime": 228, "clock_getres": 229, "exit_group": 231, "getrandom": 318, "rseq": 334,
+            "clock_gettime": 228, "clock_getres": 229, "exit_group": 231, "rseq": 334,
         },
         {"mmap": 9, "mprotect": 10},
     ),
@@ -37,7 +39,7 @@ _CALLS = {
             "read": 63, "write": 64, "exit": 93, "exit_group": 94, "futex": 98, "clock_gettime": 113,
             "clock_getres": 114, "sched_yield": 124, "restart_syscall": 128, "sigaltstack": 132, "rt_sigprocmask": 135,
             "rt_sigreturn": 139, "getrusage": 165, "gettimeofday": 169, "getpid": 172, "gettid": 178, "sendto": 206,
-            "recvfrom": 207, "brk": 214, "munmap": 215, "mremap": 216, "madvise": 233, "getrandom": 278, "rseq": 293,
+            "recvfrom": 207, "brk": 214, "munmap": 215, "mremap": 216, "madvise": 233, "rseq": 293,
         },
         {"mmap": 222, "mprotect": 226},
     ),
@@ -71,7 +73,7 @@ def confine(memory: int) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0):
         raise UnconfinedError(f"prctl: {os.strerror(ctypes.get_errno())}")
-    program = _program(*_CALLS[platform.machine()])
+    program = _program(platform.machine())
     buffer = ctypes.create_string_buffer(program, len(program))
     head = _Program(len(program) // 8, ctypes.addressof(buffer))
     if libc.prctl(_SECCOMP, _FILTER, ctypes.byref(head), 0, 0):
@@ -95,9 +97,11 @@ def die_with_parent() -> None:
     ctypes.CDLL(None, use_errno=True).prctl(_DIE_WITH_PARENT, 9, 0, 0, 0)
 
 
-def _program(machine: int, calls: dict[str, int], protected: dict[str, int]) -> bytes:
-    """Return the filter: a program of the Berkeley packet filter over (number, machine, address, arguments)."""
-    steps = [_step(_LOAD, 4), _step(_JUMP_EQUAL, machine, 1, 0), _step(_RETURN, _KILL), _step(_LOAD, 0)]
+@cache
+def _program(machine: str) -> bytes:
+    """The filter: a program of the Berkeley packet filter over (number, machine, address, arguments)."""
+    architecture, calls, protected = _CALLS[machine]
+    steps = [_step(_LOAD, 4), _step(_JUMP_EQUAL, architecture, 1, 0), _step(_RETURN, _KILL), _step(_LOAD, 0)]
     for number in sorted(calls.values()):
         steps += [_step(_JUMP_EQUAL, number, 0, 1), _step(_RETURN, _ALLOW)]
     for number in sorted(protected.values()):

@@ -1,463 +1,466 @@
-"""Games of many groups at once, played round by round; each player sees its own data alone.
+"""Games of many groups at once, played round by round. No strategy's code runs here: players are asked.
 
-Actions and payoffs of all groups are arrays; what a player may see of them is written into memory of its own, in place,
-and handed out read-only. A player that fails falls back to what its strategy's attitude asks for; nothing else of a
-game depends on it.
+A player that fails falls back to what its strategy's attitude asks for; nothing else of a game depends on it.
 """
 
 from __future__ import annotations
 
-import ctypes
+import socket
 import time
-from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from multiprocessing.connection import Connection
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labmates.games.repeated import RepeatedGame
-from labmates.workflows.populations.engine.kernel.chance import Stream
-from labmates.workflows.populations.engine.kernel.interface import DESCRIPTIONS, C, D, GameDescription, Record
-from labmates.workflows.populations.engine.kernel.limits import DecisionTimeout
-from labmates.workflows.populations.engine.kernel.strategies import PAPER_SEEN, Strategy, drawing, in_paper_form
+from labmates.workflows.populations.engine.kernel.hosts import History, Host, HostError, UnreadyError
+from labmates.workflows.populations.engine.kernel.players import FAILED, MOST_SPENT, STOPPED
+from labmates.workflows.populations.engine.kernel.source import Source
+from labmates.workflows.populations.engine.kernel.tables import UNKNOWN, Table
+from labmates.workflows.populations.engine.kernel.wire import send
 
-_MOST_TOLD = 200
-_MOST_SPENT = 8
-"""Once so many players of a strategy have taken too long or too much memory in a batch, it is run no more there."""
-_view = ctypes.pythonapi.PyMemoryView_FromMemory
-_view.restype = ctypes.py_object
-_view.argtypes = (ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int)
-_READ_ONLY = 0x100
-
-
-class Note(Protocol):
-    """Keeps account of whose code runs, where a batch is played once more because its worker died."""
-
-    def __call__(self, strategy: int, group: int, t: int) -> None:
-        """Tell whose code runs from now on, in which round (-1: a player is made)."""
-
-    def out_of_memory(self, strategy: int) -> None:
-        """End the process if another strategy than this one has used up the memory."""
+_AT_ONCE = 8
+"""So many players with a process of their own are asked at the same time."""
+_MOST_ALONE = 128
+"""So many such processes are kept; a player whose process was ended is played again to where it was."""
+_MOST_TABLES = 2
+_MOST_SEATS = 64
+_NOBODY = -1
 
 
 @dataclass(frozen=True)
-class Failure:
-    """Something that a player's strategy did wrong.
+class Batch:
+    """Games to be played, one in each group.
 
     Attributes
     ----------
-    strategy
-        Number of the strategy.
-    group, seat, round
-        Where; round -1 is when the player was made.
-    what
-        In a few words.
+    groups
+        Numbers of strategies, ``(groups, players)``; ``(groups, 1)`` where `opponents` are given.
+    seed, first
+        What the players' random numbers derive from, with the number of the group (counted from `first`) and the seat.
+    cooperate
+        The strategies that fall back to cooperation.
+    broken
+        Strategies that are not run: they fall back in each round.
+    opponents
+        What the others do, ``(groups, rounds, players - 1)``; None if they are strategies, too.
+    anew
+        Ask for every decision, also for those that are known from games before.
+    """
+
+    game: RepeatedGame
+    groups: NDArray[np.int64]
+    seed: int
+    first: int = 0
+    cooperate: frozenset[int] = frozenset()
+    broken: frozenset[int] = frozenset()
+    opponents: NDArray[np.bool_] | None = None
+    anew: bool = False
+
+
+@dataclass(frozen=True)
+class Errors:
+    """What a strategy did wrong in a batch.
+
+    Attributes
+    ----------
+    count
+        Decisions that it failed to make, and those that were not asked for any more.
     over
-        Whether the player falls back for the rest of the game.
+        Players that fell back for the rest of their game: they took too long or too much memory, or could not be made.
+    group, seat, round
+        Where it happened first; round -1 is when the player was made.
+    what
+        What happened first.
     spent
-        Whether it took too long or too much memory.
+        Players that took too long or too much memory, when they were made or later.
+    seats
+        The same for each seat, as ``{"group seat": {"round", "what", "count"}}``; empty for very many.
+    fatal
+        Whether its code ended a process, or could not be interrupted.
     """
 
     strategy: int
+    count: int
+    over: int
     group: int
     seat: int
     round: int
     what: str
-    over: bool
-    spent: bool = False
+    spent: int = 0
+    seats: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    fatal: bool = False
+
+    def joined(self, later: Errors) -> Errors:
+        """All that a strategy did wrong, here and later."""
+        return replace(
+            self,
+            count=self.count + later.count,
+            over=self.over + later.over,
+            spent=self.spent + later.spent,
+            fatal=self.fatal or later.fatal,
+        )
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the strategy took what it must not take, so that it is better not to be run again."""
+        return self.fatal or self.spent > 0
 
 
-@dataclass
-class Played:
-    """What came of a batch of games.
+@dataclass(frozen=True)
+class Result:
+    """What came of a batch.
 
     Attributes
     ----------
     actions
         Shape ``(groups, rounds, players)``; True for cooperation.
-    spent
-        By strategy, how many of its players took too long or too much memory.
+    errors
+        By the strategy's number.
+    own
+        Processor time of each strategy's players; only if they were all asked `anew`.
     own_seconds, seconds
-        Time within the strategies' own code, if it was measured, and in all.
+        Processor time of the players' processes, and of all.
     """
 
     actions: NDArray[np.bool_]
-    failures: list[Failure] = field(default_factory=list)
-    spent: Counter[int] = field(default_factory=Counter)
-    own_seconds: float = 0.0
-    seconds: float = 0.0
+    errors: Mapping[int, Errors]
+    own: Mapping[int, float]
+    own_seconds: float
+    seconds: float
+
+    def payoffs(self, batch: Batch) -> NDArray[np.float64]:
+        """All payoffs, ``(groups, rounds, players)``; computed here, where no strategy can forge them."""
+        return batch.game.play(self.actions)
 
 
-class Memory:
-    """Memory in which players' data stand, used again for each batch; one row for each player."""
-
-    def __init__(self) -> None:
-        self._arrays: dict[str, NDArray[Any]] = {}
-        self._views: dict[str, list[memoryview]] = {}
-
-    def rows(
-        self, name: str, kind: Any, players: int, length: int, *, keep: bool = False
-    ) -> tuple[NDArray[Any], list[memoryview]]:
-        """Return zeroes to be written, ``(players, length)``, and for each row a view of it alone that can't write.
-
-        The views belong to no object, so that nothing leads from one to another.
-
-        Parameters
-        ----------
-        keep
-            Leave what stands there, in the batch that has asked for the same before.
-        """
-        array = self._arrays.get(name)
-        if array is None or array.shape[0] < players or array.shape[1] != length:
-            array = np.zeros((players, length), dtype=kind)
-            size = array.strides[0]
-            start = array.ctypes.data
-            self._views[name] = [_view(start + row * size, size, _READ_ONLY) for row in range(players)]
-            # Kept for ever: a view's memory must not go to anybody else.
-            self._arrays[name] = array
-            _KEPT.append(array)
-        elif keep:
-            return array[:players], self._views[name]
-        array[:players] = 0
-        return array[:players], self._views[name]
-
-
-_KEPT: list[NDArray[Any]] = []
-
-
-def play(
-    game: RepeatedGame,
-    groups: NDArray[np.int64],
-    strategies: Sequence[Strategy | None],
-    cooperates: Sequence[bool],
-    memory: Memory,
-    *,
-    seed: int,
-    first: int = 0,
-    opponents: NDArray[np.bool_] | None = None,
-    note: Note | None = None,
-    measure: bool = False,
-) -> Played:
-    """Play one game in each group.
+def serve(connection: socket.socket, settings: dict[str, Any], requests: int) -> None:
+    """Play batches until there is nobody to ask for them.
 
     Parameters
     ----------
-    groups
-        The strategies' numbers, ``(groups, players)``.
-    strategies
-        By number; None for one that is not to be run.
-    cooperates
-        Whether a strategy falls back to cooperation, by number.
-    seed, first
-        What players' random numbers derive from, with the group's number (counted from `first`) and the seat.
-    opponents
-        If given, what all players but that of seat 0 do, ``(groups, rounds, players - 1)``; `groups` then has one
-        column.
-    note
-        Keeps account of whose code runs; without it, a lack of memory ends the batch.
-    measure
-        Measure the time within the strategies' own code, which takes some itself.
-
-    Raises
-    ------
-    MemoryError
-        If there is not enough, and nobody can say because of whom.
+    settings
+        See `players.serve`.
+    requests
+        Descriptor of the socket to the process that forks.
     """
-    began = time.process_time()
-    table = _Table(game, groups, memory, opponents)
-    played = Played(np.empty((len(groups), game.n_rounds, game.n_players), dtype=bool))
-    seats, waiting = _seat(table, strategies, seed, first, played, note, measure)
-    fallback = np.array(cooperates, dtype=bool)[groups] if len(groups) else np.zeros(groups.shape, dtype=bool)
-    stock = game.start(len(groups))
-    for t in range(game.n_rounds):
-        chosen = fallback.copy().reshape(-1)
-        stocks = _told_stocks(game, stock, t)
-        over = _round(t, seats, stocks, chosen, played, first, note)
-        if over:
-            seats = [seat for seat in seats if seat[0] not in over]
-        actions = chosen.reshape(groups.shape)
-        if opponents is not None:
-            actions = np.concatenate([actions, opponents[:, t]], axis=1)
-        paid = game.payoffs(actions, stock)
-        stock = game.next_stock(stock, paid)
-        played.actions[:, t] = actions
-        table.write(t, actions, paid)
-    waiting.clear()
-    played.seconds = time.process_time() - began
-    return played
+    send(connection, {"ready": True})
+    with socket.socket(fileno=requests) as forks, Connection(connection.detach()) as link:
+        engine = Engine(forks, settings)
+        while True:
+            try:
+                sources, batch = link.recv()
+            except EOFError:
+                return
+            engine.sources += sources
+            try:
+                link.send(engine.play(batch))
+            except (HostError, UnreadyError) as error:
+                link.send((str(error), isinstance(error, UnreadyError) and not error.confined))
 
 
-Seat = tuple[int, int, type[Any], Callable[..., Any], Record]
+class Engine:
+    """What plays batches, and asks players.
 
+    Parameters
+    ----------
+    forks
+        Socket to the process that forks.
+    settings
+        See `players.serve`.
+    """
 
-def _round(
-    t: int,
-    seats: list[Seat],
-    stocks: Sequence[Any] | None,
-    chosen: NDArray[np.bool_],
-    played: Played,
-    first: int,
-    note: Note | None,
-) -> set[int]:
-    """Let all players decide; return the places of those that fall back from now on. `limits.Watch` looks in here."""
-    over: set[int] = set()
-    place: int | None = None
-    yes: list[int] = []
-    no: list[int] = []
-    add_yes, add_no = yes.append, no.append
-    for place, strategy, history, decide, record in seats:
-        try:
-            if note is not None:
-                note(strategy, first + place // (len(chosen) // played.actions.shape[0]), t)
-            answer = decide(history(record, t)) if stocks is None else decide(history(record, t), stocks[place])
-            if answer is C:
-                add_yes(place)
-            elif answer is D:
-                add_no(place)
-            else:
-                raise _IllegalError(answer)
-        except BaseException as error:
-            _spare(error, strategy, note)
-            over |= _failed(error, strategy, place, t, chosen, played, first)
-            if _is_spent(error) and played.spent[strategy] >= _MOST_SPENT:
-                _stop(seats, strategy)
-    place = None
-    chosen[yes] = True
-    chosen[no] = False
-    return over
+    def __init__(self, forks: socket.socket, settings: Mapping[str, Any]) -> None:
+        self.sources: list[Source] = []
+        self.alone: set[int] = set()
+        """Compiled strategies that have taken too much of what is shared, and play alone from then on."""
+        self._forks = forks
+        self._settings = dict(settings)
+        self._together: Host | None = None
+        self._tables: dict[Any, Table] = {}
 
+    def play(self, batch: Batch) -> Result:
+        """Play one game in each group.
 
-ROUND_CODE = _round.__code__
-
-
-class _IllegalError(Exception):
-    """An answer that is no action."""
-
-    def __init__(self, answer: Any) -> None:
-        super().__init__(f"answered with {_class_name(answer)}, not C or D")
-
-
-class _StoppedError(Exception):
-    """A player is not run any more: too many others of its strategy took what they must not take."""
-
-
-def _failed(
-    error: BaseException, strategy: int, place: int, t: int, chosen: NDArray[np.bool_], played: Played, first: int
-) -> set[int]:
-    """Record a failure; return the player's place if it falls back for the rest of the game."""
-    spent = _is_spent(error)
-    over = spent or isinstance(error, _StoppedError)
-    players = len(chosen) // played.actions.shape[0]
-    group, seat = divmod(place, players)
-    played.failures.append(Failure(strategy, first + group, seat, t, _what(error), over, spent))
-    played.spent[strategy] += spent
-    return {place} if over else set()
-
-
-def _is_spent(error: BaseException) -> bool:
-    return isinstance(error, (DecisionTimeout, MemoryError))
-
-
-def _stop(seats: list[Seat], strategy: int) -> None:
-    """Let all players of a strategy fail from now on, without running any of its code."""
-    for number, (place, other, history, _, record) in enumerate(seats):
-        if other == strategy:
-            seats[number] = (place, other, history, _stopped, record)
-
-
-def _stopped(*_seen: Any) -> Any:
-    raise _StoppedError
-
-
-def _spare(error: BaseException, strategy: int, note: Note | None) -> None:
-    """Let nobody be blamed for a lack of memory that another strategy has caused."""
-    if isinstance(error, MemoryError):
-        if note is None:
-            raise error
-        note.out_of_memory(strategy)
-
-
-def _what(error: BaseException) -> str:
-    """Return what went wrong; none of the error's own methods can do harm here."""
-    if isinstance(error, DecisionTimeout):
-        return "took too long"
-    if isinstance(error, MemoryError):
-        return "asked for too much memory"
-    if isinstance(error, _StoppedError):
-        return "was not run, since others of it took too long or too much memory"
-    if isinstance(error, _IllegalError):
-        return str(error)
-    try:
-        text = str(error.args[0]) if error.args and type(error.args[0]) is str else ""
-    except BaseException:
-        text = ""
-    return f"{_class_name(error)}: {text}"[:_MOST_TOLD].rstrip(": ")
-
-
-def _class_name(thing: object) -> str:
-    name = type.__dict__["__name__"].__get__(type(thing))
-    return str(name)[:60]
-
-
-def _told_stocks(game: RepeatedGame, stock: NDArray[np.float64] | None, t: int) -> list[Any] | None:
-    """Return the stock that each player is told: an int before the first round, as in the published program."""
-    if stock is None:
-        return None
-    told = [int(one) for one in stock] if t == 0 else list(stock)
-    return [one for one in told for _ in range(game.n_players)]
-
-
-class _Table:
-    """The arrays of a batch and what each player may see of them."""
-
-    def __init__(
-        self, game: RepeatedGame, groups: NDArray[np.int64], memory: Memory, opponents: NDArray[np.bool_] | None
-    ) -> None:
-        self.game = game
-        self.groups = groups
-        self.memory = memory
-        self.places = groups.size
-        self._paper: list[tuple[int, int, int, NDArray[Any], NDArray[Any]]] = []
-        rounds = game.n_rounds
-        self._actions, self._action_views = memory.rows("actions", bool, self.places, rounds)
-        self._payoffs, self._payoff_views = memory.rows("payoffs", np.float64, self.places, rounds)
-        self._counts, self._count_views = memory.rows("counts", np.int64, self.places, rounds)
-        self.scripted = opponents is not None
-
-    def record(self, place: int, *, paper: bool) -> Record:
-        """Return what the player at a place may see."""
-        own = np.frombuffer(self._action_views[place], _BOOL), np.frombuffer(self._payoff_views[place], _FLOAT)
-        counts = np.frombuffer(self._count_views[place], _INT)
-        if not paper:
-            return Record(*own, counts)
-        group, seat = divmod(place, self.groups.shape[1])
-        shape = (self.game.n_rounds, self.game.n_players - 1)
-        size = shape[0] * shape[1]
-        actions, action_views = self.memory.rows("their actions", bool, self.places, size, keep=bool(self._paper))
-        payoffs, payoff_views = self.memory.rows("their payoffs", np.float64, self.places, size, keep=bool(self._paper))
-        self._paper.append((place, group, seat, actions[place].reshape(shape), payoffs[place].reshape(shape)))
-        theirs = np.frombuffer(action_views[place], _BOOL), np.frombuffer(payoff_views[place], _FLOAT)
-        return Record(*own, counts, *(array.reshape(shape) for array in theirs))
-
-    def write(self, t: int, actions: NDArray[np.bool_], payoffs: NDArray[np.float64]) -> None:
-        """Add a round to what all players see."""
-        cooperators = actions.sum(axis=1)
-        seats = self.groups.shape[1]
-        own = actions[:, :seats]
-        self._actions[:, t] = own.reshape(-1)
-        self._payoffs[:, t] = payoffs[:, :seats].reshape(-1)
-        self._counts[:, t] = (cooperators[:, None] - own).reshape(-1)
-        for _, group, seat, their_actions, their_payoffs in self._paper:
-            their_actions[t] = np.delete(actions[group], seat)
-            their_payoffs[t] = np.delete(payoffs[group], seat)
-
-
-_BOOL, _FLOAT, _INT = np.dtype(bool), np.dtype(np.float64), np.dtype(np.int64)
-
-
-def _seat(
-    table: _Table,
-    strategies: Sequence[Strategy | None],
-    seed: int,
-    first: int,
-    played: Played,
-    note: Note | None,
-    measure: bool,
-) -> tuple[list[Seat], list[Any]]:
-    """Make all players; return those that play, and what has to live as long as the games."""
-    game = table.game
-    description = describe(game)
-    stocked = game.start(1) is not None
-    seats: list[Seat] = []
-    alive: list[Any] = [description]
-    players = table.groups.shape[1]
-    numbers = [int(one) for one in table.groups.reshape(-1)]
-    made = _make_all(numbers, strategies, description, seed, first, players, played, note)
-    for place, player, stream in made:
-        strategy = strategies[numbers[place]]
-        assert strategy is not None
-        decide = player.__call__
-        if strategy.random:
-            decide = drawing(decide, stream)
-        if strategy.paper:
-            decide = in_paper_form(decide)
-        elif stocked and strategy.code.found.arguments == 1:
-            decide = _without_stock(decide)
-        if measure:
-            decide = _measured(decide, played)
-        record = table.record(place, paper=strategy.paper)
-        seats.append((place, numbers[place], PAPER_SEEN if strategy.paper else strategy.history, decide, record))
-        alive.append(player)
-    return seats, alive
-
-
-def _make_all(
-    numbers: Sequence[int],
-    strategies: Sequence[Strategy | None],
-    description: GameDescription,
-    seed: int,
-    first: int,
-    players: int,
-    played: Played,
-    note: Note | None,
-) -> list[tuple[int, Any, Stream]]:
-    """Make the players of all strategies that are to be run. `limits.Watch` looks in here, too."""
-    t = -1
-    made = []
-    for place, number in enumerate(numbers):
-        strategy = strategies[number]
-        group, seat = divmod(place, players)
-        if strategy is None:
-            played.failures.append(Failure(number, first + group, seat, t, "is not run", True))
-            continue
-        stream = Stream(seed, (first + group, seat))
-        try:
-            if note is not None:
-                note(number, first + group, t)
-            if played.spent and played.spent[number] >= _MOST_SPENT:
-                raise _StoppedError
-            player = strategy.player(description, stream)
-            if not callable(player):
-                raise TypeError("a player can't be called")
-            made.append((place, player, stream))
-        except BaseException as error:
-            _spare(error, number, note)
-            spent = _is_spent(error)
-            played.failures.append(Failure(number, first + group, seat, t, _what(error), True, spent))
-            played.spent[number] += spent
-    return made
-
-
-MAKE_CODE = _make_all.__code__
-
-
-def _without_stock(decide: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda history, _stock: decide(history)
-
-
-def _measured(decide: Callable[..., Any], played: Played) -> Callable[..., Any]:
-    """Return a decision whose time is added up, without what taking the time itself takes."""
-
-    def timed(*seen: Any) -> Any:
+        Raises
+        ------
+        HostError
+            If a process of players dies through no fault of any of them.
+        UnreadyError
+            If there can be no such process.
+        """
         began = time.process_time()
+        play = _Play(batch, self)
         try:
-            return decide(*seen)
+            for t in range(batch.game.n_rounds):
+                play.round(t)
+        except BaseException:
+            self.end_together()
+            raise
         finally:
-            played.own_seconds += time.process_time() - began - CLOCK_SECONDS
+            play.close()
+        own = play.own_seconds
+        return Result(play.actions, play.failures.summed(), dict(play.own), own, own + time.process_time() - began)
 
-    return timed
+    def together(self) -> Host:
+        """The process of compiled players."""
+        if self._together is None:
+            self._together = self.host()
+        return self._together
+
+    def host(self) -> Host:
+        """A new process of players."""
+        return Host(self._forks, self._settings)
+
+    def end_together(self) -> None:
+        """End the process of compiled players; the next one knows nothing."""
+        if self._together is not None:
+            self._together.close()
+            self._together = None
+
+    def table(self, game: RepeatedGame) -> Table:
+        """The moves that are known in a game."""
+        table = self._tables.pop(game, None) or Table(game.n_players)
+        self._tables[game] = table  # the last in order is what was used last
+        if len(self._tables) > _MOST_TABLES:
+            del self._tables[next(iter(self._tables))]
+        return table
 
 
-def _clock_seconds() -> float:
-    """Return what looking at the clock twice shows although nothing lies between."""
-    return min(-(time.process_time() - time.process_time()) for _ in range(1000))
+class _Failures:
+    """What players did wrong in a batch."""
+
+    def __init__(self, batch: Batch, strategies: NDArray[np.int64]) -> None:
+        self.spent: Counter[int] = Counter()
+        self._batch = batch
+        self._strategies = strategies
+        self._sums: dict[int, dict[str, Any]] = {}
+
+    def add(self, place: int, t: int, what: str, *, over: bool, spent: bool = False, fatal: bool = False) -> None:
+        """Count what a player did wrong; with `over` it falls back for the rest of the game."""
+        strategy = int(self._strategies[place])
+        group, seat = divmod(place, self._batch.groups.shape[1])
+        where = {"group": self._batch.first + group, "seat": seat, "round": t, "what": what}
+        nothing = {"count": 0, "over": 0, "spent": 0, "fatal": False}
+        sums = self._sums.setdefault(strategy, {"strategy": strategy, **where, **nothing, "seats": {}})
+        cost = self._batch.game.n_rounds - max(t, 0) if over else 1
+        sums["count"] += cost
+        sums["over"] += over
+        sums["spent"] += spent
+        sums["fatal"] |= fatal
+        self.spent[strategy] += spent or fatal
+        at = sums["seats"].setdefault(f"{where['group']} {seat}", {"round": t, "what": what, "count": 0})
+        at["count"] += cost
+
+    def summed(self) -> dict[int, Errors]:
+        """The sums by strategy."""
+        return {
+            strategy: Errors(**{**sums, "seats": sums["seats"] if len(sums["seats"]) <= _MOST_SEATS else {}})
+            for strategy, sums in self._sums.items()
+        }
 
 
-CLOCK_SECONDS = _clock_seconds()
+class _Play:
+    """A batch that is being played."""
 
+    def __init__(self, batch: Batch, engine: Engine) -> None:
+        self._batch, self._engine, game = batch, engine, batch.game
+        self._strategies = batch.groups.reshape(-1)
+        places, rounds, others = len(self._strategies), game.n_rounds, game.n_players - 1
+        sources = [engine.sources[one] for one in self._strategies.tolist()]
+        paper = any(one.found.paper for one in sources)
+        theirs = (
+            (np.zeros((places, rounds, others), bool), np.zeros((places, rounds, others))) if paper else (None, None)
+        )
+        stocks = None if game.start(1) is None else np.zeros((places, rounds))
+        shape = places, rounds
+        self._history = History(np.zeros(shape, bool), np.zeros(shape), np.zeros(shape, np.int64), stocks, *theirs)
+        self.actions = np.empty((len(batch.groups), rounds, game.n_players), bool)
+        self.failures = _Failures(batch, self._strategies)
+        self.own: defaultdict[int, float] = defaultdict(float)
+        self.own_seconds = 0.0
+        self._stock = game.start(len(batch.groups))
+        self._fallback = np.isin(self._strategies, list(batch.cooperate))
+        self._running = ~np.isin(self._strategies, list(batch.broken))
+        self._running &= np.array([one.playable for one in sources], bool)
+        for place in np.flatnonzero(~self._running).tolist():
+            self.failures.add(place, -1, "is not run", over=True)
+        self._compiled = np.array([one.compiled for one in sources], bool)
+        self._hosts: dict[int, Host] = {}
+        self._told = {
+            "game": {"name": game.name, "n_players": game.n_players, "n_rounds": rounds, "parameters": game.parameters},
+            "seed": batch.seed, "first": batch.first, "seats": batch.groups.shape[1], "paper": paper,
+            "timed": batch.anew,
+        }  # fmt: skip
+        same = np.array([not (one.found.random or one.found.paper) for one in sources], bool) & self._running
+        self._table = engine.table(game)
+        self._nodes = self._table.start(self._strategies, same & (not batch.anew), rounds)
+        self._begun = False
 
-def describe(game: RepeatedGame) -> GameDescription:
-    """Return the description of a game that strategies get."""
-    return DESCRIPTIONS[game.name](game.n_players, game.n_rounds, **game.parameters)
+    def round(self, t: int) -> None:
+        """Let all players decide, and pay them."""
+        game, groups = self._batch.game, self._batch.groups
+        if self._stock is not None and self._history.stocks is not None:
+            self._history.stocks[:, t] = np.repeat(self._stock, groups.shape[1])
+        chosen = self._fallback.copy()
+        known = self._table.moves(self._nodes)
+        chosen[known != UNKNOWN] = known[known != UNKNOWN]
+        self._decide(t, np.flatnonzero(self._running & (known == UNKNOWN)), chosen)
+        actions = own = chosen.reshape(groups.shape)
+        if self._batch.opponents is not None:
+            actions = np.concatenate([actions, self._batch.opponents[:, t]], axis=1)
+        paid = game.payoffs(actions, self._stock)
+        self._stock = game.next_stock(self._stock, paid)
+        self.actions[:, t] = actions
+        counts = (actions.sum(axis=1)[:, None] - own).reshape(-1)
+        self._write(t, actions, paid, counts)
+        self._nodes = self._table.after(self._nodes, counts)
+
+    def _write(self, t: int, actions: NDArray[np.bool_], paid: NDArray[np.float64], counts: NDArray[np.int64]) -> None:
+        """Add a round to what all players see."""
+        history, seats = self._history, self._batch.groups.shape[1]
+        history.actions[:, t] = actions[:, :seats].reshape(-1)
+        history.payoffs[:, t] = paid[:, :seats].reshape(-1)
+        history.counts[:, t] = counts
+        if history.their_actions is not None and history.their_payoffs is not None:
+            for seat in range(seats):
+                history.their_actions[seat::seats, t] = np.delete(actions, seat, axis=1)
+                history.their_payoffs[seat::seats, t] = np.delete(paid, seat, axis=1)
+
+    def _decide(self, t: int, missing: NDArray[np.int64], chosen: NDArray[np.bool_]) -> None:
+        """Ask players, of those that stand in the same node one alone."""
+        nodes = self._nodes[missing]
+        _, first, which = np.unique(
+            np.where(nodes > 0, nodes, -1 - np.arange(len(nodes))), return_index=True, return_inverse=True
+        )
+        asked = missing[first]
+        answers = self._answers(t, asked)
+        failed = answers == FAILED
+        again = np.isin(missing, asked, invert=True) & failed[which]
+        chosen[missing[~failed[which]]] = answers[which][~failed[which]]
+        self._table.keep(self._nodes[asked[~failed]], answers[~failed])
+        if again.any():
+            # Whoever would fail in the same way is asked, since it fails for itself.
+            more = missing[again]
+            told = self._answers(t, more)
+            chosen[more[told != FAILED]] = told[told != FAILED]
+            self._nodes[more[told == FAILED]] = 0
+        self._nodes[asked[failed]] = 0
+
+    def _answers(self, t: int, places: NDArray[np.int64]) -> NDArray[np.uint8]:
+        """What players answer; `FAILED` for those that have failed."""
+        answers = np.full(len(places), FAILED, np.uint8)
+        while True:
+            compiled = self._compiled[places] & ~np.isin(self._strategies[places], list(self._engine.alone))
+            if not compiled.any() or self._ask_together(t, places, np.flatnonzero(compiled), answers):
+                break
+        waiting = np.flatnonzero(~compiled).tolist()
+        while waiting:
+            wave = self._wave(places, waiting)
+            self._ask_alone(t, places, wave, answers)
+            waiting = [index for index in waiting if index not in wave]
+        return answers
+
+    def _wave(self, places: NDArray[np.int64], waiting: Sequence[int]) -> list[int]:
+        """The players to be asked next: of no strategy more than may still take too much, or are stopped by then."""
+        wave: list[int] = []
+        asked: Counter[int] = Counter()
+        for index in waiting:
+            strategy = int(self._strategies[places[index]])
+            if (
+                self.failures.spent[strategy] >= MOST_SPENT
+                or self.failures.spent[strategy] + asked[strategy] < MOST_SPENT
+            ):
+                asked[strategy] += 1
+                wave.append(index)
+            if len(wave) == _AT_ONCE:
+                break
+        return wave
+
+    def _ask_together(
+        self, t: int, places: NDArray[np.int64], which: NDArray[np.int64], answers: NDArray[np.uint8]
+    ) -> bool:
+        """Ask compiled players; False if one has to play alone from now on, and the others are to be asked again."""
+        host = self._engine.together()
+        if not self._begun:
+            host.begin(self._told, np.arange(len(self._strategies)))
+            self._begun = True
+        # Players of one strategy follow each other: its code is in the processor's cache then.
+        which = which[np.argsort(self._strategies[places[which]], kind="stable")]
+        asked = places[which]
+        host.ask(t, asked, self._strategies[asked], self._history, self._engine.sources)
+        try:
+            told, failures = self._taken(host)
+            greedy = {int(self._strategies[asked[one["index"]]]) for one in failures if one["memory"]}
+        except HostError as error:
+            if error.place < 0:
+                raise
+            greedy = {int(self._strategies[error.place])}
+        if greedy:
+            self._engine.alone |= greedy
+            self._engine.end_together()
+            self._begun = False
+            return False
+        answers[which] = told
+        self._failed(asked, failures)
+        return True
+
+    def _taken(self, host: Host) -> tuple[NDArray[np.uint8], list[dict[str, Any]]]:
+        answers = host.answers()
+        self.own_seconds += answers.seconds
+        for strategy, seconds in answers.own.items():
+            self.own[strategy] += seconds
+        return answers.moves, answers.failures
+
+    def _ask_alone(self, t: int, places: NDArray[np.int64], wave: Sequence[int], answers: NDArray[np.uint8]) -> None:
+        """Ask some players each of which has a process of its own."""
+        hosts: list[tuple[int, int, Host]] = []
+        for index in wave:
+            place = int(places[index])
+            if self.failures.spent[int(self._strategies[place])] >= MOST_SPENT:
+                self._over(place, t, STOPPED)
+                continue
+            host = self._alone(place)
+            one = places[index : index + 1]
+            host.ask(t, one, self._strategies[one], self._history, self._engine.sources)
+            hosts.append((index, place, host))
+        for index, place, host in hosts:
+            try:
+                told, failures = self._taken(host)
+                answers[index] = told[0]
+                self._failed(places[index : index + 1], failures)
+            except HostError as error:
+                self._over(place, t, error.what, fatal=True)
+            if not self._running[place]:
+                self._hosts.pop(place).close()
+
+    def _alone(self, place: int) -> Host:
+        """The process of one player."""
+        host = self._hosts.pop(place, None)
+        if host is None:
+            if len(self._hosts) >= _MOST_ALONE:
+                self._hosts.pop(next(iter(self._hosts))).close()
+            host = self._engine.host()
+            host.begin(self._told, np.array([place]))
+        self._hosts[place] = host
+        return host
+
+    def _failed(self, places: NDArray[np.int64], failures: Sequence[Mapping[str, Any]]) -> None:
+        for one in failures:
+            place = int(places[one["index"]])
+            self.failures.add(place, one["round"], one["what"], over=one["over"], spent=one["spent"])
+            self._running[place] &= not one["over"]
+
+    def _over(self, place: int, t: int, what: str, *, fatal: bool = False) -> None:
+        self.failures.add(place, t, what, over=True, fatal=fatal)
+        self._running[place] = False
+        self._nodes[place] = 0
+
+    def close(self) -> None:
+        """End the processes of players that play alone."""
+        for host in self._hosts.values():
+            host.close()

@@ -10,8 +10,9 @@ Two forms are known. In the current one, the answer is asked as ``strategy(histo
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
-from enum import Enum, EnumMeta
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -22,37 +23,7 @@ Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
 
-_SEALED: list[bool] = []
-"""Not empty when all classes of this module are made."""
-
-
-class _Sealed(type):
-    """Metaclass of classes that all strategies share: none can leave anything there for another to find."""
-
-    def __setattr__(cls, name: str, value: object) -> None:
-        if _SEALED and cls.__module__ == __name__:
-            raise AttributeError(f"'{cls.__name__}' can't be changed")
-        super().__setattr__(name, value)
-
-    def __delattr__(cls, name: str) -> None:
-        if _SEALED and cls.__module__ == __name__:
-            raise AttributeError(f"'{cls.__name__}' can't be changed")
-        super().__delattr__(name)
-
-
-class _SealedEnum(EnumMeta):
-    def __setattr__(cls, name: str, value: object) -> None:
-        if "_sealed_" in cls.__dict__:
-            raise AttributeError(f"'{cls.__name__}' can't be changed")
-        super().__setattr__(name, value)
-
-    def __delattr__(cls, name: str) -> None:
-        if "_sealed_" in cls.__dict__:
-            raise AttributeError(f"'{cls.__name__}' can't be changed")
-        super().__delattr__(name)
-
-
-class Action(Enum, metaclass=_SealedEnum):
+class Action(Enum):
     """What a player does in a round. It is no number, so that comparing one with a numpy value gives False."""
 
     D = 0
@@ -75,21 +46,15 @@ class Action(Enum, metaclass=_SealedEnum):
 
     __radd__ = __add__
 
-    def __setattr__(self, name: str, value: object) -> None:
-        if "_sealed_" in type(self).__dict__:
-            raise AttributeError("an action can't be changed")
-        super().__setattr__(name, value)
-
     def flip(self) -> Action:
         """Return the other action."""
         return Action.D if self is Action.C else Action.C
 
 
 C, D = Action.C, Action.D
-type.__setattr__(Action, "_sealed_", True)
 
 
-class BaseStrategy(metaclass=_Sealed):
+class BaseStrategy:
     """Base of strategies' classes."""
 
     def __init__(self, game_description: GameDescription) -> None:
@@ -97,7 +62,7 @@ class BaseStrategy(metaclass=_Sealed):
 
 
 @dataclass(frozen=True)
-class GameDescription(metaclass=_Sealed):
+class GameDescription:
     """The parameters of a game."""
 
     n_players: int
@@ -134,7 +99,7 @@ DESCRIPTIONS: dict[str, type[GameDescription]] = {
 """The class of the description of each game, by the game's name."""
 
 
-class GameState(metaclass=_Sealed):
+class GameState:
     """Which round it is (the paper's form)."""
 
     __slots__ = ("round_number",)
@@ -153,7 +118,7 @@ class CommonPoolState(GameState):
         self.current_stock = current_stock
 
 
-class Record(metaclass=_Sealed):
+class Record:
     """What one player has seen in a game so far and will see: arrays over all rounds that can't be written.
 
     Nothing but this player's own data can be reached from them: their memory belongs to no Python object.
@@ -176,7 +141,7 @@ class Record(metaclass=_Sealed):
         self.opponent_payoffs = opponent_payoffs
 
 
-class PlayerHistory(metaclass=_Sealed):
+class PlayerHistory:
     """What a player has seen in `round_number` rounds: the current form.
 
     Attributes
@@ -248,14 +213,14 @@ class _SeenBoth(PlayerHistory):
         self.my_actions = record.actions[:t]
 
 
-def seen_class(source: str) -> type[Any]:
-    """Return the class of histories that is cheapest for a strategy with this source; all of them say the same."""
-    if "opponent_cooperators" not in source:
+def seen_class(names: Collection[str]) -> type[Any]:
+    """The class of histories that is cheapest for code with these names; all of them say the same."""
+    if "opponent_cooperators" not in names:
         return _Seen
-    return _SeenBoth if "my_actions" in source else _SeenOpponents
+    return _SeenBoth if "my_actions" in names else _SeenOpponents
 
 
-class PaperHistory(metaclass=_Sealed):
+class PaperHistory:
     """What a player has seen: the paper's form, with a column per opponent; None stands for it in round 0."""
 
     __slots__ = ("my_actions", "my_payoffs", "opponent_actions", "opponent_payoffs")
@@ -272,6 +237,3 @@ class PaperHistory(metaclass=_Sealed):
     def round_number(self) -> int:
         """Number of rounds seen."""
         return len(self.my_actions)
-
-
-_SEALED.append(True)

@@ -1,22 +1,25 @@
 """How long a decision may take: watched by a timer, at no cost to decisions that are quick.
 
-The timer counts the processor's time of the worker. When it finds the same decision at several ticks in a row, that
-decision is ended by an exception; if even that is caught, the process ends. Whoever started the worker sees when it
-does not tick at all, which code in C can bring about, and kills it.
+The timer counts the processor's time of the process. When it finds the same decision at several ticks, or the same
+player at twice as many, the decision is ended by an exception; if even that is caught, the process ends. Whoever asked
+for the decision sees when the process does not tick at all, which code in C can bring about, and kills it.
 """
 
 from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Collection
-from types import CodeType, FrameType
+from collections import Counter
+from types import FrameType
 
 TICKS = 4
-"""A decision is ended at the so many-th tick that finds it."""
+"""A decision is ended at the so many-th tick that finds it; a player has twice as many for all its decisions."""
 _GRACE = 3
-HUNG = b"\xff" * 8
-"""What a worker leaves in the place of its ticks when it ends because a strategy can't be ended otherwise."""
+PLACE, BEATS = 0, 1
+"""Where in the shared memory, in numbers of 8 bytes, the deciding player (-1: none) and the number of ticks stand."""
+MARKS = 2
+HUNG = -1
+"""Stands in the place of ticks when a process ends because a strategy can't be ended otherwise."""
 
 
 class DecisionTimeout(BaseException):
@@ -30,48 +33,34 @@ class Watch:
     ----------
     seconds
         Processor time that a decision may take.
-    beats
-        A byte array that others see, in which the last tick is counted; None for nobody.
+    marks
+        Shared memory of `MARKS` numbers.
     """
 
-    def __init__(self, seconds: float, beats: memoryview | None) -> None:
-        self._seconds = seconds
-        self._beats = beats
-        self._codes: Collection[CodeType] = ()
-        self._now: object = None
+    def __init__(self, seconds: float, marks: memoryview) -> None:
+        self.decisions = 0
+        self._marks = marks
+        self._now: tuple[int, int] = (-1, -1)
         self._seen = 0
-        self._ticks = 0
-
-    def start(self, codes: Collection[CodeType]) -> None:
-        """Begin to tick.
-
-        Parameters
-        ----------
-        codes
-            Of the functions whose local variables ``played``, ``t`` and ``place`` name the decision that goes on.
-        """
-        self._codes = codes
+        self._used: Counter[int] = Counter()
         signal.signal(signal.SIGPROF, self._tick)
-        signal.setitimer(signal.ITIMER_PROF, self._seconds / TICKS, self._seconds / TICKS)
+        signal.setitimer(signal.ITIMER_PROF, seconds / TICKS, seconds / TICKS)
 
-    def _tick(self, _signal: int, frame: FrameType | None) -> None:
-        self._ticks += 1
-        if self._beats is not None:
-            self._beats[:8] = self._ticks.to_bytes(8, "little")
-        while frame is not None and frame.f_code not in self._codes:
-            frame = frame.f_back
-        if frame is None:
-            self._now = None
+    def begin(self) -> None:
+        """Forget what players have used: others sit in their places."""
+        self._used.clear()
+
+    def _tick(self, _signal: int, _frame: FrameType | None) -> None:
+        self._marks[BEATS] += 1
+        place = self._marks[PLACE]
+        now = place, self.decisions
+        self._seen = self._seen + 1 if now == self._now else 1
+        self._now = now
+        if place < 0:
             return
-        variables = frame.f_locals
-        doing = variables.get("t"), variables.get("place"), id(variables.get("played"))
-        if variables.get("place") is None or doing != self._now:
-            self._now, self._seen = doing, 1
-            return
-        self._seen += 1
+        self._used[place] += 1
         if self._seen >= TICKS + _GRACE:
-            if self._beats is not None:
-                self._beats[:8] = HUNG
+            self._marks[BEATS] = HUNG
             os._exit(1)
-        if self._seen > TICKS:
+        if self._seen > TICKS or self._used[place] > 2 * TICKS:
             raise DecisionTimeout

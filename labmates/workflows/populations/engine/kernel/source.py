@@ -4,13 +4,18 @@ from __future__ import annotations
 import __future__
 
 import ast
+import gc
+import marshal
 import re
+import socket
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from types import CodeType
 from typing import Any
 
-from labmates.workflows.populations.engine.kernel.static import draws, names_of_chance, nodes_of, problems_of, shares
+from labmates.workflows.populations.engine.kernel.compiler import UnfitError, compile_class, imported_names
+from labmates.workflows.populations.engine.kernel.static import MOST_CHARACTERS, draws, names_of_chance, problems_of
+from labmates.workflows.populations.engine.kernel.wire import receive, send
 
 _NAMED = re.compile(r"Strategy_(?P<attitude>[A-Za-z]+)_(?P<number>\d+)$")
 _MOST_CLASSES = 20_000
@@ -32,8 +37,6 @@ class Found:
         Whether it is of the paper's form.
     random
         Whether it may draw random numbers; if not, it declares to be deterministic.
-    shares
-        Whether it may keep something beyond one player, so that it is made anew for each.
     arguments
         How many arguments a decision has: 1 for the history, 2 with a stock or a state.
     problems
@@ -46,41 +49,57 @@ class Found:
     number: int
     paper: bool
     random: bool
-    shares: bool
     arguments: int
     problems: tuple[str, ...]
 
-    def as_json(self) -> dict[str, Any]:
-        """Return it as an object of JSON."""
-        return asdict(self)
-
 
 @dataclass(frozen=True)
-class Code:
-    """A strategy's class that can be made.
+class Source:
+    """A strategy as it was read.
 
     Attributes
     ----------
-    before
-        What stands in the file before and between its strategies.
-    body
-        The class itself.
-    source
-        Its text, to see which parts of a history it asks for.
+    compiled
+        Whether its code fits the subset of `compiler`.
+    code
+        The code that makes its class, for `marshal`; empty if there are problems.
     """
 
     found: Found
-    before: CodeType
-    body: CodeType
-    source: str
+    compiled: bool
+    code: bytes
+
+    @property
+    def playable(self) -> bool:
+        """Whether it may be run."""
+        return not self.found.problems
+
+    def told(self, number: int) -> dict[str, Any]:
+        """What a process of players is told of it."""
+        facts = {name: getattr(self.found, name) for name in ("name", "paper", "random", "arguments")}
+        return {"number": number, **facts, "compiled": self.compiled, "bytes": len(self.code)}
 
 
 class UnreadableError(Exception):
     """A file is no Python that can be read."""
 
 
-def read_source(text: str, name: str) -> Iterator[Code | Found]:
-    """Return the strategies of a file: those whose checks found something as what is known of them alone.
+def serve(connection: socket.socket, _settings: dict[str, Any]) -> None:
+    """Read one file, in a process that a file can end without harm."""
+    send(connection, {"ready": True})
+    head, data = receive(connection)
+    gc.disable()
+    try:
+        sources = list(read_source(data.decode(), head["name"]))
+    except (UnreadableError, UnicodeDecodeError) as error:
+        send(connection, {"error": str(error)})
+        return
+    found = [{**asdict(one.found), "compiled": one.compiled, "bytes": len(one.code)} for one in sources]
+    send(connection, {"found": found}, b"".join(one.code for one in sources))
+
+
+def read_source(text: str, name: str) -> Iterator[Source]:
+    """The strategies of a file.
 
     Raises
     ------
@@ -93,33 +112,52 @@ def read_source(text: str, name: str) -> Iterator[Code | Found]:
         line = f" (line {error.lineno})" if isinstance(error, SyntaxError) and error.lineno else ""
         what = error.msg if isinstance(error, SyntaxError) else str(error) or type(error).__name__
         raise UnreadableError(f"{name} can't be read as Python{line}: {what}") from error
-    lines = text.splitlines(keepends=True)
-    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
-    strategies = [node for node in classes if _is_strategy(node)]
+    strategies = [node for node in tree.body if isinstance(node, ast.ClassDef) and _is_strategy(node)]
     if len(strategies) > _MOST_CLASSES:
         raise UnreadableError(f"{name} holds {len(strategies)} strategies; at most {_MOST_CLASSES} are allowed")
-    rest = [node for node in tree.body if node not in strategies] if len(strategies) < 4 else _without(tree, strategies)
-    before = ast.Module(body=rest, type_ignores=[])
-    chance = names_of_chance(node for node in rest if isinstance(node, (ast.Import, ast.ImportFrom)))
-    shared_source = "".join(_text(lines, node) for node in rest if not isinstance(node, (ast.Import, ast.ImportFrom)))
     try:
-        shared_nodes = nodes_of(before)
-        problems = problems_of(shared_nodes, len(shared_source))
-        shared = shares(before, shared_nodes)
-        code = _compiled(before, name)
-        for node in strategies:
-            source = _text(lines, node)
-            nodes = nodes_of(node)
-            own = problems_of(nodes, len(source))
-            random = draws(source + shared_source, chance)
-            found = _found(node, random, [*problems, *own], shared or shares(node, nodes))
-            if found.problems:
-                yield found
-            else:
-                body = _compiled(ast.Module(body=[node], type_ignores=[]), name)
-                yield Code(found, code, body, source + shared_source)
+        yield from _read(_File(text.splitlines(keepends=True), _without(tree, strategies), name), strategies)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise UnreadableError(f"{name} can't be compiled: {error}") from error
+
+
+class _File:
+    """What stands in a file beside its strategies."""
+
+    def __init__(self, lines: list[str], rest: list[ast.stmt], name: str) -> None:
+        self.lines = lines
+        self.name = name
+        imports = [node for node in rest if isinstance(node, (ast.Import, ast.ImportFrom))]
+        self.chance = names_of_chance(imports)
+        self.shared = "".join(self.text(node) for node in rest if node not in imports)
+        self.problems = problems_of(rest, len(self.shared))
+        self.code = _compiled(ast.Module(body=rest, type_ignores=[]), name)
+        self.names = imported_names(rest)
+
+    def text(self, node: ast.stmt) -> str:
+        """The text of a statement."""
+        return "".join(self.lines[node.lineno - 1 : node.end_lineno])
+
+
+def _read(file: _File, strategies: list[ast.ClassDef]) -> Iterator[Source]:
+    for node in strategies:
+        source = file.text(node)
+        found = _found(node, file.problems)
+        try:
+            if found.problems or file.names is None or len(source) > MOST_CHARACTERS:
+                raise UnfitError
+            code, random = compile_class(node, file.names)
+            yield Source(replace(found, random=random), True, marshal.dumps((code,)))
+        except UnfitError:
+            yield _alone(file, node.lineno, source, found)
+
+
+def _alone(file: _File, line: int, source: str, found: Found) -> Source:
+    """A strategy that does not fit the subset; its tree has been changed, so that it is read again."""
+    tree = ast.increment_lineno(ast.parse(source), line - 1)
+    problems = tuple(dict.fromkeys([*found.problems, *problems_of(tree.body, len(source))]))
+    found = replace(found, random=draws(source + file.shared, file.chance), problems=problems)
+    return Source(found, False, b"" if problems else marshal.dumps((file.code, _compiled(tree, file.name))))
 
 
 def _compiled(tree: ast.Module, name: str) -> CodeType:
@@ -134,17 +172,14 @@ def _without(tree: ast.Module, strategies: list[ast.ClassDef]) -> list[ast.stmt]
     return [node for node in tree.body if id(node) not in left_out]
 
 
-def _text(lines: list[str], node: ast.stmt) -> str:
-    return "".join(lines[node.lineno - 1 : node.end_lineno])
-
-
 def _is_strategy(node: ast.ClassDef) -> bool:
     """Whether a class is a strategy: it says so by its name or its base, or it can be called."""
     bases = {base.id for base in node.bases if isinstance(base, ast.Name)}
     return bool(_NAMED.match(node.name)) or "BaseStrategy" in bases
 
 
-def _found(node: ast.ClassDef, random: bool, problems: list[str], shared: bool) -> Found:
+def _found(node: ast.ClassDef, before: list[str]) -> Found:
+    problems = list(before)
     named = _NAMED.match(node.name)
     methods = {one.name: one for one in node.body if isinstance(one, ast.FunctionDef)}
     call = methods.get("__call__")
@@ -159,8 +194,7 @@ def _found(node: ast.ClassDef, random: bool, problems: list[str], shared: bool) 
         attitude=named["attitude"].lower() if named else "",
         number=int(named["number"]) if named else 0,
         paper=call is not None and _is_paper(call, names),
-        random=random,
-        shares=shared,
+        random=False,
         arguments=max(1, len(names)),
         problems=tuple(dict.fromkeys(problems)),
     )

@@ -1,6 +1,6 @@
-"""Messages between a worker and whoever started it: an object of JSON and some bytes, each with its length before it.
+"""Messages between processes: an object of JSON and some bytes, each with its length before it.
 
-What a worker sends is not to be trusted: it is read by these lengths and nothing else.
+What comes from a process that runs strategies is not to be trusted: it is read by these lengths and nothing else.
 """
 
 from __future__ import annotations
@@ -9,6 +9,9 @@ import json
 import socket
 import struct
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 _HEAD = struct.Struct("<QQ")
 MOST_BYTES = 1 << 30
@@ -36,15 +39,43 @@ def receive(connection: socket.socket) -> tuple[dict[str, Any], bytes]:
         If there will be none.
     """
     try:
-        text, data = _HEAD.unpack(_exactly(connection, _HEAD.size))
-        if text > MOST_BYTES or data > MOST_BYTES:
-            raise ClosedError("the other side sends too much")
-        told = json.loads(_exactly(connection, text))
-        if not isinstance(told, dict):
-            raise ClosedError("the other side sends what can't be read")
-        return told, _exactly(connection, data)
+        message = bytearray(_exactly(connection, _HEAD.size))
+        complete(message, MOST_BYTES)
+        message += _exactly(connection, sum(_HEAD.unpack(message)))
+        return parsed(message)
     except (OSError, ValueError) as error:
         raise ClosedError(str(error)) from error
+
+
+def complete(message: bytes | bytearray, most: int) -> bool:
+    """Whether a message is all there.
+
+    Raises
+    ------
+    ValueError
+        If it says that it is larger than `most`, or is longer than it says.
+    """
+    if len(message) < _HEAD.size:
+        return False
+    size: int = sum(_HEAD.unpack_from(message))
+    if size > most or len(message) > _HEAD.size + size:
+        raise ValueError("the other side sends too much")
+    return len(message) == _HEAD.size + size
+
+
+def parsed(message: bytes | bytearray) -> tuple[dict[str, Any], bytes]:
+    """The object and the bytes of a message.
+
+    Raises
+    ------
+    ValueError
+        If it is no message.
+    """
+    text, _ = _HEAD.unpack_from(message)
+    told = json.loads(message[_HEAD.size : _HEAD.size + text])
+    if not isinstance(told, dict):
+        raise ValueError("the other side sends what can't be read")
+    return told, bytes(message[_HEAD.size + text :])
 
 
 def _exactly(connection: socket.socket, length: int) -> bytes:
@@ -55,3 +86,22 @@ def _exactly(connection: socket.socket, length: int) -> bytes:
             raise ClosedError("the other side has gone")
         parts += part
     return bytes(parts)
+
+
+class Reader:
+    """Bytes that are read from the front."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._at = 0
+
+    def take(self, kind: Any, count: int) -> NDArray[Any]:
+        """The next `count` numbers of a kind."""
+        found = np.frombuffer(self._data, kind, count, self._at) if count else np.empty(0, kind)
+        self._at += found.nbytes
+        return found
+
+    def bytes(self, count: int) -> bytes:
+        """The next bytes."""
+        self._at += count
+        return self._data[self._at - count : self._at]

@@ -1,0 +1,493 @@
+"""The subset of Python that strategies may share a process in: no objects, attributes or addresses are in reach of it.
+
+A class that fits the subset is rewritten: each variable and each attribute of its own gets a prefix, so that none can
+name anything of the interpreter, and each call goes to a function of `names.CALLS`, to a method of `_METHODS`, or to
+a function of the class itself. What remains can compute with scalars, texts, lists, tuples, dicts and arrays, and
+can neither leave something behind for another player nor reach one. A class that does not fit plays in a process of
+its own.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping
+from types import CodeType
+from typing import Any
+
+from labmates.workflows.populations.engine.kernel.names import CALLS, CONSTANTS, DRAWS, MODULES, TYPES
+
+PREFIX = "v_"
+_DATA = frozenset({
+    "C", "D", "T", "capacity", "current_stock", "k", "m", "my_actions", "my_payoffs", "n_players", "n_rounds", "ndim",
+    "opponent_actions", "opponent_cooperators", "opponent_payoffs", "real", "round_number", "shape", "size", "value",
+})  # fmt: skip
+"""Attributes that may be read of anything: there is nothing to go on from in them."""
+_METHODS = frozenset({
+    "all", "any", "append", "argmax", "argmin", "astype", "clear", "copy", "count", "cumsum", "extend", "flatten",
+    "flip", "get", "index", "insert", "is_integer", "item", "items", "keys", "max", "mean", "min", "pop", "ravel",
+    "remove", "reverse", "round", "setdefault", "sort", "std", "sum", "tolist", "update", "values", "var",
+})  # fmt: skip
+_KEYWORDS = frozenset({
+    "abs_tol", "atol", "axis", "ddof", "default", "equal_nan", "key", "n", "ndigits", "decimals", "dtype", "rel_tol",
+    "reverse", "rtol", "start", "strict", "weights",
+})  # fmt: skip
+_ERRORS = frozenset({
+    "ArithmeticError", "AssertionError", "AttributeError", "Exception", "IndexError", "KeyError", "LookupError",
+    "NotImplementedError", "OverflowError", "RuntimeError", "TypeError", "ValueError", "ZeroDivisionError",
+})  # fmt: skip
+_PLAIN = (
+    ast.Expr, ast.If, ast.For, ast.While, ast.Assign, ast.AugAssign, ast.Return, ast.Pass, ast.Break, ast.Continue,
+    ast.Assert, ast.BoolOp, ast.UnaryOp, ast.IfExp, ast.Compare, ast.List, ast.Tuple, ast.Dict, ast.ListComp,
+    ast.DictComp, ast.comprehension, ast.Subscript, ast.Slice, ast.Starred, ast.NamedExpr,
+    ast.expr_context, ast.boolop, ast.unaryop, ast.cmpop, ast.operator, ast.Raise,
+)  # fmt: skip
+"""Nodes that need no check of their own; what they hold is checked."""
+_CONSUMERS = frozenset({"all", "any", "sum", "min", "max", "list", "tuple", "sorted", "len", "dict", "next"})
+_HIGHER = frozenset({"map", "filter"})
+_CONSTANT_TYPES = (bool, int, float, str, type(None))
+
+
+class UnfitError(Exception):
+    """A class does not fit the subset."""
+
+
+def compile_class(node: ast.ClassDef, imported: Mapping[str, str]) -> tuple[CodeType, bool]:
+    """The code of a strategy's class that fits the subset, and whether it draws random numbers.
+
+    The code is to be executed with `names.compiled_names`. The class is changed.
+
+    Parameters
+    ----------
+    imported
+        What names of the file stand for; see `imported_names`.
+
+    Raises
+    ------
+    UnfitError
+        If it does not fit.
+    """
+    try:
+        made = _Class(node, imported)
+        module = ast.Module(body=[made.rewritten()], type_ignores=[])
+        for inner in ast.walk(module):
+            vars(inner).update(lineno=1, end_lineno=1, col_offset=0, end_col_offset=0)
+        code: CodeType = compile(module, "strategy", "exec", dont_inherit=True)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise UnfitError(str(error)) from error
+    return code, made.draws
+
+
+def imported_names(statements: Iterable[ast.stmt]) -> dict[str, str] | None:
+    """What the names that a file imports stand for; None if there is more in it than imports."""
+    found: dict[str, str] = {}
+    for statement in statements:
+        match statement:
+            case ast.Import(names=aliases):
+                short = [(one, one.name.partition(".")[0]) for one in aliases]
+                found |= {one.asname or first: one.name if one.asname else first for one, first in short}
+            case ast.ImportFrom(module=str(module), names=aliases, level=0):
+                merged = _MERGED.get(module, module)
+                found |= {one.asname or one.name: f"{merged}.{one.name}" for one in aliases}
+            case ast.Expr(value=ast.Constant()):
+                pass
+            case _:
+                return None
+    return found
+
+
+class _Class:
+    """A class that is being rewritten."""
+
+    def __init__(self, node: ast.ClassDef, imported: Mapping[str, str]) -> None:
+        self.methods: frozenset[str] = frozenset()
+        self.draws = False
+        self._imported = imported
+        self._node = node
+
+    def rewritten(self) -> ast.stmt:
+        node = self._node
+        if node.decorator_list or node.keywords or len(node.bases) > 1:
+            raise UnfitError("the class has decorators or several bases")
+        if any(self.meaning(base) != "BaseStrategy" for base in node.bases):
+            raise UnfitError("the class has a base of its own")
+        functions = [one for one in node.body if isinstance(one, ast.FunctionDef)]
+        self.methods = frozenset(one.name for one in functions)
+        body: list[ast.stmt] = [*self._constants(node), *(self._method(one) for one in functions)]
+        base: list[ast.expr] = [ast.Name("BaseStrategy", ast.Load())]
+        return ast.ClassDef(name="Strategy", bases=base, keywords=[], body=body, decorator_list=[])
+
+    def _constants(self, node: ast.ClassDef) -> Iterator[ast.stmt]:
+        for statement in node.body:
+            match statement:
+                case ast.FunctionDef() | ast.Expr(value=ast.Constant()) | ast.Pass() | ast.AnnAssign(value=None):
+                    pass
+                case (
+                    ast.Assign(targets=[ast.Name(id=name)], value=value)
+                    | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value)
+                ) if is_constant(value) and not name.startswith("__"):
+                    yield ast.Assign(targets=[ast.Name(PREFIX + name, ast.Store())], value=value)
+                case _:
+                    raise UnfitError(f"line {statement.lineno}: a class holds more than functions and constants")
+
+    def _method(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        special = node.name in ("__init__", "__call__")
+        if (node.name.startswith("__") and not special) or node.decorator_list or not node.args.args:
+            raise UnfitError(f"line {node.lineno}: a method of its own kind")
+        function = _Function(self, None, node).rewritten(node)
+        function.name = node.name if special else PREFIX + node.name
+        return function
+
+    def meaning(self, node: ast.expr) -> str:
+        """What a name or an attribute of a module stands for, by its full name; empty if it is something else."""
+        match node:
+            case ast.Name(id=name):
+                full = self._imported.get(name, name)
+                return _SHORT.get(full, full)
+            case ast.Attribute(value=inner, attr=attribute):
+                outer = self.meaning(inner)
+                full = f"{outer}.{attribute}"
+                return _SHORT.get(full, full) if outer in MODULES or outer == "Action" else ""
+        return ""
+
+
+_MERGED = {"labmates.strategies": "strategies"} | {
+    f"emergent_llm.{part}": "strategies" for part in ("players", "games", "common")
+}
+_SHORT = {f"strategies.{name}": name for name in ("Action", "BaseStrategy", "C", "D", "PlayerHistory")} | {
+    "Action.C": "C",
+    "Action.D": "D",
+}
+
+
+def is_constant(node: ast.expr) -> bool:
+    """Whether a value is the same for all players, and can't change."""
+    match node:
+        case ast.Constant(value=value):
+            return isinstance(value, _CONSTANT_TYPES)
+        case ast.UnaryOp(operand=operand):
+            return is_constant(operand)
+        case ast.BinOp(left=left, right=right, op=ast.Add() | ast.Sub() | ast.Mult() | ast.Div()):
+            return is_constant(left) and is_constant(right)
+        case ast.Tuple(elts=elements):
+            return all(map(is_constant, elements))
+    return False
+
+
+class _Function(ast.NodeTransformer):
+    """A function that is being rewritten, with the variables that it and those around it assign."""
+
+    def __init__(self, outer: _Class, around: _Function | None, node: ast.FunctionDef | ast.Lambda) -> None:
+        self._class = outer
+        self._self: str = around._self if around is not None else node.args.args[0].arg
+        own = set(_assigned(node))
+        self._functions = {one.name for one in ast.walk(node) if isinstance(one, ast.FunctionDef) and one is not node}
+        self._variables: set[str] = own | (around._variables if around is not None else set())
+        if around is not None:
+            self._functions |= around._functions
+            if self._self in own:
+                raise UnfitError(f"line {node.lineno}: another thing is called {self._self}")
+
+    def rewritten(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        arguments = self._arguments(node.args)
+        body = [one for statement in node.body for one in self._statement(statement)]
+        return ast.FunctionDef(
+            name=PREFIX + node.name, args=arguments, body=body or [ast.Pass()], decorator_list=[], lineno=node.lineno
+        )
+
+    def _statement(self, node: ast.stmt) -> list[ast.stmt]:
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            return []
+        made = self.visit(node)
+        return made if isinstance(made, list) else [made]
+
+    def _arguments(self, arguments: ast.arguments) -> ast.arguments:
+        every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+        defaults = [one for one in (*arguments.defaults, *arguments.kw_defaults) if one is not None]
+        if arguments.kwarg is not None or not all(map(is_constant, defaults)):
+            raise UnfitError("arguments of any name, or defaults that can change")
+        for one in [*every, *([arguments.vararg] if arguments.vararg else [])]:
+            one.arg, one.annotation = PREFIX + one.arg, None
+        return arguments
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        if not isinstance(node, _PLAIN):
+            raise UnfitError(f"line {getattr(node, 'lineno', 0)}: {type(node).__name__}")
+        return super().generic_visit(node)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        if node.decorator_list or node.name in self._class.methods:
+            raise UnfitError(f"line {node.lineno}: a function of its own kind")
+        return _Function(self._class, self, node).rewritten(node)
+
+    def visit_Nonlocal(self, node: ast.Nonlocal) -> ast.AST:
+        return ast.Nonlocal(names=[PREFIX + name for name in node.names])
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        target = self.visit(node.target)
+        if node.value is None:
+            return ast.Pass()
+        return ast.Assign(targets=[target], value=self.visit(node.value), lineno=node.lineno)
+
+    def visit_Delete(self, node: ast.Delete) -> ast.AST:
+        return super().generic_visit(node)
+
+    def visit_Constant(self, node: ast.Constant) -> ast.AST:
+        if not isinstance(node.value, _CONSTANT_TYPES):
+            raise UnfitError(f"line {node.lineno}: a constant of type {type(node.value).__name__}")
+        return node
+
+    def visit_Set(self, node: ast.Set) -> ast.AST:
+        if not all(map(is_constant, node.elts)):
+            raise UnfitError(f"line {node.lineno}: a set")
+        return ast.Tuple(elts=node.elts, ctx=ast.Load())
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        # A set of constants is asked for membership alone, as a tuple of them is as well.
+        for place, (operator, right) in enumerate(zip(node.ops, node.comparators, strict=True)):
+            if isinstance(right, ast.Set) and not isinstance(operator, (ast.In, ast.NotIn)):
+                raise UnfitError(f"line {node.lineno}: a set")
+            node.comparators[place] = self.visit(right)
+        if isinstance(node.left, ast.Set):
+            raise UnfitError(f"line {node.lineno}: a set")
+        node.left = self.visit(node.left)
+        return node
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        left, right = self.visit(node.left), self.visit(node.right)
+        match node.op:
+            case ast.Mod() | ast.Pow() as operator if not _is_number(node.right) or isinstance(operator, ast.Mod):
+                name = "modulo" if isinstance(operator, ast.Mod) else "power"
+                if isinstance(operator, ast.Mod) and _is_number(node.right) and _is_numeric(node.left):
+                    return ast.BinOp(left=left, op=operator, right=right)
+                return ast.Call(func=ast.Name(name, ast.Load()), args=[left, right], keywords=[])
+            case ast.LShift() | ast.MatMult():
+                raise UnfitError(f"line {node.lineno}: {type(node.op).__name__}")
+        return ast.BinOp(left=left, op=node.op, right=right)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
+        if isinstance(node.op, (ast.Mod, ast.Pow, ast.LShift, ast.MatMult)):
+            raise UnfitError(f"line {node.lineno}: {type(node.op).__name__} in place")
+        return super().generic_visit(node)
+
+    def visit_Try(self, node: ast.Try) -> ast.AST:
+        if node.finalbody:
+            raise UnfitError(f"line {node.lineno}: finally")
+        handlers = [self._handler(one) for one in node.handlers]
+        body, other = (
+            [made for statement in part for made in self._statement(statement)] for part in (node.body, node.orelse)
+        )
+        return ast.Try(body=body or [ast.Pass()], handlers=handlers, orelse=other, finalbody=[])
+
+    def _handler(self, node: ast.ExceptHandler) -> ast.ExceptHandler:
+        kinds = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type] if node.type is not None else []
+        names = ["Exception" if one == "BaseException" else one for one in map(self._class.meaning, kinds)]
+        if not set(names) <= _ERRORS:
+            raise UnfitError(f"line {node.lineno}: catches what it can't name")
+        types: list[ast.expr] = [ast.Name(name, ast.Load()) for name in names or ["Exception"]]
+        body = [made for statement in node.body for made in self._statement(statement)]
+        return ast.ExceptHandler(
+            type=types[0] if len(types) == 1 else ast.Tuple(elts=types, ctx=ast.Load()),
+            name=None if node.name is None else PREFIX + node.name,
+            body=body or [ast.Pass()],
+        )
+
+    def visit_Raise(self, node: ast.Raise) -> ast.AST:
+        if node.cause is not None:
+            raise UnfitError(f"line {node.lineno}: raise from")
+        match node.exc:
+            case ast.Call(func=kind, args=arguments, keywords=[]):
+                node.exc = ast.Call(self._error(kind), [self.visit(one) for one in arguments], [])
+            case ast.expr() as kind:
+                node.exc = self._error(kind)
+        return node
+
+    def _error(self, kind: ast.expr) -> ast.expr:
+        name = self._class.meaning(kind)
+        if name not in _ERRORS:
+            raise UnfitError(f"line {kind.lineno}: raises what it can't name")
+        return ast.Name(name, ast.Load())
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        if node.id.startswith("__") or (node.id == self._self and isinstance(node.ctx, ast.Load)):
+            raise UnfitError(f"line {node.lineno}: {node.id} as a value")
+        if node.id in self._variables:
+            if node.id in self._functions:
+                raise UnfitError(f"line {node.lineno}: a function as a value")
+            return ast.Name(PREFIX + node.id, node.ctx)
+        return self._constant(node)
+
+    def _constant(self, node: ast.expr) -> ast.expr:
+        """A name of the file or a module's as a value."""
+        name = self._class.meaning(node)
+        if name in CONSTANTS:
+            return ast.Name(name.replace(".", "_"), ast.Load())
+        raise UnfitError(f"line {node.lineno}: {ast.unparse(node)} as a value")
+
+    def _is_module(self, node: ast.expr) -> bool:
+        root = node
+        while isinstance(root, ast.Attribute):
+            root = root.value
+        if not isinstance(root, ast.Name) or root.id in self._variables:
+            return False
+        name = self._class.meaning(node)
+        return name in MODULES or name == "Action"
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        if self._is_self(node.value):
+            if node.attr in self._class.methods or node.attr.startswith("__"):
+                raise UnfitError(f"line {node.lineno}: a method as a value")
+            return ast.Attribute(ast.Name(PREFIX + self._self, ast.Load()), PREFIX + node.attr, node.ctx)
+        if self._is_module(node.value):
+            return self._constant(node)
+        if node.attr not in _DATA or not isinstance(node.ctx, ast.Load):
+            raise UnfitError(f"line {node.lineno}: the attribute {node.attr}")
+        return ast.Attribute(self.visit(node.value), node.attr, node.ctx)
+
+    def _is_self(self, node: ast.expr) -> bool:
+        return isinstance(node, ast.Name) and node.id == self._self
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        match node.func:
+            case ast.Attribute(value=ast.Call(func=ast.Name(id="super"), args=[], keywords=[]), attr="__init__"):
+                return self._base_made(node)
+            case ast.Attribute(value=value, attr=attribute) if self._is_self(value):
+                if attribute not in self._class.methods or attribute.startswith("__"):
+                    raise UnfitError(f"line {node.lineno}: calls what is no method")
+                function = ast.Attribute(ast.Name(PREFIX + self._self, ast.Load()), PREFIX + attribute, ast.Load())
+                return self._own_call(function, node)
+            case ast.Name(id=name) if name in self._variables:
+                if name not in self._functions:
+                    raise UnfitError(f"line {node.lineno}: calls a value")
+                return self._own_call(ast.Name(PREFIX + name, ast.Load()), node)
+            case ast.Attribute(value=value, attr=attribute) if not self._is_module(value):
+                if attribute not in _METHODS:
+                    raise UnfitError(f"line {node.lineno}: the method {attribute}")
+                if attribute == "astype":
+                    return self._converted(self.visit(value), node)
+                return ast.Call(ast.Attribute(self.visit(value), attribute, ast.Load()), *self._passed(node))
+        return self._library_call(self._class.meaning(node.func), node)
+
+    def _library_call(self, name: str, node: ast.Call) -> ast.AST:
+        if name in ("getattr", "hasattr"):
+            return self._looked_up(name, node)
+        if name == "isinstance":
+            return self._is_instance(node)
+        if name.startswith("random.") and name.removeprefix("random.") in DRAWS:
+            self._class.draws = True
+            chance = ast.Attribute(ast.Name(PREFIX + self._self, ast.Load()), "chance", ast.Load())
+            return ast.Call(ast.Attribute(chance, name.removeprefix("random."), ast.Load()), *self._passed(node))
+        if name not in CALLS:
+            raise UnfitError(f"line {node.lineno}: calls {ast.unparse(node.func)}")
+        function = ast.Name(name.replace(".", "_"), ast.Load())
+        if name in _HIGHER:
+            if len(node.args) < 2 or node.keywords:
+                raise UnfitError(f"line {node.lineno}: {name}")
+            return ast.Call(function, [self._callable(node.args[0]), *map(self.visit, node.args[1:])], [])
+        if name in _CONSUMERS and len(node.args) == 1 and isinstance(node.args[0], ast.GeneratorExp):
+            generators = [self.visit(one) for one in node.args[0].generators]
+            consumed = ast.GeneratorExp(elt=self.visit(node.args[0].elt), generators=generators)
+            return ast.Call(function, [consumed], self._passed(node, 1)[1])
+        return ast.Call(function, *self._passed(node))
+
+    def _passed(self, node: ast.Call, start: int = 0) -> tuple[list[ast.expr], list[ast.keyword]]:
+        keywords = []
+        for one in node.keywords:
+            if one.arg not in _KEYWORDS:
+                raise UnfitError(f"line {node.lineno}: the argument {one.arg}")
+            if one.arg == "dtype":
+                value: ast.expr = self._type(one.value)
+            elif one.arg == "key":
+                value = self._callable(one.value)
+            else:
+                value = self.visit(one.value)
+            keywords.append(ast.keyword(arg=one.arg, value=value))
+        return [self.visit(one) for one in node.args[start:]], keywords
+
+    def _own_call(self, function: ast.expr, node: ast.Call) -> ast.Call:
+        if any(one.arg is None for one in node.keywords):
+            raise UnfitError(f"line {node.lineno}: arguments of any name")
+        keywords = [ast.keyword(arg=PREFIX + str(one.arg), value=self.visit(one.value)) for one in node.keywords]
+        return ast.Call(function, [self.visit(one) for one in node.args], keywords)
+
+    def _callable(self, node: ast.expr) -> ast.expr:
+        if isinstance(node, ast.Lambda):
+            inner = _Function(self._class, self, node)
+            return ast.Lambda(args=inner._arguments(node.args), body=inner.visit(node.body))
+        name = self._class.meaning(node)
+        root = node.id if isinstance(node, ast.Name) else ""
+        if root in self._functions:
+            return ast.Name(PREFIX + root, ast.Load())
+        if root in self._variables or name not in CALLS or name in _HIGHER:
+            raise UnfitError(f"line {node.lineno}: passes a function")
+        return ast.Name(name.replace(".", "_"), ast.Load())
+
+    def _converted(self, value: ast.expr, node: ast.Call) -> ast.Call:
+        if len(node.args) != 1 or node.keywords:
+            raise UnfitError(f"line {node.lineno}: astype")
+        return ast.Call(ast.Attribute(value, "astype", ast.Load()), [self._type(node.args[0])], [])
+
+    def _type(self, node: ast.expr) -> ast.expr:
+        name = self._class.meaning(node)
+        if name not in TYPES or (isinstance(node, ast.Name) and node.id in self._variables):
+            raise UnfitError(f"line {node.lineno}: a type of its own")
+        return ast.Name(name.replace(".", "_"), ast.Load())
+
+    def _is_instance(self, node: ast.Call) -> ast.Call:
+        if len(node.args) != 2 or node.keywords:
+            raise UnfitError(f"line {node.lineno}: isinstance")
+        kinds = node.args[1].elts if isinstance(node.args[1], ast.Tuple) else [node.args[1]]
+        types = ast.Tuple(elts=[self._type(one) for one in kinds], ctx=ast.Load())
+        return ast.Call(ast.Name("isinstance", ast.Load()), [self.visit(node.args[0]), types], [])
+
+    def _looked_up(self, function: str, node: ast.Call) -> ast.Call:
+        match node.args:
+            case [target, ast.Constant(value=str(name)), *default] if not node.keywords and len(default) <= 1:
+                own = self._is_self(target)
+                if not (own or name in _DATA) or (own and (name in self._class.methods or name.startswith("__"))):
+                    raise UnfitError(f"line {node.lineno}: {function} of {name}")
+                thing = ast.Name(PREFIX + self._self, ast.Load()) if own else self.visit(target)
+                key = ast.Constant(PREFIX + name if own else name)
+                return ast.Call(ast.Name(function, ast.Load()), [thing, key, *map(self.visit, default)], [])
+        raise UnfitError(f"line {node.lineno}: {function}")
+
+    def _base_made(self, node: ast.Call) -> ast.Call:
+        match node.args, node.keywords:
+            case ([description], []) | ([], [ast.keyword(value=description)]):
+                function = ast.Attribute(ast.Name("BaseStrategy", ast.Load()), "__init__", ast.Load())
+                return ast.Call(function, [ast.Name(PREFIX + self._self, ast.Load()), self.visit(description)], [])
+        raise UnfitError(f"line {node.lineno}: super().__init__")
+
+
+def _assigned(node: ast.FunctionDef | ast.Lambda) -> Iterator[str]:
+    """The variables of a function: those of functions within it are left out."""
+    arguments = node.args
+    for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg):
+        if argument is not None:
+            yield argument.arg
+    waiting: list[ast.AST] = []
+    waiting.extend(node.body if isinstance(node, ast.FunctionDef) else [node.body])
+    while waiting:
+        one = waiting.pop()
+        match one:
+            case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
+                yield name
+            case ast.ExceptHandler(name=str(name)):
+                yield name
+            case ast.FunctionDef(name=name):
+                yield name
+                continue
+            case ast.Lambda():
+                continue
+            case ast.Import() | ast.ImportFrom() | ast.Global() | ast.ClassDef():
+                raise UnfitError(f"{type(one).__name__} within a function")
+        waiting += ast.iter_child_nodes(one)
+
+
+def _is_number(node: ast.expr) -> bool:
+    """Whether a value is a small number, as it is written."""
+    return isinstance(node, ast.Constant) and isinstance(node.value, (int, float)) and abs(node.value) <= 64
+
+
+def _is_numeric(node: Any) -> bool:
+    """Whether a value can't be a text."""
+    return isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Sub, ast.Div, ast.FloorDiv))

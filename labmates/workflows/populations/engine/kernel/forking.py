@@ -1,0 +1,99 @@
+"""The process from which all others are forked: it has numpy loaded, and never holds anything of a strategy.
+
+A request is one packet with the name of a role and its settings as JSON, and descriptors: a socket to whoever asked,
+and what else the role needs. The child answers on its socket itself. The process ends when nobody can ask any more.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import os
+import signal
+import socket
+import sys
+from typing import Any, NoReturn
+
+import numpy as np
+
+from labmates.workflows.populations.engine.kernel.confine import UnconfinedError, die_with_parent
+from labmates.workflows.populations.engine.kernel.wire import ClosedError, receive, send
+
+_KERNEL = "labmates.workflows.populations.engine.kernel"
+_ROLES = ("engine", "players", "source")
+_PACKET_BYTES = 1 << 16
+_MOST_DESCRIPTORS = 4
+
+
+def fork(
+    requests: socket.socket, role: str, settings: dict[str, Any], descriptors: tuple[int, ...] = ()
+) -> tuple[socket.socket, dict[str, Any]]:
+    """Ask for a process; its socket, and what it says when it is ready.
+
+    Raises
+    ------
+    ClosedError
+        If there is no such process.
+    """
+    ours, theirs = socket.socketpair()
+    try:
+        with theirs:
+            packet = json.dumps({"role": role, "settings": settings}).encode()
+            socket.send_fds(requests, [packet], [theirs.fileno(), *descriptors])
+        return ours, receive(ours)[0]
+    except (ClosedError, OSError) as error:
+        ours.close()
+        raise ClosedError(str(error)) from error
+
+
+def main() -> None:
+    """Serve until nobody can ask any more."""
+    requests = socket.socket(fileno=0)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    roles = {name: importlib.import_module(f"{_KERNEL}.{name}") for name in _ROLES}
+    _warm_up()
+    gc.collect()
+    gc.freeze()
+    while True:
+        packet, descriptors, _, _ = socket.recv_fds(requests, _PACKET_BYTES, _MOST_DESCRIPTORS)
+        if not packet:
+            return
+        if os.fork() == 0:
+            request = json.loads(packet)
+            _become(roles[request["role"]], request["settings"], descriptors)
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+def _become(role: Any, settings: dict[str, Any], descriptors: list[int]) -> NoReturn:
+    try:
+        die_with_parent()
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for standard in (0, 1, 2):
+            os.dup2(nowhere, standard)
+        os.close(nowhere)
+        connection = socket.socket(fileno=descriptors[0])
+        try:
+            role.serve(connection, settings, *descriptors[1:])
+        except (ClosedError, UnconfinedError) as error:
+            send(connection, {"ready": False, "confined": isinstance(error, ClosedError), "error": str(error)})
+    finally:
+        os._exit(1)
+
+
+def _warm_up() -> None:
+    """Let numpy load what it loads when it is first used: a confined process can't open files."""
+    values = np.arange(6.0).reshape(2, 3)
+    str(values), values.mean(), values.std(), np.median(values), np.percentile(values, 50), values @ values.T
+    np.linalg.inv(np.eye(2)), np.linalg.svd(values), np.unique(values), np.random.default_rng(0).random()
+    np.random.RandomState(0).rand(), np.polyfit([0.0, 1.0, 2.0], [0.0, 1.0, 2.0], 1), np.corrcoef(values)
+    np.isclose(values, values), np.array_equal(values, values), np.histogram(values), np.quantile(values, 0.5)
+    np.seterr(all="ignore")  # a warning is for somebody who reads it, and takes longer than the decision
+
+
+if __name__ == "__main__":
+    sys.path[:] = [path for path in sys.path if path]
+    main()

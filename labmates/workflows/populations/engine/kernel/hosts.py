@@ -1,0 +1,272 @@
+"""Processes of players, as the engine sees them: what they are told, what they answer, and when they are ended.
+
+Players of compiled strategies share one process, since none of them can reach anything there. Any other player has one
+of its own for its one game.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+import select
+import signal
+import socket
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labmates.workflows.populations.engine.kernel.forking import fork
+from labmates.workflows.populations.engine.kernel.limits import BEATS, HUNG, MARKS, PLACE
+from labmates.workflows.populations.engine.kernel.players import FAILED
+from labmates.workflows.populations.engine.kernel.source import Source
+from labmates.workflows.populations.engine.kernel.wire import ClosedError, complete, parsed, send
+
+_POLL_SECONDS = 0.25
+_ASLEEP_SECONDS = 5.0
+_SEND_SECONDS = 60.0
+_MOST_BYTES = 4 << 20
+"""Of an answer."""
+_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+
+
+class HostError(Exception):
+    """A process of players has died or was ended.
+
+    Attributes
+    ----------
+    place
+        The player that decided then; -1 if none did.
+    what
+        What it has done.
+    """
+
+    def __init__(self, place: int, what: str) -> None:
+        super().__init__(what)
+        self.place = place
+        self.what = what
+
+
+@dataclass
+class History:
+    """What has been played of a batch: arrays with a row for each player, ``(places, rounds)``.
+
+    Attributes
+    ----------
+    stocks
+        What is in the pool before each round; None in games that have no pool.
+    their_actions, their_payoffs
+        Those of each player's opponents, ``(places, rounds, players - 1)``; None if nobody sees them.
+    """
+
+    actions: NDArray[np.bool_]
+    payoffs: NDArray[np.float64]
+    counts: NDArray[np.int64]
+    stocks: NDArray[np.float64] | None
+    their_actions: NDArray[np.bool_] | None
+    their_payoffs: NDArray[np.float64] | None
+
+    def packed(self, slots: NDArray[Any], places: NDArray[Any], told: NDArray[Any], t: int) -> tuple[int, bytes]:
+        """The rows of some players that they have not been told, before round `t`, and the stock of that round.
+
+        Parameters
+        ----------
+        slots
+            The players' numbers where they are.
+        told
+            The rounds that each has been told.
+        """
+        missing = t - told
+        which = np.repeat(np.arange(len(places)), missing)
+        rounds = np.arange(len(which)) - np.repeat(np.cumsum(missing) - missing, missing) + np.repeat(told, missing)
+        rows = places[which], rounds
+        parts = [slots[which].astype(np.int32), rounds.astype(np.int32)]
+        parts += [self.actions[rows], self.payoffs[rows], self.counts[rows]]
+        if self.their_actions is not None and self.their_payoffs is not None:
+            parts += [self.their_actions[rows], self.their_payoffs[rows]]
+        if self.stocks is not None:
+            which = np.concatenate([which, np.arange(len(places))])
+            rounds = np.concatenate([rounds, np.full(len(places), t)])
+            parts += [np.array([len(which)], np.int32), slots[which].astype(np.int32), rounds.astype(np.int32)]
+            parts += [self.stocks[places[which], rounds]]
+        return len(rows[1]), b"".join(part.tobytes() for part in parts)
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What a process of players has answered.
+
+    Attributes
+    ----------
+    moves
+        One for each player that was asked; see `players`.
+    seconds, own
+        Processor time of all, and of each strategy's players.
+    """
+
+    moves: NDArray[np.uint8]
+    failures: list[dict[str, Any]]
+    seconds: float
+    own: Mapping[int, float]
+
+
+@dataclass
+class Host:
+    """A process of players.
+
+    Parameters
+    ----------
+    requests
+        Socket to the process that forks.
+    settings
+        See `players.serve`.
+    """
+
+    requests: socket.socket
+    settings: Mapping[str, Any]
+    pid: int = 0
+    _known: set[int] = field(default_factory=set)
+    _told: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    _offset: int = 0
+    _asked: int = 0
+
+    def __post_init__(self) -> None:
+        descriptor = os.memfd_create("labmates")
+        try:
+            os.ftruncate(descriptor, MARKS * 8)
+            self._shared = mmap.mmap(descriptor, MARKS * 8)
+            self._marks = memoryview(self._shared).cast("q")
+            self._marks[PLACE] = -1
+            self._connection, ready = fork(self.requests, "players", dict(self.settings), (descriptor,))
+        finally:
+            os.close(descriptor)
+        if not ready.get("ready"):
+            raise UnreadyError(str(ready.get("error")), confined=bool(ready.get("confined", True)))
+        self._connection.settimeout(_SEND_SECONDS)
+        self.pid = int(ready["pid"])
+        self._handle = os.pidfd_open(self.pid)
+
+    def begin(self, game: Mapping[str, Any], places: NDArray[np.int64]) -> None:
+        """Begin a batch with the players of some places."""
+        first = int(places[0]) if len(places) == 1 else 0
+        size = 1 if len(places) == 1 else int(places.max()) + 1
+        self._offset, self._told = first, np.zeros(size, np.int64)
+        with contextlib.suppress(ClosedError):  # found out when it is asked
+            send(self._connection, {**game, "places": size, "offset": first})
+
+    def ask(
+        self, t: int, places: NDArray[np.int64], numbers: NDArray[np.int64], history: History, sources: Sequence[Source]
+    ) -> None:
+        """Ask for decisions; `answers` waits for them."""
+        new = [int(one) for one in np.unique(numbers) if int(one) not in self._known]
+        self._known.update(new)
+        slots = places - self._offset
+        rows, packed = history.packed(slots, places, self._told[slots], t)
+        self._told[slots] = t
+        self._asked = len(places)
+        head = {"t": t, "asked": len(places), "rows": rows, "learn": [sources[one].told(one) for one in new]}
+        codes = b"".join(sources[one].code for one in new)
+        data = slots.astype(np.int32).tobytes() + numbers.astype(np.int32).tobytes() + packed + codes
+        with contextlib.suppress(ClosedError):
+            send(self._connection, head, data)
+
+    def answers(self) -> Answers:
+        """What has been decided, and what went wrong.
+
+        Raises
+        ------
+        HostError
+            If the process has died, or does not end by itself.
+        """
+        message = bytearray()
+        try:
+            while not complete(message, _MOST_BYTES):
+                message += self._received()
+            told, data = parsed(message)
+            answers = np.frombuffer(data, np.uint8)
+            failures = [_checked(one, self._asked) for one in told["failures"]]
+            if len(answers) != self._asked or (answers > FAILED).any():
+                raise ValueError("the answer is no answer")
+            own = {int(number): _seconds(one) for number, one in told["own"].items() if int(number) in self._known}
+            return Answers(answers, failures, _seconds(told["seconds"]), own)
+        except (ClosedError, OSError, ValueError, KeyError, TypeError) as error:
+            hung = self._marks[BEATS] == HUNG
+            raise HostError(self._blamed(), _HANGS if hung else "ended its process") from error
+
+    def _received(self) -> bytes:
+        """What the process sends next: waits as long as it runs, and its timer ticks.
+
+        Raises
+        ------
+        HostError
+            If it does not end by itself, or sleeps, which code that computes never does.
+        """
+        beats, (used, _) = self._marks[BEATS], processor_seconds(self.pid)
+        asleep = 0
+        while not select.select([self._connection], [], [], _POLL_SECONDS)[0]:
+            now, sleeps = processor_seconds(self.pid)
+            asleep = asleep + 1 if sleeps and now == used else 0
+            if self._marks[BEATS] != beats:
+                beats, used = self._marks[BEATS], now
+            elif now - used > self.settings["seconds"] + 1 or asleep * _POLL_SECONDS > _ASLEEP_SECONDS:
+                raise HostError(self._blamed(), _HANGS)
+        received = self._connection.recv(1 << 16)
+        if not received:
+            raise ClosedError("the other side has gone")
+        return received
+
+    def _blamed(self) -> int:
+        place = self._marks[PLACE]
+        return int(place) + self._offset if 0 <= place < len(self._told) else -1
+
+    def close(self) -> None:
+        """End the process."""
+        self._connection.close()
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self._handle, signal.SIGKILL)
+        os.close(self._handle)
+        self._marks.release()
+        self._shared.close()
+
+
+_HANGS = "took too long and could not be interrupted"
+
+
+class UnreadyError(Exception):
+    """A process of players could not be started."""
+
+    def __init__(self, what: str, *, confined: bool) -> None:
+        super().__init__(what)
+        self.confined = confined
+
+
+def _seconds(told: Any) -> float:
+    return min(max(0.0, float(told)), 1e6)
+
+
+def _checked(told: Any, asked: int) -> dict[str, Any]:
+    """A failure as a process tells it, which may be anything.
+
+    Raises
+    ------
+    ValueError, KeyError, TypeError
+        If it is none.
+    """
+    index = int(told["index"])
+    if not 0 <= index < asked:
+        raise ValueError("a failure of nobody")
+    flags = {name: bool(told[name]) for name in ("over", "spent", "memory")}
+    return {"index": index, "round": int(told["round"]), "what": str(told["what"])[:200], **flags}
+
+
+def processor_seconds(pid: int) -> tuple[float, bool]:
+    """Processor time that a process has used, and whether it sleeps."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()  # a name may be no text
+    except OSError:
+        return 0.0, False
+    return (int(fields[11]) + int(fields[12])) / _TICKS_PER_SECOND, fields[0] == b"S"

@@ -1,0 +1,400 @@
+"""A process that holds players and lets them decide: many of compiled strategies, or one of any other.
+
+It is confined before it gets any strategy's code. What it is told is what its players may see; what it answers is
+not to be trusted, since the code of a strategy that is not compiled can do there what it wants.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import marshal
+import mmap
+import os
+import socket
+import time
+from collections import Counter
+from collections.abc import Callable
+from itertools import groupby
+from types import CodeType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labmates.games.repeated import REPEATED, RepeatedGame
+from labmates.workflows.populations.engine.kernel.chance import player_random, seed_all
+from labmates.workflows.populations.engine.kernel.confine import confine
+from labmates.workflows.populations.engine.kernel.interface import (
+    DESCRIPTIONS,
+    C,
+    CommonPoolState,
+    D,
+    GameDescription,
+    GameState,
+    PaperHistory,
+    Record,
+    seen_class,
+)
+from labmates.workflows.populations.engine.kernel.limits import MARKS, PLACE, DecisionTimeout, Watch
+from labmates.workflows.populations.engine.kernel.names import compiled_names, own_names
+from labmates.workflows.populations.engine.kernel.wire import ClosedError, Reader, receive, send
+
+DEFECTED, COOPERATED, FAILED = 0, 1, 2
+"""Answers, one byte for each decision."""
+OUT_OF_MEMORY = 78
+"""Exit code of a process that has not enough memory left to go on."""
+MOST_SPENT = 8
+"""Once so many players of a strategy have taken too long or too much memory in a batch, it is run no more there."""
+_MOST_TOLD = 200
+_COLLECT_EACH = 200
+
+
+def serve(connection: socket.socket, settings: dict[str, Any], marks: int) -> None:
+    """Let players decide until there is nobody to ask.
+
+    Parameters
+    ----------
+    settings
+        `seconds` that a decision may take, `memory` in bytes, `unsafe` to leave out the confinement, and `together`:
+        whether the players of many strategies will be here, which have all to be compiled.
+    marks
+        Descriptor of the shared memory in which this process shows what it does.
+
+    Raises
+    ------
+    UnconfinedError
+        If the process can't be confined.
+    """
+    with mmap.mmap(marks, MARKS * 8) as shared, memoryview(shared).cast("q") as view:
+        os.close(marks)
+        gc.disable()
+        watch = Watch(settings["seconds"], view)
+        if not settings["unsafe"]:
+            confine(settings["memory"])
+        send(connection, {"ready": True, "pid": os.getpid()})
+        known: dict[int, Strategy] = {}
+        players: Players | None = None
+        asked = 0
+        while True:
+            try:
+                head, data = receive(connection)
+            except ClosedError:
+                os._exit(0)
+            began = time.thread_time()
+            if "game" in head:
+                players = Players(head, known, watch, view)
+                continue
+            assert players is not None
+            try:
+                answers, failures = players.answer(head, Reader(data))
+            except MemoryError:
+                os._exit(OUT_OF_MEMORY)
+            told = {"failures": failures, "seconds": time.thread_time() - began, "own": players.own}
+            send(connection, told, bytes(answers))
+            asked += 1
+            if asked % _COLLECT_EACH == 0:
+                gc.collect()
+
+
+class Strategy:
+    """A strategy that can be played.
+
+    Parameters
+    ----------
+    told
+        `paper`, `random`, `arguments`, `name`, and whether it is `compiled`.
+    code
+        Its code: that before the class, and the class.
+    """
+
+    def __init__(self, told: dict[str, Any], code: bytes) -> None:
+        self.paper: bool = told["paper"]
+        self.arguments: int = told["arguments"]
+        self._told = told
+        self._codes: tuple[CodeType, ...] = marshal.loads(code)  # noqa: S302 - from the process that reads files, which runs none
+        self.history = seen_class({name for one in self._codes for name in _names(one)})
+        self._class: Any = None
+
+    def player(self, description: GameDescription, seed: int, group: int, seat: int) -> Any:
+        """Make a player; whatever the strategy's own code raises comes out."""
+        if self._told["compiled"]:
+            if self._class is None:
+                names = compiled_names()
+                exec(self._codes[0], names)  # noqa: S102 - what this package is for; see `confine`
+                self._class = names["Strategy"]
+            made = self._class.__new__(self._class)
+            if self._told["random"]:
+                made.chance = player_random(seed, group, seat)
+            made.__init__(description)
+            return made
+        seed_all(seed, group, seat)
+        names = own_names(paper=self.paper)
+        for code in self._codes:
+            exec(code, names)  # noqa: S102
+        return names[self._told["name"]](description)
+
+
+def _names(code: CodeType) -> set[str]:
+    inner = (_names(one) for one in code.co_consts if isinstance(one, CodeType))
+    return set(code.co_names).union(*inner)
+
+
+class Players:
+    """The players of a batch that are in this process, and what they have seen.
+
+    Parameters
+    ----------
+    head
+        `game`, `seed`, `first` (the number of the first group), `seats` of a group that are players here, `places` of
+        players, the number of the first of them (`offset`), and whether any is of the `paper`'s form.
+    """
+
+    def __init__(self, head: dict[str, Any], known: dict[int, Strategy], watch: Watch, marks: memoryview) -> None:
+        self._game = make_game(head["game"])
+        self._head = head
+        self._known = known
+        self._watch = watch
+        self._marks = marks
+        places = head["places"]
+        self._description = describe(self._game)
+        self._stocked = self._game.start(1) is not None
+        self._seen = Seen(places, self._game, paper=head["paper"])
+        self._players: list[Any] = [None] * places
+        self._decided = [0] * places
+        self._spent: Counter[int] = Counter()
+        self.own: dict[int, float] = {}
+        watch.begin()
+
+    def answer(self, head: dict[str, Any], data: Reader) -> tuple[bytearray, list[dict[str, Any]]]:
+        """What players decide in a round, and what went wrong.
+
+        Parameters
+        ----------
+        head
+            The round `t`, how many are `asked` and how many `rows` they have not seen yet, and strategies to `learn`.
+        data
+            The players' places and strategies, the rows, and the strategies' code.
+        """
+        t, asked = head["t"], head["asked"]
+        places, numbers = data.take(np.int32, asked).tolist(), data.take(np.int32, asked).tolist()
+        self._seen.write(data, head["rows"])
+        for one in head["learn"]:
+            self._known[one["number"]] = Strategy(one, data.bytes(one["bytes"]))
+        stocks = self._seen.stocks(places, t) if self._stocked else None
+        if not self._head["timed"]:
+            return self._decide(t, places, numbers, stocks)
+        return self._timed(t, places, numbers, stocks)
+
+    def _timed(
+        self, t: int, places: list[int], numbers: list[int], stocks: list[Any] | None
+    ) -> tuple[bytearray, list[dict[str, Any]]]:
+        """Ask the players of one strategy after those of another, and take the time that they need."""
+        answers, failures, start = bytearray(), [], 0
+        self.own = {}
+        for number, run in groupby(numbers):
+            end = start + len(list(run))
+            began = time.thread_time()
+            told, failed = self._decide(t, places[start:end], numbers[start:end], stocks and stocks[start:end])
+            self.own[number] = time.thread_time() - began
+            answers += told
+            failures += [{**one, "index": one["index"] + start} for one in failed]
+            start = end
+        return answers, failures
+
+    def _decide(
+        self, t: int, places: list[int], numbers: list[int], stocks: list[Any] | None
+    ) -> tuple[bytearray, list[dict[str, Any]]]:
+        answers = bytearray(len(places))
+        failures: list[dict[str, Any]] = []
+        marks, watch, players, decided, index = self._marks, self._watch, self._players, self._decided, 0
+        for index, place in enumerate(places):
+            marks[PLACE] = place
+            watch.decisions += 1
+            try:
+                if players[place] is None or decided[place] != t:
+                    self._catch_up(place, numbers[index], t)
+                decided[place] = t + 1
+                decide, history, record = players[place]
+                seen = history(record, t)
+                answer = decide(seen) if stocks is None else decide(seen, stocks[index])
+                if answer is C:
+                    answers[index] = COOPERATED
+                elif answer is not D:
+                    raise _IllegalError(answer)
+            except BaseException as error:
+                answers[index] = FAILED
+                failures.append(self._failed(error, index, place, numbers[index], t))
+        marks[PLACE] = -1
+        return answers, failures
+
+    def _catch_up(self, place: int, number: int, t: int) -> None:
+        """Make a player, and let it decide again in the rounds before this one."""
+        group, seat = divmod(place + self._head["offset"], self._head["seats"])
+        if self._spent[number] >= MOST_SPENT:
+            raise _StoppedError
+        strategy = self._known[number]
+        if self._players[place] is None:
+            try:
+                player = strategy.player(self._description, self._head["seed"], self._head["first"] + group, seat)
+                if not callable(player):
+                    raise TypeError("a player can't be called")
+            except BaseException as error:
+                raise _UnmadeError from error
+            record = self._seen.record(place, paper=strategy.paper)
+            history = _PaperSeen if strategy.paper else strategy.history
+            self._players[place] = self._asking(player, strategy), history, record
+        decide, history, record = self._players[place]
+        for earlier in range(self._decided[place], t):
+            self._watch.decisions += 1
+            self._decided[place] = earlier + 1
+            seen = history(record, earlier)
+            with contextlib.suppress(Exception):  # it has been counted when it was decided
+                decide(seen, *self._seen.stocks([place], earlier)) if self._stocked else decide(seen)
+
+    def _asking(self, player: Any, strategy: Strategy) -> Callable[..., Any]:
+        decide: Callable[..., Any] = player.__call__
+        if strategy.paper:
+            return _in_paper_form(decide)
+        if self._stocked and strategy.arguments == 1:
+            return lambda history, _stock: decide(history)
+        return decide
+
+    def _failed(self, error: BaseException, index: int, place: int, number: int, t: int) -> dict[str, Any]:
+        made = not isinstance(error, _UnmadeError)
+        cause = error if made else error.__cause__
+        assert cause is not None
+        spent = isinstance(cause, (DecisionTimeout, MemoryError))
+        self._spent[number] += spent
+        over = spent or not made or isinstance(cause, _StoppedError)
+        memory = isinstance(cause, MemoryError)
+        what, when = describe_error(cause), t if made else -1
+        return {"index": index, "round": when, "what": what, "over": over, "spent": spent, "memory": memory}
+
+
+class Seen:
+    """What players have seen of a batch: a row for each player, which it can't write."""
+
+    def __init__(self, places: int, game: RepeatedGame, *, paper: bool) -> None:
+        rounds, others = game.n_rounds, game.n_players - 1
+        self._actions, self._own_actions = _array(np.bool_, places, rounds)
+        self._payoffs, self._own_payoffs = _array(np.float64, places, rounds)
+        self._counts, self._own_counts = _array(np.int64, places, rounds)
+        self._stocks = np.zeros((places, rounds))
+        self._stocked = game.start(1) is not None
+        self._others = others if paper else 0
+        if paper:
+            self._their_actions, self._own_their_actions = _array(np.bool_, places, rounds, others)
+            self._their_payoffs, self._own_their_payoffs = _array(np.float64, places, rounds, others)
+
+    def write(self, data: Reader, rows: int) -> None:
+        """Add rows: the places, the rounds, and what was seen there."""
+        places, rounds = data.take(np.int32, rows), data.take(np.int32, rows)
+        self._actions[places, rounds] = data.take(np.bool_, rows)
+        self._payoffs[places, rounds] = data.take(np.float64, rows)
+        self._counts[places, rounds] = data.take(np.int64, rows)
+        if self._others:
+            shape = rows, self._others
+            self._their_actions[places, rounds] = data.take(np.bool_, rows * self._others).reshape(shape)
+            self._their_payoffs[places, rounds] = data.take(np.float64, rows * self._others).reshape(shape)
+        if self._stocked:
+            told = data.take(np.int32, 1)[0]
+            places, rounds = data.take(np.int32, told), data.take(np.int32, told)
+            self._stocks[places, rounds] = data.take(np.float64, told)
+
+    def stocks(self, places: list[int], t: int) -> list[Any]:
+        """The stock that each player is told: an int before the first round, as in the published program."""
+        told = self._stocks[places, t]
+        return [int(one) for one in told] if t == 0 else list(told)
+
+    def record(self, place: int, *, paper: bool) -> Record:
+        """What the player at a place may see."""
+        own = self._own_actions[place], self._own_payoffs[place], self._own_counts[place]
+        if not paper:
+            return Record(*own)
+        return Record(*own, self._own_their_actions[place], self._own_their_payoffs[place])
+
+
+def _array(kind: Any, *shape: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Zeroes that can be written, and the same memory as it can't."""
+    memory = bytearray(int(np.prod(shape)) * np.dtype(kind).itemsize)
+    read_only = memoryview(memory).toreadonly()
+    return np.frombuffer(memory, kind).reshape(shape), np.frombuffer(read_only, kind).reshape(shape)
+
+
+class _IllegalError(Exception):
+    """An answer that is no action."""
+
+    def __init__(self, answer: Any) -> None:
+        super().__init__(f"answered with {_class_name(answer)}, not C or D")
+
+
+class _StoppedError(Exception):
+    """A player is not run any more: too many others of its strategy took what they must not take."""
+
+
+class _UnmadeError(Exception):
+    """A player could not be made."""
+
+
+def describe_error(error: BaseException) -> str:
+    """What went wrong; none of the error's own methods can do harm here."""
+    if isinstance(error, DecisionTimeout):
+        return "took too long"
+    if isinstance(error, MemoryError):
+        return "asked for too much memory"
+    if isinstance(error, _StoppedError):
+        return STOPPED
+    if isinstance(error, _IllegalError):
+        return str(error)
+    try:
+        text = str(error.args[0]) if error.args and type(error.args[0]) is str else ""
+    except BaseException:
+        text = ""
+    return f"{_class_name(error)}: {text}"[:_MOST_TOLD].rstrip(": ")
+
+
+STOPPED = "was not run, since others of it took too long or too much memory"
+
+
+def _class_name(thing: object) -> str:
+    name = type.__dict__["__name__"].__get__(type(thing))
+    return str(name)[:60]
+
+
+class _PaperSeen:
+    """What a decision of the paper's form is given instead of a history of the current form."""
+
+    __slots__ = ("_record", "t")
+
+    def __init__(self, record: Record, t: int) -> None:
+        self._record = record
+        self.t = t
+
+    def history(self) -> PaperHistory | None:
+        if self.t == 0:
+            return None
+        t, record = self.t, self._record
+        return PaperHistory(
+            record.actions[:t], record.payoffs[:t], record.opponent_actions[:t], record.opponent_payoffs[:t]
+        )
+
+
+def _in_paper_form(decide: Callable[..., Any]) -> Callable[..., Any]:
+    """A decision that is asked for as in the paper's form: with a state, and None for an empty history."""
+
+    def asked(seen: _PaperSeen, stock: Any = None) -> Any:
+        state = GameState(seen.t) if stock is None else CommonPoolState(seen.t, stock)
+        return decide(state, seen.history())
+
+    return asked
+
+
+def make_game(told: dict[str, Any]) -> RepeatedGame:
+    """The game that a message describes."""
+    return REPEATED[told["name"]](told["n_players"], told["n_rounds"], **told["parameters"])
+
+
+def describe(game: RepeatedGame) -> GameDescription:
+    """The description of a game that strategies get."""
+    return DESCRIPTIONS[game.name](game.n_players, game.n_rounds, **game.parameters)

@@ -1,0 +1,88 @@
+"""What deterministic players have done before: the same strategy, having seen the same, does the same again.
+
+What such a player has seen is a way through a tree: a number of others who cooperated for each round. Its own moves
+and payoffs follow from that. A node of the tree holds the player's move, once it is known.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+_MOST_BYTES = 96 << 20
+_MOST_PLAYERS = 256
+_FIRST = 4096
+UNKNOWN = -1
+
+
+class Table:
+    """The moves of deterministic strategies in one game.
+
+    Parameters
+    ----------
+    players
+        Of a group.
+    """
+
+    def __init__(self, players: int) -> None:
+        self.players = players
+        self._most = _MOST_BYTES // (4 * players)
+        self._forget()
+
+    def _forget(self) -> None:
+        self._roots: dict[int, int] = {}
+        self._used = 1  # node 0 is nobody's
+        self._next = np.zeros((_FIRST, self.players), np.int32)
+        self._moves = np.full(_FIRST, UNKNOWN, np.int8)
+
+    def start(self, numbers: NDArray[np.int64], kept: NDArray[np.bool_], rounds: int) -> NDArray[np.int64]:
+        """The nodes in which players begin; 0 for those that are not `kept`.
+
+        Parameters
+        ----------
+        numbers
+            The players' strategies.
+        rounds
+            Of the game: there has to be room for a node for each player and round.
+        """
+        if self.players > _MOST_PLAYERS or len(numbers) * rounds > self._most // 2:
+            return np.zeros(len(numbers), np.int64)
+        if self._used + len(numbers) * rounds > self._most:
+            self._forget()
+        for number in np.unique(numbers[kept]).tolist():
+            if number not in self._roots:
+                self._roots[number] = int(self._new(1)[0])
+        return np.array(
+            [self._roots.get(one, 0) if keep else 0 for one, keep in zip(numbers.tolist(), kept, strict=True)]
+        )
+
+    def moves(self, nodes: NDArray[np.int64]) -> NDArray[np.int8]:
+        """The moves that are known in these nodes: 0, 1, or `UNKNOWN`."""
+        return self._moves[nodes]
+
+    def keep(self, nodes: NDArray[np.int64], moves: NDArray[Any]) -> None:
+        """Keep moves."""
+        self._moves[nodes] = moves
+        self._moves[0] = UNKNOWN
+
+    def after(self, nodes: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The nodes after a round in which so many others cooperated; 0 stays 0."""
+        keys = nodes * self.players + counts
+        following = self._next.reshape(-1)[keys]
+        missing = np.flatnonzero((following == 0) & (nodes > 0))
+        if len(missing):
+            new, which = np.unique(keys[missing], return_inverse=True)
+            made = self._new(len(new))
+            self._next.reshape(-1)[new] = made
+            following[missing] = made[which]
+        nodes_after: NDArray[np.int64] = following.astype(np.int64)
+        return nodes_after
+
+    def _new(self, count: int) -> NDArray[np.int64]:
+        while self._used + count > len(self._moves):
+            self._next = np.concatenate([self._next, np.zeros_like(self._next)])
+            self._moves = np.concatenate([self._moves, np.full_like(self._moves, UNKNOWN)])
+        self._used += count
+        return np.arange(self._used - count, self._used)

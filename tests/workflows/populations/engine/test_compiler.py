@@ -1,0 +1,120 @@
+"""Which classes fit the subset that is compiled, and that they do there what they do alone."""
+
+from __future__ import annotations
+
+import ast
+
+import numpy as np
+import pytest
+
+from labmates.games.repeated import make_repeated
+from labmates.workflows.populations.engine.kernel.compiler import UnfitError, compile_class, imported_names
+from labmates.workflows.populations.engine.kernel.names import CALLS, CONSTANTS, TYPES, compiled_names
+from labmates.workflows.populations.engine.kernel.source import read_source
+from labmates.workflows.populations.engine.workers import Batch, Workers
+from tests.support.strategies import HEAD, strategy
+from tests.workflows.populations.engine.attacks import ATTACKS, attack
+
+UNFIT = {
+    "text of a thing": "return C if str(history) else D",
+    "a formatted text": "x = f'{history}'\nreturn C",
+    "format by another name": "look = str.format\nlook('{0}', 1)\nreturn C",
+    "a hidden attribute": "history.my_actions.base\nreturn C",
+    "an array over memory": "np.ndarray((1,), dtype=object, buffer=np.zeros(1))\nreturn C",
+    "an array of objects": "np.zeros(1, dtype=object)\nreturn C",
+    "arrays through map": "list(map(np.ndarray, [(1,)]))\nreturn C",
+    "a function as a value": "f = len\nreturn C",
+    "a called value": "f = [1]\nf[0]()\nreturn C",
+    "itself as a value": "x = [self]\nreturn C",
+    "its method as a value": "x = self.__call__\nreturn C",
+    "a class": "class A: pass\nreturn C",
+    "an import": "import math\nreturn C",
+    "a set": "x = {self.n, 1}\nreturn C",
+    "a hash": "return C if hash('a') else D",
+    "a generator": "x = (i for i in range(3))\nreturn C",
+    "a handler of everything at the end": "while True:\n    try:\n        pass\n    finally:\n        continue",
+    "an attribute of a module": "np.mean.n = 1\nreturn C",
+    "an attribute of an action": "C.n = 1\nreturn C",
+    "a seed": "random.seed()\nreturn C",
+    "a default that can change": "def f(x=[]): return x\nreturn C",
+    "a keyword of numpy": "np.sum(np.ones(2), out=np.ones(1))\nreturn C",
+    "a name of the interpreter": "return C if __name__ else D",
+}
+FIT = {
+    "its own attributes": "self.n = getattr(self, 'n', 0) + 1\nreturn C if self.n % 2 else D",
+    "arrays": "return C if np.mean(history.opponent_cooperators[-2:] >= 1) > 0.5 else D",
+    "lists": "x = [int(n) for n in history.opponent_cooperators.tolist()]\nx.sort()\nreturn C if sum(x) % 3 else D",
+    "functions": "def rate(i, base=2): return history.opponent_cooperators[i] / base\n"
+    "return C if history.round_number and rate(-1, base=3) > 0.3 else D",
+    "errors": "try:\n    return C if history.opponent_cooperators[-1] else D\nexcept IndexError:\n    return D",
+    "names that hide builtins": "len = history.round_number\nreturn C if len > 2 else D",
+    "keys": "return C if max([1, 2], key=lambda x: -x) == 1 else D",
+    "a generator that is consumed": "return C if all(n > 0 for n in history.opponent_cooperators) else D",
+    "chance": "return C if random.random() < 0.5 else D",
+    "words": "self.mode = 'kind' if history.round_number < 3 else 'hard'\nreturn C if self.mode in {'kind'} else D",
+    "an error of its own": "raise ValueError('no')",
+    "no answer": "return history.round_number",
+    "division by nothing": "return C if history.opponent_cooperators.sum() / np.float64(0) > 0 else D",
+    "integers that overflow": "x = np.int64(2) ** 62\nreturn C if x * 4 == 0 else D",
+}
+
+
+def _compiled(body: str) -> bool:
+    [source] = read_source(HEAD + strategy(body), "test.py")
+    return source.compiled
+
+
+@pytest.mark.parametrize("body", UNFIT.values(), ids=UNFIT)
+def test_what_could_reach_an_object_does_not_fit(body: str) -> None:
+    assert not _compiled(body)
+
+
+@pytest.mark.parametrize("body", FIT.values(), ids=FIT)
+def test_usual_code_fits(body: str) -> None:
+    assert _compiled(body)
+
+
+def test_no_attack_that_needs_an_object_fits() -> None:
+    sources = read_source(HEAD + "".join(attack(n, body) for n, body in enumerate(ATTACKS.values())), "test.py")
+    fits = [name for name, source in zip(ATTACKS, sources, strict=True) if source.compiled]
+    assert not [name for name in fits if name.startswith(("escape:", "state:", "chance: seeds", "chance: a "))]
+    assert any(name.startswith("exhaustion:") for name in fits)
+
+
+def test_compiled_code_names_nothing_but_what_is_listed() -> None:
+    tree = ast.parse(HEAD + strategy("return C if np.mean(history.my_actions) > math.pi else D", init="self.x = 1"))
+    node = next(one for one in tree.body if isinstance(one, ast.ClassDef))
+    imported = imported_names(one for one in tree.body if one is not node)
+    assert imported is not None
+    compile_class(node, imported)
+    names = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+    known = {name.replace(".", "_") for name in (*CALLS, *TYPES, *CONSTANTS)} | {"BaseStrategy"}
+    assert {name for name in names if not name.startswith("v_")} <= known
+    assert known <= compiled_names().keys()
+
+
+def test_a_class_with_a_base_of_its_own_does_not_fit() -> None:
+    [node] = ast.parse("class A(dict):\n    def __call__(self, history):\n        return 1").body
+    assert isinstance(node, ast.ClassDef)
+    with pytest.raises(UnfitError, match="base of its own"):
+        compile_class(node, {})
+
+
+def test_compiled_strategies_do_what_they_do_in_a_process_of_their_own() -> None:
+    game = make_repeated("collective-risk", 4, 6)
+    others = np.random.default_rng(0).random((3, game.n_rounds, 3)) < 0.5
+    alone = {name: f"(lambda: 0)\n{body}" for name, body in FIT.items()}
+    text = HEAD + "".join(
+        strategy(body, name=f"Strategy_SELFISH_{number}")
+        for number, body in enumerate([*FIT.values(), *alone.values()])
+    )
+    with Workers(processes=1) as workers:
+        loaded = workers.load("test.py", text)
+        assert [one.problems for one in loaded] == [()] * len(loaded)
+        batches = [Batch(game, np.full((3, 1), one.index), seed=5, opponents=others) for one in loaded]
+        results = workers.play(batches)
+    for number, name in enumerate(FIT):
+        compiled, own = results[number], results[number + len(FIT)]
+        assert np.array_equal(compiled.actions, own.actions), name
+        told = [[(one.count, one.round, one.what) for one in result.errors.values()] for result in (compiled, own)]
+        assert told[0] == told[1], name
