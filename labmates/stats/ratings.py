@@ -16,7 +16,7 @@ import numpy as np
 from labmates.stats.deviation import deviation_ratings, ranks
 from labmates.stats.intervals import ANY, Domain, Estimate, Sample, average, estimate, pooled
 from labmates.stats.metagame import Array, mean_payoffs
-from labmates.stats.replicator import replicator_dynamics
+from labmates.stats.replicator import RATE, STEPS, Dynamics, replicator_dynamics
 from labmates.stats.validity import MOST_FAILED, Tally
 
 ALL_GAMES = "all"
@@ -32,6 +32,36 @@ class Scale:
     def normalise(self, payoffs: Array) -> Array:
         """Payoffs as shares of the way from defection (0) to cooperation (1)."""
         return np.asarray((payoffs - self.defect) / (self.cooperate - self.defect))
+
+
+@dataclass(frozen=True)
+class Evolution:
+    """How populations of models evolve.
+
+    Attributes
+    ----------
+    start
+        Shares of models at first, by name; the others share alike in what is left.
+    """
+
+    steps: int = STEPS
+    rate: float = RATE
+    start: Mapping[str, float] = field(default_factory=dict)
+
+    def population(self, models: Sequence[str]) -> list[float] | None:
+        """The shares of these models at first; None where all are alike."""
+        given = {model: self.start[model] for model in models if model in self.start}
+        if not given:
+            return None
+        others = len(models) - len(given)
+        rest = (1 - sum(given.values())) / others if others else 0.0
+        shares = [given.get(model, rest) for model in models]
+        return [share / sum(shares) for share in shares]
+
+    def of(self, cell: Cell) -> Dynamics:
+        """The evolution of a cell's models."""
+        start = self.population(cell.models)
+        return replicator_dynamics(cell.payoffs, steps=self.steps, rate=self.rate, start=start)
 
 
 @dataclass(frozen=True)
@@ -210,11 +240,15 @@ class Summary:
     unconverged: int = 0
 
 
-def rate(cell: Cell) -> Rated:
+EVOLUTION = Evolution()
+"""That of CoopEval."""
+
+
+def rate(cell: Cell, evolution: Evolution = EVOLUTION) -> Rated:
     """The ratings of a cell."""
     if cell.payoffs.ndim == 1:
         return Rated(cell, cell.payoffs)
-    dynamics = replicator_dynamics(cell.payoffs)
+    dynamics = evolution.of(cell)
     deviation = deviation_ratings(cell.payoffs)
     return Rated(
         cell,

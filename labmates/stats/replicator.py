@@ -6,7 +6,7 @@ and appendix E.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
 from math import factorial, prod
@@ -59,8 +59,10 @@ class Dynamics:
         return self.gain <= AT_REST
 
 
-def replicator_dynamics(payoffs: ArrayLike, *, steps: int = STEPS, rate: float = RATE) -> Dynamics:
-    """Let a uniform population of models evolve.
+def replicator_dynamics(
+    payoffs: ArrayLike, *, steps: int = STEPS, rate: float = RATE, start: Sequence[float] | None = None
+) -> Dynamics:
+    """Let a population of models evolve.
 
     In each step a model's share is multiplied by ``exp(rate * (fitness - average))``; then shares are scaled to sum up
     to 1.
@@ -73,23 +75,27 @@ def replicator_dynamics(payoffs: ArrayLike, *, steps: int = STEPS, rate: float =
         Number of steps.
     rate
         Learning rate, per unit of payoff.
+    start
+        The share of each model at first, positive and with the sum 1; by default all are alike.
 
     Raises
     ------
     UsageError
-        If `payoffs` is no metagame, or `steps` or `rate` is negative or no finite number.
+        If `payoffs` is no metagame, `steps` or `rate` is negative or no finite number, or `start` is no population.
     """
     array = as_metagame(payoffs)
     if steps < 0 or not 0 <= rate < np.inf:
         raise UsageError(f"steps and rate are at least 0 and finite, not {steps} and {rate}")
     models = len(array)
     fitness_of = _fitness(array)
-    population = np.full(models, 1.0 / models)
+    population = np.full(models, 1.0 / models) if start is None else np.array(start, dtype=float)
+    if len(population) != models or not (population > 0).all() or not np.isclose(population.sum(), 1):
+        raise UsageError(f"a population has a positive share of each of {models} models, with the sum 1")
     path = np.empty((steps + 1, models))
     path[0] = population
 
     # Logarithms of shares, so that a share too small for a number is not gone for ever.
-    logs = np.zeros(models)
+    logs = np.zeros(models) if start is None else np.log(population)
     fitness = fitness_of(population)
     for step in range(steps):
         logs += rate * fitness

@@ -179,6 +179,48 @@ def test_published_data_are_rated_beside_the_published_ratings(labmates: Labmate
     ]
 
 
+def test_the_summary_of_published_data_stands_beside_ones_own(labmates: Labmates, tmp_path: Path) -> None:
+    published(tmp_path / "checkout" / "data" / "main_study", "run1")
+    own = ("analyze", "ratings", "--payoffs", write(tmp_path, FILE), "--summary")
+    done = labmates(*own, "--beside", "checkout", "--out", "t.csv")
+    assert done.code == 0, done.err
+    assert "Published runs, rated alike" in done.out
+    rows = list(csv.DictReader((tmp_path / "t-published.csv").read_text().splitlines()))
+    [mean] = [row for row in rows if (row["game"], row["rating"]) == ("prisoners", "mean")]
+    assert (mean["lab/dove(CoT)"], mean["lab/hawk(CoT)"]) == ("1.0", "2.0")
+
+
+def test_populations_evolve_from_other_starts_at_other_rates_in_other_steps(labmates: Labmates, tmp_path: Path) -> None:
+    command = ("analyze", "ratings", "--payoffs", write(tmp_path, FILE), "--json")
+    [usual] = labmates(*command).records
+    [still] = labmates(*command, "--steps", "0", "--start", "dove=0.75").records
+    assert still["population"] == pytest.approx([0.75, 0.25])
+    assert still["fitness"] == pytest.approx([0.75 * 2, 0.75 * 3 + 0.25])
+    [slow] = labmates(*command, "--rate", "0.001").records
+    assert 0.5 < slow["population"][1] < usual["population"][1]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--start", "crow=0.5"), "unknown model 'crow'"),
+        (("--start", "dove=0.5", "--start", "hawk=0.5"), "must leave something to the other models"),
+        (("--start", "dove=2"), "start"),
+        (("--rate", "0"), "rate"),
+        (("--beside", "."), "give --summary too"),
+        (("--summary", "--beside", "."), "folder has no folder with config.json"),
+    ],
+)
+def test_wrong_populations_and_folders_are_told(
+    labmates: Labmates, tmp_path: Path, options: tuple[str, ...], said: str
+) -> None:
+    (tmp_path / "folder").mkdir()
+    options = tuple("folder" if option == "." else option for option in options)
+    done = labmates("analyze", "ratings", "--payoffs", write(tmp_path, FILE), *options)
+    assert done.code == 2
+    assert said in done.err
+
+
 def test_published_folders_that_can_not_be_read_are_told_and_left_out(labmates: Labmates, tmp_path: Path) -> None:
     published(tmp_path / "some", "good")
     published(tmp_path / "some", "lfs", matchup_payoffs="version https://git-lfs.github.com/spec/v1\n")

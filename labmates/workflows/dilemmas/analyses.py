@@ -8,19 +8,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from pydantic import DirectoryPath, Field
 
-from labmates.errors import UsageError
+from labmates.errors import UsageError, unknown_name
 from labmates.workflows.analysis import Analysis, Drawing, Params, Result, Runs, TooFewRunsError
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from labmates.stats.ratings import Cell, Rated, Summary
-    from labmates.stats.tables import Column
+    from labmates.stats.ratings import Cell, Evolution, Rated, Summary
+    from labmates.stats.tables import Column, Table
     from labmates.workflows.dilemmas.records import CrossPlay
 
 KIND: Final = "dilemma"
@@ -56,6 +56,16 @@ class RatingsParams(Params):
         "expected",
         description="Of runs, the expected payoffs of the distributions handed in, or those of the drawn actions.",
     )
+    beside: DirectoryPath | None = Field(
+        None, description="With --summary, print the same of the published data of CoopEval after one's own."
+    )
+    steps: int = Field(1000, ge=0, le=1_000_000, description="Steps of the replicator dynamics.")
+    rate: float = Field(0.1, gt=0, le=100, description="Rate of the replicator dynamics, per unit of payoff.")
+    start: dict[str, Annotated[float, Field(gt=0, lt=1)]] = Field(
+        default_factory=dict,
+        description="A model's share of the first population, MODEL=SHARE; can be repeated. The others share alike in "
+        "what is left.",
+    )
     summary: bool = Field(
         False, description="Means over runs with 95 % intervals instead of ratings of each run; also with --json."
     )
@@ -79,13 +89,33 @@ def ratings(runs: Runs, params: RatingsParams) -> Result:
     if params.published is not None:
         if runs.ids or runs.study or params.payoffs:
             raise UsageError("--published takes the place of runs and of --payoffs: give one of them")
+        if {"steps", "rate", "start", "beside"} & params.model_fields_set:
+            raise UsageError(
+                "--published compares with published ratings, so it takes no --steps, --rate, --start, --beside"
+            )
         return _published(params.published)
     if params.payoffs is not None and (runs.ids or runs.study):
         raise UsageError("rate a file of payoffs or runs, not both")
+    if params.beside is not None and not params.summary:
+        raise UsageError("--beside prints summaries: give --summary too")
+    if sum(params.start.values()) >= 1:
+        raise UsageError(
+            f"--start: the shares must leave something to the other models: {sum(params.start.values()):g}"
+        )
     cells, summaries = _rated(runs, params)
+    models = {model for rated in cells for model in rated.cell.models} | {
+        model for summary in summaries for model in summary.models
+    }
+    if unknown := sorted(params.start.keys() - models):
+        raise unknown_name("model", unknown[0], models)
     is_any_rated = any(summary.models for summary in summaries) or any(rated.cell.models for rated in cells)
     return Result(
-        [summaries_table(summaries) if params.summary else cells_table(cells)],
+        [
+            summaries_table(summaries, steps=params.steps)
+            if params.summary
+            else cells_table(cells, steps=params.steps),
+            *([_published_summary(params.beside, params)] if params.beside is not None else []),
+        ],
         objects=[asdict(summary) for summary in summaries] if params.summary else [rated.as_json() for rated in cells],
         fault=None
         if is_any_rated
@@ -95,19 +125,41 @@ def ratings(runs: Runs, params: RatingsParams) -> Result:
 
 def _rated(runs: Runs, params: RatingsParams) -> tuple[Sequence[Rated], Sequence[Summary]]:
     """The ratings of each cell; for a summary, also or only those over runs."""
+    evolution = _evolution(params)
     if params.payoffs is not None:
         from labmates.stats.ratings import rate, summarise
         from labmates.workflows.dilemmas.payoff_files import read_cells
 
-        cells = [rate(cell) for cell in read_cells(params.payoffs)]
+        cells = [rate(cell, evolution) for cell in read_cells(params.payoffs)]
         return cells, summarise(cells) if params.summary else []
     from labmates.workflows.dilemmas.ratings import rate_play, summarise_plays
     from labmates.workflows.dilemmas.records import cross_plays
 
     plays = cross_plays(runs)
     if params.summary:
-        return [], summarise_plays(plays, params.use, keep_failed=params.keep_failed)
-    return [rate_play(play, params.use, leave_out=() if params.keep_failed else None) for play in plays], []
+        return [], summarise_plays(plays, params.use, keep_failed=params.keep_failed, evolution=evolution)
+    leave_out = () if params.keep_failed else None
+    return [rate_play(play, params.use, leave_out=leave_out, evolution=evolution) for play in plays], []
+
+
+def _evolution(params: RatingsParams) -> Evolution:
+    from labmates.stats.ratings import Evolution
+
+    return Evolution(params.steps, params.rate, params.start)
+
+
+def _published_summary(folder: Path, params: RatingsParams) -> Table:
+    """The published data, rated and summarised as one's own."""
+    from labmates.stats.ratings import rate, summarise
+    from labmates.stats.tables import Table
+    from labmates.workflows.dilemmas.published_payoffs import read_published
+    from labmates.workflows.dilemmas.rating_tables import summaries_table
+
+    published, unread = read_published(folder)
+    summaries = summarise(rate(one.rated.cell, _evolution(params)) for one in published)
+    table = summaries_table(summaries, steps=params.steps)
+    notes = [*table.notes, *(f"{skipped.path} is left out: {skipped.reason}" for skipped in unread)]
+    return Table("published", "Published runs, rated alike", table.columns, table.rows, notes)
 
 
 def _published(folder: Path) -> Result:

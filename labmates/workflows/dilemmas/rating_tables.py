@@ -18,7 +18,7 @@ _EVOLVED = ("fitness", "population")
 _BOUNDS = {"mean": ("worst_mean", "best_mean"), "rank": ("best_rank", "worst_rank")}
 
 
-def cells_table(rated: Sequence[Rated]) -> Table:
+def cells_table(rated: Sequence[Rated], *, steps: int = STEPS) -> Table:
     """Return the ratings of every model in every cell; models that are left out have none, and bounds."""
     rows: list[dict[str, Any]] = []
     for one in rated:
@@ -43,7 +43,7 @@ def cells_table(rated: Sequence[Rated]) -> Table:
     columns += [Column("failed", "failed decisions", ".1%"), Column("validity")]
     remarks = ["A rank of 1 is best. – is not defined without a metagame."]
     if moving := sum(one.converged is False for one in rated):
-        remarks.append(_moving(moving, sum(one.converged is not None for one in rated)))
+        remarks.append(_moving(moving, sum(one.converged is not None for one in rated), steps))
     if any(one.bounds for one in rated):
         columns += [
             Column("mean_bounds", "mean, bounds", ".4f", "interval"),
@@ -74,7 +74,7 @@ def _left_out(mechanism: str, game: str, model: str, failed: float) -> str:
     )
 
 
-def summaries_table(summaries: Sequence[Summary]) -> Table:
+def summaries_table(summaries: Sequence[Summary], *, steps: int = STEPS) -> Table:
     """Return ratings over runs: a row for each game, mechanism and rating, a column for each model."""
     rows: list[dict[str, Any]] = []
     models = list(dict.fromkeys(model for one in summaries for model in (*one.models, *one.left_out)))
@@ -101,7 +101,7 @@ def summaries_table(summaries: Sequence[Summary]) -> Table:
     ]
     fitness = [one for one in summaries if one.rating == "fitness" and one.game != ALL_GAMES]
     if moving := sum(one.unconverged for one in fitness):
-        remarks.append(_moving(moving, sum(one.runs for one in fitness)))
+        remarks.append(_moving(moving, sum(one.runs for one in fitness), steps))
     for (game, mechanism), one in told.items():
         for model, failed in one.left_out.items():
             if one.game == ALL_GAMES:
@@ -121,8 +121,8 @@ def _bounded(summaries: Sequence[Summary], like: Summary, model: str) -> str:
     return f" By its failed choices {', '.join(parts)}." if parts else ""
 
 
-def _moving(cells: int, of: int) -> str:
+def _moving(cells: int, of: int, steps: int) -> str:
     return (
-        f"† In {cells} of {of} cells the population has not come to rest after {STEPS:,} steps: some model gets over "
+        f"† In {cells} of {of} cells the population has not come to rest after {steps:,} steps: some model gets over "
         f"{AT_REST:.0%} of the range of payoffs more than the average, so that more steps would change fitness."
     )

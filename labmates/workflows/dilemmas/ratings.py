@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from labmates.stats.ratings import Bounds, Rated, Summary, rate, summarise
+from labmates.stats.ratings import EVOLUTION, Bounds, Evolution, Rated, Summary, rate, summarise
 from labmates.stats.validity import Tally, invalid
 from labmates.workflows.dilemmas.records import CrossPlay, Round, Use
 
@@ -22,7 +22,13 @@ CHOICE = "choose"
 """The stage at which an action is chosen."""
 
 
-def rate_play(play: CrossPlay, use: Use = "expected", *, leave_out: Collection[str] | None = None) -> Rated:
+def rate_play(
+    play: CrossPlay,
+    use: Use = "expected",
+    *,
+    leave_out: Collection[str] | None = None,
+    evolution: Evolution = EVOLUTION,
+) -> Rated:
     """Return the ratings of a cross-play.
 
     Parameters
@@ -37,10 +43,16 @@ def rate_play(play: CrossPlay, use: Use = "expected", *, leave_out: Collection[s
     """
     out = invalid(play.failures) if leave_out is None else leave_out
     bounds = {model: bounds_of(play, model, use, out) for model, tally in play.failures.items() if tally.failed}
-    return replace(rate(play.without(out).cell(use)), bounds=bounds)
+    return replace(rate(play.without(out).cell(use), evolution), bounds=bounds)
 
 
-def summarise_plays(plays: Sequence[CrossPlay], use: Use = "expected", *, keep_failed: bool = False) -> list[Summary]:
+def summarise_plays(
+    plays: Sequence[CrossPlay],
+    use: Use = "expected",
+    *,
+    keep_failed: bool = False,
+    evolution: Evolution = EVOLUTION,
+) -> list[Summary]:
     """Return every rating over runs, as `summarise` does, without the models that have failed.
 
     A model is left out of a game under a mechanism if more than `MOST_FAILED` of its decisions failed there, all runs
@@ -53,11 +65,15 @@ def summarise_plays(plays: Sequence[CrossPlay], use: Use = "expected", *, keep_f
     over_games: list[Rated] = []
     for games in groups.values():
         out = {game: () if keep_failed else invalid(pooled(some)) for game, some in games.items()}
-        rated = [rate_play(play, use, leave_out=out[game]) for game, some in games.items() for play in some]
+        rated = [
+            rate_play(play, use, leave_out=out[game], evolution=evolution)
+            for game, some in games.items()
+            for play in some
+        ]
         all_out = dict.fromkeys(model for models in out.values() for model in models)
         together = rated
         if any(set(models) != set(all_out) for models in out.values()):
-            together = [rate(play.without(all_out).cell(use)) for some in games.values() for play in some]
+            together = [rate(play.without(all_out).cell(use), evolution) for some in games.values() for play in some]
         each += rated
         over_games += together
     return summarise(each, together=over_games)
