@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -16,7 +15,7 @@ from labmates.games.references import references_or_none
 from labmates.models.roster import traits_of
 from labmates.stats.figures import COLOURS, GREY, LEGEND_ROW, MARKERS, look, new_figure
 from labmates.workflows.games.convergence import Convergence, closed_form_errors
-from labmates.workflows.games.profiles import Profile
+from labmates.workflows.games.profiles import GameProfile, Profile
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -52,18 +51,23 @@ def profile_figure(
     for (setting, name), game in games.items():
         is_varied = len({other for other in games.values() if other.name == name}) > 1
         panels.setdefault(game, f"{name} ({setting})" if setting and is_varied else name)
+    played = {
+        game: [one for one in points if any(games.get((one.profile.setting, own.game)) == game for own in one.games)]
+        for game in panels
+    }
+    are_alike = all(mine == points for mine in played.values())
     columns = min(2, len(panels))
     rows = -(-len(panels) // columns)
-    width = max(3.4, 1.2 + 0.2 * len(points)) * columns
+    width = max(3.4, 1.2 + 0.2 * max(map(len, played.values()))) * columns
     beside = int(width / _LEGEND_ENTRY)
     entries = 3 + len({point.family for point in points})
-    height = 2.3 * rows + 1.2 + LEGEND_ROW * -(-entries // beside)
+    height = (2.3 if are_alike else 3.4) * rows + 1.2 + LEGEND_ROW * -(-entries // beside)
     figure, axes = new_figure(width, height, rows=rows, columns=columns)
     for place, (one, (game, title)) in enumerate(zip(axes, panels.items(), strict=False)):
         _draw_range(one, game)
-        _draw_points(one, game, points, games)
+        _draw_points(one, game, played[game])
         one.set(title=title, ylabel=game.primary)
-        _name_points(one, points, shown=place + columns >= len(panels))
+        _name_points(one, played[game], shown=not are_alike or place + columns >= len(panels))
     for empty in axes[len(panels) :]:
         empty.set_visible(False)
     handles = {label: handle for one in axes for handle, label in zip(*one.get_legend_handles_labels(), strict=True)}
@@ -81,6 +85,11 @@ class _Point:
     marker: str
     size: float
 
+    @property
+    def games(self) -> tuple[GameProfile, ...]:
+        """The games of the profile."""
+        return self.profile.games
+
 
 def _points(profiles: Sequence[Profile], baselines: Sequence[Profile]) -> list[_Point]:
     traits = traits_of({one.model for one in profiles})
@@ -90,13 +99,14 @@ def _points(profiles: Sequence[Profile], baselines: Sequence[Profile]) -> list[_
         return (not known, known.family if known else "", known.size if known else 0.0, one.name)
 
     points: list[_Point] = []
-    in_family: Counter[str] = Counter()
+    members: dict[str, list[str]] = {}
     for one in sorted(profiles, key=order):
         known = traits.get(one.model)
         family = (known and known.family) or _UNKNOWN
-        in_family[family] += 1
-        colour = FAMILY_COLOURS[(len(in_family) - 1) % len(FAMILY_COLOURS)] if family != _UNKNOWN else "black"
-        marker = MARKERS[(in_family[family] - 1) % len(MARKERS)]
+        if one.model not in members.setdefault(family, []):
+            members[family].append(one.model)
+        colour = FAMILY_COLOURS[(len(members) - 1) % len(FAMILY_COLOURS)] if family != _UNKNOWN else "black"
+        marker = MARKERS[members[family].index(one.model) % len(MARKERS)]
         size = _SMALLEST + _PER_DOUBLING * max(0.0, math.log2(known.size)) if known else 6.0
         points.append(_Point(one, family, colour, marker, size))
     return [*points, *(_Point(one, _BASELINES, GREY, "d", 6.0) for one in baselines)]
@@ -116,23 +126,21 @@ def _draw_range(axes: Axes, game: Game) -> None:
     axes.set_ylim(primary.low - room, primary.high + room)
 
 
-def _draw_points(axes: Axes, game: Game, points: Sequence[_Point], games: Mapping[tuple[str, str], Game]) -> None:
+def _draw_points(axes: Axes, game: Game, points: Sequence[_Point]) -> None:
     for place, point in enumerate(points):
         axes.plot([], [], "d" if point.family == _BASELINES else "o", color=point.colour, label=point.family)
-        for one in point.profile.games:
-            if games.get((point.profile.setting, one.game)) != game:
-                continue
-            if one.excluded or one.level is None:
-                axes.plot(place, axes.get_ylim()[0], "x", color=point.colour, markersize=5, clip_on=False)
-                continue
-            axes.vlines(place, *one.level.ends(), color=point.colour, linewidth=1)
-            axes.plot(place, one.level.value, point.marker, color=point.colour, markersize=point.size, zorder=3)
+        [one] = [own for own in point.games if own.game == game.name]
+        if one.excluded or one.level is None:
+            axes.plot(place, axes.get_ylim()[0], "x", color=point.colour, markersize=5, clip_on=False)
+            continue
+        axes.vlines(place, *one.level.ends(), color=point.colour, linewidth=1)
+        axes.plot(place, one.level.value, point.marker, color=point.colour, markersize=point.size, zorder=3)
 
 
 def _name_points(axes: Axes, points: Sequence[_Point], *, shown: bool) -> None:
-    names = [point.profile.name for point in points]
-    short = [name.partition(":")[2] or name for name in names]
-    labels = short if len(set(short)) == len(short) else names
+    names = [[point.profile.model for point in points], [point.profile.name for point in points]]
+    short = [[name.partition(":")[2] or name for name in some] for some in names]
+    labels = next((some for some in (*short, *names) if len(set(some)) == len(some)), names[-1])
     axes.set_xticks(range(len(points)), labels if shown else [""] * len(labels), rotation=90, fontsize=7)
     axes.set_xlim(-0.6, len(points) - 0.4)
     for place, (before, after) in enumerate(itertools.pairwise(points)):
