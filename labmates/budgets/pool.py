@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from threading import RLock
 from types import TracebackType
@@ -66,11 +67,18 @@ class Pool:
         self.ledger = Ledger(total)
         self.whole = Share(total)
         self.lines: list[JournalLine] = []
+        self.waiters: list[Callable[[], None]] = []
         self.lock = RLock()
 
     def left(self, share: Share) -> int:
         """What a call within a share can still take, in micro-dollars."""
         return min(self.ledger.available, share.left)
+
+    def wake(self) -> None:
+        """Tell whoever waits for money that a call has ended."""
+        waiters, self.waiters = self.waiters, []
+        for waiter in waiters:
+            waiter()
 
     def refuse(self, member: str, call: str) -> None:
         """Note a call that could not be paid."""

@@ -6,11 +6,14 @@ no store and nothing else of the package: the pool lives in the middleware objec
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
+from threading import Event
 from types import MappingProxyType
 from typing import Any, Final, Literal, cast
 
@@ -18,7 +21,7 @@ from langchain.agents.middleware import AgentMiddleware, AgentState, ModelReques
 from langchain.chat_models import init_chat_model
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel, LangSmithParams
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
@@ -29,11 +32,10 @@ from pydantic import ValidationError
 
 from labmates.budgets.ledger import InsufficientFundsError
 from labmates.budgets.money import parse_dollars
-from labmates.budgets.pool import Hold, JournalLine, Pool
+from labmates.budgets.paid_calls import ModelCall, ToolCall, most_input, own_limit, with_line
+from labmates.budgets.pool import JournalLine, Pool
 from labmates.budgets.prices import Price, PriceList, listed_model, read_prices
 from labmates.budgets.shares import Share
-from labmates.budgets.tokens import estimate_messages, most_tokens
-from labmates.budgets.usage import LIMIT_FIELDS, Usage, limited, read_usage
 from labmates.budgets.visibility import Visibility, budget_status
 from labmates.errors import UsageError, explain
 
@@ -171,7 +173,7 @@ class SharedBudget(AgentMiddleware[AgentState[Any], Any, Any]):
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any] | AIMessage:
         """Reserve, call the model, and settle."""
-        call = self.model_call(request, _member())
+        call = self.begin(request, _member())
         if call is None:
             return self.refusal()
         with call:
@@ -181,7 +183,7 @@ class SharedBudget(AgentMiddleware[AgentState[Any], Any, Any]):
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any] | AIMessage:
         """Reserve, call the model, and settle."""
-        call = self.model_call(request, _member())
+        call = await self.abegin(request, _member())
         if call is None:
             return self.refusal()
         with call:
@@ -243,40 +245,73 @@ class SharedBudget(AgentMiddleware[AgentState[Any], Any, Any]):
         with self._within(part):
             yield
 
-    def model_call(self, request: ModelRequest[Any], member: str) -> _ModelCall | None:
-        """The reserved call, with its budget status and its limit; None if the pool can't pay it."""
+    def begin(self, request: ModelRequest[Any], member: str) -> ModelCall | None:
+        """The reserved call of a model; None if the pool can't pay it.
+
+        Where calls in flight hold the money for a whole reply, it waits for them to end.
+        """
+        while True:
+            freed = Event()
+            try:
+                return self._model_call(request, member, None if _in_event_loop() else freed.set)
+            except _BusyError:
+                freed.wait()
+
+    async def abegin(self, request: ModelRequest[Any], member: str) -> ModelCall | None:
+        """The reserved call of a model, as `begin` gives it."""
+        loop = asyncio.get_running_loop()
+        while True:
+            freed = asyncio.Event()
+            try:
+                return self._model_call(request, member, partial(_wake, loop, freed))
+            except _BusyError:
+                await freed.wait()
+
+    def _model_call(
+        self, request: ModelRequest[Any], member: str, waiter: Callable[[], None] | None
+    ) -> ModelCall | None:
+        """The reserved call, with its budget status and its limit; None if the pool can't pay it.
+
+        Raises
+        ------
+        _BusyError
+            If calls in flight hold the money for a whole reply; `waiter` is called when one of them has ended.
+        """
         if isinstance(request.model, MeteredModel) and request.model.budget is self:
             request = request.override(model=request.model.inner)
         name, price = self._price(request.model)
         share, tools = self._share, self._schemas_of(request)
         with self._pool.lock:
             request = self._with_status(request, member, share)
-            wanted = min(self.max_output_tokens, _own_limit(request) or self.max_output_tokens)
-            affordable = price.dearest.most_output(_most_tokens(request, tools), self._pool.left(share))
+            wanted = min(self.max_output_tokens, own_limit(request) or self.max_output_tokens)
+            affordable = price.dearest.most_output(most_input(request, tools), self._pool.left(share))
             if affordable < wanted:
                 # No stated limit takes more tokens than the highest one.
-                stated = _with_line(request, _OUTPUT_LIMIT.format(limit=wanted))
-                affordable = price.dearest.most_output(_most_tokens(stated, tools), self._pool.left(share))
+                stated = with_line(request, _OUTPUT_LIMIT.format(limit=wanted))
+                affordable = price.dearest.most_output(most_input(stated, tools), self._pool.left(share))
             limit = min(wanted, affordable)
+            if limit < wanted and waiter is not None and share.is_busy:
+                self._pool.waiters.append(waiter)
+                raise _BusyError
             if limit < min(LEAST_OUTPUT_TOKENS, wanted):
                 self._pool.refuse(member, f"model {name}")
                 return None
             if limit < wanted:
-                request = _with_line(request, _OUTPUT_LIMIT.format(limit=limit))
-            return _ModelCall(self._pool, share, member, f"model {name}", request, tools, price, limit)
+                request = with_line(request, _OUTPUT_LIMIT.format(limit=limit))
+            return ModelCall(self._pool, share, member, f"model {name}", request, tools, price, limit)
 
-    def _tool_call(self, request: ToolCallRequest) -> _ToolCall | None:
+    def _tool_call(self, request: ToolCallRequest) -> ToolCall | None:
         member, name = _member(), f"tool {request.tool_call['name']}"
         with self._pool.lock:
             try:
-                return _ToolCall(self._pool, self._share, member, name, self._prices.tool_call)
+                return ToolCall(self._pool, self._share, member, name, self._prices.tool_call)
             except InsufficientFundsError:
                 self._pool.refuse(member, name)
                 return None
 
     def _with_status(self, request: ModelRequest[Any], member: str, share: Share) -> ModelRequest[Any]:
         status = budget_status(self.visibility, self.total, share.spent, member, "you have")
-        return _with_line(request, status) if status else request
+        return with_line(request, status) if status else request
 
     def _price(self, model: BaseChatModel) -> tuple[str, Price]:
         """The full name of a model and its price."""
@@ -334,80 +369,8 @@ class _Split:
     waiting: int
 
 
-class _ToolCall(Hold):
-    """A call of a tool, which has a fixed price."""
-
-    def settled(self, result: ToolMessage | Command[Any]) -> ToolMessage | Command[Any]:
-        """Charge the call, unless it failed, and return its result."""
-        if isinstance(result, ToolMessage) and result.status == "error":
-            self.release("error")
-        else:
-            self.charge(self.amount)
-        return result
-
-
-class _ModelCall(Hold):
-    """A call of a model, with a limit on its reply in tokens."""
-
-    def __init__(
-        self,
-        pool: Pool,
-        share: Share,
-        member: str,
-        call: str,
-        request: ModelRequest[Any],
-        tools: Sequence[dict[str, Any]],
-        price: Price,
-        limit: int,
-    ) -> None:
-        super().__init__(pool, share, member, call, price.dearest.cost(_most_tokens(request, tools), limit))
-        self.request = _limited(request, limit)
-        self._tools, self._price, self._limit = tools, price, limit
-
-    def settled(self, response: ModelResponse[Any]) -> ModelResponse[Any]:
-        """Charge the call with what its reply used, and return the response."""
-        reply = next((message for message in response.result if isinstance(message, AIMessage)), AIMessage(""))
-        self._settle(reply)
-        return response
-
-    def generated(self, result: ChatResult) -> ChatResult:
-        """Charge the call with what its reply used, and return the result."""
-        self._settle(cast(AIMessage, result.generations[0].message))
-        return result
-
-    @property
-    def prompt(self) -> list[BaseMessage]:
-        """The messages to send."""
-        return _prompt(self.request)
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The settings to send them with."""
-        return self.request.model_settings
-
-    def failed(self, error: BaseException) -> None:
-        """Charge what a provider may bill; give the hold back for all other errors."""
-        if isinstance(reply := getattr(error, "ai_message", None), AIMessage):
-            self._settle(reply)  # The reply came, and was not of the format that was asked for.
-        elif not isinstance(error, Exception) or "Timeout" in type(error).__name__:
-            usage = Usage(self._inputs(), self._limit, estimated=True)
-            self.charge(usage.cost(self._price.dearest), usage, f"may be billed ({type(error).__name__})")
-        else:
-            super().failed(error)
-
-    def _settle(self, reply: AIMessage) -> None:
-        reported = cast("Mapping[str, Any] | None", reply.usage_metadata)
-        if reported is not None and reported.get("total_cost") == 0:
-            self.release("from LangChain's cache")
-            return
-        usage, doubts = read_usage(
-            reported, prompt=self._inputs, output=lambda: estimate_messages([reply]), reasoning=0
-        )
-        note = "; ".join(doubts) or ("estimated: the server reported no usage" if usage.estimated else "")
-        self.charge(usage.cost(self._price), usage, note)
-
-    def _inputs(self) -> int:
-        return estimate_messages(self.prompt, self._tools)
+class _BusyError(Exception):
+    """Calls in flight hold money that may come back."""
 
 
 class MeteredModel(BaseChatModel):
@@ -434,7 +397,7 @@ class MeteredModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        call = self._call(messages, run_manager, kwargs)
+        call: ModelCall | None = self.budget.begin(*self._request(messages, run_manager, kwargs))
         if call is None:
             return _result(self.budget.refusal())
         with call:
@@ -447,19 +410,20 @@ class MeteredModel(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        call = self._call(messages, run_manager, kwargs)
+        call: ModelCall | None = await self.budget.abegin(*self._request(messages, run_manager, kwargs))
         if call is None:
             return _result(self.budget.refusal())
         with call:
             made = await call.request.model._agenerate(call.prompt, stop, run_manager, **call.settings)
             return call.generated(made)
 
-    def _call(
+    def _request(
         self,
         messages: list[BaseMessage],
         run_manager: CallbackManagerForLLMRun | AsyncCallbackManagerForLLMRun | None,
         kwargs: dict[str, Any],
-    ) -> _ModelCall | None:
+    ) -> tuple[ModelRequest[Any], str]:
+        """The request, and the name of the agent that makes it."""
         request: ModelRequest[Any] = ModelRequest(
             model=self.inner,
             messages=cast(list[AnyMessage], messages),
@@ -467,45 +431,25 @@ class MeteredModel(BaseChatModel):
             model_settings=kwargs,
         )
         member = run_manager.metadata.get("lc_agent_name") if run_manager else None
-        return cast("_ModelCall | None", self.budget.model_call(request, str(member or NOBODY)))
+        return request, str(member or NOBODY)
 
 
 def _result(message: AIMessage) -> ChatResult:
     return ChatResult(generations=[ChatGeneration(message=message)])
 
 
-def _prompt(request: ModelRequest[Any]) -> list[BaseMessage]:
-    return [*filter(None, [request.system_message]), *request.messages]
+def _in_event_loop() -> bool:
+    """Whether waiting here would stop an event loop, and with it the calls that are waited for."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
-def _most_tokens(request: ModelRequest[Any], tools: Sequence[dict[str, Any]]) -> int:
-    return most_tokens(_prompt(request), tools)
-
-
-def _with_line(request: ModelRequest[Any], line: str) -> ModelRequest[Any]:
-    """The request with a line at the end of its prompt, where it breaks no cached prefix; no state changes."""
-    *messages, last = request.messages or [HumanMessage("")]
-    if not isinstance(last, HumanMessage | ToolMessage):
-        return request.override(messages=[*messages, last, HumanMessage(line)])
-    if isinstance(last.content, str):
-        content: Any = f"{last.content}\n\n{line}" if last.content else line
-    else:
-        content = [*last.content, {"type": "text", "text": line}]
-    ended: AnyMessage = last.model_copy(update={"content": content})
-    return request.override(messages=[*messages, ended])
-
-
-def _own_limit(request: ModelRequest[Any]) -> int | None:
-    """The lowest limit on a reply that the request or its model has; None without any."""
-    given = [request.model_settings.get(name) for name in LIMIT_FIELDS]
-    own = [getattr(request.model, name, None) for name in LIMIT_FIELDS]
-    return min((limit for limit in (*given, *own) if isinstance(limit, int) and limit > 0), default=None)
-
-
-def _limited(request: ModelRequest[Any], limit: int) -> ModelRequest[Any]:
-    """The request with a limit on its reply, where its model can have one."""
-    settings = {name: limit if name in LIMIT_FIELDS else value for name, value in request.model_settings.items()}
-    return request.override(model=limited(request.model, limit), model_settings=settings)
+def _wake(loop: asyncio.AbstractEventLoop, freed: asyncio.Event) -> None:
+    with suppress(RuntimeError):  # The loop, and whoever waited in it, has ended.
+        loop.call_soon_threadsafe(freed.set)
 
 
 def _member() -> str:

@@ -24,12 +24,15 @@ class Share:
         The share that it is a part of; None for the whole pool.
     taken
         Holds and charges of its members, and of those of its parts, in micro-dollars.
+    in_flight
+        Their model calls that have not ended.
     """
 
     limit: int
     before: Mapping[str, int] = field(default_factory=dict)
     parent: Share | None = None
     taken: int = 0
+    in_flight: int = 0
     _spent: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -46,6 +49,16 @@ class Share:
         """Count an amount as taken; a negative one is given back."""
         for share in self._upwards():
             share.taken += amount
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether calls in flight hold money of the share with the least left, some of which may come back."""
+        return min(self._upwards(), key=lambda share: share.limit - share.taken).in_flight > 0
+
+    def begin(self, calls: int) -> None:
+        """Count model calls as begun; a negative number as ended."""
+        for share in self._upwards():
+            share.in_flight += calls
 
     def charge(self, member: str, amount: int) -> None:
         """Count an amount as spent by a member."""

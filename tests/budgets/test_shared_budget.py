@@ -7,7 +7,9 @@ import asyncio
 import itertools
 import random
 import sys
+import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, cast
@@ -422,6 +424,36 @@ def test_64_concurrent_agents_never_overdraw_the_pool(total: int, tool_price: st
     for charge in charges:
         cost = -(-(charge.input_tokens * 500_000 + charge.output_tokens * 3_000_000) // 1_000_000)
         assert -charge.amount + charge.uncovered == cost
+
+
+async def test_a_call_waits_for_money_that_calls_in_flight_hold() -> None:
+    limits = []
+
+    async def script(messages: list[BaseMessage], limit: int) -> AIMessage:
+        limits.append(limit)
+        await asyncio.sleep(0)
+        return said("2", (100, 10))
+
+    budget = SharedBudget("0.01", prices=TINY)  # pays two calls at their most, and all at what they use
+    agent = create_agent(ScriptedChat(script=script), [], middleware=[budget])
+    replies = await asyncio.gather(*(agent.ainvoke(QUESTION) for _ in range(64)))
+    assert {last(reply["messages"]) for reply in replies} == {"2"}
+    assert set(limits) == {1000}
+    assert budget.spent == 64 * 80
+    balanced(budget)
+
+
+def test_threads_wait_for_money_too() -> None:
+    def script(messages: list[BaseMessage], limit: int) -> AIMessage:
+        time.sleep(0.01)
+        return said(str(limit), (100, 10))
+
+    budget = SharedBudget("0.006", prices=TINY)
+    agent = create_agent(ScriptedChat(script=script), [], middleware=[budget])
+    with ThreadPoolExecutor(8) as threads:
+        replies = list(threads.map(lambda _: last(agent.invoke(QUESTION)["messages"]), range(16)))
+    assert set(replies) == {"1000"}
+    balanced(budget)
 
 
 def test_the_journal_makes_a_table() -> None:

@@ -79,7 +79,7 @@ class Lab:
         self.waiting.set()
 
     def open(self, **changes: Any) -> tuple[ModelHub, str]:
-        settings = {"batch": True, "batch_window": 0.05, "batch_poll": 0.01, "max_retries": 2, "call_timeout": 20}
+        settings = {"batch": True, "batch_window": 0.2, "batch_poll": 0.01, "max_retries": 2, "call_timeout": 20}
         catalog = Catalog(ModelOptions(**{**settings, **changes}), named={})
         provider = "anthropic" if isinstance(self.server, AnthropicBatchServer) else "openai"
         name = catalog.name_of(f"{provider}:m?base_url={self.server.base_url}&{PRICE}{self.more}")

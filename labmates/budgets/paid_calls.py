@@ -1,0 +1,136 @@
+"""Calls of models and tools that a pool pays, as LangChain's agents make them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from langchain.agents.middleware import ModelRequest, ModelResponse
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.outputs import ChatResult
+from langgraph.types import Command
+
+from labmates.budgets.ledger import Reservation
+from labmates.budgets.pool import Hold, Pool
+from labmates.budgets.prices import Price
+from labmates.budgets.shares import Share
+from labmates.budgets.tokens import estimate_messages, most_tokens
+from labmates.budgets.usage import LIMIT_FIELDS, Usage, limited, read_usage
+
+
+class ToolCall(Hold):
+    """A call of a tool, which has a fixed price."""
+
+    def settled(self, result: ToolMessage | Command[Any]) -> ToolMessage | Command[Any]:
+        """Charge the call, unless it failed, and return its result."""
+        if isinstance(result, ToolMessage) and result.status == "error":
+            self.release("error")
+        else:
+            self.charge(self.amount)
+        return result
+
+
+class ModelCall(Hold):
+    """A call of a model, with a limit on its reply in tokens."""
+
+    def __init__(
+        self,
+        pool: Pool,
+        share: Share,
+        member: str,
+        call: str,
+        request: ModelRequest[Any],
+        tools: Sequence[dict[str, Any]],
+        price: Price,
+        limit: int,
+    ) -> None:
+        super().__init__(pool, share, member, call, price.dearest.cost(most_input(request, tools), limit))
+        self.request = _limited(request, limit)
+        self._tools, self._price, self._limit = tools, price, limit
+        share.begin(1)
+
+    def settled(self, response: ModelResponse[Any]) -> ModelResponse[Any]:
+        """Charge the call with what its reply used, and return the response."""
+        reply = next((message for message in response.result if isinstance(message, AIMessage)), AIMessage(""))
+        self._settle(reply)
+        return response
+
+    def generated(self, result: ChatResult) -> ChatResult:
+        """Charge the call with what its reply used, and return the result."""
+        self._settle(cast(AIMessage, result.generations[0].message))
+        return result
+
+    @property
+    def prompt(self) -> list[BaseMessage]:
+        """The messages to send."""
+        return prompt_of(self.request)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings to send them with."""
+        return self.request.model_settings
+
+    def failed(self, error: BaseException) -> None:
+        """Charge what a provider may bill; give the hold back for all other errors."""
+        if isinstance(reply := getattr(error, "ai_message", None), AIMessage):
+            self._settle(reply)  # The reply came, and was not of the format that was asked for.
+        elif not isinstance(error, Exception) or "Timeout" in type(error).__name__:
+            usage = Usage(self._inputs(), self._limit, estimated=True)
+            self.charge(usage.cost(self._price.dearest), usage, f"may be billed ({type(error).__name__})")
+        else:
+            super().failed(error)
+
+    def _ended(self) -> Reservation:
+        self._share.begin(-1)
+        self._pool.wake()
+        return super()._ended()
+
+    def _settle(self, reply: AIMessage) -> None:
+        reported = cast("Mapping[str, Any] | None", reply.usage_metadata)
+        if reported is not None and reported.get("total_cost") == 0:
+            self.release("from LangChain's cache")
+            return
+        usage, doubts = read_usage(
+            reported, prompt=self._inputs, output=lambda: estimate_messages([reply]), reasoning=0
+        )
+        note = "; ".join(doubts) or ("estimated: the server reported no usage" if usage.estimated else "")
+        self.charge(usage.cost(self._price), usage, note)
+
+    def _inputs(self) -> int:
+        return estimate_messages(self.prompt, self._tools)
+
+
+def prompt_of(request: ModelRequest[Any]) -> list[BaseMessage]:
+    """All messages of a request."""
+    return [*filter(None, [request.system_message]), *request.messages]
+
+
+def most_input(request: ModelRequest[Any], tools: Sequence[dict[str, Any]]) -> int:
+    """The most input tokens that a request can have."""
+    return most_tokens(prompt_of(request), tools)
+
+
+def with_line(request: ModelRequest[Any], line: str) -> ModelRequest[Any]:
+    """The request with a line at the end of its prompt, where it breaks no cached prefix; no state changes."""
+    *messages, last = request.messages or [HumanMessage("")]
+    if not isinstance(last, HumanMessage | ToolMessage):
+        return request.override(messages=[*messages, last, HumanMessage(line)])
+    if isinstance(last.content, str):
+        content: Any = f"{last.content}\n\n{line}" if last.content else line
+    else:
+        content = [*last.content, {"type": "text", "text": line}]
+    ended: AnyMessage = last.model_copy(update={"content": content})
+    return request.override(messages=[*messages, ended])
+
+
+def own_limit(request: ModelRequest[Any]) -> int | None:
+    """The lowest limit on a reply that the request or its model has; None without any."""
+    given = [request.model_settings.get(name) for name in LIMIT_FIELDS]
+    own = [getattr(request.model, name, None) for name in LIMIT_FIELDS]
+    return min((limit for limit in (*given, *own) if isinstance(limit, int) and limit > 0), default=None)
+
+
+def _limited(request: ModelRequest[Any], limit: int) -> ModelRequest[Any]:
+    """The request with a limit on its reply, where its model can have one."""
+    settings = {name: limit if name in LIMIT_FIELDS else value for name, value in request.model_settings.items()}
+    return request.override(model=limited(request.model, limit), model_settings=settings)
