@@ -343,6 +343,7 @@ def _print_status(database: Database, study: StudyRecord, counts: Counts) -> Non
 
 def _print_plan(plan: Plan) -> None:
     from labmates.budgets.money import show_dollars
+    from labmates.models.options import BATCH_HOURS
 
     done = f", {plan.done} of them done" if plan.done else ""
     cells = f"{plan.conditions} conditions × {plan.replicates} runs"
@@ -355,6 +356,9 @@ def _print_plan(plan: Plan) -> None:
         basis = "" if one.model == "all" else one.basis
         rows.append([one.model, *map(_short, counts), *money, f"{one.hours:.1f}", basis])
     print_grid(headings, rows, [heading not in ("model", "as") for heading in headings])
+    if (batches := max((model.batches or 0 for model in plan.models), default=0)) > 0:
+        row = "1 batch" if batches == 1 else f"{batches:,} batches, one after the other"
+        out().print(f"Calls go through batch APIs: up to {row}, each within {BATCH_HOURS} hours.", markup=False)
     if plan.cap is not None:
         enough = "enough" if plan.spent + plan.total().dollars <= plan.cap else "not enough for all of that"
         out().print(f"The cap of {show_dollars(plan.cap)} is {enough}.", markup=False)

@@ -8,6 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler
 
 from labmates.models.entries import Access
 
+BATCH_HOURS: Final = 24
+"""The time within which providers answer a batch."""
 MOST_BATCHED: Final = 100_000
 """Most calls under way at once where batches hold them."""
 
@@ -34,7 +36,7 @@ class ModelOptions(BaseModel):
     batch: bool = Field(
         False,
         description="Make the calls through the providers' batch APIs (openai: and anthropic: models), for half the "
-        "price: calls that are due together are answered together, within 24 hours.",
+        f"price: calls that are due together are answered together, within {BATCH_HOURS} hours.",
         json_schema_extra={"negatable": True},
     )
     batch_window: float = Field(

@@ -6,14 +6,15 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from typing import Any, Literal
 
 from labmates.bounded_yaml import Source
 from labmates.budgets.money import format_dollars
 from labmates.budgets.prices import PriceList, usual_prices
-from labmates.models.names import is_own_baseline
+from labmates.models.names import is_own_baseline, parse_model
+from labmates.models.options import BATCH_HOURS
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
 from labmates.records.studies import ended_replicates, study_counts
@@ -41,7 +42,10 @@ class ModelPlan:
     dollars
         What they are expected to cost, and what they may cost at most (judges included), in micro-dollars.
     hours
-        How long they take with the study's concurrency, if they were alone.
+        The time that they take with the study's concurrency, if they were alone; through batch APIs, the most that
+        they take: `BATCH_HOURS` for each batch.
+    batches
+        Batches of calls that follow one another; None if calls are made singly.
     basis
         Where the numbers come from: runs of the same model in the store, runs of other models, or the kind's own
         assumption.
@@ -55,6 +59,7 @@ class ModelPlan:
     dollars: int
     most_dollars: int
     hours: float
+    batches: int | None
     basis: Basis
 
 
@@ -113,7 +118,8 @@ class Plan:
             name: sum(getattr(one, name) for one in self.models)
             for name in ("runs", "calls", "input_tokens", "output_tokens", "dollars", "most_dollars", "hours")
         }
-        return ModelPlan(model="all", basis="assumed", **add)
+        batches = [model.batches for model in self.models if model.batches is not None]
+        return ModelPlan(model="all", basis="assumed", batches=sum(batches) if batches else None, **add)
 
     def as_json(self) -> dict[str, Any]:
         """Return the plan as JSON data; amounts are dollars as decimal strings."""
@@ -215,9 +221,11 @@ class _Needs:
         self._spec = spec
         self._charged = charged
         self._model = model
+        self._batched = spec.connection.batch and not all(parse_model(name).scripted for name in condition.models())
         self._found, self._basis = measured.estimate(model, all(map(is_own_baseline, condition.models())))
         self.runs = 0
         self._calls = self._inputs = self._outputs = self._dollars = self._most = self._seconds = 0.0
+        self._in_a_row = 0.0
 
     def add(self, condition: Condition, left: int, bound: int) -> None:
         """Add so many runs of a condition, each with a bound in micro-dollars."""
@@ -229,10 +237,13 @@ class _Needs:
         self._dollars += left * _cost(condition, expected, self._charged)
         self._most += left * bound
         self._seconds += left * expected.seconds
+        if left:
+            self._in_a_row = max(self._in_a_row, expected.in_a_row or expected.calls)
 
     def plan(self) -> ModelPlan:
         """The sum."""
         at_once = min(max(self.runs, 1), self._spec.concurrency.runs * self._spec.concurrency.processes)
+        batches = math.ceil(self._in_a_row) * math.ceil(self.runs / at_once) if self._batched else None
         return ModelPlan(
             model=self._model,
             runs=self.runs,
@@ -241,7 +252,8 @@ class _Needs:
             output_tokens=round(self._outputs),
             dollars=round(self._dollars),
             most_dollars=round(self._most),
-            hours=self._seconds / at_once / 3600,
+            hours=self._seconds / at_once / 3600 if batches is None else BATCH_HOURS * batches,
+            batches=batches,
             basis=self._basis,
         )
 
@@ -256,12 +268,13 @@ def _expected(condition: Condition, measured: Estimate | None) -> Estimate:
     exact = assumed is not None and assumed.exact
     if measured is None or (exact and not measured.calls):
         return assumed or Estimate(0, 0, 0, 0)
-    if assumed is None or not exact:
+    if assumed is None:
         return measured
+    if not exact:
+        return replace(measured, in_a_row=assumed.in_a_row)
     ratio = assumed.calls / measured.calls
-    return Estimate(
-        assumed.calls, measured.input_tokens * ratio, measured.output_tokens * ratio, measured.seconds * ratio
-    )
+    inputs, outputs, seconds = measured.input_tokens, measured.output_tokens, measured.seconds
+    return replace(assumed, input_tokens=inputs * ratio, output_tokens=outputs * ratio, seconds=seconds * ratio)
 
 
 def _cost(condition: Condition, expected: Estimate, charged: Charged) -> int:

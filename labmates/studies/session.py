@@ -17,6 +17,7 @@ from labmates.judges.panel import Panel, make_panel, partial_judges
 from labmates.models.check import check_capabilities, check_models
 from labmates.models.hub import ModelHub
 from labmates.models.names import is_own_baseline, parse_model
+from labmates.models.options import BATCH_HOURS
 from labmates.models.tracing import traced
 from labmates.process_ids import this_worker
 from labmates.records.batches import StoredBatches
@@ -176,8 +177,8 @@ class Session:
         models, kinds, panel = await checked(rounds if settings.models.batch else conditions, settings)
         if self._notify and rounds.most > 1:
             self._notify(
-                f"A run takes about {rounds.most:.0f} batches, one after the other, each of up to 24 hours: its calls "
-                "wait for one another."
+                f"A run takes about {rounds.most:.0f} batches, one after the other, each of up to {BATCH_HOURS} hours: "
+                "its calls wait for one another."
             )
         if self._notify and (warning := partial_judges(panel, models)):
             self._notify(warning)
