@@ -38,6 +38,16 @@ UNFIT = {
     "a seed": "random.seed()\nreturn C",
     "a default that can change": "def f(x=[]): return x\nreturn C",
     "a keyword of numpy": "np.sum(np.ones(2), out=np.ones(1))\nreturn C",
+    "another thing as itself": "self = C\nself.n = 1\nreturn C",
+    "another thing as itself in a loop": "for self in [C]: self.n = 1\nreturn C",
+    "another thing as itself in a list": "[0 for self in [C]]\nreturn C",
+    "another thing as itself by an error": "try: pass\nexcept ValueError as self: self.n = 1\nreturn C",
+    "another thing as itself in a function": "def f():\n    self = C\n    self.n = 1\nf()\nreturn C",
+    "an array of objects by its place": "np.zeros(1, 'O')\nreturn C",
+    "an array of objects by a list": "np.zeros(*[1, 'O'])\nreturn C",
+    "an array of texts": "np.array([history]).astype(str)\nreturn C",
+    "an array that is written": "np.add(1, 2, np.zeros(1))\nreturn C",
+    "a sum of objects": "history.my_actions.sum(0, 'O')\nreturn C",
     "a name of the interpreter": "return C if __name__ else D",
 }
 FIT = {
@@ -91,6 +101,16 @@ def test_compiled_code_names_nothing_but_what_is_listed() -> None:
     known = {name.replace(".", "_") for name in (*CALLS, *TYPES, *CONSTANTS)} | {"BaseStrategy"}
     assert {name for name in names if not name.startswith("v_")} <= known
     assert known <= compiled_names().keys()
+
+
+@pytest.mark.parametrize("body", ["x = ['%s', None]\nreturn C if x[0] % 1 else D",
+                                  "return C if np.array(['%s', None]) % zip() else D"])  # fmt: skip
+def test_a_text_that_would_show_an_address_is_not_made(body: str) -> None:
+    with Workers(processes=1) as workers:
+        [found] = workers.load("test.py", HEAD + strategy(body))
+        assert _compiled(body)
+        [result] = workers.play([Batch(make_repeated("public-goods", 3, 2), np.full((1, 3), found.index), seed=0)])
+    assert result.errors[found.index].what == "TypeError: a text can't be formatted here"
 
 
 def test_a_class_with_a_base_of_its_own_does_not_fit() -> None:

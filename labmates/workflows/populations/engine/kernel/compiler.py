@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import CodeType
 from typing import Any
 
-from labmates.workflows.populations.engine.kernel.names import CALLS, CONSTANTS, DRAWS, MODULES, TYPES
+from labmates.workflows.populations.engine.kernel.names import CALLS, CONSTANTS, DRAWS, MODULES, NUMBERS, TYPES
 
 PREFIX = "v_"
 _DATA = frozenset({
@@ -27,6 +27,12 @@ _METHODS = frozenset({
     "flip", "get", "index", "insert", "is_integer", "item", "items", "keys", "max", "mean", "min", "pop", "ravel",
     "remove", "reverse", "round", "setdefault", "sort", "std", "sum", "tolist", "update", "values", "var",
 })  # fmt: skip
+_MANY = frozenset({"get", "insert", "pop", "setdefault"})
+"""Methods with two arguments; none of them is an array's."""
+_PLACES = {"arange": 3, "clip": 3, "linspace": 3, "where": 3} | dict.fromkeys(
+    ("array", "asarray", "ones", "ones_like", "zeros", "zeros_like"), 1
+)
+"""Arguments by place that functions of numpy may have; two, where nothing is said."""
 _KEYWORDS = frozenset({
     "abs_tol", "atol", "axis", "ddof", "default", "equal_nan", "key", "n", "ndigits", "decimals", "dtype", "rel_tol",
     "reverse", "rtol", "start", "strict", "weights",
@@ -179,13 +185,13 @@ class _Function(ast.NodeTransformer):
     def __init__(self, outer: _Class, around: _Function | None, node: ast.FunctionDef | ast.Lambda) -> None:
         self._class = outer
         self._self: str = around._self if around is not None else node.args.args[0].arg
-        own = set(_assigned(node))
-        self._functions = {one.name for one in ast.walk(node) if isinstance(one, ast.FunctionDef) and one is not node}
-        self._variables: set[str] = own | (around._variables if around is not None else set())
-        if around is not None:
-            self._functions |= around._functions
-            if self._self in own:
-                raise UnfitError(f"line {node.lineno}: another thing is called {self._self}")
+        assigned = list(_assigned(node))
+        if assigned.count(self._self) != (around is None):
+            # It would be another thing, whose attributes all players share.
+            raise UnfitError(f"line {node.lineno}: another thing is called {self._self}")
+        inner = {one.name for one in ast.walk(node) if isinstance(one, ast.FunctionDef) and one is not node}
+        self._functions: set[str] = inner | (around._functions if around is not None else set())
+        self._variables: set[str] = {*assigned} | (around._variables if around is not None else set())
 
     def rewritten(self, node: ast.FunctionDef) -> ast.FunctionDef:
         arguments = self._arguments(node.args)
@@ -362,6 +368,8 @@ class _Function(ast.NodeTransformer):
             case ast.Attribute(value=value, attr=attribute) if not self._is_module(value):
                 if attribute not in _METHODS:
                     raise UnfitError(f"line {node.lineno}: the method {attribute}")
+                if attribute not in _MANY:
+                    _check_places(node, 1)
                 if attribute == "astype":
                     return self._converted(self.visit(value), node)
                 return ast.Call(ast.Attribute(self.visit(value), attribute, ast.Load()), *self._passed(node))
@@ -378,6 +386,8 @@ class _Function(ast.NodeTransformer):
             return ast.Call(ast.Attribute(chance, name.removeprefix("random."), ast.Load()), *self._passed(node))
         if name not in CALLS:
             raise UnfitError(f"line {node.lineno}: calls {ast.unparse(node.func)}")
+        if name.startswith("numpy."):
+            _check_places(node, _PLACES.get(name.removeprefix("numpy."), 2))
         function = ast.Name(name.replace(".", "_"), ast.Load())
         if name in _HIGHER:
             if len(node.args) < 2 or node.keywords:
@@ -417,7 +427,7 @@ class _Function(ast.NodeTransformer):
         root = node.id if isinstance(node, ast.Name) else ""
         if root in self._functions:
             return ast.Name(PREFIX + root, ast.Load())
-        if root in self._variables or name not in CALLS or name in _HIGHER:
+        if root in self._variables or name not in CALLS or name in _HIGHER or "numpy" in name:
             raise UnfitError(f"line {node.lineno}: passes a function")
         return ast.Name(name.replace(".", "_"), ast.Load())
 
@@ -426,9 +436,9 @@ class _Function(ast.NodeTransformer):
             raise UnfitError(f"line {node.lineno}: astype")
         return ast.Call(ast.Attribute(value, "astype", ast.Load()), [self._type(node.args[0])], [])
 
-    def _type(self, node: ast.expr) -> ast.expr:
+    def _type(self, node: ast.expr, *, numeric: bool = True) -> ast.expr:
         name = self._class.meaning(node)
-        if name not in TYPES or (isinstance(node, ast.Name) and node.id in self._variables):
+        if name not in (NUMBERS if numeric else TYPES) or (isinstance(node, ast.Name) and node.id in self._variables):
             raise UnfitError(f"line {node.lineno}: a type of its own")
         return ast.Name(name.replace(".", "_"), ast.Load())
 
@@ -436,7 +446,7 @@ class _Function(ast.NodeTransformer):
         if len(node.args) != 2 or node.keywords:
             raise UnfitError(f"line {node.lineno}: isinstance")
         kinds = node.args[1].elts if isinstance(node.args[1], ast.Tuple) else [node.args[1]]
-        types = ast.Tuple(elts=[self._type(one) for one in kinds], ctx=ast.Load())
+        types = ast.Tuple(elts=[self._type(one, numeric=False) for one in kinds], ctx=ast.Load())
         return ast.Call(ast.Name("isinstance", ast.Load()), [self.visit(node.args[0]), types], [])
 
     def _looked_up(self, function: str, node: ast.Call) -> ast.Call:
@@ -481,6 +491,12 @@ def _assigned(node: ast.FunctionDef | ast.Lambda) -> Iterator[str]:
             case ast.Import() | ast.ImportFrom() | ast.Global() | ast.ClassDef():
                 raise UnfitError(f"{type(one).__name__} within a function")
         waiting += ast.iter_child_nodes(one)
+
+
+def _check_places(node: ast.Call, most: int) -> None:
+    """Refuse arguments of numpy in the places of types and of arrays to be written."""
+    if len(node.args) > most or any(isinstance(one, ast.Starred) for one in node.args):
+        raise UnfitError(f"line {node.lineno}: {ast.unparse(node.func)} with {len(node.args)} arguments")
 
 
 def _is_number(node: ast.expr) -> bool:

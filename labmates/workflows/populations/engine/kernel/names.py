@@ -34,7 +34,7 @@ def _power(base: Any, exponent: Any) -> Any:
 
 def _modulo(left: Any, right: Any) -> Any:
     """A remainder; texts are not formatted, since that can show addresses."""
-    if isinstance(left, str):
+    if isinstance(left, str) or (isinstance(left, np.ndarray) and left.dtype == object):
         raise TypeError("a text can't be formatted here")
     return left % right
 
@@ -68,7 +68,10 @@ TYPES: dict[str, Any] = {
     "Action": interface.Action,
     "PlayerHistory": interface.PlayerHistory,
 }
-"""Types that a compiled strategy may ask for or convert to."""
+"""Types that a compiled strategy may ask for."""
+NUMBERS = frozenset({"bool", "float", "int"} | {f"numpy.{name}" for name in (
+    "bool_", "float32", "float64", "int32", "int64", "int_")})  # fmt: skip
+"""Types that it may convert to."""
 CONSTANTS: dict[str, Any] = {
     "C": interface.C,
     "D": interface.D,
