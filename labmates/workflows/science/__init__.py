@@ -5,6 +5,7 @@ ENTRIES = {
     "labmates.analyses": {
         "scores": ".analyses:SCORES",
         "teams": ".analyses:TEAMS",
+        "necessity": ".analyses:NECESSITY",
         "teamwork": ".analyses:TEAMWORK",
     },
     "labmates.verbs": {

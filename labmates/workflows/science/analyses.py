@@ -247,3 +247,43 @@ TEAMWORK = Analysis(
     choices=("runs", "study", "kind", "task"),
     objects="",
 )
+
+
+def necessity(runs: Runs, _params: Params) -> Result:
+    """Tell at which split of the evidence a team beats one agent.
+
+    Runs with divided evidence (--evidence split:S) of the arms team, oracle (one agent with all instruments) and
+    restricted (one agent with the readings) are paired by seed. The necessity index of a finding is (team −
+    restricted) / (oracle − restricted), with a 95 % interval over seeds. The first table has accuracy, index and cost
+    for each condition and split, and a verdict in words; the second one has the same for each finding.
+    """
+    from labmates.workflows.science.necessity import ALL, ARMS, necessity_table, plays, verdicts
+    from labmates.workflows.science.necessity import necessity as compare
+    from labmates.workflows.science.teamwork import judged_runs
+
+    played = list(plays(judged_runs(runs.store, runs.ended("science"))))
+    compared = compare(played)
+    if not compared:
+        counts = ", ".join(f"{sum(play.arm == arm for play in played)} of arm {arm}" for arm in ARMS)
+        raise TooFewRunsError(
+            f"no seed has all three arms with divided evidence and a score of the verified judge ({counts}); "
+            "run them with: labmates study run necessity"
+        )
+    overall = [each for each in compared if each.finding == ALL]
+    by_finding = [each for each in compared if each.finding != ALL]
+    tables = [
+        necessity_table(overall, "necessity", "Does the task need a team?"),
+        necessity_table(by_finding, "necessity_findings", "Each finding by itself"),
+    ]
+    return Result(tables, verdict=verdicts(overall))
+
+
+NECESSITY = Analysis(
+    "necessity",
+    "Does the task need a team?",
+    Params,
+    necessity,
+    example="labmates analyze necessity --task anomaly",
+    choices=("runs", "study", "task"),
+    kind="science",
+)

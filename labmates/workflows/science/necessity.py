@@ -1,0 +1,240 @@
+"""When does a team beat one agent? Runs of the arms of divided evidence, paired by seed, over the split.
+
+The necessity index of a finding is (team − restricted) / (oracle − restricted): 0 where the team does no better than
+one agent with the readings alone, 1 where it does as well as one agent with all instruments. It is undefined where
+the oracle is no better than the restricted agent. Runs of one arm, seed and condition are averaged first; a seed counts
+where all three arms have it. A report that can't be read has accuracy 0 (intention to treat).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from statistics import fmean
+from typing import TYPE_CHECKING, Any, Final
+
+from labmates.records.run import ENDED
+from labmates.stats import intervals
+from labmates.stats.intervals import SHARE, Estimate
+from labmates.stats.tables import Column, Table
+from labmates.workflows.science.condition import TEAM_FIELDS
+
+if TYPE_CHECKING:
+    from labmates.workflows.science.teamwork import Judged
+
+ARMS: Final = ("restricted", "team", "oracle")
+ALL: Final = "all findings"
+LEAST_GAIN: Final = 0.02
+"""The index is undefined where the oracle gains less accuracy than this over the restricted agent."""
+
+_OF_TEAMS = {*TEAM_FIELDS, "organisation", "solo", "arm", "evidence"}
+
+
+@dataclass(frozen=True)
+class Play:
+    """What a run of one arm earned.
+
+    Attributes
+    ----------
+    settings
+        What all arms of a comparison share, as JSON.
+    teams
+        Organisation and options of the team, as JSON; empty for one agent alone.
+    credit
+        Accuracy over `ALL` findings, and the credit of each.
+    spent
+        Dollars.
+    """
+
+    settings: str
+    teams: str
+    split: float
+    arm: str
+    seed: int
+    credit: Mapping[str, float]
+    spent: float
+
+
+@dataclass(frozen=True)
+class Necessity:
+    """A team beside both arms of one agent, at one split, for one finding.
+
+    Attributes
+    ----------
+    seeds
+        Seeds that all arms have.
+    means, spent
+        Mean credit and dollars of each arm.
+    gain
+        Team minus restricted, with its interval over seeds.
+    index
+        None where the oracle is no better than the restricted agent.
+    """
+
+    condition: Mapping[str, Any]
+    teams: Mapping[str, Any]
+    split: float
+    finding: str
+    seeds: int
+    means: Mapping[str, float]
+    spent: Mapping[str, float]
+    gain: Estimate
+    index: Estimate | None
+
+    @property
+    def verdict(self) -> str:
+        """Whether the team beats one agent with the readings, in words."""
+        low, high = self.gain.low, self.gain.high
+        if low is None or high is None or low <= 0 <= high:
+            return "can't tell"
+        return "team is better" if low > 0 else "one agent is better"
+
+
+def plays(judged: Sequence[Judged]) -> Iterator[Play]:
+    """The runs with divided evidence that have ended and that the verified judge has scored."""
+    for each in judged:
+        condition = each.run.condition
+        scores = [s for s in each.scores if (s.judge, s.metric) == ("verified", "accuracy") and s.value is not None]
+        if each.run.status not in ENDED or not str(condition.get("evidence", "")).startswith("split:") or not scores:
+            continue
+        arm = str(condition.get("arm", "team"))
+        credit = {one["finding"]: float(one["credit"]) for one in scores[-1].details.get("credits", [])}
+        yield Play(
+            settings=_text({name: value for name, value in condition.items() if name not in _OF_TEAMS}),
+            teams=_text({name: condition[name] for name in (*TEAM_FIELDS, "organisation", "solo") if name in condition})
+            if arm == "team"
+            else "",
+            split=float(condition["evidence"].removeprefix("split:")),
+            arm=arm,
+            seed=each.run.seed,
+            credit={ALL: float(scores[-1].value or 0.0), **credit},
+            spent=float((each.run.budget or {}).get("spent", 0.0)),
+        )
+
+
+def _text(values: Mapping[str, Any]) -> str:
+    return json.dumps(values, sort_keys=True)
+
+
+def necessity(played: Sequence[Play]) -> list[Necessity]:
+    """Compare the arms: for each condition, team and split, over all findings and for each."""
+    compared: list[Necessity] = []
+    groups = groupby(sorted(played, key=_place), key=_place)
+    for (settings, split), members in groups:
+        by_arm = [*members]
+        for teams in dict.fromkeys(play.teams for play in by_arm if play.arm == "team"):
+            mine = [play for play in by_arm if play.arm != "team" or play.teams == teams]
+            compared += _compared(settings, teams, split, mine)
+    return compared
+
+
+def _place(play: Play) -> tuple[str, float]:
+    return play.settings, play.split
+
+
+def _compared(settings: str, teams: str, split: float, played: Sequence[Play]) -> Iterator[Necessity]:
+    seeds = sorted(set.intersection(*({play.seed for play in played if play.arm == arm} for arm in ARMS)))
+    if not seeds:
+        return
+    cells = {(arm, seed): [p for p in played if (p.arm, p.seed) == (arm, seed)] for arm in ARMS for seed in seeds}
+    spent = {arm: fmean(fmean(play.spent for play in cells[arm, seed]) for seed in seeds) for arm in ARMS}
+    for finding in dict.fromkeys(name for play in played for name in play.credit):
+        credit = {
+            arm: [fmean(play.credit.get(finding, 0.0) for play in cells[arm, seed]) for seed in seeds] for arm in ARMS
+        }
+        gains = [team - alone for team, alone in zip(credit["team"], credit["restricted"], strict=True)]
+        yield Necessity(
+            json.loads(settings),
+            json.loads(teams),
+            split,
+            finding,
+            len(seeds),
+            {arm: fmean(values) for arm, values in credit.items()},
+            spent,
+            intervals.mean(gains, SHARE.difference()),
+            index_of(credit["restricted"], credit["team"], credit["oracle"]),
+        )
+
+
+def index_of(restricted: Sequence[float], team: Sequence[float], oracle: Sequence[float]) -> Estimate | None:
+    """The necessity index with its interval over seeds, by the jackknife; None where it is undefined."""
+    value = _ratio(restricted, team, oracle)
+    if value is None:
+        return None
+    places = range(len(team))
+    left_out = [
+        _ratio(*([one for at, one in enumerate(arm) if at != place] for arm in (restricted, team, oracle)))
+        for place in (places if len(team) > 1 else ())
+    ]
+    found = intervals.clusters(value, [float("nan") if one is None else one for one in left_out])
+    # The engine's words are for models; here the clusters are seeds.
+    return replace(found, method=found.method.replace("model", "seed"), reason=found.reason.replace("model", "seed"))
+
+
+def _ratio(restricted: Sequence[float], team: Sequence[float], oracle: Sequence[float]) -> float | None:
+    gain = fmean(oracle) - fmean(restricted)
+    return (fmean(team) - fmean(restricted)) / gain if gain >= LEAST_GAIN else None
+
+
+def necessity_table(compared: Sequence[Necessity], name: str, title: str) -> Table:
+    """The curve of index, accuracy and cost over the split, and a verdict on each."""
+    rows = [
+        {
+            **{name: each.condition.get(name) for name in ("task", "difficulty", "model", "budget")},
+            "team": _named(each.teams),
+            "split": each.split,
+            "finding": each.finding,
+            "seeds": each.seeds,
+            **{f"{arm}_credit": each.means[arm] for arm in ARMS},
+            **each.gain.row("gain"),
+            **(each.index.row("index") if each.index else {"index": None, "index_reason": "undefined"}),
+            **{f"{arm}_spent": each.spent[arm] for arm in ARMS},
+            "verdict": each.verdict,
+        }
+        for each in compared
+    ]
+    heads = [Column(name, once=True) for name in ("task", "difficulty", "model", "budget", "team")]
+    columns = [
+        *heads,
+        Column("split", form="g"),
+        Column("finding"),
+        Column("seeds"),
+        *(Column(f"{arm}_credit", arm, form=".3f", group="accuracy") for arm in ARMS),
+        Column("gain", "team − restricted", form="+.3f", shows="both"),
+        Column("index", "necessity index", form=".2f", shows="both"),
+        *(Column(f"{arm}_spent", arm, form=".3f", group="dollars") for arm in ARMS),
+        Column("verdict"),
+    ]
+    note = (
+        "The necessity index is (team − restricted) / (oracle − restricted), undefined where the oracle gains less "
+        f"than {LEAST_GAIN:g}; intervals are over seeds, on which all arms are paired."
+    )
+    return Table(name, title, columns, rows, [note])
+
+
+def _named(teams: Mapping[str, Any]) -> str:
+    organisation = teams.get("organisation", "solo" if teams.get("solo") else "pipeline")
+    name = organisation["name"] if isinstance(organisation, Mapping) else organisation
+    return f"{name}, size {teams['team_size']}" if "team_size" in teams else str(name)
+
+
+def verdicts(compared: Sequence[Necessity]) -> list[str]:
+    """Sentences that say at which split, for which task, team and model a team beats one agent."""
+    words = {
+        "team is better": "A team beats one agent with the readings",
+        "one agent is better": "One agent with the readings beats a team",
+        "can't tell": "The runs can't tell",
+    }
+    sentences = []
+    for verdict, lead in words.items():
+        places = [
+            f"{each.condition.get('task')} at split {each.split:g} and ${each.condition.get('budget')} "
+            f"({_named(each.teams)}, {each.condition.get('model')})"
+            for each in compared
+            if each.verdict == verdict
+        ]
+        if places:
+            sentences.append(f"{lead}: {'; '.join(places)}.")
+    return sentences

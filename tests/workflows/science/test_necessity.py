@@ -1,0 +1,129 @@
+"""The necessity index over the split: pairing by seed, intervals, undefined cases, verdicts."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Any
+
+import pytest
+
+from labmates.records.events import ScoreEvent
+from labmates.records.run import RunRecord, RunStatus, Usage
+from labmates.workflows.science.necessity import ALL, Necessity, index_of, necessity, necessity_table, plays, verdicts
+from labmates.workflows.science.teamwork import Judged
+
+_numbers = count()
+CREDITS = {"events": 1.0, "n_sensors": 0.0}
+
+
+def run(
+    arm: str, seed: int, accuracy: float | None, split: str = "1", *, status: RunStatus = "completed", **more: Any
+) -> Judged:
+    team = {"organisation": "decentralised", "team_size": 3} if arm == "team" else {"solo": True, "arm": arm}
+    condition = {"task": "anomaly", "model": "a:b", "budget": "1", "evidence": f"split:{split}", **team, **more}
+    earned = {name: (accuracy or 0.0) * size for name, size in CREDITS.items()}
+    credits = [{"finding": name, "credit": credit, "weight": 1.0, "reason": ""} for name, credit in earned.items()]
+    score = ScoreEvent(
+        judge="verified", version="1", metric="accuracy", value=accuracy, reason="", details={"credits": credits},
+        failed=accuracy is None,
+    )  # fmt: skip
+    record = RunRecord(
+        f"run{next(_numbers)}", "science", repr(condition), 0, seed, condition, ["a:b"], status=status, metrics={},
+        usage=Usage(input_tokens=70, output_tokens=30), budget={"total": "1", "spent": "0.25", "remaining": "0.75"},
+    )  # fmt: skip
+    return Judged(record, (score,))
+
+
+def arms(
+    restricted: list[float], team: list[float], oracle: list[float], split: str = "1", **more: Any
+) -> list[Judged]:
+    scores = {"restricted": restricted, "team": team, "oracle": oracle}
+    return [run(arm, seed, value, split, **more) for arm, values in scores.items() for seed, value in enumerate(values)]
+
+
+def compared(judged: list[Judged]) -> list[Necessity]:
+    return necessity(list(plays(judged)))
+
+
+def overall(judged: list[Judged]) -> list[Necessity]:
+    return [each for each in compared(judged) if each.finding == ALL]
+
+
+def test_the_index_is_1_for_a_team_as_good_as_the_oracle_and_0_for_a_useless_one() -> None:
+    low, high = [0.10, 0.12, 0.08, 0.11], [0.70, 0.66, 0.75, 0.71]
+    [good] = overall(arms(low, high, high))
+    [useless] = overall(arms(low, low, high))
+    assert good.index is not None
+    assert useless.index is not None
+    assert good.index.value == pytest.approx(1)
+    assert useless.index.value == 0
+    assert good.verdict == "team is better"
+    assert useless.verdict == "can't tell"
+    assert good.seeds == 4
+    assert good.spent == {"restricted": 0.25, "team": 0.25, "oracle": 0.25}
+
+
+def test_the_index_has_an_interval_over_seeds_that_holds_it() -> None:
+    index = index_of([0.1, 0.1, 0.1, 0.1], [0.5, 0.4, 0.45, 0.55], [0.7, 0.7, 0.7, 0.7])
+    assert index is not None
+    assert index.low is not None
+    assert index.high is not None
+    assert index.low < index.value < index.high
+    assert index.value == pytest.approx(0.625)
+    assert "seed" in index.method
+
+
+def test_it_is_undefined_where_the_oracle_is_no_better() -> None:
+    assert index_of([0.5, 0.6], [0.6, 0.7], [0.5, 0.61]) is None
+    [same] = overall(arms([0.5, 0.6, 0.7], [0.6, 0.7, 0.8], [0.5, 0.6, 0.7]))
+    assert same.index is None
+    [row] = necessity_table([same], "t", "T").rows
+    assert row["index"] is None
+    assert row["index_reason"] == "undefined"
+
+
+def test_one_agent_may_be_better_and_few_seeds_can_not_tell() -> None:
+    [worse] = overall(arms([0.50, 0.52, 0.48], [0.20, 0.21, 0.19], [0.7, 0.7, 0.7]))
+    assert worse.verdict == "one agent is better"
+    [one] = overall(arms([0.1], [0.7], [0.7]))
+    assert one.verdict == "can't tell"
+    assert verdicts([worse, one]) == [
+        "One agent with the readings beats a team: anomaly at split 1 and $1 (decentralised, size 3, a:b).",
+        "The runs can't tell: anomaly at split 1 and $1 (decentralised, size 3, a:b).",
+    ]
+
+
+def test_seeds_count_where_all_arms_have_them() -> None:
+    judged = arms([0.1, 0.1, 0.1], [0.6, 0.7, 0.6], [0.7, 0.7, 0.7])
+    judged += [run("team", 9, 0.0), run("oracle", 8, 0.9), run("restricted", 9, 0.3, status="running")]
+    [found] = overall(judged)
+    assert found.seeds == 3
+    assert found.means["team"] == pytest.approx(1.9 / 3)
+
+
+def test_runs_of_shared_evidence_and_failed_scores_have_no_part() -> None:
+    shared = [run("team", 0, 0.5, evidence="shared"), run("team", 1, None)]
+    assert list(plays(shared)) == []
+    assert compared(arms([0.1], [0.5], [])) == []
+
+
+def test_each_split_task_and_team_has_a_row_and_each_finding_its_own() -> None:
+    judged = arms([0.1, 0.2], [0.6, 0.7], [0.7, 0.8])
+    judged += arms([0.5, 0.4], [0.6, 0.7], [0.7, 0.8], "0.5")
+    judged += [run("team", seed, 0.3, organisation="hybrid") for seed in range(2)]
+    found = compared(judged)
+    places = [(each.split, each.teams["organisation"]) for each in found if each.finding == ALL]
+    assert sorted(places) == [(0.5, "decentralised"), (1.0, "decentralised"), (1.0, "hybrid")]
+    assert {each.finding for each in found} == {ALL, *CREDITS}
+    events = next(each for each in found if each.finding == "events" and each.split == 1.0)
+    assert events.means["oracle"] == pytest.approx(0.75)
+    zero = next(each for each in found if each.finding == "n_sensors")
+    assert zero.index is None
+    other = arms([0.1, 0.2], [0.6, 0.7], [0.7, 0.8], task="ecology")
+    assert {each.condition["task"] for each in overall(judged + other)} == {"anomaly", "ecology"}
+
+
+def test_runs_of_equal_condition_and_seed_are_averaged() -> None:
+    judged = [*arms([0.1, 0.1], [0.4, 0.4], [0.7, 0.7]), run("team", 0, 0.6)]
+    [found] = overall(judged)
+    assert found.means["team"] == pytest.approx((0.5 + 0.4) / 2)
