@@ -131,7 +131,7 @@ class Ledger:
         return self._charge(cost, reservation.call, reservation.team)
 
     def restore(self, cost: int, *, call: str, team: str) -> None:
-        """Enter a charge that an earlier process settled, when a run is taken up again."""
+        """Enter a charge that an earlier process settled, when a run resumes."""
         self._charge(cost, call, team)
 
     def _charge(self, cost: int, call: str, team: str) -> Entry:

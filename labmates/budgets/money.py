@@ -15,16 +15,16 @@ def parse_dollars(value: object) -> int:
     Raises
     ------
     ValueError
-        If it is no finite, non-negative number, is above a billion, or is finer than a micro-dollar.
+        If it is not a finite, non-negative number, is above a billion, or is finer than a micro-dollar.
     """
     if isinstance(value, bool) or not isinstance(value, str | int | float | Decimal):
-        raise ValueError("must be an amount in dollars, for instance 0.50")
+        raise ValueError("must be a dollar amount (try 0.50)")
     try:
         amount = Decimal(str(value).strip().removeprefix("$"))
     except InvalidOperation:
-        raise ValueError(f"'{value}' is no amount in dollars (a number such as 0.50)") from None
+        raise ValueError(f"'{value}' is not a dollar amount (try 0.50)") from None
     if not amount.is_finite() or amount < 0 or amount > MOST_DOLLARS:
-        raise ValueError(f"'{value}' is no amount in dollars between 0 and {MOST_DOLLARS}")
+        raise ValueError(f"'{value}' is not a dollar amount between 0 and {MOST_DOLLARS}")
     micro = amount * MICRO
     if micro != micro.to_integral_value():
         raise ValueError(f"'{value}' is finer than a micro-dollar (six decimals)")

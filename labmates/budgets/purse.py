@@ -84,7 +84,7 @@ class Purse:
         self._ledger.release(reservation)
 
     def note(self, amount: int) -> None:
-        """Count a charge that the ledger already knows, of a step that is told again when a run is taken up."""
+        """Count a charge that the ledger already knows, of a step that is replayed when a run resumes."""
         self.spent += amount
 
     def status(self, visibility: Visibility, who: str = "your team has") -> str:

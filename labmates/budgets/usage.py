@@ -53,7 +53,7 @@ def limited(chat: BaseChatModel, limit: int) -> BaseChatModel:
 
 
 def read_count(value: object) -> int | None:
-    """A reported number of tokens as an integer; None if it is no number, negative or absurdly large."""
+    """A reported number of tokens as an integer; None if it is invalid, negative or absurdly large."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return math.ceil(value) if 0 <= value <= MOST_TOKENS else None

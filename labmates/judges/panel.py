@@ -1,7 +1,7 @@
 """The panel of judges: those that always score, others by name, and models as judges.
 
-Whatever a judge does, it breaks neither the others nor the run: one that can't be made, raises, or returns what is no
-score is recorded as unscored with the reason.
+Whatever a judge does, it breaks neither the others nor the run: one that can't be made, raises, or returns
+something else than scores is recorded as unscored with the reason.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def open_judge(name: str, panel: Panel, interviewer: Interviewer) -> SafeJudge:
 
 
 class WrongJudgeError(LabmatesError):
-    """A judge is not what a judge has to be."""
+    """The object does not implement `Judge`."""
 
 
 def _checked_judge(judge: object) -> Judge:

@@ -69,10 +69,12 @@ class Noted(NamedTuple):
 
 
 class BatchBook(Protocol):
-    """Where it is written which batch holds which request."""
+    """Where it is written which batch holds which request; on its own it notes nothing."""
 
     async def find(self, keys: Sequence[str]) -> Mapping[str, tuple[str, str | None, int, float]]:
         """The submission of each request that has one, as the parts of `Noted`."""
+        del keys
+        return {}
 
     async def plan(self, token: str, keys: Sequence[str]) -> None:
         """Note that requests are about to be submitted together."""
@@ -84,22 +86,8 @@ class BatchBook(Protocol):
         """Strike requests out."""
 
 
-class NoBook:
+class NoBook(BatchBook):
     """Notes nothing: what is submitted is lost with the process."""
-
-    async def find(self, keys: Sequence[str]) -> Mapping[str, tuple[str, str | None, int, float]]:
-        """Find nothing."""
-        del keys
-        return {}
-
-    async def plan(self, token: str, keys: Sequence[str]) -> None:
-        """Note nothing."""
-
-    async def name(self, token: str, batch: str) -> None:
-        """Note nothing."""
-
-    async def forget(self, keys: Sequence[str]) -> None:
-        """Strike nothing out."""
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,7 @@ class Access(BaseModel):
     @classmethod
     def _is_variable(cls, value: str | None) -> str | None:
         if value is not None and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", value):
-            raise ValueError("this is no name of an environment variable")
+            raise ValueError("this is not the name of an environment variable")
         return value
 
 

@@ -68,7 +68,7 @@ NEVER_BETTER = {"insufficient_quota", "billing_hard_limit_reached", "credit_bala
 
 
 class BrokenReplyError(Exception):
-    """An answer with status 200 whose body is no reply: cut, no JSON, or an error in disguise.
+    """An answer with status 200 whose body is not a reply: cut, no JSON, or an error in disguise.
 
     Parameters
     ----------
@@ -190,7 +190,7 @@ def _body_of(error: Exception) -> ErrorBody:
         return read_error(text)
     body = getattr(error, "body", None)
     if isinstance(error, json.JSONDecodeError):
-        return ErrorBody("the body is no JSON")
+        return ErrorBody("the body is not JSON")
     return read_error(body) if body else ErrorBody(one_line(str(error)))
 
 

@@ -264,7 +264,7 @@ def name_given(chat: object) -> str:
     Raises
     ------
     UsageError
-        If it is no LangChain chat model.
+        If it is not a LangChain chat model.
     """
     if not isinstance(chat, BaseChatModel):
         raise UsageError(f"a model is a name (provider:name) or a LangChain chat model, not {type(chat).__name__}")

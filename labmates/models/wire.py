@@ -24,14 +24,14 @@ def read_completion(body: bytes) -> Json:
     Raises
     ------
     BrokenReplyError
-        If it is no JSON object, or holds an error.
+        If it is not a JSON object, or holds an error.
     """
     try:
         parsed = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise BrokenReplyError("the answer is no JSON") from error
+        raise BrokenReplyError("the answer is not JSON") from error
     if not isinstance(parsed, dict):
-        raise BrokenReplyError("the answer is no JSON object")
+        raise BrokenReplyError("the answer is not a JSON object")
     if parsed.get("error"):
         raise BrokenReplyError("the answer holds an error", body=parsed)
     if not isinstance(parsed.get("choices"), list):
@@ -68,9 +68,9 @@ class StreamedReply:
         try:
             event = json.loads(data)
         except (ValueError, RecursionError) as error:
-            raise BrokenReplyError("an event of the stream is no JSON") from error
+            raise BrokenReplyError("an event of the stream is not JSON") from error
         if not isinstance(event, dict) or event.get("error"):
-            raise BrokenReplyError("an event of the stream is no reply", body=event, begun=self._begun)
+            raise BrokenReplyError("an event of the stream is not a reply", body=event, begun=self._begun)
         self._take(event)
 
     def whole(self) -> Json:

@@ -106,7 +106,7 @@ def test_wrong_input_is_told_clearly_and_exits_with_2(labmates: Labmates, store:
         (["fork", run.id, "--at", "3", "--set", "=2"], "--set takes FIELD=VALUE"),
         (["fork", run.id, "--at", "3", "--set", "budget=[1"], "is no value as YAML has it"),
         (["fork", run.id, "--at", "3", "--set", "budgte=2"], "Did you mean 'budget'"),
-        (["fork", run.id, "--at", "3", "--set", "budget=much"], "no amount in dollars"),
+        (["fork", run.id, "--at", "3", "--set", "budget=much"], "not a dollar amount"),
         (["fork", run.id, "--at", "3", "--set", "task=ecology"], "can't change task"),
         (["fork", run.id, "--at", "3", "--set", "model=scripted:nobody"], "unknown scripted baseline 'nobody'"),
         (["fork", run.id, "--at", "3", "--set", "model=openai:gpt-5"], "OPENAI_API_KEY"),

@@ -34,11 +34,11 @@ PASSING: dict[str, tuple[Answer, str]] = {
     "cut before the answer": (Answer(cut="before"), ""),
     "cut within the answer": (Answer(text="A long answer", cut="within"), "peer closed connection"),
     "cut within an answer of unknown length": (Answer(text="A long answer", cut="within", content_length=False), ""),
-    "no JSON": (Answer(body='{"choices": [{'), "the answer is no JSON"),
-    "JSON of another shape": (Answer(body=[1, 2]), "the answer is no JSON object"),
+    "no JSON": (Answer(body='{"choices": [{'), "the answer is not JSON"),
+    "JSON of another shape": (Answer(body=[1, 2]), "the answer is not a JSON object"),
     "no chat completion": (Answer(body={"text": "hello"}), "the answer has no choices"),
     "choices of a wrong type": (Answer(body={"choices": None}), "the answer has no choices"),
-    "a page with status 200": (Answer(body=HTML), "the answer is no JSON"),
+    "a page with status 200": (Answer(body=HTML), "the answer is not JSON"),
     "an error with status 200": (Answer(body={"error": {"message": "worker died"}}), "worker died"),
 }
 

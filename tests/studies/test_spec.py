@@ -102,7 +102,7 @@ def test_a_sample_per_study_draws_from_all_models_together() -> None:
         (SMALL + "  team_size:\n    - 2\n    - 7", ["s.yaml:9: grid.team_size.1: the largest team of pipeline has 3 seats"]),
         (SMALL.replace("anomaly", "anomali"), ["s.yaml:6: grid.task.1: unknown task 'anomali'. Did you mean 'anomaly'?"]),
         (SMALL + "fixed:\n  task: ecology", ["s.yaml:6: grid.task: this parameter is fixed already"]),
-        (SMALL + "fixed:\n  budget: -1", ["s.yaml:8: fixed.budget: '-1' is no amount in dollars"]),
+        (SMALL + "fixed:\n  budget: -1", ["s.yaml:8: fixed.budget: '-1' is not a dollar amount"]),
         (SMALL + "fixed: {model: m}", ["s.yaml:7: fixed.model: the models stand under 'models' already"]),
         (SMALL + "also: [{task: [ecology], budget: [1, 0]}]", ["s.yaml:7: also.0.budget.1"]),
         (SMALL + "also: [{task: [ecology], buget: [1]}]", ["s.yaml:7: also.0.buget: unknown parameter 'buget'"]),
@@ -119,7 +119,7 @@ def test_a_sample_per_study_draws_from_all_models_together() -> None:
         (SMALL + "sample: {sise: 1}", ["s.yaml:7: sample.size: this key is missing", "unknown key 'sise'; did you mean 'size'?"]),
         (SMALL + "concurrency: {cals: 3}", ["s.yaml:7: concurrency.cals: unknown key 'cals'; did you mean 'calls'?"]),
         (SMALL.replace("name: s", "name: a/b"), ["s.yaml:2: name: a name has letters"]),
-        (SMALL + "cap: much", ["s.yaml:7: cap: 'much' is no amount in dollars"]),
+        (SMALL + "cap: much", ["s.yaml:7: cap: 'much' is not a dollar amount"]),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_told_with_its_line(text: str, errors: list[str]) -> None:
