@@ -78,12 +78,15 @@ class BatchBook(Protocol):
 
     async def plan(self, token: str, keys: Sequence[str]) -> None:
         """Note that requests are about to be submitted together."""
+        del token, keys
 
     async def name(self, token: str, batch: str) -> None:
         """Note the id of the batch of a submission."""
+        del token, batch
 
     async def forget(self, keys: Sequence[str]) -> None:
         """Strike requests out."""
+        del keys
 
 
 class NoBook(BatchBook):
