@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Labmates
+from tests.cli.conftest import Done, Labmates
 
 RUN = ["run", "science", "--task", "anomaly", "--difficulty", "easy"]
 KEYS = [
@@ -53,11 +53,17 @@ def test_the_same_seed_gives_the_same_report_and_scores_at_any_concurrency(labma
     assert results[0][0][4] != results[0][1][4]
 
 
-def test_a_json_record_has_the_documented_keys_and_nothing_else_is_printed(labmates: Labmates) -> None:
-    done = labmates.process(*RUN, "--model", "scripted:silent", "--json")
-    [record] = done.records
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Labmates, Done]:
+    """A folder with one run of the lab, and what the command printed."""
+    labmates = Labmates(tmp_path_factory.mktemp("ran"))
+    return labmates, labmates(*RUN, "--model", "scripted:diligent", "--json")
+
+
+def test_a_json_record_has_the_documented_keys_and_nothing_else_is_printed(ran: tuple[Labmates, Done]) -> None:
+    [record] = ran[1].records
     assert list(record) == KEYS
-    assert record["models"] == ["scripted:silent"]
+    assert record["models"] == ["scripted:diligent"]
     assert record["condition"]["budget"] == "1"
 
 
@@ -71,8 +77,8 @@ def test_a_small_budget_with_a_wasteful_team_ends_as_exhausted_and_is_scored(lab
     assert all(score["value"] is not None for score in record["scores"])
 
 
-def test_the_story_of_a_run_tells_phases_code_artifacts_and_scores(labmates: Labmates) -> None:
-    record = labmates(*RUN, "--model", "scripted:diligent", "--json").records[0]
+def test_the_story_of_a_run_tells_phases_code_artifacts_and_scores(ran: tuple[Labmates, Done]) -> None:
+    labmates, [record] = ran[0], ran[1].records
     story = labmates("show", record["id"])
     assert story.code == 0
     for part in (
@@ -101,7 +107,7 @@ def test_tasks_and_models_are_listed_and_shown(labmates: Labmates) -> None:
     listed = labmates("models").out
     assert "scripted:diligent" in listed
     assert "qwen3-8b" in listed
-    names = [one["name"] for one in labmates.process("models", "--json").records]  # without those of tests
+    names = [one["name"] for one in labmates("models", "--json").records]
     assert sum(not name.startswith("scripted:") for name in names) == 35
     assert {"scripted:diligent", "scripted:gullible", "scripted:fair-share"} <= set(names)
     assert "Qwen3" in labmates("models", "show", "qwen3-8b").out
