@@ -10,12 +10,11 @@ from typing import Any
 
 import click
 
-from labmates.cli.common import RegistryGroup, json_option, store_option
+from labmates.cli.common import RegistryGroup, choosing, json_option, store_option
 from labmates.cli.console import err
 from labmates.cli.figures import figure_options
 from labmates.cli.options import flag, options_of, with_arguments_first
 from labmates.cli.results import chosen_runs, parsed, present
-from labmates.cli.runs import choosing
 from labmates.cli.tables import out_option
 from labmates.cli.verbs import verb_command
 from labmates.errors import UsageError

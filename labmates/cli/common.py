@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import logging
 import sys
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+if TYPE_CHECKING:
+    from labmates.workflows.analysis import Choice
+
 F = TypeVar("F", bound=Callable[..., Any])
-logging.getLogger("labmates").addHandler(logging.NullHandler())
 
 
 class RegistryGroup(click.Group):
@@ -49,6 +51,8 @@ def verbose_option(function: F) -> F:
 
     def start(_ctx: click.Context, _param: click.Parameter, value: int) -> None:
         if value:
+            import logging
+
             handler = logging.StreamHandler(sys.stderr)
             handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
             logger = logging.getLogger("labmates")
@@ -58,3 +62,48 @@ def verbose_option(function: F) -> F:
     return click.option(
         "-v", "--verbose", count=True, callback=start, expose_value=False, help="Log to standard error; -vv logs more."
     )(function)
+
+
+def refuse_repeated_options(command: click.Command, ctx: click.Context, args: list[str]) -> None:
+    """Refuse an option with one value that `args` give twice, to `command` or to the verb below it that they name.
+
+    Raises
+    ------
+    click.UsageError
+        If there is one. Arguments that `command` can't parse pass: its own parsing says what is wrong with them.
+    """
+    try:
+        _, rest, given = command.make_parser(ctx).parse_args(args=list(args))
+        below = command.resolve_command(ctx, rest) if isinstance(command, click.Group) and rest else None
+    except click.UsageError:
+        return
+    for parameter, times in Counter(given).items():
+        single = isinstance(parameter, click.Option) and not (parameter.multiple or parameter.is_flag)
+        if single and times > 1:
+            raise click.UsageError(f"{parameter.opts[-1]} is given {times} times; it takes one value", ctx)
+    if below is not None and (verb := below[1]) is not None:
+        refuse_repeated_options(verb, click.Context(verb, ctx, below[0], **verb.context_settings), below[2])
+
+
+_CHOICES: Final[Mapping[Choice, Callable[[Any], Any]]] = {
+    "runs": click.argument("run_ids", nargs=-1, metavar="[RUN]..."),
+    "study_argument": click.argument("study", required=False),
+    "study": click.option("--study", metavar="NAME", help="Runs of this study."),
+    "kind": click.option("--kind", metavar="KIND", help="Runs of this kind of experiment."),
+    "task": click.option("--task", metavar="TASK", help="Runs of this task."),
+}
+
+
+def choosing(choices: Iterable[Choice]) -> Callable[[F], F]:
+    """A decorator that adds arguments and options by which runs are chosen, in this order."""
+
+    def add(function: F) -> F:
+        for choice in reversed(tuple(choices)):
+            function = _CHOICES[choice](function)
+        return function
+
+    return add
+
+
+run_choice = choosing(("runs", "study", "kind", "task"))
+"""Adds the arguments RUN... and the options ``--study``, ``--kind`` and ``--task``."""

@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from labmates.cli.calibrate import calibrate
-from labmates.cli.common import json_option, store_option, verbose_option
+from labmates.cli.common import json_option, refuse_repeated_options, run_choice, store_option, verbose_option
 from labmates.cli.console import clean, complain, err, out, print_json
 from labmates.cli.interrupt import run_until_stopped
 from labmates.cli.options import model_options, options_of
-from labmates.cli.repeated import refuse_repeated_options
-from labmates.cli.runs import run_choice
 from labmates.errors import UsageError
 from labmates.models.options import ModelOptions
 

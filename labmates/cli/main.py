@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 import click
 
 from labmates._version import __version__
+from labmates.cli.common import refuse_repeated_options
 from labmates.cli.console import NO_ROOM, complain, make_streams_safe
-from labmates.cli.repeated import refuse_repeated_options
 from labmates.errors import LabmatesError, UsageError
 from labmates.registry import lazy
 from labmates.workflows.listing import look_at_all
@@ -45,6 +45,9 @@ class Verbs(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """A verb, imported now."""
+        import logging
+
+        logging.getLogger("labmates").addHandler(logging.NullHandler())
         if cmd_name in OWN:
             command: click.Command = lazy(OWN[cmd_name][0]).target
             return command

@@ -36,7 +36,7 @@ def parsed(model: type[M], values: dict[str, Any]) -> M:
 
 
 def chosen_runs(values: Mapping[str, Any], **more: Any) -> Runs:
-    """The runs that the options of `labmates.cli.runs.choosing` and ``--store`` choose."""
+    """The runs that the options of `labmates.cli.common.choosing` and ``--store`` choose."""
     named = {choice: values[choice] for choice in ("study", "kind", "task") if choice in values}
     return Runs(values.get("store"), values.get("run_ids", ()), **named, **more)
 

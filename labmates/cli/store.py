@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from labmates.cli.common import json_option, store_option
+from labmates.cli.common import json_option, run_choice, store_option
 from labmates.cli.console import clean, err, out, print_json
 from labmates.cli.interrupt import run_until_stopped
-from labmates.cli.runs import run_choice
 from labmates.errors import UsageError
 
 if TYPE_CHECKING:

@@ -10,12 +10,11 @@ from typing import Any
 import click
 
 from labmates.cli.command import options_for
-from labmates.cli.common import RegistryGroup, json_option, store_option, verbose_option
+from labmates.cli.common import RegistryGroup, choosing, json_option, store_option, verbose_option
 from labmates.cli.figures import figure_options
 from labmates.cli.lab import CommandLab, useless
 from labmates.cli.options import condition_given, flag, options_of, with_arguments_first
 from labmates.cli.results import parsed, present
-from labmates.cli.runs import choosing
 from labmates.cli.tables import out_option
 from labmates.models.options import ModelOptions
 from labmates.studies.settings import RunSettings

@@ -1,4 +1,4 @@
-"""The page: one file that loads nothing and runs nothing, whatever models have written."""
+"""A report: parts with sentences, tables and pictures, and the page that it becomes, which loads and runs nothing."""
 
 from __future__ import annotations
 
@@ -6,18 +6,65 @@ import base64
 import hashlib
 import os
 import re
+from dataclasses import dataclass
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from labmates.models.redact import MASK, Redactor
-from labmates.reports.parts import Report
 from labmates.safe_text import clean
+from labmates.stats.figures import Picture as Picture
+from labmates.stats.figures import svg_text
+from labmates.stats.tables import Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _USER = re.compile(r"(?<=://)[^/\s@]+@")
 _QUERY = re.compile(r"(?<=[?&])((?:api[-_]?key|key|token|secret|password)=)[^&\s'\"]+", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a report under a heading."""
+
+    title: str
+    text: tuple[str, ...] = ()
+    tables: tuple[Table, ...] = ()
+    pictures: tuple[Picture, ...] = ()
+    code: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """What links to it are called."""
+        return "".join(letter if letter.isalnum() else "-" for letter in self.title.lower())
+
+
+@dataclass(frozen=True)
+class Report:
+    """All that is told of some runs.
+
+    Attributes
+    ----------
+    facts
+        Numbers that are told first, each with what it is.
+    warnings
+        What a reader must know before anything else.
+    """
+
+    title: str
+    description: str
+    facts: tuple[tuple[str, str], ...]
+    warnings: tuple[str, ...]
+    parts: tuple[Part, ...]
+    version: str
+
+
+def picture(figure: Figure, title: str, alt: str) -> Picture:
+    """Return a figure as a part of a page."""
+    return Picture(title, alt, svg_text(figure))
 
 
 def render(report: Report) -> str:

@@ -15,8 +15,7 @@ from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
 from labmates.records.studies import study_counts, study_record
 from labmates.reports import runs as told
-from labmates.reports.page import render
-from labmates.reports.parts import Part, Report
+from labmates.reports.page import Part, Report, render
 from labmates.stats.figures import has_figures
 from labmates.studies.spec import StudySpec
 from labmates.workflows.analysis import ANALYSES, Analysis, TooFewRunsError

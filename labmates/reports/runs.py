@@ -15,7 +15,7 @@ from labmates.budgets.money import show_dollars
 from labmates.errors import LabmatesError
 from labmates.records.digests import digest_of_all
 from labmates.records.run import ENDED, RunRecord
-from labmates.reports.parts import Part, picture
+from labmates.reports.page import Part, picture
 from labmates.reports.results import by_model, cells, results_figure, results_table, told, varying
 from labmates.stats.figures import has_figures
 from labmates.stats.tables import Column, Table

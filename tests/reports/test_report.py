@@ -18,8 +18,7 @@ from labmates.records.events import ScoreEvent
 from labmates.records.run import RunRecord, RunStatus, Usage
 from labmates.records.store import Store
 from labmates.records.studies import StudyRecord
-from labmates.reports.page import render
-from labmates.reports.parts import Report
+from labmates.reports.page import Report, render
 from labmates.reports.report import store_report, study_report, write_report
 from labmates.stats import figures
 
