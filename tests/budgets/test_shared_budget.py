@@ -16,7 +16,6 @@ from typing import Any, cast
 
 import pandas as pd
 import pytest
-from deepagents import create_deep_agent
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain.agents import create_agent
@@ -25,7 +24,6 @@ from langchain.agents.structured_output import StructuredOutputValidationError, 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
-from langgraph_swarm import create_handoff_tool, create_swarm
 from pydantic import BaseModel, SecretStr
 
 import labmates
@@ -343,6 +341,7 @@ async def test_shares_can_be_given_by_hand() -> None:
 
 
 async def test_a_deep_agent_and_its_subagents_share_the_pool() -> None:
+    deepagents = pytest.importorskip("deepagents")
     budget = SharedBudget("1", prices=TINY)
     task = {"description": "Find out.", "subagent_type": "finder"}
     finder: dict[str, Any] = {
@@ -354,22 +353,23 @@ async def test_a_deep_agent_and_its_subagents_share_the_pool() -> None:
     }
     finder["model"] = chat(said("found", (1000, 100)))
     boss = chat(said("", (2000, 100), [("task", task)]), said("done", (2000, 100)))
-    agent = create_deep_agent(boss, [], middleware=[budget], subagents=[cast(Any, finder)], name="boss")
+    agent = deepagents.create_deep_agent(boss, [], middleware=[budget], subagents=[finder], name="boss")
     assert last((await agent.ainvoke(QUESTION))["messages"]) == "done"
     assert budget.spent_by_member == {"boss": 2 * 1300, "finder": 800}
     balanced(budget)
 
 
 async def test_a_swarm_shares_the_pool() -> None:
+    langgraph_swarm = pytest.importorskip("langgraph_swarm")
     budget = SharedBudget("1", prices=TINY)
     alice = create_agent(
         chat(said("", (1000, 100), [("transfer_to_bob", {})])),
-        [create_handoff_tool(agent_name="bob")],
+        [langgraph_swarm.create_handoff_tool(agent_name="bob")],
         middleware=[budget],
         name="alice",
     )
     bob = create_agent(chat(said("2", (1000, 100))), [], middleware=[budget], name="bob")
-    swarm = create_swarm([alice, bob], default_active_agent="alice").compile()
+    swarm = langgraph_swarm.create_swarm([alice, bob], default_active_agent="alice").compile()
     assert last((await swarm.ainvoke(QUESTION))["messages"]) == "2"
     assert budget.spent_by_member == {"alice": 800, "bob": 800}
 
