@@ -17,7 +17,7 @@ from labmates.stats.intervals import holm
 from labmates.stats.validity import Tally
 from labmates.workflows.tournament import figures
 from labmates.workflows.tournament.report import Rate, mean_profile, rate_of, report
-from labmates.workflows.tournament.results import Tournament, rate
+from labmates.workflows.tournament.results import Tournament
 from labmates.workflows.tournament.tables import hypotheses_table, rates_table, scores_table
 
 TEAMS = {"A": ["P1", "P2", "P3"], "B": ["P4", "P5", "P6"]}
@@ -72,10 +72,11 @@ def covers(found: intervals.Estimate, truth: float) -> bool:
 
 
 def test_both_intervals_cover_the_known_cooperation_of_independent_players_at_their_nominal_rate() -> None:
+    rng = np.random.default_rng(0)
     players = tournaments = 0
-    for number in range(120):
-        some = [simulated("sa", 5 * number + k, lambda rng: float(rng.beta(3, 5))) for k in range(5)]
-        found = rate_of([[rate(one.moves(player)) or 0.0 for player in one.models] for one in some])
+    for _ in range(120):
+        levels = rng.beta(3, 5, size=(5, 6))
+        found = rate_of((rng.binomial(50, levels) / 50).tolist())
         assert found is not None
         players += covers(found.over_players, 3 / 8)
         tournaments += covers(found.over_tournaments, 3 / 8)
@@ -91,8 +92,9 @@ def test_where_the_players_of_a_tournament_are_alike_only_the_interval_over_tour
         values = [list(rng.binomial(80, level, size=6) / 80) for level in levels]
         found = rate_of(values)
         assert found is not None
-        moves = [float(number < round(80 * value)) for one in values for value in one for number in range(80)]
-        hits["rounds"] += covers(intervals.mean(moves, intervals.SHARE), 0.4)
+        share, n = float(np.mean(values)), 80 * 6 * 5
+        error = float(np.sqrt(share * (1 - share) / n))
+        hits["rounds"] += covers(intervals.interval(share, error, n - 1, intervals.SHARE, n=n), 0.4)
         hits["players"] += covers(found.over_players, 0.4)
         hits["tournaments"] += covers(found.over_tournaments, 0.4)
     assert hits["rounds"] / 200 < 0.4
