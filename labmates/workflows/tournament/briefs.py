@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -50,6 +51,8 @@ class View:
         Rounds that it has left.
     plan
         Its newest plan; empty if there is none.
+    messages
+        What it and its opponent have written to each other in the present match, with the round that came after it.
     """
 
     player: str
@@ -58,6 +61,7 @@ class View:
     opponent: str
     left: int
     plan: str
+    messages: tuple[tuple[int, str, str], ...] = ()
 
 
 class Briefing:
@@ -81,14 +85,37 @@ class Briefing:
         moves = [LABELS["C"], LABELS["D"], *([LABELS["leave"]] if view.rounds else [])]
         text = self._text(
             "tournament_move",
-            {"plan": view.plan or "You have none yet."} if self._condition.critique_turns else {},
+            self._written(view),
             **self._where(view),
             history=self._history(view.rounds),
-            plan="\n## Your plan\n$plan\n" if self._condition.critique_turns else "",
+            plan="".join(f"\n## {head}\n${name}\n" for name, head in self._parts(view).items()),
             moves=" or ".join(f'"{move}"' for move in moves),
             form=form_text(("move", "reasoning")),
         )
         return self._order(view, "move", text)
+
+    def message(self, view: View) -> list[BaseMessage]:
+        """Ask for a message to the opponent."""
+        text = self._text(
+            "tournament_message",
+            self._written(view),
+            **self._where(view),
+            history=self._history(view.rounds),
+            plan="".join(f"\n## {head}\n${name}\n" for name, head in self._parts(view).items()),
+        )
+        return self._order(view, "message", text)
+
+    def _parts(self, view: View) -> dict[str, str]:
+        """The headings of what players have written: its own plan, and messages."""
+        plan = {"plan": "Your plan"} if self._condition.critique_turns else {}
+        return plan | ({"messages": "Messages in this match"} if view.messages else {})
+
+    def _written(self, view: View) -> dict[str, str]:
+        lines = [
+            f"Before round {number}\nYou: {own or '(nothing)'}\nThe other player: {other or '(nothing)'}"
+            for number, own, other in view.messages
+        ]
+        return {"plan": view.plan or "You have none yet.", "messages": "\n".join(lines)}
 
     def plan(self, view: View) -> list[BaseMessage]:
         """Ask the planner for a draft."""
@@ -130,9 +157,7 @@ class Briefing:
     def _text(self, template: str, written: Mapping[str, str], **values: object) -> str:
         """A text in the words of the condition around what players have written, which stays as it is."""
         text = replaced(render(f"{template}_{self._condition.wording}", **values), self._vocabulary)
-        for name, own in written.items():
-            text = text.replace(f"${name}", own, 1)
-        return text
+        return re.sub(rf"\$({'|'.join(written)})\b", lambda name: written[name[1]], text)
 
     def _order(self, view: View, step: str, text: str, **facts: Any) -> list[BaseMessage]:
         rounds = [[LABELS[own], LABELS[other]] for own, other in view.rounds]

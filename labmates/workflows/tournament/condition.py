@@ -68,6 +68,12 @@ class TournamentCondition(AblatedCondition):
     critique_turns: int = Field(
         1, ge=0, le=5, description="How often a plan is criticised and improved; 0 switches planning off."
     )
+    messages: Literal["none", "each-match", "each-round"] = Field(
+        "none",
+        exclude_if=lambda value: value == "none",  # conditions from before it was there keep their keys
+        description="Whether both players of a match write each other a message, at the same time, before its first "
+        "round or before each round.",
+    )
     comprehension: Literal["asked", "skipped"] = Field(
         "asked", description="Whether both players are asked comprehension questions after each match."
     )

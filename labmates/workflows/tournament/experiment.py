@@ -36,12 +36,13 @@ def estimate(condition: TournamentCondition) -> Estimate:
     loops = (budget - 1) // condition.plan_every * (condition.critique_turns > 0)
     planning = loops * (1 + 2 * condition.critique_turns)
     asked = matches * (condition.comprehension == "asked")
-    calls = players * (budget + planning + asked)
+    written = {"none": 0, "each-match": matches, "each-round": budget}[condition.messages]
+    calls = players * (budget + planning + asked + written)
     seen = _INPUT + _INPUT_PER_ROUND * condition.rounds / 2
     told = _INPUT + _INPUT_PER_ROUND * budget / 2
-    inputs = players * (seen * (budget + asked) + told * planning)
-    outputs = players * (_MOVE_OUTPUT * budget + _PLAN_OUTPUT * planning + _ANSWER_OUTPUT * asked)
-    in_a_row = budget + planning + asked
+    inputs = players * (seen * (budget + asked + written) + told * planning)
+    outputs = players * (_MOVE_OUTPUT * (budget + written) + _PLAN_OUTPUT * planning + _ANSWER_OUTPUT * asked)
+    in_a_row = budget + planning + asked + written
     return Estimate(calls, inputs, outputs, _SECONDS * in_a_row, in_a_row=in_a_row)
 
 

@@ -90,6 +90,7 @@ def _match(state: TournamentState, number: int, pair: Pairing) -> Send:
             players=list(pair),
             memory=[match for match in state["matches"] if not set(pair).isdisjoint(match["players"])],
             rounds=[],
+            messages=[],
             moves=[],
             plans={player: state["plans"][player] for player in pair if player in state["plans"]},
             played={player: state["played"].get(player, 0) for player in pair},

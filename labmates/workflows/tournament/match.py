@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any, Literal
 
@@ -19,10 +21,12 @@ from labmates.workflows.tournament.briefs import View
 from labmates.workflows.tournament.comprehension import marked
 from labmates.workflows.tournament.context import TournamentContext, seen_by
 from labmates.workflows.tournament.forms import answers_form, move_form
-from labmates.workflows.tournament.planning import planning_graph
+from labmates.workflows.tournament.planning import planning_graph, read_text
 from labmates.workflows.tournament.state import MatchData, MatchState, Outcome, PlanState
 
 Update = dict[str, Any]
+MOST_MESSAGE = 1_000
+"""So many characters of a message reach the opponent."""
 _MOVES: dict[str, Move] = {LABELS["C"]: "C", LABELS["D"]: "D", LABELS["leave"]: "leave"}
 
 
@@ -42,19 +46,21 @@ def planning_or_moves(state: MatchState, runtime: Runtime[TournamentContext]) ->
 async def moves(state: MatchState, runtime: Runtime[TournamentContext]) -> Update:
     """Let both players move at the same time."""
     ctx = runtime.context
+    messages = [*state["messages"], *await _messages(ctx, state)]
     form = move_form(ctx.actions, may_leave=bool(state["rounds"]))
     round_ = len(state["rounds"]) + 1
     decided = await together(
         ctx.table.decide(
             _step(state, player, "move"),
             ctx.speaker(player),
-            ctx.briefing.move(_view(ctx, state, seat)),
+            ctx.briefing.move(_with_messages(_view(ctx, state, seat), messages, seat)),
             form,
             name=f"{player}, match {state['number']}, round {round_}: move",
         )
         for seat, player in enumerate(state["players"])
     )
-    return {"moves": [None if one is None else _MOVES[ctx.meant(one)["move"]] for one in decided]}
+    moves = [None if one is None else _MOVES[ctx.meant(one)["move"]] for one in decided]
+    return {"moves": moves, "messages": messages}
 
 
 async def payoffs(state: MatchState, runtime: Runtime[TournamentContext]) -> Update:
@@ -124,6 +130,44 @@ def record_match(ctx: TournamentContext, match: MatchData) -> None:
             details={**match, "teams": [ctx.condition.players[player] for player in match["players"]]},
         )
     )
+
+
+async def _messages(ctx: TournamentContext, state: MatchState) -> list[tuple[int, str, str]]:
+    """What both players write to each other before the round, if they may; empty for who writes nothing usable."""
+    when, number = ctx.condition.messages, len(state["rounds"]) + 1
+    if when == "none" or (when == "each-match" and number > 1):
+        return []
+    first, second = await together(_message(ctx, state, seat) for seat in (0, 1))
+    return [(number, first, second)]
+
+
+async def _message(ctx: TournamentContext, state: MatchState, seat: int) -> str:
+    player = state["players"][seat]
+    step, number = _step(state, player, "message"), len(state["rounds"]) + 1
+    view = _with_messages(_view(ctx, state, seat), state["messages"], seat)
+    name = f"{player}, match {state['number']}, round {number}: message"
+    text = await ctx.table.say(
+        step, ctx.speaker(player), ctx.briefing.message(view), read_text(MOST_MESSAGE), name=name
+    )
+    ctx.table.recorder.once(
+        DecisionEvent(
+            step=step,
+            team=ctx.condition.players[player],
+            agent=player,
+            stage="message",
+            round=number,
+            match=f"match {state['number']}",
+            decision={"message": text or ""},
+            failed=not text,
+        )
+    )
+    return text or ""
+
+
+def _with_messages(view: View, messages: Sequence[tuple[int, str, str]], seat: int) -> View:
+    """What a player knows, with the messages of the match, its own first."""
+    turned = [(number, first, second) if seat == 0 else (number, second, first) for number, first, second in messages]
+    return replace(view, messages=tuple(turned))
 
 
 def _is_due(ctx: TournamentContext, state: MatchState, seat: int) -> bool:

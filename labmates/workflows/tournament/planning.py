@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any, Literal
 
@@ -74,6 +75,19 @@ def planning_graph() -> CompiledStateGraph[PlanState, TournamentContext, PlanSta
     return graph.compile(name="planner and critic")
 
 
+def read_text(most: int) -> Callable[[Reply, bool], str]:
+    """The reading of a reply of plain text, of which so many characters are kept."""
+
+    def read(reply: Reply, last: bool) -> str:
+        fault = fault_text(reply)
+        text = reply.text.strip()
+        if fault and not (last and text):
+            raise UnusableAnswerError(fault, remark=fault)
+        return text[:most]
+
+    return read
+
+
 def _view(ctx: TournamentContext, state: PlanState) -> View:
     rounds = [(own, other) for own, other in state["rounds"]]
     return ctx.view(state["player"], state["memory"], rounds, state["opponent"], state["left"], state["plan"])
@@ -83,15 +97,7 @@ async def _say(ctx: TournamentContext, state: PlanState, stage: str, messages: l
     player, match, round_ = state["player"], state["number"], len(state["rounds"]) + 1
     step = f"{match}/{round_}/{player}/{stage}/{state['turn']}"
     name = f"{player}, match {match}, round {round_}: {stage}"
-
-    def read(reply: Reply, last: bool) -> str:
-        fault = fault_text(reply)
-        text = reply.text.strip()
-        if fault and not (last and text):
-            raise UnusableAnswerError(fault, remark=fault)
-        return text[:MOST_CHARS]
-
-    text = await ctx.table.say(step, ctx.speaker(player), messages, read, name=name)
+    text = await ctx.table.say(step, ctx.speaker(player), messages, read_text(MOST_CHARS), name=name)
     if not text:
         ctx.failed(step, player, stage, match, round_)
     return text or ""

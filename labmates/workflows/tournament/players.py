@@ -20,6 +20,7 @@ from labmates.workflows.wordings import renamed
 
 _ACTIONS: dict[str, Action] = {LABELS["C"]: "C", LABELS["D"]: "D"}
 _PLAN = "Begin every match and go on in it by one fixed rule, whoever the opponent is, and play every match to its end."
+_MESSAGE = "I follow one rule, whatever is said."
 _CRITIQUE = "The plan is simple and clear. It takes no notice of the opponents; nothing else has to change."
 
 
@@ -30,7 +31,7 @@ class Situation:
     Attributes
     ----------
     step
-        ``move``, ``plan``, ``critique``, ``improved plan`` or ``questions``.
+        ``move``, ``message``, ``plan``, ``critique``, ``improved plan`` or ``questions``.
     length
         Most rounds of a match.
     rounds
@@ -72,6 +73,8 @@ def _reply(choose: Callable[[Situation, random.Random], Action], said: Situation
         return said.reply({"move": LABELS[choose(said, rng)], "reasoning": "My rule says so."})
     if said.step == "questions":
         return said.reply(answers(said))
+    if said.step == "message":
+        return _MESSAGE
     return _CRITIQUE if said.step == "critique" else _PLAN
 
 

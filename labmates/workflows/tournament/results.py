@@ -180,7 +180,7 @@ def tournament_of(
             matches.append(_match(event.details))
         elif event.type == "decision":
             failed[event.agent] += event.failed
-            asked[event.agent] += event.stage in ("move", "questions")
+            asked[event.agent] += event.stage in ("move", "questions", "message")
             if event.stage == "questions":
                 answers.append((int(event.match.removeprefix("match ")), event.agent, event.decision))
         elif event.type == "llm_call":

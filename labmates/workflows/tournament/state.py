@@ -84,6 +84,8 @@ class MatchState(TypedDict):
         What both did in each round so far.
     moves
         What both have chosen in the present round; None for who gave no usable move.
+    messages
+        What both have written to each other before a round, with its number; empty for who wrote nothing usable.
     matches
         The match itself, once it is over.
     """
@@ -93,6 +95,7 @@ class MatchState(TypedDict):
     memory: list[MatchData]
     rounds: list[list[Action]]
     moves: list[Move | None]
+    messages: list[tuple[int, str, str]]
     plans: Annotated[dict[str, str], merge_texts]
     played: Annotated[dict[str, int], merge_counts]
     planned: Annotated[dict[str, int], merge_counts]

@@ -79,6 +79,26 @@ async def test_other_words_change_prompts_and_keys_but_not_play_nor_records(
     assert all(name in prompt.text for prompt in arena.prompts(worded) if prompt.stage == "move")
 
 
+@pytest.mark.parametrize(("when", "written"), [("each-match", 12), ("each-round", 56), ("none", 0)])
+async def test_players_of_a_match_write_to_each_other(arena: Arena, when: str, written: int) -> None:
+    def compose(said: Situation, heard: Heard) -> str:
+        return f"I am number {heard.seed}" if said.step == "message" else move("action_a")
+
+    run = await arena.play(reply(compose), messages=when, critique_turns=0, comprehension="skipped", **SHORT)
+    assert run.usage.llm_calls == 56 + written
+    prompts = arena.prompts(run)
+    sent = {(one.number, one.round, one.player): one.reply for one in prompts if one.stage == "message"}
+    assert len(sent) == written
+    for prompt in (one for one in prompts if one.stage == "move"):
+        known = {
+            text for (number, round_, _), text in sent.items() if number == prompt.number and round_ <= prompt.round
+        }
+        assert all(text in prompt.text for text in known)
+        assert len(re.findall(r"I am number", prompt.text)) == len(known)
+    assert run.metrics["failed_decision_rate"] == 0
+    assert arena.found(run).played
+
+
 async def test_the_final_plan_of_each_player_can_be_exported(arena: Arena) -> None:
     written: dict[str, str] = {}
 

@@ -4,6 +4,7 @@ import json
 import re
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import get_args
 
 import pytest
@@ -67,6 +68,7 @@ def test_every_text_renders_all_facts_and_players_read_them(
     known, asked = view(rounds), questions(rounds, PAYOFFS, seed=seed)
     for messages in (
         briefing.move(known),
+        briefing.message(replace(known, messages=((1, "", "action_a?"),))),
         briefing.plan(known),
         briefing.critique(known, "x"),
         briefing.improve(known, "x", "y"),
