@@ -176,6 +176,11 @@ class Organisation(_Part):
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", description="Name in tables.")
     description: str = Field("", description="One sentence.")
+    graph: str = Field(
+        "",
+        description="A function of your own that takes a Lab and works in it, or returns a LangGraph graph that does: "
+        "module:function or file.py:function. Seats are then those that it names.",
+    )
     prompts: dict[str, str] = Field(
         {}, description="A folder of prompt files (NAME.md) beside the file; those that lack are those of pipeline."
     )
@@ -192,6 +197,8 @@ class Organisation(_Part):
         if not isinstance(data, Mapping):
             return data
         data = dict(data)
+        if data.get("graph"):
+            data = {"flow": ["lab"], "steps": ["write"], "teams": {"lab": OWN_TEAM}, **data}
         steps = data.pop("steps", ("plan", "work", "talk", "write"))
         if isinstance(data.get("flow"), list | tuple):
             data["flow"] = [_phase(phase, steps) for phase in data["flow"]]
@@ -264,8 +271,8 @@ class Organisation(_Part):
 
     @property
     def has_colleagues(self) -> bool:
-        """Whether there is more than one seat."""
-        return len(self.teams) > 1 or len(next(iter(self.teams.values())).seats) > 1
+        """Whether there is more than one seat; a graph may have any number."""
+        return bool(self.graph) or len(self.teams) > 1 or len(next(iter(self.teams.values())).seats) > 1
 
     @property
     def tools(self) -> list[str]:
@@ -428,7 +435,17 @@ def _told(fault: Any) -> str:
             return str(fault["msg"]).removeprefix("Value error, ")
 
 
+OWN_TEAM: dict[str, Any] = {
+    "artifact": REPORT,
+    "sections": ["Abstract", "Introduction", "Dataset description", "Methods", "Results", "Evaluation", "Conclusion"],
+    "seats": {"researcher": {"title": "researcher", "part": "Answer the questions of the project."}},
+}
+"""The team of a graph that says nothing of teams."""
+
 BUILT_IN = ("pipeline", "solo", "centralised", "decentralised", "hybrid", "blackboard")
+GRAPH = re.compile(r"[^:]+(\.py|[A-Za-z_][\w.]*):[A-Za-z_]\w*|[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+"""How a function of one's own is named."""
+
 ORGANISATIONS: Registry[Organisation | str | Path] = Registry(
     "organisation", "labmates.organisations", {name: f"labmates.agents.organisations:{name}" for name in BUILT_IN}
 )
@@ -436,7 +453,7 @@ ORGANISATIONS: Registry[Organisation | str | Path] = Registry(
 
 
 def find_organisation(name: str) -> Organisation:
-    """The organisation called `name`, or that in the YAML file `name`.
+    """The organisation called `name`, that in the YAML file `name`, or that of a graph, ``module:function``.
 
     Raises
     ------
@@ -447,6 +464,9 @@ def find_organisation(name: str) -> Organisation:
         with ORGANISATIONS.guarded(name, "can't be used"):
             entry = ORGANISATIONS.get(name)
             return entry if isinstance(entry, Organisation) else read_organisation(Path(entry))
+    if GRAPH.fullmatch(name):
+        title = re.sub(r"[^\w.-]", "-", Path(name).name)
+        return Organisation.model_validate({"name": title, "graph": name})
     if name.endswith((".yaml", ".yml")) or Path(name).is_file():
         return read_organisation(Path(name))
     raise unknown_name("organisation", name, ORGANISATIONS.names())

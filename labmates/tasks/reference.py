@@ -50,12 +50,17 @@ def load_task(reference: str) -> Task[Any, Any]:
     place, colon, attribute = reference.rpartition(":")
     if not colon:
         return get_task(reference)
-    module = _from_file(Path(place)) if place.endswith(".py") else _from_name(place)
+    module = import_place(place)
     if attribute and not hasattr(module, attribute):
         raise UsageError(f"'{place}' has no '{attribute}'; its tasks are: {', '.join(_tasks_in(module)) or 'none'}")
     if not attribute and len(_tasks_in(module)) != 1:
         raise UsageError(f"say which task of '{place}' is meant: {', '.join(_tasks_in(module)) or 'it has none'}")
     return make_task(getattr(module, attribute or _tasks_in(module)[0]))
+
+
+def import_place(place: str) -> ModuleType:
+    """A module, given by its name or as a file; importing it may raise anything."""
+    return _from_file(Path(place)) if place.endswith(".py") else _from_name(place)
 
 
 def _tasks_in(module: ModuleType) -> list[str]:

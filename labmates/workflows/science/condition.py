@@ -169,6 +169,8 @@ class ScienceCondition(Condition):
             faults.append(
                 ("solo", self.solo, f"it contradicts the organisation {self.organisation.name}; leave it out")
             )
+        if self.organisation.graph:
+            return self
         if self.organisation.has_colleagues:
             known = self.organisation.teams
             wrong = ((team, f"there is no team '{team}'; teams: {', '.join(known)}") for team in self.model_for)
@@ -235,7 +237,8 @@ class ScienceCondition(Condition):
 
     def models(self) -> list[str]:
         """Return the models that take part, each once, in the order of the teams."""
-        return list(dict.fromkeys(self.model_of(team.name) for team in self.teams))
+        places = self.model_for if self.organisation.graph else [team.name for team in self.teams]
+        return list(dict.fromkeys([*([self.model] if self.organisation.graph else []), *map(self.model_of, places)]))
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -259,3 +262,7 @@ class ScienceCondition(Condition):
             raise UsageError(f"--arm {self.arm}: an arm needs divided evidence; add --evidence split:S (try split:1)")
         for model in self.models():
             parse_model(model)
+        if self.organisation.graph:
+            from labmates.workflows.science.own_graph import load_function
+
+            load_function(self.organisation.graph)

@@ -10,6 +10,7 @@ from langgraph.graph.state import CompiledStateGraph
 from labmates.agents.organisation import Organisation, find_organisation
 from labmates.workflows.science.condition import ScienceCondition
 from labmates.workflows.science.context import LabContext
+from labmates.workflows.science.own_graph import own_graph
 from labmates.workflows.science.state import LabState
 from labmates.workflows.science.team import team_graph
 
@@ -23,6 +24,8 @@ def next_team(state: LabState) -> str:
 
 def graph(condition: ScienceCondition | None) -> LabGraph:
     """The graph of a run: that of the condition's organisation, without a condition the pipeline's."""
+    if condition is not None and condition.organisation.graph:
+        return own_graph()
     return lab_graph(find_organisation("pipeline") if condition is None else condition.crew)
 
 

@@ -5,34 +5,29 @@ The loop can be taken up anywhere: what the record holds of it is told again, no
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TypeGuard, cast
+from functools import partial
 
 from langchain_core.messages import BaseMessage, ToolMessage
-from langchain_core.runnables import RunnableLambda
 from langgraph.runtime import Runtime
 
 from labmates.agents.organisation import Seat, Team
 from labmates.agents.prompts import render
-from labmates.agents.tools import RunCode, ToolError, check_arguments
 from labmates.agents.transcript import append_line, kept_data, kept_message
-from labmates.agents.workspace import Workspace, use_workspace
+from labmates.agents.workspace import Workspace
 from labmates.budgets.ledger import InsufficientFundsError
 from labmates.budgets.purse import Purse
 from labmates.models.errors import ContextOverflowError
 from labmates.models.objects import UnusableAnswerError
 from labmates.models.prefix import mark_continued
-from labmates.models.reply import Reply, ToolCall
-from labmates.records.events import ChargeEvent, Event, PhaseEvent, ToolCallEvent
-from labmates.sandboxes.base import CodeResult, OutputFile
+from labmates.models.reply import Reply
 from labmates.workflows.asking import conversation, fault_text, kept_text
 from labmates.workflows.calls import Speaker
 from labmates.workflows.sandbox_pool import Session
 from labmates.workflows.science.briefs import answered_text, status_text, system_message, work_prompt
 from labmates.workflows.science.context import LabContext, warm_up
 from labmates.workflows.science.findings import statement
-from labmates.workflows.science.state import Draft, LabState, Member, MemberResult, Phase, Waiting, WorkOrder, readers
+from labmates.workflows.science.state import Draft, LabState, Member, MemberResult, Waiting, WorkOrder, readers
+from labmates.workflows.science.tool_use import ToolUse, earlier_code
 
 
 async def work(state: WorkOrder, runtime: Runtime[LabContext]) -> dict[str, object]:
@@ -43,7 +38,7 @@ async def work(state: WorkOrder, runtime: Runtime[LabContext]) -> dict[str, obje
     purse = ctx.purse(lab, team.name, state["sharers"])
     model = ctx.condition.model_of(team.name)
     async with ctx.sandboxes.session(
-        seat.id, model, _earlier_code(ctx, phase, seat), ctx.condition.code_timeout
+        seat.id, model, earlier_code(ctx, phase["team"], seat.id), ctx.condition.code_timeout
     ) as code:
         worker = _Worker(ctx, lab, team, seat, purse, code)
         await worker.work()
@@ -57,8 +52,6 @@ class _Worker:
         self.next_team = ctx.organisation.teams[lab["agenda"][1]["team"]] if lab["agenda"][1:] else None
         self.speaker: Speaker = ctx.speaker(team, seat)
         self.purse = purse
-        self.code = code
-        self.held = team.tools(leads=seat == team.lead)
         self.most_turns = ctx.condition.turns_of(team)
         self.member: Member = {**self.phase["members"][seat.id], "waiting": []}
         most = ctx.condition.max_requests
@@ -66,8 +59,11 @@ class _Worker:
         form = ctx.form if seat == team.lead else None
         artifacts, cut = ctx.newest(lab, seat), ctx.partial(lab)
         self.workspace = Workspace(ctx.organisation, team.name, artifacts, left, readers(lab["agenda"]), cut, form)
+        self.tools = ToolUse(ctx, self.speaker, purse, code, self.workspace, team.tools(leads=seat == team.lead))
+        self.tools.outputs += self.member["outputs"]
+        if self.next_team is not None:
+            self.tools.after_code = partial(warm_up, ctx.sandboxes, ctx.condition, self.next_team)
         self.adds = not team.private  # to versions that teammates may write meanwhile
-        self.outputs: list[int] = list(self.member["outputs"])
         self.waiting: list[Waiting] = []
         self.talk = conversation(
             ctx.caller,
@@ -99,7 +95,7 @@ class _Worker:
             "status": "waiting" if waits else "done",
             "transcript": [keep(kept_data(message)) for message in self.talk.messages],
             "summary": self.workspace.summary or self.member["summary"],
-            "outputs": self.outputs,
+            "outputs": self.tools.outputs,
             "waiting": self.waiting,
         }
         return MemberResult(
@@ -140,7 +136,7 @@ class _Worker:
             self.talk.messages = [*self.talk.messages, reply.message, *await self._answers(reply)]
             return
         kept = self._kept(reply)
-        remark = kept or fault_text(reply) or render("nudge_no_tool", tools=", ".join(self.held))
+        remark = kept or fault_text(reply) or render("nudge_no_tool", tools=", ".join(self.tools.held))
         self.member["failures"] = 0 if kept else self.member["failures"] + 1
         remark = f"{remark}\n\n{self._last_reply()}".rstrip()
         self.talk.reject(reply, UnusableAnswerError("no tool call", remark=remark))
@@ -161,7 +157,7 @@ class _Worker:
         step = f"{self.phase['team']}/{self.phase['number']}/{self.speaker.agent}/work/{self.talk.number - 1}"
         for n, call in enumerate(reply.tool_calls):
             asked = len(self.workspace.requests)
-            text = await self._use(f"{step}/{n}", call)
+            text = await self.tools.use(f"{step}/{n}", call)
             answers.append(ToolMessage(text, tool_call_id=call.id))
             if len(self.workspace.requests) > asked:
                 self.waiting.append(Waiting(call=call.id, team=self.workspace.requests[-1].team, refused=False))
@@ -170,102 +166,3 @@ class _Worker:
         answers[-1] = append_line(answers[-1], status_text(self.ctx, self.purse))
         answers[-1] = append_line(answers[-1], self._last_reply())
         return answers
-
-    async def _use(self, step: str, call: ToolCall) -> str:
-        told = cast(ToolCallEvent | None, self.ctx.recorder.done("tool_call", step))
-        if told is not None:
-            return self._tell(step, call, told)
-        price = self.ctx.condition.prices.tool_call
-        async with self.ctx.caller.steps.step():
-            reservation = self.purse.reserve(price, step)
-            try:
-                used = await self._carry_out(call)
-            except BaseException:
-                self.purse.release(reservation)
-                raise
-            entry = self.purse.settle(reservation, price)
-            self._record(step, call, used, -entry.amount)
-            if used.code is not None:
-                # What else tools do costs nothing to do again.
-                await self.ctx.recorder.flush()
-        return used.text
-
-    async def _carry_out(self, call: ToolCall) -> _Used:
-        try:
-            arguments = check_arguments(call.name, call.arguments, self.held)
-            if isinstance(arguments, RunCode):
-                return await self._run(arguments.code)
-            return _Used(use_workspace(self.workspace, arguments))
-        except ToolError as error:
-            return _Used(f"Error: {error}", ok=False)
-
-    async def _run(self, code: str) -> _Used:
-        async def run_code(code: str) -> CodeResult:
-            return await self.code.run(code)
-
-        result = await RunnableLambda(run_code, name=f"{self.speaker.agent}: run_code").ainvoke(code)
-        if self.next_team is not None:
-            warm_up(self.ctx.sandboxes, self.ctx.condition, self.next_team)
-        text = "\n".join(part for part in (result.text, _kept(result.files), result.note) if part) or "[no output]"
-        self.outputs.append(self.ctx.recorder.bodies.keep(text))
-        return _Used(text, result.status == "ok", result)
-
-    def _tell(self, step: str, call: ToolCall, told: ToolCallEvent) -> str:
-        charge = cast(ChargeEvent | None, self.ctx.recorder.done("charge", step))
-        self.purse.note(charge.amount if charge else 0)
-        if told.status:
-            self.outputs.append(told.result)
-        elif told.ok:
-            use_workspace(self.workspace, check_arguments(call.name, call.arguments, self.held))
-        return self.ctx.text(told.result)
-
-    def _record(self, step: str, call: ToolCall, used: _Used, paid: int) -> None:
-        keep = self.ctx.recorder.bodies.keep
-        where = {"step": step, "team": self.speaker.team, "agent": self.speaker.agent}
-        code = used.code
-        event = ToolCallEvent(
-            **where,
-            tool=call.name,
-            arguments=keep(call.arguments),
-            result=keep(used.text),
-            ok=used.ok,
-            status=code.status if code else "",
-            state_lost=code.state_lost if code else False,
-            images=[keep(image) for image in code.images] if code else [],
-            files={file.name: keep(file.content) for file in code.files} if code else {},
-            seconds=round(code.seconds, 4) if code else 0.0,
-        )
-        self.ctx.recorder.emit(event, *([ChargeEvent(**where, amount=paid)] if paid else []))
-
-
-@dataclass(frozen=True)
-class _Used:
-    """What came of a tool call: the text for the agent, and the code's result if it ran any."""
-
-    text: str
-    ok: bool = True
-    code: CodeResult | None = None
-
-
-def _kept(files: Sequence[OutputFile]) -> str:
-    """Tell the agent which files were taken over."""
-    names = ", ".join(f"out/{file.name} ({len(file.content):,} bytes)" for file in files)
-    return f"Files kept: {names}" if names else ""
-
-
-def _earlier_code(ctx: LabContext, phase: Phase, seat: Seat) -> list[str]:
-    """Return the code that the agent ran so far and whose variables it still counts on."""
-    first = max((e.number for e in ctx.recorder.events if _starts_anew(e, phase["team"])), default=0)
-    cells: list[str] = []
-    for event in ctx.recorder.events:
-        if not (isinstance(event, ToolCallEvent) and event.agent == seat.id and event.status):
-            continue
-        if event.state_lost:
-            cells.clear()
-        elif event.status in ("ok", "error") and int(event.step.split("/")[1]) >= first:
-            cells.append(ctx.recorder.bodies[event.arguments]["code"])
-    return cells
-
-
-def _starts_anew(event: Event, team: str) -> TypeGuard[PhaseEvent]:
-    return isinstance(event, PhaseEvent) and event.team == team and event.reason == "redo"

@@ -171,7 +171,7 @@ def artifact_draft(step: Step, heard: Heard, name: str, sections: Sequence[tuple
     material, fields = gather(step), read_fields(step.findings)
     block = step.without_faults(state(material.results, fields))
     limit, held = heard.max_tokens or NO_LIMIT, heard.tool_names()
-    states = step.kind == "write" and STATE in held and not step.has_stated()
+    states = (step.kind == "write" or step.wants_findings()) and STATE in held and not step.has_stated()
     shows = not (step.wants_findings() and STATE in held)
 
     def draft(text: str, block: Block) -> Draft:

@@ -1,0 +1,41 @@
+"""Organisations of the science lab as code: an agent, a supervisor with two workers, and one call of a model.
+
+labmates run science --task ecology --model scripted:diligent --organisation examples/own_organisations.py:supervised
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from langchain.agents import create_agent
+from langchain_core.messages import HumanMessage
+from langchain_core.tools import BaseTool, StructuredTool
+
+from labmates.workflows.science.own_graph import Lab
+
+
+def agent(lab: Lab) -> Any:
+    """One agent of LangChain's, with all tools of the lab."""
+    return create_agent(lab.model("ana"), lab.tools("ana"))
+
+
+def supervised(lab: Lab) -> Any:
+    """A supervisor that gives tasks to two workers, each with a model and tools of its own."""
+    workers = [_worker(lab, name) for name in ("ana", "ben")]
+    return create_agent(lab.model("boss"), [*workers, *lab.tools("boss", ["state_findings", "write_artifact"])])
+
+
+def _worker(lab: Lab, name: str) -> BaseTool:
+    graph: Any = create_agent(lab.model(name), lab.tools(name, ["run_code", "write_artifact", "read_artifact"]))
+
+    async def ask(task: str) -> str:
+        ended = await graph.ainvoke({"messages": [lab.brief, HumanMessage(task)]})
+        return str(ended["messages"][-1].text)
+
+    return StructuredTool.from_function(coroutine=ask, name=f"ask_{name}", description=f"Give {name} a task.")
+
+
+async def one_call(lab: Lab) -> None:
+    """A plain function: one call, whose reply is the paper."""
+    reply = await lab.model().ainvoke([lab.brief])
+    await lab.deliver(str(reply.text))

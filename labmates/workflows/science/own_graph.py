@@ -1,0 +1,299 @@
+"""Organisations as code: a function of the user's own, or the LangGraph graph that it returns, works in the lab.
+
+Model and tool calls go through the `Lab`, so the budget, the sandbox, the record, resume, replay, fork and judges are
+those of any run. A run repeats exactly if the function calls each seat's model and tools in the same order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from functools import lru_cache
+from inspect import isawaitable
+from itertools import count
+from typing import Any, cast
+
+from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.runnables import Runnable
+from langchain_core.tools import BaseTool, StructuredTool
+from langchain_core.utils.function_calling import convert_to_openai_tool
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.runtime import Runtime
+from pydantic import ConfigDict
+
+from labmates.agents.organisation import REPORT
+from labmates.agents.tools import ARGUMENTS, STATE, ToolError, tool_schemas
+from labmates.agents.workspace import Workspace
+from labmates.budgets.ledger import InsufficientFundsError
+from labmates.budgets.purse import Purse
+from labmates.errors import UsageError
+from labmates.models.orders import Order
+from labmates.models.reply import ToolCall
+from labmates.records.events import PhaseEvent
+from labmates.sandboxes.base import CodeResult
+from labmates.tasks.reference import import_place
+from labmates.tasks.schema import findings_example
+from labmates.workflows.calls import Speaker
+from labmates.workflows.science.briefs import KIND
+from labmates.workflows.science.context import LabContext
+from labmates.workflows.science.findings import keep_findings, statement
+from labmates.workflows.science.state import LabState, Phase
+from labmates.workflows.science.tool_use import ToolUse, earlier_code
+from labmates.workflows.science.writing import keep_version
+
+TOOLS = ("run_code", "read_artifact", "write_artifact", "append_artifact", "replace_section", STATE, "list_artifacts")
+"""The tools of a seat."""
+
+
+@dataclass
+class Place:
+    """What one seat has done, and what it works with."""
+
+    speaker: Speaker
+    purse: Purse
+    tools: ToolUse
+    calls: count[int] = field(default_factory=count)
+    uses: count[int] = field(default_factory=count)
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class Lab:
+    """The lab as a function of one's own sees it.
+
+    Attributes
+    ----------
+    brief
+        The project, the findings that the paper has to state, the data set and what to write, as a message.
+    """
+
+    def __init__(self, ctx: LabContext, phase: Phase, stack: AsyncExitStack) -> None:
+        self.brief = _brief(ctx).human()
+        self._ctx = ctx
+        self._phase = phase
+        self._stack = stack
+        self._places: dict[str, Place] = {}
+        self._artifacts: dict[str, str] = {}
+        self._versions: dict[str, int] = {}
+        self._stated = 0
+
+    def model(self, seat: str = "researcher") -> BaseChatModel:
+        """The chat model of a seat, whose calls draw on the pool; ``--model-for SEAT=MODEL`` chooses it."""
+        return SeatModel(lab=self, seat=seat)
+
+    def tools(self, seat: str = "researcher", names: Sequence[str] = TOOLS) -> list[BaseTool]:
+        """The tools of a seat.
+
+        Raises
+        ------
+        UsageError
+            If there is no such tool.
+        """
+        if unknown := [name for name in names if name not in TOOLS]:
+            raise UsageError(f"there is no tool '{unknown[0]}' in the lab; tools: {', '.join(TOOLS)}")
+        return [self._tool(seat, name) for name in names]
+
+    async def run_code(self, code: str, seat: str = "researcher") -> CodeResult:
+        """Run code in the sandbox of a seat; the call is neither charged nor recorded, as those of its tools are."""
+        return await (await self._place(seat)).tools.code.run(code)
+
+    async def deliver(self, paper: str, findings: Mapping[str, Any] | None = None, *, seat: str = "researcher") -> None:
+        """Deliver the paper and, unless they stand in a block in it, its findings.
+
+        Raises
+        ------
+        UsageError
+            If the paper is empty or the findings are invalid.
+        """
+        tools = (await self._place(seat)).tools
+        try:
+            if findings is not None:
+                tools.workspace.state(findings)
+            tools.workspace.write(REPORT, paper)
+        except ToolError as error:
+            raise UsageError(f"the seat {seat} can't deliver this: {error}") from error
+        self._keep(seat, tools.workspace)
+
+    @property
+    def has_paper(self) -> bool:
+        """Whether the paper is written."""
+        return REPORT in self._artifacts
+
+    async def call(self, seat: str, messages: list[BaseMessage], tools: Sequence[dict[str, Any]]) -> AIMessage:
+        """Call the model of a seat."""
+        place = await self._place(seat)
+        step = f"{self._phase['team']}/0/{seat}/work/{next(place.calls)}"
+        made = await self._ctx.caller.call(
+            step, place.speaker, messages, place.purse, name=f"{seat}: {step}", tools=tools
+        )
+        usage = made.reply.usage
+        total = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
+        return made.reply.message.model_copy(
+            update={"usage_metadata": {**total, "total_tokens": usage.input_tokens + usage.output_tokens}}
+        )
+
+    def _tool(self, seat: str, name: str) -> BaseTool:
+        async def use(**arguments: Any) -> str:
+            place = await self._place(seat)
+            async with place.lock:
+                step = f"{self._phase['team']}/0/{seat}/tool/{next(place.uses)}"
+                text = await place.tools.use(step, ToolCall(step, name, arguments))
+                self._keep(seat, place.tools.workspace)
+            return text
+
+        [schema] = tool_schemas([name], self._ctx.form)
+        parameters = schema["function"]["parameters"] if name == STATE else ARGUMENTS[name]
+        return StructuredTool(
+            name=name, description=schema["function"]["description"], args_schema=parameters, coroutine=use
+        )
+
+    def _keep(self, seat: str, workspace: Workspace) -> None:
+        """Record what a seat wrote and stated, for all seats to read."""
+        ctx = self._ctx
+        for item in workspace.written:
+            self._versions[item.name] = self._versions.get(item.name, 0) + 1
+            content = ctx.recorder.bodies.keep(item.content)
+            version = self._versions[item.name]
+            keep_version(ctx, self._phase, seat, item.name, version, content, item.description, partial=item.partial)
+            self._artifacts[item.name] = item.content
+        stated = [statement(ctx.recorder.bodies, one) for one in workspace.stated]
+        keep_findings(ctx, self._phase, seat, self._stated, stated)
+        self._stated += len(stated)
+        workspace.written.clear()
+        workspace.stated.clear()
+
+    async def _place(self, seat: str) -> Place:
+        if seat not in self._places:
+            ctx, team = self._ctx, self._phase["team"]
+            speaker = Speaker(team, seat, ctx.condition.model_of(seat))
+            purse = Purse(ctx.ledger, team, {})
+            code = ctx.sandboxes.session(seat, speaker.model, earlier_code(ctx, team, seat), ctx.condition.code_timeout)
+            workspace = Workspace(ctx.organisation, team, self._artifacts, {}, form=ctx.form)
+            session = await self._stack.enter_async_context(code)
+            tools = ToolUse(ctx, speaker, purse, session, workspace, [*TOOLS])
+            self._places.setdefault(seat, Place(speaker, purse, tools))
+        return self._places[seat]
+
+
+class SeatModel(BaseChatModel):
+    """The chat model of a seat, under the budget of the run; it answers asynchronous calls alone."""
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+    lab: Lab
+    seat: str
+
+    @property
+    def _llm_type(self) -> str:
+        return "labmates-seat"
+
+    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[Any, AIMessage]:
+        """The model with tools that it may call."""
+        kwargs.pop("tool_choice", None)
+        return cast(
+            Runnable[Any, AIMessage], self.bind(tools=[convert_to_openai_tool(tool) for tool in tools], **kwargs)
+        )
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        raise UsageError(f"the model of the seat {self.seat} answers asynchronous calls alone; use ainvoke")
+
+    async def _agenerate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        message = await self.lab.call(self.seat, messages, kwargs.get("tools") or ())
+        return ChatResult(generations=[ChatGeneration(message=message)])
+
+
+def load_function(place: str) -> Callable[[Lab], object]:
+    """The function that ``module:function`` or ``file.py:function`` names.
+
+    Raises
+    ------
+    UsageError
+        If it can't be imported, or is not a function.
+    """
+    module, _, name = place.rpartition(":")
+    try:
+        function = getattr(import_place(module), name)
+    except Exception as error:
+        raise UsageError(f"organisation: '{place}' can't be imported: {type(error).__name__}: {error}") from error
+    if not callable(function):
+        raise UsageError(f"organisation: '{place}' is not a function that takes a Lab")
+    return cast(Callable[[Lab], object], function)
+
+
+@lru_cache(maxsize=1)
+def own_graph() -> CompiledStateGraph[LabState, LabContext, LabState, LabState]:
+    """The graph of a run whose organisation is code."""
+    graph = StateGraph(LabState, context_schema=LabContext)
+    graph.add_node("lab", _work)
+    graph.add_edge(START, "lab")
+    graph.add_edge("lab", END)
+    return graph.compile(name="science lab")
+
+
+async def _work(state: LabState, runtime: Runtime[LabContext]) -> dict[str, Any]:
+    """Let the function, or the graph that it returns, work until it ends or the pool is empty."""
+    ctx, phase = runtime.context, state["agenda"][0]
+    team = phase["team"]
+    ctx.recorder.once(PhaseEvent(step=f"{team}/0/phase", team=team, status="started", number=0, reason="planned"))
+    exhausted = False
+    async with AsyncExitStack() as stack:
+        lab = Lab(ctx, phase, stack)
+        try:
+            await _finish(lab, load_function(ctx.organisation.graph)(lab))
+        except InsufficientFundsError:
+            exhausted = True
+    ctx.recorder.once(PhaseEvent(step=f"{team}/0/end", team=team, status="ended", number=0, reason="planned"))
+    return {"agenda": [], "exhausted": exhausted}
+
+
+async def _finish(lab: Lab, made: object) -> None:
+    """Await what a function returned, or invoke it; its last message is the paper if none was delivered."""
+    if isawaitable(made):
+        made = await cast(Awaitable[object], made)
+    if not isinstance(made, Runnable):
+        return
+    ended = await made.ainvoke({"messages": [lab.brief]})
+    messages = ended.get("messages", []) if isinstance(ended, Mapping) else []
+    if not lab.has_paper and messages and str(messages[-1].text).strip():
+        await lab.deliver(str(messages[-1].text))
+
+
+def _brief(ctx: LabContext) -> Order:
+    """The whole project as one order, with the facts that its text renders."""
+    team = next(iter(ctx.organisation.teams.values()))
+    facts = {
+        "step": "work",
+        "agent": "researcher",
+        "brief": ctx.task.brief,
+        "findings": ctx.findings_text,
+        "data": ctx.dataset.description,
+        "also": {REPORT: [*team.sections]},
+        "artifact": REPORT,
+        "block": "findings",
+    }
+    text = ctx.organisation.render(
+        "own_work",
+        brief=ctx.task.brief,
+        findings=ctx.findings_text,
+        data=ctx.dataset.description,
+        code_hint=ctx.organisation.render("code_hint", timeout=f"{ctx.condition.code_timeout:g}"),
+        artifacts="\n".join(f"- {section}" for section in team.sections),
+        stating=ctx.organisation.render("findings_section", example=findings_example(ctx.task)),
+    )
+    return Order(KIND, facts, text)

@@ -1,0 +1,148 @@
+"""The tool calls of an agent: paid, carried out and recorded; calls that the record holds are replayed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeGuard, cast
+
+from langchain_core.runnables import RunnableLambda
+
+from labmates.agents.tools import RunCode, ToolError, check_arguments
+from labmates.agents.workspace import Workspace, use_workspace
+from labmates.budgets.purse import Purse
+from labmates.models.reply import ToolCall
+from labmates.records.events import ChargeEvent, Event, PhaseEvent, ToolCallEvent
+from labmates.sandboxes.base import CodeResult, OutputFile
+from labmates.workflows.calls import Speaker
+from labmates.workflows.sandbox_pool import Session
+from labmates.workflows.science.context import LabContext
+
+
+@dataclass
+class ToolUse:
+    """What an agent's tool calls work with.
+
+    Attributes
+    ----------
+    held
+        Names of the tools that it may call.
+    outputs
+        What its code printed, as numbers of bodies.
+    after_code
+        Called after each piece of code.
+    """
+
+    ctx: LabContext
+    speaker: Speaker
+    purse: Purse
+    code: Session
+    workspace: Workspace
+    held: list[str]
+    outputs: list[int] = field(default_factory=list)
+    after_code: Callable[[], object] = lambda: None
+
+    async def use(self, step: str, call: ToolCall) -> str:
+        """Carry out a call and answer it; one that the record holds is replayed.
+
+        Raises
+        ------
+        InsufficientFundsError
+            If the purse can't pay it.
+        """
+        told = cast(ToolCallEvent | None, self.ctx.recorder.done("tool_call", step))
+        if told is not None:
+            return self._tell(step, call, told)
+        price = self.ctx.condition.prices.tool_call
+        async with self.ctx.caller.steps.step():
+            reservation = self.purse.reserve(price, step)
+            try:
+                used = await self._carry_out(call)
+            except BaseException:
+                self.purse.release(reservation)
+                raise
+            entry = self.purse.settle(reservation, price)
+            self._record(step, call, used, -entry.amount)
+            if used.code is not None:
+                # What else tools do costs nothing to do again.
+                await self.ctx.recorder.flush()
+        return used.text
+
+    async def _carry_out(self, call: ToolCall) -> _Used:
+        try:
+            arguments = check_arguments(call.name, call.arguments, self.held)
+            if isinstance(arguments, RunCode):
+                return await self._run(arguments.code)
+            return _Used(use_workspace(self.workspace, arguments))
+        except ToolError as error:
+            return _Used(f"Error: {error}", ok=False)
+
+    async def _run(self, code: str) -> _Used:
+        async def run_code(code: str) -> CodeResult:
+            return await self.code.run(code)
+
+        result = await RunnableLambda(run_code, name=f"{self.speaker.agent}: run_code").ainvoke(code)
+        self.after_code()
+        text = "\n".join(part for part in (result.text, _kept(result.files), result.note) if part) or "[no output]"
+        self.outputs.append(self.ctx.recorder.bodies.keep(text))
+        return _Used(text, result.status == "ok", result)
+
+    def _tell(self, step: str, call: ToolCall, told: ToolCallEvent) -> str:
+        charge = cast(ChargeEvent | None, self.ctx.recorder.done("charge", step))
+        self.purse.note(charge.amount if charge else 0)
+        if told.status:
+            self.outputs.append(told.result)
+        elif told.ok:
+            use_workspace(self.workspace, check_arguments(call.name, call.arguments, self.held))
+        return self.ctx.text(told.result)
+
+    def _record(self, step: str, call: ToolCall, used: _Used, paid: int) -> None:
+        keep = self.ctx.recorder.bodies.keep
+        where = {"step": step, "team": self.speaker.team, "agent": self.speaker.agent}
+        code = used.code
+        event = ToolCallEvent(
+            **where,
+            tool=call.name,
+            arguments=keep(call.arguments),
+            result=keep(used.text),
+            ok=used.ok,
+            status=code.status if code else "",
+            state_lost=code.state_lost if code else False,
+            images=[keep(image) for image in code.images] if code else [],
+            files={file.name: keep(file.content) for file in code.files} if code else {},
+            seconds=round(code.seconds, 4) if code else 0.0,
+        )
+        self.ctx.recorder.emit(event, *([ChargeEvent(**where, amount=paid)] if paid else []))
+
+
+@dataclass(frozen=True)
+class _Used:
+    """What came of a tool call: the text for the agent, and the code's result if it ran any."""
+
+    text: str
+    ok: bool = True
+    code: CodeResult | None = None
+
+
+def _kept(files: Sequence[OutputFile]) -> str:
+    """Tell the agent which files were taken over."""
+    names = ", ".join(f"out/{file.name} ({len(file.content):,} bytes)" for file in files)
+    return f"Files kept: {names}" if names else ""
+
+
+def earlier_code(ctx: LabContext, team: str, agent: str) -> list[str]:
+    """Return the code that the agent ran so far and whose variables it still counts on."""
+    first = max((e.number for e in ctx.recorder.events if _starts_anew(e, team)), default=0)
+    cells: list[str] = []
+    for event in ctx.recorder.events:
+        if not (isinstance(event, ToolCallEvent) and event.agent == agent and event.status):
+            continue
+        if event.state_lost:
+            cells.clear()
+        elif event.status in ("ok", "error") and int(event.step.split("/")[1]) >= first:
+            cells.append(ctx.recorder.bodies[event.arguments]["code"])
+    return cells
+
+
+def _starts_anew(event: Event, team: str) -> TypeGuard[PhaseEvent]:
+    return isinstance(event, PhaseEvent) and event.team == team and event.reason == "redo"
