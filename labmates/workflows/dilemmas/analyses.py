@@ -25,7 +25,16 @@ if TYPE_CHECKING:
 
 KIND: Final = "dilemma"
 TableName = Literal[
-    "failures", "actions", "pooled", "responses", "adoption", "outcomes", "evolution", "designs", "reasons"
+    "failures",
+    "actions",
+    "pooled",
+    "responses",
+    "adoption",
+    "outcomes",
+    "evolution",
+    "designs",
+    "reasons",
+    "agreement",
 ]
 TABLES: Final = {
     "failures": "Failed decisions, by model, stage and seat",
@@ -37,6 +46,7 @@ TABLES: Final = {
     "evolution": "Cooperation with all models alike, and after evolution",
     "designs": "Under how many proposals full cooperation is stable",
     "reasons": "By which kinds of reasons choices are explained (see: labmates analyze reasons)",
+    "agreement": "How well judges agree on the reasons of the same choices",
 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import permutations
+from itertools import combinations, permutations
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from labmates.stats.intervals import SHARE, means
 from labmates.stats.metagame import Array
 from labmates.stats.replicator import replicator_dynamics
 from labmates.stats.validity import invalid
+from labmates.workflows.dilemmas.reason_judge import CATEGORIES, OTHER
 from labmates.workflows.dilemmas.records import CrossPlay, places
 
 if TYPE_CHECKING:
@@ -240,6 +241,41 @@ def _frame(rows: list[dict[str, Any]], columns: list[str]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
+def agreement_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
+    """Return how well judges agree on the reasons of the same choices, a row for each pair of judges and label.
+
+    Columns: ``first``, ``second`` (the judges), ``label``, ``same`` (share of the choices on which both say the same of
+    it, with its interval over runs), ``kappa`` (Cohen's; missing where neither judge varies) and ``choices`` that both
+    labelled.
+    """
+    rows = []
+    for play in plays:
+        by_choice: dict[str, dict[str, set[str]]] = {}
+        for _, judge, labels, step in play.labels:
+            by_choice.setdefault(step, {})[judge] = set(labels)
+        for given in by_choice.values():
+            for (first, ours), (second, theirs) in combinations(sorted(given.items()), 2):
+                rows += [
+                    {"first": first, "second": second, "label": label, "run": play.run}
+                    | {"a": label in ours, "b": label in theirs, "same": float((label in ours) == (label in theirs))}
+                    for label in (*CATEGORIES, OTHER)
+                ]
+    keys = ["first", "second", "label"]
+    frame = _frame(rows, [*keys, "run", "a", "b", "same"])
+    given_at_all = frame[frame["a"].astype(bool) | frame["b"].astype(bool)]["label"].unique()
+    frame = frame[frame["label"].isin(given_at_all)]
+    groups = frame.groupby(keys, sort=False)
+    kappas = [{**dict(zip(keys, key, strict=True)), **_kappa(group)} for key, group in groups]
+    return _shares(frame, keys, ["same"]).merge(_frame(kappas, [*keys, "kappa", "choices"]), on=keys)
+
+
+def _kappa(frame: pd.DataFrame) -> dict[str, Any]:
+    first, second = frame["a"].astype(float).mean(), frame["b"].astype(float).mean()
+    by_chance = first * second + (1 - first) * (1 - second)
+    kappa = (frame["same"].mean() - by_chance) / (1 - by_chance) if by_chance < 1 else None
+    return {"kappa": kappa, "choices": len(frame)}
+
+
 def reasons_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
     """Return how often choices are explained by each kind of reasons, a row for each mechanism, game, model and label.
 
@@ -250,7 +286,7 @@ def reasons_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
     labelled = [
         (_who(play, entrant) | {"judge": judge}, set(labels))
         for play in plays
-        for entrant, judge, labels in play.labels
+        for entrant, judge, labels, _ in play.labels
     ]
     given: dict[str, set[str]] = {}
     for who, labels in labelled:

@@ -143,7 +143,7 @@ class CrossPlay:
     decided
         All decisions that were asked for.
     labels
-        For each choice whose reasons a judge has labelled: the model, the judge and the labels.
+        For each choice whose reasons a judge has labelled: the model, the judge, the labels and the step.
     left_out
         Models that were left out, with their decisions; see `without`.
     """
@@ -157,7 +157,7 @@ class CrossPlay:
     rounds: tuple[Round, ...]
     agreements: tuple[Agreement, ...]
     decided: tuple[Decided, ...]
-    labels: tuple[tuple[int, str, tuple[str, ...]], ...] = ()
+    labels: tuple[tuple[int, str, tuple[str, ...], str], ...] = ()
     left_out: Mapping[str, Tally] = field(default_factory=dict)
 
     @cached_property
@@ -223,7 +223,9 @@ class CrossPlay:
                 if places.keys() >= set(one.entrants)
             ),
             decided=tuple(replace(one, entrant=places[one.entrant]) for one in self.decided if one.entrant in places),
-            labels=tuple((places[who], judge, said) for who, judge, said in self.labels if who in places),
+            labels=tuple(
+                (places[who], judge, labels, step) for who, judge, labels, step in self.labels if who in places
+            ),
             left_out={**self.left_out, **{m: tally for m, tally in self.failures.items() if m in models}},
         )
 
@@ -384,7 +386,7 @@ def read_cross_play(
             if event.stage != AGREEMENT
         ),
         labels=tuple(
-            (models.index(event.agent), event.judge, tuple(event.labels))
+            (models.index(event.agent), event.judge, tuple(event.labels), event.step)
             for event in events
             if isinstance(event, LabelEvent) and event.labels is not None
         ),

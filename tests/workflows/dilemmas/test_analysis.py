@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -310,7 +311,7 @@ def test_reasons_are_labelled_once_and_counted(tmp_path: Path) -> None:
 def test_reasons_are_shares_of_all_labelled_choices_by_judge(tmp_path: Path) -> None:
     def labelled(game: str, judge: str, *labels: tuple[str, ...]) -> CrossPlay:
         table = get_dilemma("prisoners")
-        given = tuple((0, judge, some) for some in labels)
+        given = tuple((0, judge, some, str(number)) for number, some in enumerate(labels))
         return CrossPlay("run", "none", game, ("m",), table, False, (), (), (), given)
 
     plays = [
@@ -328,6 +329,24 @@ def test_reasons_are_shares_of_all_labelled_choices_by_judge(tmp_path: Path) -> 
     ]
     assert [[text.get_text() for text in ax.texts] for ax in figure.axes] == [["0.40"], ["1.00"]]
     save_figure(figure, tmp_path / "reasons.png")
+
+
+def test_judges_agree_on_reasons_by_label_beyond_chance() -> None:
+    said = {"one": ["greed", "greed", "", "", ""], "two": ["greed", "", "", "", "norm conformity"]}
+    given = tuple(
+        (0, judge, (label.replace("greed", "reciprocity"),) if label else (), str(number))
+        for judge, labels in said.items()
+        for number, label in enumerate(labels)
+    )
+    play = CrossPlay("run", "none", "trust", ("m",), get_dilemma("trust"), False, (), (), (), given)
+    rows = {row["label"]: row for row in dilemma_frames.agreement_frame([play]).to_dict("records")}
+    assert set(rows) == {"reciprocity", "norm conformity"}
+    assert rows["reciprocity"]["same"] == pytest.approx(0.8)
+    # By chance they would agree on .4 x .2 + .6 x .8 of the choices.
+    assert rows["reciprocity"]["kappa"] == pytest.approx((0.8 - 0.56) / 0.44)
+    assert rows["reciprocity"]["choices"] == 5
+    assert rows["norm conformity"]["kappa"] == pytest.approx(0)
+    assert not len(dilemma_frames.agreement_frame([replace(play, labels=given[:5])]))
 
 
 def test_labels_are_known_kinds_of_reasons() -> None:
