@@ -74,17 +74,23 @@ def plain(frame: pd.DataFrame, outcome: str, model: MixedModel) -> tuple[Callabl
 
 def prediction_rows(data: PredictionData, form: Form = "robust", **how: Any) -> Posterior:
     """The posterior of the prediction of an outcome, with every latent disposition; not in the form `correlated`."""
-    if form == "correlated":
-        raise ValueError("the model of rows has independent dispositions")
     model = Collapsed(data, form)
+    density, given = prediction_plain(model)
+    return sample_model(density, given, names(model), SITES, start=start(data), dense=False, **how)[0]
+
+
+def prediction_plain(model: Collapsed) -> tuple[Callable[[dict[str, Any]], None], dict[str, Any]]:
+    """The prediction of an outcome as a model of rows in NumPyro, and its data; not in the form `correlated`."""
+    data = model.data
+    if model.form == "correlated":
+        raise ValueError("the model of rows has independent dispositions")
     given = {
         **given_data(model),
         **{name: getattr(data, name) for name in ("model_of", "conditions", "outcome")},
         "terms": own_terms(model),
         "members": members(data)[0],
     }
-    wanted = names(model)
-    return sample_model(_ROWS[form == "paper"], given, wanted, SITES, start=start(data), dense=False, **how)[0]
+    return _ROWS[model.form == "paper"], given
 
 
 def _rows(given: dict[str, Any], *, paper: bool) -> None:

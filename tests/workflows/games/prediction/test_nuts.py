@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.plain_models import prediction_rows
+from benchmarks.plain_models import prediction_plain, prediction_rows
 from labmates.errors import MissingExtraError
 from labmates.stats.bayes.posterior import difference
 from labmates.workflows.games.prediction import FORMS, Form
@@ -18,8 +18,11 @@ from labmates.workflows.games.prediction.nuts import collapsed, fit_nuts
 from tests.workflows.games.prediction.test_fit import small, with_data_sets
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_the_density_that_nuts_samples_has_the_marginal_of_the_other(form: Form) -> None:
+@pytest.mark.parametrize(
+    ("form", "written"),
+    [*((form, collapsed) for form in FORMS), ("paper", prediction_plain), ("robust", prediction_plain)],
+)
+def test_the_density_that_nuts_samples_has_the_marginal_of_the_other(form: Form, written: Any) -> None:
     """Given the others the coefficients are normal: the density at one point and its curvature tell the rest."""
     jax = pytest.importorskip("jax")
     from numpyro.infer.util import log_density
@@ -29,15 +32,20 @@ def test_the_density_that_nuts_samples_has_the_marginal_of_the_other(form: Form)
     points = np.abs(np.random.default_rng(3).normal(0.4, 0.2, (2, model.size)))
     logarithms = [2 * model.games, *([model.size - 1] if "run" in model.tail else [])]
     points[:, logarithms] = np.log(points[:, logarithms])
-    density, given = collapsed(model)
+    density, given = written(model)
     sizes = {"mu": 3, "intercept": 1, "columns": 4, "controls": 1, "d": len(data.runs.data_sets) if data.runs else 0}
+    if written is prediction_plain:
+        sizes |= {"z": 9 * 3, "u": 9, "s": 9 * len(model.reactions.factor)}
     ends = np.cumsum(list(sizes.values()))
 
     def at(linear: Any, hyper: Any) -> Any:
         parts = dict(zip(sizes, jax.numpy.split(linear, ends[:-1]), strict=True))
         sites = {**parts, **hyper, "intercept": parts["intercept"][0]}
-        if form == "paper":
-            del sites["d"]
+        for name in ("z", "s"):
+            if name in sites:
+                sites[name] = sites[name].reshape(9, -1)
+        for name in ("d", "u", "s") if form == "paper" else ():
+            sites.pop(name, None)
         return log_density(density, (given,), {}, sites)[0]
 
     with jax.enable_x64(True):
@@ -69,14 +77,6 @@ def test_nuts_on_the_collapsed_density_agrees_within_a_tenth_of_a_standard_devia
     assert max(difference(ours.posterior, theirs).values()) < 0.1
     assert theirs.diagnostics.r_hat is not None
     assert theirs.diagnostics.r_hat <= 1.01
-
-
-@pytest.mark.slow
-def test_the_model_of_rows_agrees_within_a_tenth_of_a_standard_deviation() -> None:
-    data = with_data_sets(models=20, rows=120, games=2)
-    ours = fit_prediction(data, "robust", draws=8000)
-    theirs = prediction_rows(data, "robust", warm_up=400, draws=1500, chains=2)
-    assert max(difference(ours.posterior, theirs).values()) < 0.1
 
 
 def test_without_numpyro_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
