@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from labmates.games.repeated import make_repeated
 from labmates.workflows.populations.engine.kernel.compiler import UnfitError, compile_class, imported_names
@@ -111,6 +113,15 @@ def test_a_text_that_would_show_an_address_is_not_made(body: str) -> None:
         assert _compiled(body)
         [result] = workers.play([Batch(make_repeated("public-goods", 3, 2), np.full((1, 3), found.index), seed=0)])
     assert result.errors[found.index].what == "TypeError: a text can't be formatted here"
+
+
+@pytest.mark.parametrize("kind", ["bool", "int64", "float64"])
+def test_the_mean_is_numpys_own_to_the_bit(kind: str) -> None:
+    chance = np.random.default_rng(0)
+    for size in (1, 2, 7, 8, 9, 130, 1000):
+        values: NDArray[Any] = (chance.random(size) * 3).astype(kind)
+        assert CALLS["numpy.mean"](values) == np.mean(values)
+        assert type(CALLS["numpy.mean"](values)) is type(np.mean(values))
 
 
 def test_a_class_with_a_base_of_its_own_does_not_fit() -> None:

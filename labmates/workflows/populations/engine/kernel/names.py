@@ -39,6 +39,17 @@ def _modulo(left: Any, right: Any) -> Any:
     return left % right
 
 
+def _mean(values: Any, *arguments: Any, **options: Any) -> Any:
+    """The mean: the same as numpy's, which takes twice as long for the arrays of a history."""
+    plain = type(values) is np.ndarray and values.ndim == 1 and not arguments and not options
+    if plain and len(values) and values.dtype in _EXACT:
+        return np.add.reduce(values, dtype=np.float64) / len(values)
+    return np.mean(values, *arguments, **options)
+
+
+_EXACT = (np.dtype(np.int64), np.dtype(np.float64), np.dtype(np.bool_))
+
+
 def _all_of(module: types.ModuleType, names: str) -> dict[str, Any]:
     return {f"{module.__name__}.{name}": getattr(module, name) for name in names.split()}
 
@@ -58,6 +69,7 @@ CALLS: dict[str, Callable[..., Any]] = {
               "max maximum mean median min minimum multiply not_equal ones percentile power prod ptp quantile "
               "repeat roll round sign sort sqrt square std subtract sum take tile unique var where zeros zeros_like "
               "ones_like"),
+    "numpy.mean": _mean,
     "power": _power,
     "modulo": _modulo,
 }  # fmt: skip

@@ -207,12 +207,12 @@ class Players:
     ) -> tuple[bytearray, list[dict[str, Any]]]:
         answers = bytearray(len(places))
         failures: list[dict[str, Any]] = []
-        marks, watch, players, decided, index = self._marks, self._watch, self._players, self._decided, 0
+        marks, players, decided = self._marks, self._players, self._decided
+        self._watch.decisions += 1
         for index, place in enumerate(places):
             marks[PLACE] = place
-            watch.decisions += 1
             try:
-                if players[place] is None or decided[place] != t:
+                if decided[place] != t or t == 0:
                     self._catch_up(place, numbers[index], t)
                 decided[place] = t + 1
                 decide, history, record = players[place]
@@ -245,12 +245,13 @@ class Players:
             history = _PaperSeen if strategy.paper else strategy.history
             self._players[place] = self._asking(player, strategy), history, record
         decide, history, record = self._players[place]
+        self._watch.decisions += 1
         for earlier in range(self._decided[place], t):
-            self._watch.decisions += 1
             self._decided[place] = earlier + 1
             seen = history(record, earlier)
             with contextlib.suppress(Exception):  # it has been counted when it was decided
                 decide(seen, *self._seen.stocks([place], earlier)) if self._stocked else decide(seen)
+            self._watch.decisions += 1
 
     def _asking(self, player: Any, strategy: Strategy) -> Callable[..., Any]:
         decide: Callable[..., Any] = player.__call__

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 _MOST_BYTES = 96 << 20
-_MOST_PLAYERS = 256
+_MOST_PLAYERS = 32
+"""In larger groups hardly any player sees the same as one before."""
 _FIRST = 4096
 UNKNOWN = -1
 
