@@ -19,8 +19,9 @@ from labmates.cli.tables import out_option
 from labmates.models.options import ModelOptions
 from labmates.studies.settings import RunSettings
 from labmates.workflows.analysis import Params
+from labmates.workflows.command import Command
 from labmates.workflows.experiment import EXPERIMENTS
-from labmates.workflows.verb import Command, Verb
+from labmates.workflows.verb import Verb
 
 
 class ManyWords(click.Command):

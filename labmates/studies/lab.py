@@ -1,4 +1,4 @@
-"""What verbs work with (`labmates.workflows.verb.Lab`), apart from how a user sees it."""
+"""What verbs work with (`labmates.workflows.command.Lab`), apart from how a user sees it."""
 
 from __future__ import annotations
 

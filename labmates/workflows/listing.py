@@ -11,7 +11,7 @@ from labmates.registry import PluginError, Registry
 
 if TYPE_CHECKING:
     from labmates.workflows.analysis import Result
-    from labmates.workflows.verb import Lab
+    from labmates.workflows.command import Lab
 
 V = TypeVar("V")
 

@@ -18,7 +18,8 @@ from pydantic import Field
 from labmates.registry import lazy
 from labmates.stats.tables import Table
 from labmates.workflows.analysis import Params, Result
-from labmates.workflows.verb import Command, Verb
+from labmates.workflows.command import Command
+from labmates.workflows.verb import Verb
 
 class CountParams(Params):
     words: tuple[str, ...] = Field(description="Words.", json_schema_extra={"argument": True})

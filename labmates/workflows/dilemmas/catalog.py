@@ -16,11 +16,11 @@ from labmates.mechanisms.play import calls_of
 from labmates.mechanisms.registry import MECHANISMS, make_mechanisms
 from labmates.stats.tables import Column, Table
 from labmates.workflows.analysis import Params, Result
+from labmates.workflows.command import Command
 from labmates.workflows.listing import checked, listing
-from labmates.workflows.verb import Command
 
 if TYPE_CHECKING:
-    from labmates.workflows.verb import Lab
+    from labmates.workflows.command import Lab
 
 
 def mechanisms(lab: Lab, _params: Params) -> Iterator[Result]:

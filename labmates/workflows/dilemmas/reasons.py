@@ -30,13 +30,14 @@ from labmates.records.run import RunRecord
 from labmates.records.store import Store
 from labmates.seeds import derive
 from labmates.workflows.analysis import Params, Result
+from labmates.workflows.command import Command
 from labmates.workflows.dilemmas.reason_judge import PREFIX, VERSION, Labelled, ReasonsJudge
 from labmates.workflows.experiment import condition_of
 from labmates.workflows.judging import JudgeCall, JudgeCaller, add_events, judge_call_event, money_left
-from labmates.workflows.verb import Command, InterruptedWorkError
+from labmates.workflows.verb import InterruptedWorkError
 
 if TYPE_CHECKING:
-    from labmates.workflows.verb import Lab
+    from labmates.workflows.command import Lab
 
 _TOGETHER, _RUNS_OF_A_BATCH = 32, 64
 """Choices whose labels are written together, and runs whose choices go into one batch of a provider."""

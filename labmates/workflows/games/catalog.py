@@ -14,11 +14,11 @@ from labmates.games.references import references
 from labmates.games.registry import GAMES, make_game
 from labmates.stats.tables import Column, Table
 from labmates.workflows.analysis import Params, Result
+from labmates.workflows.command import Command
 from labmates.workflows.listing import checked, listing
-from labmates.workflows.verb import Command
 
 if TYPE_CHECKING:
-    from labmates.workflows.verb import Lab
+    from labmates.workflows.command import Lab
 
 
 def games(lab: Lab, _params: Params) -> Iterator[Result]:

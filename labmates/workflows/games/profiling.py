@@ -15,14 +15,14 @@ from labmates.games.references import references_or_none
 from labmates.games.registry import GAMES
 from labmates.stats.tables import Column, Table
 from labmates.workflows.analysis import Drawing, Params, Result
+from labmates.workflows.command import Command
 from labmates.workflows.games.condition import GameCondition
 from labmates.workflows.games.profile_figures import profile_figure
 from labmates.workflows.games.profiles import Profile, profiles, profiles_table, told_excluded
-from labmates.workflows.verb import Command
 
 if TYPE_CHECKING:
     from labmates.games.base import Game
-    from labmates.workflows.verb import Lab
+    from labmates.workflows.command import Lab
 
 SIMULATIONS: Final = 20
 """Simulations of each game: the number that the cooperative-profiles paper finds enough (section 4.3)."""

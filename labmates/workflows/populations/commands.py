@@ -10,14 +10,14 @@ from pydantic import Field
 
 from labmates.errors import UsageError
 from labmates.workflows.analysis import Params, Result
+from labmates.workflows.command import Command
 from labmates.workflows.experiment import condition_of
 from labmates.workflows.populations.condition import StrategiesCondition
-from labmates.workflows.verb import Command
 
 if TYPE_CHECKING:
+    from labmates.workflows.command import Lab
     from labmates.workflows.populations.engine.checks import Checked
     from labmates.workflows.populations.engine.workers import Workers
-    from labmates.workflows.verb import Lab
 
 Game = Literal["public-goods", "collective-risk", "common-pool"]
 _GAME = Field(None, description="The game, where the folder's name does not tell it.")

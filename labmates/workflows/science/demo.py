@@ -12,10 +12,10 @@ from labmates.agents.organisation import REPORT
 from labmates.errors import UsageError
 from labmates.records.run_files import newest_artifact
 from labmates.workflows.analysis import Params, Result
-from labmates.workflows.verb import Command
+from labmates.workflows.command import Command
 
 if TYPE_CHECKING:
-    from labmates.workflows.verb import Lab
+    from labmates.workflows.command import Lab
 
 DIAGRAM = "data → model → eval → writing"
 

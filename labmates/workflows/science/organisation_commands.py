@@ -11,10 +11,10 @@ from pydantic import Field
 from labmates.agents.organisation import ORGANISATIONS, copy_organisation, find_organisation, source_of
 from labmates.errors import UsageError
 from labmates.workflows.analysis import Params, Result
-from labmates.workflows.verb import Command
+from labmates.workflows.command import Command
 
 if TYPE_CHECKING:
-    from labmates.workflows.verb import Lab
+    from labmates.workflows.command import Lab
 
 
 class NamedParams(Params):

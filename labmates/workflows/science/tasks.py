@@ -26,13 +26,13 @@ from labmates.tasks.salt import data_seed
 from labmates.tasks.scaffold import new_package
 from labmates.tasks.schema import findings_schema_text
 from labmates.workflows.analysis import Params, Result
+from labmates.workflows.command import Command
 from labmates.workflows.listing import listing
-from labmates.workflows.verb import Command
 
 if TYPE_CHECKING:
     from labmates.tasks.base import Dataset, Task
     from labmates.tasks.conformance.trial import Trial
-    from labmates.workflows.verb import Lab
+    from labmates.workflows.command import Lab
 
 MOST_TEXTS: Final = 4
 """So many different texts of one rule are printed; ``--json`` has all."""

@@ -12,6 +12,7 @@ from labmates.budgets.money import format_dollars
 from labmates.errors import UsageError
 from labmates.models.names import parse_model
 from labmates.workflows.analysis import Result
+from labmates.workflows.command import Command
 from labmates.workflows.games.condition import GameCondition
 from labmates.workflows.games.prediction.analysis import MaterialParams
 from labmates.workflows.games.prediction.design_matrix import Choice
@@ -20,11 +21,10 @@ from labmates.workflows.games.prediction.material import Material, read_material
 from labmates.workflows.games.prediction.screened import Screened, Screening, levels_of_profile, screening_table
 from labmates.workflows.games.prediction.sources import USUAL, Level, check_outcomes
 from labmates.workflows.games.profiling import FIXED, SIMULATIONS, profile
-from labmates.workflows.verb import Command
 
 if TYPE_CHECKING:
+    from labmates.workflows.command import Lab
     from labmates.workflows.games.prediction.usefulness import Usefulness
-    from labmates.workflows.verb import Lab
 
 
 def screen(
