@@ -145,3 +145,13 @@ def test_groups_that_are_played_together_do_not_matter_to_each_other() -> None:
 def test_what_can_not_be_is_said(name: str, players: int, rounds: int, rules: dict[str, float], said: str) -> None:
     with pytest.raises(UsageError, match=said):
         make_repeated(name, players, rounds, rules)
+
+
+@pytest.mark.parametrize(("players", "capacity"), [(13, 40), (11, 113), (64, 257)])
+def test_a_stock_is_never_negative(players: int, capacity: int) -> None:
+    game = make_repeated("common-pool", players, 50, {"capacity": capacity})
+    stock = game.start(1)
+    for _ in range(game.n_rounds):
+        stock = game.next_stock(stock, game.payoffs(np.zeros((1, players), dtype=bool), stock))
+        assert stock is not None
+        assert stock[0] >= 0

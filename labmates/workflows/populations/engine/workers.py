@@ -190,6 +190,7 @@ class Workers:
         try:
             connection, ready = fork(requests, role, self._settings, (requests.fileno(),) if role == "engine" else ())
         except ClosedError as error:
+            self.close()
             raise WorkersError(f"a process could not be started ({process.args!r}): {error}") from error
         if not ready.get("ready"):
             connection.close()
