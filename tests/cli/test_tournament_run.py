@@ -102,7 +102,8 @@ def test_tournaments_are_analysed_with_tables_figures_and_json(labmates: Labmate
     written = labmates("analyze", "tournament", "--out", "t.csv", "--out", "t.tex").err
     assert "Written to t-rates.csv" in written
     assert "Written to t-hypotheses.csv" in written
-    assert (labmates.folder / "t.tex").read_text().count(r"\toprule") == 2
+    assert "Written to t-scores.csv" in written
+    assert (labmates.folder / "t.tex").read_text().count(r"\toprule") == 3
     [report] = labmates("analyze", "tournament", "--json").records
     assert [group["structure"] for group in report["groups"]] == ["ri", "gc", "sa"]
     assert [one["name"] for one in report["hypotheses"]] == ["H1", "H2"]
