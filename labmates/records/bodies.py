@@ -84,27 +84,27 @@ class Bodies:
 
     def __init__(self, stored: Iterable[Body] = ()) -> None:
         self._values: dict[int, Value] = {}
-        self._numbers: dict[bytes, int] = {}
+        # By content, not digest: a prompt keeps all of its messages again, and few of them are new.
+        self._numbers: dict[tuple[Media, bytes], int] = {}
         self._new: list[Body] = []
         unpacker = Unpacker()
         for body in stored:
             raw = unpacker.raw(body)
-            self._take(body.number, content_digest(body.media, raw), _decode(body.media, raw))
+            self._take(body.number, (body.media, raw), _decode(body.media, raw))
         self._before = unpacker.before
 
     def keep(self, value: Value) -> int:
         """Keep `value` and return its number."""
-        media, raw = _encode(value)
-        digest = content_digest(media, raw)
-        if digest not in self._numbers:
-            number = len(self._numbers) + 1
+        media, raw = content = _encode(value)
+        if content not in self._numbers:
+            number, digest = len(self._numbers) + 1, content_digest(media, raw)
             self._new.append(Body(number, media, raw, None if media == "png" else self._before, digest))
-            self._take(number, digest, value)
+            self._take(number, content, value)
             self._before = _followed(self._before, media, raw)
-        return self._numbers[digest]
+        return self._numbers[content]
 
-    def _take(self, number: int, digest: bytes, value: Value) -> None:
-        self._numbers[digest] = number
+    def _take(self, number: int, content: tuple[Media, bytes], value: Value) -> None:
+        self._numbers[content] = number
         self._values[number] = value
 
     def __getitem__(self, number: int) -> Any:

@@ -10,7 +10,6 @@ import asyncio
 import gc
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager, suppress
-from typing import TYPE_CHECKING
 
 from labmates.errors import UsageError
 from labmates.judges.panel import Panel, make_panel, partial_judges
@@ -37,9 +36,6 @@ from labmates.workflows.judging import Judging
 from labmates.workflows.sandbox_pool import SandboxPool, default_sandboxes
 from labmates.workflows.services import SessionServices
 from labmates.workflows.stop_signal import StopSignal
-
-if TYPE_CHECKING:
-    pass
 
 
 async def checked(conditions: Iterable[Condition], settings: RunSettings) -> tuple[list[str], set[str], Panel]:
