@@ -20,5 +20,6 @@ ENTRIES = {
         "wasteful": ".baselines.wasteful:Wasteful",
         "talkative": ".baselines.talkative:Talkative",
         "silent": ".baselines.silent:Silent",
+        "sharing": ".baselines.sharing:Sharing",
     },
 }

@@ -11,7 +11,11 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+RESTORING = "restoring"
+"""The cell that defines how divided evidence is put together: the module of the tasks, as it is."""
+
 TITLES = {
+    RESTORING: "learn how parts fit together",
     "glance": "count rows and values",
     "prepare": "see the layout of the table",
     "profile": "describe every column",
@@ -178,8 +182,19 @@ def guarded(code: str) -> str:
 @cache
 def source(name: str) -> str:
     """Return the code of one cell, without the lines that are for linters."""
+    if name == RESTORING:
+        # In a block of its own nothing can be imported from the future, and nobody reads the docstrings.
+        tree = ast.parse(files("labmates.tasks").joinpath("restoring.py").read_text(encoding="utf-8"))
+        return "\n".join(map(ast.unparse, filter(_is_run, tree.body))) + "\n"
     text = files(f"{__package__}.analysis").joinpath(f"{name}.py").read_text(encoding="utf-8")
     return re.sub(r"\A(?:# (?:ruff|mypy):.*\n)+", "", text)
+
+
+def _is_run(statement: ast.stmt) -> bool:
+    """Whether a statement of a module means anything in a cell."""
+    if isinstance(statement, ast.ImportFrom):
+        return statement.module != "__future__"
+    return not isinstance(statement, ast.Expr)
 
 
 def _statements(code: str) -> list[str]:
