@@ -11,6 +11,7 @@ from langchain.agents import create_agent
 from langchain_core.messages import HumanMessage
 from langchain_core.tools import BaseTool, StructuredTool
 
+import labmates
 from labmates.workflows.science.own_graph import Lab
 
 
@@ -39,3 +40,14 @@ async def one_call(lab: Lab) -> None:
     """A plain function: one call, whose reply is the paper."""
     reply = await lab.model().ainvoke([lab.brief])
     await lab.deliver(str(reply.text))
+
+
+if __name__ == "__main__":
+    [ended] = labmates.run(
+        "science",
+        task="anomaly",
+        difficulty="easy",
+        model="scripted:diligent",
+        organisation=f"{__file__}:one_call",
+    )
+    print(f"{ended.status} after {ended.usage.llm_calls} call")
