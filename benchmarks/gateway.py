@@ -19,7 +19,7 @@ import httpx2
 
 from labmates.budgets.prices import Price
 from labmates.gateway.exchanges import Record
-from labmates.gateway.pool import Pool
+from labmates.gateway.seats import Seats
 from labmates.gateway.server import Gateway, make_server
 from labmates.gateway.upstream import Upstream
 from labmates.loopback import open_socket
@@ -55,12 +55,12 @@ def main(calls: int, rounds: int) -> None:
 
 
 def _serve(port: int, folder: str, pipe: Connection) -> None:
-    pool = Pool(10**12, {"alice": None})
+    seats = Seats(10**12, {"alice": None})
     listening = open_socket("127.0.0.1", 0, what="gateway", usual=0)
-    pipe.send((listening.getsockname()[1], pool.seats["alice"].key))
+    pipe.send((listening.getsockname()[1], seats.by_name["alice"].key))
     upstream = Upstream("openai:m", "openai", "m", f"http://127.0.0.1:{port}", "key-of-the-server", PRICE)
     with Record(Path(folder) / "exchanges.jsonl") as record:
-        make_server(Gateway(pool, [upstream], record=record.add)).run(sockets=[listening])
+        make_server(Gateway(seats, [upstream], record=record.add)).run(sockets=[listening])
 
 
 async def _rate(url: str, key: str, calls: int, *, stream: bool) -> float:

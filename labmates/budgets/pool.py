@@ -134,7 +134,7 @@ class Hold:
             self._pool.ledger.release(self._ended())
             self._pool.lines.append(JournalLine("release", self._member, self._call, self.amount, note=note))
 
-    def charge(self, cost: int, usage: Usage = NO_USAGE, note: str = "") -> None:
+    def charge(self, cost: int, usage: Usage = NO_USAGE, note: str = "") -> JournalLine:
         """Replace the hold by what the call cost, in micro-dollars."""
         with self._pool.lock:
             entry = self._pool.ledger.settle(self._ended(), cost)
@@ -153,6 +153,7 @@ class Hold:
                 note=note,
             )
             self._pool.lines += [JournalLine("release", self._member, self._call, self.amount), charged]
+            return charged
 
     def _ended(self) -> Reservation:
         assert self._reservation is not None

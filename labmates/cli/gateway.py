@@ -17,7 +17,7 @@ from labmates.cli.options import models_file_option
 from labmates.errors import MissingExtraError, UsageError
 
 if TYPE_CHECKING:
-    from labmates.gateway.pool import Pool
+    from labmates.gateway.seats import Seats
 
 USUAL_PORT = 8643
 _NEEDED = ("starlette", "uvicorn")
@@ -72,7 +72,7 @@ def gateway(
         raise MissingExtraError("the gateway", "gateway")
     from labmates.budgets.prices import read_prices
     from labmates.gateway.exchanges import Record
-    from labmates.gateway.pool import Pool
+    from labmates.gateway.seats import Seats
     from labmates.gateway.server import Gateway, make_server
     from labmates.gateway.upstream import read_upstreams
     from labmates.loopback import address_of, open_socket
@@ -82,16 +82,16 @@ def gateway(
             raise UsageError(f"{name} is missing: name at least one")
     price_list = read_prices(prices) if prices and prices != "bill" else None
     models = read_upstreams(upstreams, price_list, os.environ)
-    pool = Pool(_dollars("--budget", budget), _seats(seats))
+    shared = Seats(_dollars("--budget", budget), _seats(seats))
     with Record(record or Path(time.strftime("gateway-%Y%m%d-%H%M%S.jsonl"))) as exchanges:
         for seat, cost in exchanges.spent.items():
-            pool.restore(seat, cost)
+            shared.restore(seat, cost)
         listening = open_socket(host, port, what="gateway", usual=USUAL_PORT)
-        served = Gateway(pool, models, record=exchanges.add, max_output_tokens=max_output_tokens)
-        _tell(address_of(listening), pool, exchanges.path, as_json=as_json)
+        served = Gateway(shared, models, record=exchanges.add, max_output_tokens=max_output_tokens)
+        _tell(address_of(listening), shared, exchanges.path, as_json=as_json)
         with suppress(KeyboardInterrupt):  # the server has ended by then, and reports the signal
             make_server(served).run(sockets=[listening])
-        err().print(f"{pool}", markup=False)
+        err().print(f"{shared}", markup=False)
     return 0
 
 
@@ -114,13 +114,13 @@ def _dollars(option: str, text: str) -> int:
         raise UsageError(f"{option}: {error}") from None
 
 
-def _tell(url: str, pool: Pool, record: Path, *, as_json: bool) -> None:
-    keys = {seat.name: seat.key for seat in pool.seats.values()}
+def _tell(url: str, seats: Seats, record: Path, *, as_json: bool) -> None:
+    keys = {seat.name: seat.key for seat in seats.by_name.values()}
     if as_json:
         click.echo(json.dumps({"url": url, "keys": keys}))
         return
     shown = out()
-    shown.print(f"{pool}\nRecord: {record}\n", markup=False, soft_wrap=True)
+    shown.print(f"{seats}\nRecord: {record}\n", markup=False, soft_wrap=True)
     shown.print("Start each program with one of these (Ctrl-C stops the gateway):", markup=False)
     for name, key in keys.items():
         shown.print(f"{name}: OPENAI_BASE_URL={url}/v1 OPENAI_API_KEY={key}", markup=False, soft_wrap=True)

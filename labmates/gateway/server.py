@@ -17,10 +17,10 @@ from starlette.routing import Route
 from starlette.types import Send
 
 from labmates.budgets.money import format_dollars
+from labmates.budgets.pool import Hold
 from labmates.budgets.tokens import TEMPLATE_TOKENS, estimate_tokens
 from labmates.budgets.usage import Usage, read_usage
 from labmates.gateway.exchanges import Exchange
-from labmates.gateway.pool import BusyPoolError, EmptyPoolError, Hold, Pool, Seat
 from labmates.gateway.protocols import (
     IMAGE_TOKENS,
     PROTOCOLS,
@@ -29,6 +29,7 @@ from labmates.gateway.protocols import (
     RefusedRequestError,
     referred_images,
 )
+from labmates.gateway.seats import BusyPoolError, EmptyPoolError, Seat, Seats
 from labmates.gateway.upstream import Upstream
 from labmates.models.redact import Redactor
 
@@ -45,8 +46,8 @@ class Gateway:
 
     Parameters
     ----------
-    pool
-        Pays.
+    seats
+        Pay.
     upstreams
         The models.
     record
@@ -59,14 +60,14 @@ class Gateway:
 
     def __init__(
         self,
-        pool: Pool,
+        seats: Seats,
         upstreams: Sequence[Upstream],
         *,
         record: Callable[[Exchange], None],
         timeout: float = 600.0,
         max_output_tokens: int = 4096,
     ) -> None:
-        self.pool = pool
+        self.seats = seats
         self.models = {name: upstream for upstream in upstreams for name in upstream.names}
         self.max_output_tokens = max_output_tokens
         self.record = record
@@ -76,12 +77,12 @@ class Gateway:
 
     def budget(self) -> Json:
         """What the pool has, as ``GET /budget`` tells it."""
-        ledger = self.pool.ledger
+        ledger = self.seats.pool.ledger
         amounts = {"total": ledger.total, "spent": ledger.spent, "remaining": ledger.remaining}
         held = ledger.remaining - ledger.available
         seats = {
             seat.name: {"spent": format_dollars(seat.spent), "remaining": format_dollars(seat.share.left)}
-            for seat in self.pool.seats.values()
+            for seat in self.seats.by_name.values()
         }
         shown = {name: format_dollars(amount) for name, amount in {**amounts, "held": held}.items()}
         return {**shown, "seats": seats}
@@ -133,7 +134,7 @@ def make_server(gateway: Gateway) -> uvicorn.Server:
 
 def _handler(gateway: Gateway, protocol: Protocol) -> Callable[[Request], Awaitable[Response]]:
     async def handle(request: Request) -> Response:
-        seat = gateway.pool.seat_of(_key(request))
+        seat = gateway.seats.of_key(_key(request))
         if seat is None:
             return _error(protocol, 401, "the key is not that of a seat of this gateway")
         call = _Call(gateway, protocol, seat)
@@ -169,13 +170,14 @@ class _Call:
         self._tokens = len(raw) + TEMPLATE_TOKENS + IMAGE_TOKENS * referred_images(body)
         wanted = self._protocol.wanted(body) or self._gateway.max_output_tokens
         choices = self._protocol.choices(body)
-        hold = await self._gateway.pool.hold(self._seat, upstream.price, self._tokens, wanted, choices)
-        payment = _Payment(self, upstream, hold, choices)
+        seats = self._gateway.seats
+        hold, limit = await seats.hold(self._seat, upstream.name, upstream.price, self._tokens, wanted, choices)
+        payment = _Payment(self, upstream, hold, limit * choices)
         if await request.is_disconnected():
             payment.free(_LEFT, "the program left before the call began")
             return Response(status_code=_LEFT)
         try:
-            sent = self._protocol.limited(body, upstream.model, hold.output_tokens)
+            sent = self._protocol.limited(body, upstream.model, limit)
             headers = {name: request.headers[name] for name in _SENT if name in request.headers} | upstream.headers()
             client = self._gateway.client
             message = client.build_request("POST", upstream.address + self._protocol.path, json=sent, headers=headers)
@@ -246,14 +248,14 @@ class _Call:
 class _Payment:
     """The money of a call that was passed on; each ends with exactly one of `free`, `lost` and a settled reply."""
 
-    def __init__(self, call: _Call, upstream: Upstream, hold: Hold, choices: int) -> None:
-        self._call, self._upstream, self._hold, self._choices = call, upstream, hold, choices
-        self._protocol, self._pool = call._protocol, call._gateway.pool
-        self._most = hold.output_tokens * choices
+    def __init__(self, call: _Call, upstream: Upstream, hold: Hold, most: int) -> None:
+        self._call, self._upstream, self._hold, self._most = call, upstream, hold, most
+        self._protocol, self._pool = call._protocol, call._gateway.seats.pool
 
     def free(self, status: int, reply: object) -> None:
         """Give the money back: the provider bills nothing."""
-        self._pool.release(self._hold)
+        self._hold.release("not billed")
+        self._pool.wake()
         self._call.note(status, reply, note="not billed")
 
     def lost(self, status: int, reason: str, reply: object = None) -> None:
@@ -325,8 +327,10 @@ class _Payment:
 
     def _charge(self, status: int, usage: Usage, reply: object, note: str) -> None:
         price = self._upstream.price
-        entry = self._pool.settle(self._hold, usage.cost(price.dearest if note.startswith("may be") else price))
-        self._call.note(status, reply, cost=-entry.amount, uncovered=entry.uncovered, usage=usage, note=note)
+        cost = usage.cost(price.dearest if note.startswith("may be") else price)
+        line = self._hold.charge(cost, usage, note)
+        self._pool.wake()
+        self._call.note(status, reply, cost=-line.amount, uncovered=line.uncovered, usage=usage, note=note)
 
     def _prompt(self) -> int:
         return estimate_tokens(json.dumps(self._call._body, ensure_ascii=False))

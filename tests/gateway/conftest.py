@@ -11,7 +11,7 @@ from typing import Any
 
 from labmates.budgets.prices import Price
 from labmates.gateway.exchanges import Exchange
-from labmates.gateway.pool import Pool
+from labmates.gateway.seats import Seats
 from labmates.gateway.server import Gateway, make_server
 from labmates.gateway.upstream import Upstream
 from labmates.loopback import open_socket
@@ -25,7 +25,7 @@ class Served:
     """A gateway that is being served, and what it has recorded."""
 
     port: int
-    pool: Pool
+    seats: Seats
     exchanges: list[Exchange] = field(default_factory=list)
 
     @property
@@ -33,7 +33,7 @@ class Served:
         return f"http://127.0.0.1:{self.port}"
 
     def key(self, seat: str = "alice") -> str:
-        return self.pool.seats[seat].key
+        return self.seats.by_name[seat].key
 
     def ask(
         self, path: str, body: Any = None, *, key: str | None = None, method: str = "POST"
@@ -74,10 +74,10 @@ def served(
     timeout: float = 30.0,
 ) -> Iterator[Served]:
     """Serve a gateway for the time of a test."""
-    pool = Pool(total, seats or {"alice": None, "bob": None}, patience=patience)
+    at_pool = Seats(total, seats or {"alice": None, "bob": None}, patience=patience)
     listening = open_socket("127.0.0.1", 0, what="gateway", usual=0)
-    found = Served(listening.getsockname()[1], pool)
-    server = make_server(Gateway(pool, upstreams, record=found.exchanges.append, timeout=timeout))
+    found = Served(listening.getsockname()[1], at_pool)
+    server = make_server(Gateway(at_pool, upstreams, record=found.exchanges.append, timeout=timeout))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     while not server.started:

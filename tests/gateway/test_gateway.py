@@ -166,7 +166,7 @@ def test_a_seat_spends_no_more_than_its_share() -> None:
         statuses = [gateway.ask(CHAT, asked)[0] for _ in range(3)]
         assert gateway.ask(CHAT, asked, key=gateway.key("bob"))[0] == 200
     assert statuses == [402, 402, 402]
-    assert gateway.pool.seats["alice"].spent == 0
+    assert gateway.seats.by_name["alice"].spent == 0
 
 
 def test_a_call_waits_for_the_money_that_others_hold() -> None:
@@ -224,7 +224,7 @@ def test_requests_without_a_bounded_cost_are_refused(change: Any, message: str) 
     assert (status, server.requests) == (400, [])
     assert message in body["error"]["message"]
     assert gateway.exchanges[0].status == 400
-    assert gateway.pool.ledger.available == gateway.pool.ledger.total
+    assert gateway.seats.pool.ledger.available == gateway.seats.pool.ledger.total
 
 
 def test_pictures_by_address_are_held_for_and_several_replies_too() -> None:
@@ -266,7 +266,7 @@ def test_an_unreachable_provider_costs_nothing() -> None:
             status, body = gateway.ask(CHAT, ASKED)
     assert status == 502
     assert body["error"]["message"] == "the provider of 'openai:m' is unreachable"
-    assert gateway.pool.ledger.spent == 0
+    assert gateway.seats.pool.ledger.spent == 0
 
 
 @pytest.mark.parametrize(
@@ -303,7 +303,7 @@ def test_a_program_that_leaves_its_stream_ends_the_call_and_pays_for_it() -> Non
         [exchange] = gateway.settled()
     assert (exchange.status, exchange.note) == (499, "may be billed (the program left)")
     assert exchange.cost >= 5000
-    assert gateway.pool.ledger.remaining == gateway.pool.ledger.available
+    assert gateway.seats.pool.ledger.remaining == gateway.seats.pool.ledger.available
 
 
 @settings(max_examples=6)
@@ -323,12 +323,12 @@ def test_64_programs_at_once_never_overdraw_the_pool(seed: int, total: int) -> N
     ):
         asyncio.run(_ask_at_once(gateway, chance))
         exchanges = gateway.settled(64)
-    ledger = gateway.pool.ledger
+    ledger = gateway.seats.pool.ledger
     assert 0 <= ledger.spent <= total
     assert ledger.available == ledger.remaining
     assert sum(exchange.cost for exchange in exchanges) == ledger.spent
     assert sum(entry.amount for entry in ledger.journal) == ledger.available
-    assert sum(seat.spent for seat in gateway.pool.seats.values()) == ledger.spent
+    assert sum(seat.spent for seat in gateway.seats.by_name.values()) == ledger.spent
     assert all(exchange.uncovered == 0 for exchange in exchanges)
 
 

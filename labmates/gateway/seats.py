@@ -1,4 +1,4 @@
-"""The gateway's pool: seats with a key each, and what every exchange holds and costs."""
+"""The gateway's seats: programs at one pool, with a key each."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from labmates.budgets.ledger import Entry, Ledger, Reservation
+from labmates.budgets.pool import Hold, Pool
 from labmates.budgets.prices import Price
 from labmates.budgets.shares import Share
 from labmates.budgets.visibility import budget_status
@@ -50,17 +50,8 @@ class Seat:
         return self.share.spent.get(self.name, 0)
 
 
-@dataclass(frozen=True)
-class Hold:
-    """Money that is held for one call, and the longest reply that it pays, in tokens."""
-
-    seat: Seat
-    reservation: Reservation
-    output_tokens: int
-
-
-class Pool:
-    """One pool of money for all seats.
+class Seats:
+    """All seats of a gateway and the pool that they share.
 
     Parameters
     ----------
@@ -73,37 +64,37 @@ class Pool:
     """
 
     def __init__(self, total: int, seats: Mapping[str, int | None], *, patience: float = 60.0) -> None:
-        self.ledger = Ledger(total)
-        self._whole = Share(total)
-        self.seats = {
-            name: Seat(name, self._whole.part(total if most is None else most, {})) for name, most in seats.items()
-        }
-        self._by_key = {seat.key: seat for seat in self.seats.values()}
+        self.pool = Pool(total)
+        limits = {name: total if most is None else most for name, most in seats.items()}
+        self.by_name = {name: Seat(name, self.pool.whole.part(limit, {})) for name, limit in limits.items()}
+        self._by_key = {seat.key: seat for seat in self.by_name.values()}
         self._patience = patience
-        self._in_flight = 0
-        self._freed = asyncio.Event()
 
     def __str__(self) -> str:
-        spent = self._whole.spent
-        return budget_status("full", self.ledger.total, spent, "", notice=False)
+        return budget_status("full", self.pool.ledger.total, self.pool.whole.spent, "", notice=False)
 
-    def seat_of(self, key: str) -> Seat | None:
+    def of_key(self, key: str) -> Seat | None:
         """The seat that has a key; None if there is no such key."""
         return self._by_key.get(key)
 
-    def restore(self, seat: str, cost: int) -> None:
-        """Enter what a call cost before the gateway was restarted."""
-        self.ledger.restore(cost, call="restored", team=seat)
-        if seat in self.seats:
-            self.seats[seat].share.charge(seat, cost)
-        else:
-            self._whole.charge(seat, cost)
+    def restore(self, name: str, cost: int) -> None:
+        """Enter what a seat spent before the gateway was restarted, in micro-dollars."""
+        self.pool.ledger.restore(cost, call="restored", team=name)
+        share = self.by_name[name].share if name in self.by_name else self.pool.whole
+        share.charge(name, cost)
 
-    async def hold(self, seat: Seat, price: Price, input_tokens: int, output_tokens: int, choices: int = 1) -> Hold:
+    async def hold(
+        self, seat: Seat, call: str, price: Price, input_tokens: int, output_tokens: int, choices: int = 1
+    ) -> tuple[Hold, int]:
         """Hold the most that a call can cost.
 
         Where the rest of the pool pays only a shorter reply, the call waits for those in flight. Once there are none,
         the reply is shortened, to `LEAST_OUTPUT_TOKENS` at least.
+
+        Returns
+        -------
+        Hold, int
+            The money, and the longest reply that it pays, in tokens.
 
         Raises
         ------
@@ -112,44 +103,23 @@ class Pool:
         BusyPoolError
             If it could not be paid within the pool's patience.
         """
-        dearest = price.dearest
-        least = min(LEAST_OUTPUT_TOKENS, output_tokens)
+        dearest, ledger = price.dearest, self.pool.ledger
 
         def affordable() -> int:
-            return min(output_tokens, dearest.most_output(input_tokens, seat.share.left) // choices)
+            return min(output_tokens, dearest.most_output(input_tokens, self.pool.left(seat.share)) // choices)
 
-        await self._wait(lambda: affordable() >= output_tokens or not self._in_flight)
+        await self._wait(lambda: affordable() >= output_tokens or ledger.available == ledger.remaining)
         limit = affordable()
-        if limit < least:
-            if self._in_flight:
+        if limit < min(LEAST_OUTPUT_TOKENS, output_tokens):
+            if ledger.available < ledger.remaining:
                 raise BusyPoolError("the rest of the budget is held by other calls; try again")
             raise EmptyPoolError("the shared budget can't pay this call")
-        amount = dearest.cost(input_tokens, limit * choices)
-        hold = Hold(seat, self.ledger.reserve(amount, call="", team=seat.name), limit)
-        seat.share.take(amount)
-        self._in_flight += 1
-        return hold
-
-    def settle(self, hold: Hold, cost: int) -> Entry:
-        """Charge what a call cost, in micro-dollars."""
-        entry = self.ledger.settle(hold.reservation, cost)
-        hold.seat.share.charge(hold.seat.name, -entry.amount)
-        self._end(hold)
-        return entry
-
-    def release(self, hold: Hold) -> None:
-        """Give a hold back: the call can't be billed."""
-        self.ledger.release(hold.reservation)
-        self._end(hold)
-
-    def _end(self, hold: Hold) -> None:
-        hold.seat.share.take(-hold.reservation.amount)
-        self._in_flight -= 1
-        self._freed.set()
+        return Hold(self.pool, seat.share, seat.name, call, dearest.cost(input_tokens, limit * choices)), limit
 
     async def _wait(self, ready: Callable[[], bool]) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(self._patience):
                 while not ready():
-                    self._freed.clear()
-                    await self._freed.wait()
+                    freed = asyncio.Event()
+                    self.pool.waiters.append(freed.set)
+                    await freed.wait()
