@@ -7,6 +7,7 @@ not to be trusted, since the code of a strategy that is not compiled can do ther
 from __future__ import annotations
 
 import contextlib
+import dis
 import gc
 import marshal
 import mmap
@@ -27,6 +28,7 @@ from labmates.workflows.populations.engine.kernel.chance import player_random, s
 from labmates.workflows.populations.engine.kernel.confine import confine
 from labmates.workflows.populations.engine.kernel.interface import (
     DESCRIPTIONS,
+    Action,
     C,
     CommonPoolState,
     D,
@@ -47,6 +49,7 @@ OUT_OF_MEMORY = 78
 MOST_SPENT = 8
 """Once so many players of a strategy have taken too long or too much memory in a batch, it is run no more there."""
 _MOST_TOLD = 200
+_UNMADE = -1
 _COLLECT_EACH = 200
 
 
@@ -97,6 +100,9 @@ def serve(connection: socket.socket, settings: dict[str, Any], marks: int) -> No
                 gc.collect()
 
 
+_NAMES = compiled_names()
+
+
 class Strategy:
     """A strategy that can be played.
 
@@ -115,19 +121,35 @@ class Strategy:
         self._codes: tuple[CodeType, ...] = marshal.loads(code)  # noqa: S302 - from the process that reads files, which runs none
         self.history = seen_class({name for one in self._codes for name in _names(one)})
         self._class: Any = None
+        drawing = told["random"] or not told["compiled"]
+        self._keeps_nothing = not drawing and not any(_writes(one) for one in self._codes)
+        self._shared: tuple[GameDescription, Any] | None = None
 
-    def player(self, description: GameDescription, seed: int, group: int, seat: int) -> Any:
-        """Make a player; whatever the strategy's own code raises comes out."""
+    def player(self, description: GameDescription, seed: int, group: int, seat: int) -> tuple[Any, bool]:
+        """A player, and whether it is that of all seats, since no decision can change it.
+
+        Whatever the strategy's own code raises comes out.
+        """
+        if self._shared is not None and self._shared[0] == description:
+            return self._shared[1], True
+        player = self._made(description, seed, group, seat)
+        shared = self._keeps_nothing and all(map(_is_unchangeable, vars(player).values()))
+        if shared:
+            self._shared = description, player
+        return player, shared
+
+    def _made(self, description: GameDescription, seed: int, group: int, seat: int) -> Any:
         if self._told["compiled"]:
             if self._class is None:
-                names = compiled_names()
-                exec(self._codes[0], names)  # noqa: S102 - what this package is for; see `confine`
-                self._class = names["Strategy"]
-            made = self._class.__new__(self._class)
+                made: dict[str, Any] = {}
+                # The code can't change the names, so that all share one table: it stays in the processor's cache.
+                exec(self._codes[0], _NAMES, made)  # noqa: S102 - what this package is for; see `confine`
+                self._class = made["Strategy"]
+            player = self._class.__new__(self._class)
             if self._told["random"]:
-                made.chance = player_random(seed, group, seat)
-            made.__init__(description)
-            return made
+                player.chance = player_random(seed, group, seat)
+            player.__init__(description)
+            return player
         seed_all(seed, group, seat)
         names = own_names(paper=self.paper)
         for code in self._codes:
@@ -138,6 +160,30 @@ class Strategy:
 def _names(code: CodeType) -> set[str]:
     inner = (_names(one) for one in code.co_consts if isinstance(one, CodeType))
     return set(code.co_names).union(*inner)
+
+
+def _writes(code: CodeType) -> bool:
+    """Whether anything in the code of a compiled class but its `__init__` may set an attribute.
+
+    The attributes of the player are all that such code can set; calling `__init__` of the base sets one, too.
+    """
+    operations = {*code.co_code[::2]}
+    if operations & _SETTING or "__init__" in code.co_names and code.co_name != "Strategy":
+        return True
+    inner = (one for one in code.co_consts if isinstance(one, CodeType))
+    return any(_writes(one) for one in inner if one.co_name != "__init__")
+
+
+_SETTING = {dis.opmap["STORE_ATTR"], dis.opmap["DELETE_ATTR"]}
+
+
+def _is_unchangeable(value: Any) -> bool:
+    if type(value) is tuple:
+        return all(map(_is_unchangeable, value))
+    return type(value) in _UNCHANGEABLE
+
+
+_UNCHANGEABLE = {bool, int, float, str, type(None), Action, *DESCRIPTIONS.values(), np.bool_, np.int64, np.float64}
 
 
 class Players:
@@ -161,7 +207,7 @@ class Players:
         self._stocked = self._game.start(1) is not None
         self._seen = Seen(places, self._game, paper=head["paper"])
         self._players: list[Any] = [None] * places
-        self._decided = [0] * places
+        self._decided = [_UNMADE] * places
         self._spent: Counter[int] = Counter()
         self.own: dict[int, float] = {}
         watch.begin()
@@ -212,10 +258,10 @@ class Players:
         for index, place in enumerate(places):
             marks[PLACE] = place
             try:
-                if decided[place] != t or t == 0:
+                if decided[place] != t:
                     self._catch_up(place, numbers[index], t)
                 decided[place] = t + 1
-                decide, history, record = players[place]
+                decide, history, record, _ = players[place]
                 seen = history(record, t)
                 answer = decide(seen) if stocks is None else decide(seen, stocks[index])
                 if answer is C:
@@ -236,17 +282,20 @@ class Players:
         strategy = self._known[number]
         if self._players[place] is None:
             try:
-                player = strategy.player(self._description, self._head["seed"], self._head["first"] + group, seat)
+                first, seed = self._head["first"], self._head["seed"]
+                player, shared = strategy.player(self._description, seed, first + group, seat)
                 if not callable(player):
                     raise TypeError("a player can't be called")
             except BaseException as error:
                 raise _UnmadeError from error
             record = self._seen.record(place, paper=strategy.paper)
             history = _PaperSeen if strategy.paper else strategy.history
-            self._players[place] = self._asking(player, strategy), history, record
-        decide, history, record = self._players[place]
+            self._players[place] = self._asking(player, strategy), history, record, shared
+        decide, history, record, shared = self._players[place]
         self._watch.decisions += 1
-        for earlier in range(self._decided[place], t):
+        if shared:
+            return
+        for earlier in range(max(0, self._decided[place]), t):
             self._decided[place] = earlier + 1
             seen = history(record, earlier)
             with contextlib.suppress(Exception):  # it has been counted when it was decided
