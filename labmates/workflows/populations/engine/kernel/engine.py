@@ -290,6 +290,10 @@ class _Play:
         for place in np.flatnonzero(~self._running).tolist():
             self.failures.add(place, -1, "is not run", over=True)
         self._compiled = np.array([one.compiled for one in sources], bool)
+        self._compiled &= ~np.isin(self._strategies, list(engine.alone))
+        # Players of one strategy follow each other: its code is in the processor's cache then.
+        self._order = np.empty(places, np.int64)
+        self._order[np.argsort(self._strategies, kind="stable")] = np.arange(places)
         self._hosts: dict[int, Host] = {}
         self._told = {
             "game": {"name": game.name, "n_players": game.n_players, "n_rounds": rounds, "parameters": game.parameters},
@@ -334,18 +338,19 @@ class _Play:
     def _decide(self, t: int, missing: NDArray[np.int64], chosen: NDArray[np.bool_]) -> None:
         """Ask players, of those that stand in the same node one alone."""
         nodes = self._nodes[missing]
-        _, first, which = np.unique(
-            np.where(nodes > 0, nodes, -1 - np.arange(len(nodes))), return_index=True, return_inverse=True
-        )
+        if nodes.any():
+            alone = -1 - np.arange(len(nodes))
+            _, first, which = np.unique(np.where(nodes > 0, nodes, alone), return_index=True, return_inverse=True)
+        else:
+            first = which = np.arange(len(nodes))
         asked = missing[first]
         answers = self._answers(t, asked)
         failed = answers == FAILED
-        again = np.isin(missing, asked, invert=True) & failed[which]
         chosen[missing[~failed[which]]] = answers[which][~failed[which]]
         self._table.keep(self._nodes[asked[~failed]], answers[~failed])
-        if again.any():
+        if failed.any():
             # Whoever would fail in the same way is asked, since it fails for itself.
-            more = missing[again]
+            more = missing[np.isin(missing, asked, invert=True) & failed[which]]
             told = self._answers(t, more)
             chosen[more[told != FAILED]] = told[told != FAILED]
             self._nodes[more[told == FAILED]] = 0
@@ -355,7 +360,7 @@ class _Play:
         """What players answer; `FAILED` for those that have failed."""
         answers = np.full(len(places), FAILED, np.uint8)
         while True:
-            compiled = self._compiled[places] & ~np.isin(self._strategies[places], list(self._engine.alone))
+            compiled = self._compiled[places]
             if not compiled.any() or self._ask_together(t, places, np.flatnonzero(compiled), answers):
                 break
         waiting = np.flatnonzero(~compiled).tolist()
@@ -389,8 +394,7 @@ class _Play:
         if not self._begun:
             host.begin(self._told, np.arange(len(self._strategies)))
             self._begun = True
-        # Players of one strategy follow each other: its code is in the processor's cache then.
-        which = which[np.argsort(self._strategies[places[which]], kind="stable")]
+        which = which[np.argsort(self._order[places[which]])]
         asked = places[which]
         host.ask(t, asked, self._strategies[asked], self._history, self._engine.sources)
         try:
@@ -402,6 +406,7 @@ class _Play:
             greedy = {int(self._strategies[error.place])}
         if greedy:
             self._engine.alone |= greedy
+            self._compiled &= ~np.isin(self._strategies, list(greedy))
             self._engine.end_together()
             self._begun = False
             return False

@@ -162,7 +162,7 @@ class Host:
         self, t: int, places: NDArray[np.int64], numbers: NDArray[np.int64], history: History, sources: Sequence[Source]
     ) -> None:
         """Ask for decisions; `answers` waits for them."""
-        new = [int(one) for one in np.unique(numbers) if int(one) not in self._known]
+        new = sorted(set(numbers.tolist()) - self._known)
         self._known.update(new)
         slots = places - self._offset
         rows, packed = history.packed(slots, places, self._told[slots], t)
@@ -205,19 +205,26 @@ class Host:
         HostError
             If it does not end by itself, or sleeps, which code that computes never does.
         """
+        if not self._sends():
+            self._wait()
+        received = self._connection.recv(1 << 16)
+        if not received:
+            raise ClosedError("the other side has gone")
+        return received
+
+    def _sends(self) -> bool:
+        return bool(select.select([self._connection], [], [], _POLL_SECONDS)[0])
+
+    def _wait(self) -> None:
         beats, (used, _) = self._marks[BEATS], processor_seconds(self.pid)
         asleep = 0
-        while not select.select([self._connection], [], [], _POLL_SECONDS)[0]:
+        while not self._sends():
             now, sleeps = processor_seconds(self.pid)
             asleep = asleep + 1 if sleeps and now == used else 0
             if self._marks[BEATS] != beats:
                 beats, used = self._marks[BEATS], now
             elif now - used > self.settings["seconds"] + 1 or asleep * _POLL_SECONDS > _ASLEEP_SECONDS:
                 raise HostError(self._blamed(), _HANGS)
-        received = self._connection.recv(1 << 16)
-        if not received:
-            raise ClosedError("the other side has gone")
-        return received
 
     def _blamed(self) -> int:
         place = self._marks[PLACE]

@@ -121,8 +121,8 @@ class Strategy:
         self._codes: tuple[CodeType, ...] = marshal.loads(code)  # noqa: S302 - from the process that reads files, which runs none
         self.history = seen_class({name for one in self._codes for name in _names(one)})
         self._class: Any = None
-        drawing = told["random"] or not told["compiled"]
-        self._keeps_nothing = not drawing and not any(_writes(one) for one in self._codes)
+        pure = told["compiled"] and not told["random"]
+        self._keeps_nothing = pure and not any(_writes(one) for one in self._codes)
         self._shared: tuple[GameDescription, Any] | None = None
 
     def player(self, description: GameDescription, seed: int, group: int, seat: int) -> tuple[Any, bool]:
@@ -168,7 +168,7 @@ def _writes(code: CodeType) -> bool:
     The attributes of the player are all that such code can set; calling `__init__` of the base sets one, too.
     """
     operations = {*code.co_code[::2]}
-    if operations & _SETTING or "__init__" in code.co_names and code.co_name != "Strategy":
+    if operations & _SETTING or ("__init__" in code.co_names and code.co_name != "Strategy"):
         return True
     inner = (one for one in code.co_consts if isinstance(one, CodeType))
     return any(_writes(one) for one in inner if one.co_name != "__init__")
