@@ -36,6 +36,29 @@ TELLS = """
 """
 
 
+_COUNTS = {
+    "an attribute": ("self.n = 0", "self.n += 1\nn = self.n"),
+    "a list": ("self.seen = []", "self.seen.append(1)\nn = len(self.seen)"),
+    "a list in a tuple": ("self.seen = ([],)", "self.seen[0].append(1)\nn = len(self.seen[0])"),
+    "a dict": ("self.seen = {}", "self.seen[len(self.seen)] = 1\nn = len(self.seen)"),
+    "an array": ("self.seen = np.zeros(1)", "self.seen[0] = self.seen[0] + 1\nn = self.seen[0]"),
+    "a loop": ("self.n = 0", "for self.n in [self.n + 1]:\n    pass\nn = self.n"),
+    "the base": (
+        "self.n = 0\nsuper().__init__(0)",
+        "super().__init__(self.game_description + 1)\nn = self.game_description",
+    ),
+}
+
+
+@pytest.mark.parametrize("way", _COUNTS)
+def test_each_seat_has_a_state_of_its_own(play: Play, way: str) -> None:
+    init, count = _COUNTS[way]
+    counting = strategy(f"{count}\nreturn C if n == history.round_number + 1 else D", init=init)
+    result, _ = play(counting, counting, counting, anew=True)
+    assert not result.errors
+    assert result.actions.all()
+
+
 @pytest.mark.parametrize(
     "more",
     [
