@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
+import anyio
 import httpx2
 import uvicorn
 from starlette.applications import Starlette
@@ -273,7 +274,7 @@ class _Payment:
                 raise
             return _error(self._protocol, 504, "the provider's answer broke off")
         finally:
-            await reply.aclose()
+            await _closed(reply)
         parsed = _json(content)
         if reply.status_code != 200:
             text = self._call._gateway.redact(content.decode("utf-8", "replace"))
@@ -315,7 +316,7 @@ class _Payment:
             else:
                 self.lost(200, "the stream reported no usage", _text(events))
         finally:
-            await reply.aclose()
+            await _closed(reply)
 
     def _settle(self, reported: Json | None, reply: object, size: int) -> None:
         most = (self._call._tokens, self._most)
@@ -343,6 +344,12 @@ class _Stream(StreamingResponse):
         """Send the stream."""
         async with aclosing(self.body_iterator):  # type: ignore[type-var]
             await super().stream_response(send)
+
+
+async def _closed(reply: httpx2.Response) -> None:
+    """Close the connection to the provider, also while the call is being cancelled."""
+    with anyio.CancelScope(shield=True):
+        await reply.aclose()
 
 
 async def _read(request: Request) -> bytes:

@@ -44,6 +44,7 @@ NOT_RUN: dict[str, list[str]] = {
         "the agents stand for yours",
     ],
     "docs/index.md": ["the README has the same command, with what it prints"],
+    "docs/lab/organisations.md": ["tests/workflows/science/test_own_graph.py runs examples/own_organisations.py"],
     "docs/plugins.md": ["the page on adding a task, which has the same commands, does it"],
     "docs/reproduction/cooperative-profiles.md": ["it takes minutes"],
     "docs/reproduction/coopeval.md": ["it needs the checkout"],

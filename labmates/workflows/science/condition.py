@@ -265,4 +265,9 @@ class ScienceCondition(Condition):
         if self.organisation.graph:
             from labmates.workflows.science.own_graph import load_function
 
+            if self.evidence != SHARED and self.arm == "team":
+                raise UsageError(
+                    f"--evidence {self.evidence}: an organisation as code does not declare its seats, so none of them "
+                    "can hold a part; use an organisation file, or --arm oracle or restricted"
+                )
             load_function(self.organisation.graph)

@@ -52,6 +52,8 @@ def prepare(task: Task[Any, Any], seed: int, difficulty: Difficulty, evidence: s
 
 def held_part(organisation: Organisation, seat: str, parts: int) -> int:
     """Index of the part that a seat holds: as the organisation says, else in turn by its place among all seats."""
+    if parts == 1:
+        return 0
     seats = [member for team in organisation.teams.values() for member in team.members]
     place = next(place for place, member in enumerate(seats) if member.id == seat)
     given = seats[place].evidence

@@ -117,3 +117,16 @@ async def test_the_same_seed_gives_the_same_events() -> None:
 async def test_what_can_not_be_used_is_told(lab: Lab, tmp_path: Path, name: str, told: str) -> None:
     with pytest.raises(UsageError, match=told):
         await run(lab, f"{tmp_path}/{name}")
+
+
+def test_divided_evidence_needs_declared_seats() -> None:
+    given = {
+        "task": "ecology",
+        "model": "scripted:diligent",
+        "organisation": f"{EXAMPLES}:agent",
+        "evidence": "split:1",
+    }
+    condition = ScienceCondition.model_validate(given)
+    with pytest.raises(UsageError, match="--evidence split:1: an organisation as code does not declare its seats"):
+        condition.check()
+    condition.model_copy(update={"arm": "oracle"}).check()
