@@ -163,24 +163,30 @@ async def test_a_container_that_cannot_start_says_why(monkeypatch: pytest.Monkey
 @pytest.mark.timeout(400)
 async def test_64_sessions_eight_at_a_time_leak_nothing(data: Path) -> None:
     before = leftovers("docker")
-    backend = make_backend("docker")
-    gate = asyncio.Semaphore(8)
 
-    async def use() -> str:
-        async with gate:
-            session = await backend.open(data)
-            result = await session.run("open('out/x', 'w').write('x' * 1000); print(df['count'].sum())", timeout=120)
-            assert [len(file.content) for file in result.files] == [1000]
-            await session.close()
-            return result.text
+    async def use(number: int) -> None:
+        # Each time with a client of its own: one keeps as many connections as were ever in use at once.
+        backend, gate = make_backend("docker"), asyncio.Semaphore(8)
 
-    assert await asyncio.gather(*(use() for _ in range(8))) == ["6\n"] * 8  # what is made once, is made now
+        async def use_one() -> str:
+            async with gate:
+                session = await backend.open(data)
+                result = await session.run(
+                    "open('out/x', 'w').write('x' * 1000); print(df['count'].sum())", timeout=120
+                )
+                assert [len(file.content) for file in result.files] == [1000]
+                await session.close()
+                return result.text
+
+        assert await asyncio.gather(*(use_one() for _ in range(number))) == ["6\n"] * number
+        await backend.close()
+
+    await use(8)  # what is made once, is made now
     gc.collect()
     open_before, memory_before = descriptors(), reset_peak_memory()
-    assert await asyncio.gather(*(use() for _ in range(56))) == ["6\n"] * 56
+    await use(56)
     assert peak_memory() - memory_before < 40 << 20
     assert descriptors() <= open_before
-    await backend.close()
     await wait_until_gone("docker", spared=before)
 
 
