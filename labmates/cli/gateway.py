@@ -64,7 +64,7 @@ def gateway(
 ) -> int:
     """Share one budget among programs that speak the protocol of OpenAI or Anthropic, until Ctrl-C.
 
-    Each seat has a key of its own; the providers' keys stay here. GET /budget tells what is spent.
+    Each seat has its own key; the providers' keys stay here. GET /budget reports the spending.
     """
     from importlib.util import find_spec
 

@@ -42,7 +42,7 @@ class CommandLab(StudyLab):
     given
         Parameters of the experiment that the user gave.
     again
-        The command that goes on with a run, to be told the option ``--resume``.
+        The command that takes ``--resume RUN``.
 
     Attributes
     ----------
@@ -123,7 +123,7 @@ def execute(
     command
         The command that goes on with a run, to be told the option ``--resume``; by default that of the run's kind.
     part_of
-        What the runs are a part of, which prints its own summary and, called again, goes on with them; None for runs
+        What the runs are a part of, which prints its own summary and resumes them when called again; None for runs
         that stand for themselves.
     """
     from labmates.cli.progress import Progress
@@ -137,22 +137,22 @@ def execute(
         ended = run_until_stopped(session.execute(runs), stop_signal, progress.notify)
     if ended is None or stop_signal.pulled.is_set():
         if part_of is not None:
-            err().print(f"Interrupted. The same command goes on with {part_of}.", markup=False)
+            err().print(f"Interrupted. The same command resumes {part_of}.", markup=False)
             return 130
         for run_id in progress.interrupted:
-            err().print(f"Interrupted. Go on with: {again} {run_id}", markup=False)
+            err().print(f"Interrupted. Resume with: {again} {run_id}", markup=False)
         return 130
     failed = [record for record in ended if record.status == "failed"]
     elsewhere = {run.id for run in runs} - {record.id for record in ended}
     if part_of is not None:
         if failed:
             why = f"run {failed[0].id}: {failed[0].error}"
-            complain(f"{len(failed)} of {len(ended)} runs failed; {why}\n  the same command goes on with {part_of}")
+            complain(f"{len(failed)} of {len(ended)} runs failed; {why}\n  the same command resumes {part_of}")
         return 1 if failed or elsewhere else 0
     if ended and not as_json:
         print_summary(store, ended)
     for record in failed:
-        complain(f"run {record.id} failed: {record.error}\n  go on with: {again} {record.id}")
+        complain(f"run {record.id} failed: {record.error}\n  resume with: {again} {record.id}")
     for run_id in sorted(elsewhere):
         complain(f"run {run_id} was taken over by another process; see: labmates show {run_id}")
     invalid = [record for record in ended if record.invalid]

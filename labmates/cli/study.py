@@ -215,7 +215,7 @@ def retry(study: str | None, store: str | None) -> None:
     with _open(store) as database:
         name = stored_study(database.database, study).name
         number = retry_failed(database.database, name)
-    again = f" Go on with: labmates study run {study or name}" if number else ""
+    again = f" Resume with: labmates study run {study or name}" if number else ""
     out().print(f"{number} failed runs are in the queue again.{again}", markup=False)
 
 
@@ -265,9 +265,7 @@ def _execute(database: Store, spec: StudySpec, workers: int, executor: str, ray_
     except UsageError:
         raise
     except LabmatesError as error:
-        raise LabmatesError(
-            f"{error}\nWhat was done is kept. When this is mended, go on with the same command."
-        ) from error
+        raise LabmatesError(f"{error}\nFinished work is kept. Fix this and resume with the same command.") from error
 
 
 def _report(database: Database, name: str, stopped: bool, as_json: bool) -> int:
@@ -276,7 +274,7 @@ def _report(database: Database, name: str, stopped: bool, as_json: bool) -> int:
 
     counts = _show_status(database, stored_study(database, name), as_json)
     if stopped:
-        err().print("Stopped; everything is kept. Go on with the same command.", markup=False)
+        err().print("Stopped; everything is kept. Resume with the same command.", markup=False)
         return 130
     if counts.of("failed"):
         complain(f"{counts.of('failed')} runs failed; try them again with: labmates study retry {name} --failed")

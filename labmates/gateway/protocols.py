@@ -13,7 +13,10 @@ Json = dict[str, Any]
 IMAGE_TOKENS = 10_000
 """More tokens than any provider counts for one picture, whose address may be short."""
 _OWN_TOOLS = ("function", "custom")
-_STATEFUL = ("previous_response_id", "conversation", "background", "prompt")
+_UNBOUNDED = (
+    *("previous_response_id", "conversation", "background", "prompt", "container", "mcp_servers"),  # kept or run there
+    *("audio", "prediction"),  # billed apart from the tokens of the reply
+)
 
 
 class RefusedRequestError(LabmatesError):
@@ -51,9 +54,9 @@ class Protocol:
         RefusedRequestError
             If it refers to text that the provider keeps or fetches, or asks for what is billed apart from tokens.
         """
-        for name in _STATEFUL:
+        for name in _UNBOUNDED:
             if body.get(name):
-                raise RefusedRequestError(f"'{name}' is not supported: its tokens are unknown before the call")
+                raise RefusedRequestError(f"'{name}' is not supported: its cost is unknown before the call")
         if body.get("service_tier") not in (None, "auto", "default", "flex", "standard_only"):
             raise RefusedRequestError("'service_tier' must be auto, default or flex: other tiers have other prices")
         if "web_search_options" in body:

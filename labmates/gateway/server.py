@@ -120,7 +120,7 @@ def make_app(gateway: Gateway) -> Starlette:
 
 
 def make_server(gateway: Gateway) -> uvicorn.Server:
-    """Return what serves the gateway."""
+    """The server of the gateway."""
     config = uvicorn.Config(
         make_app(gateway),
         log_level="warning",

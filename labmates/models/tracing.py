@@ -45,7 +45,7 @@ async def traced(notify: Callable[[str], None] | None) -> AsyncIterator[None]:
 
     def failed(error: Exception) -> None:
         if not failures and notify is not None:
-            notify(f"LangSmith can't be reached ({type(error).__name__}); the runs go on without traces.")
+            notify(f"LangSmith can't be reached ({type(error).__name__}); the runs continue without traces.")
         failures.append(type(error).__name__)
 
     logging.getLogger("langsmith").addHandler(logging.NullHandler())

@@ -123,7 +123,7 @@ def judgeable(runs: Sequence[RunRecord], *, strict: bool) -> list[RunRecord]:
         if EXPERIMENTS.get(run.kind).report is None:
             problem = f"the run '{run.id}' is of the kind {run.kind}, which writes no report to judge"
         elif run.status not in ENDED:
-            problem = f"the run '{run.id}' has not ended ({run.status}); go on with it first"
+            problem = f"the run '{run.id}' has not ended ({run.status}); resume it first"
         else:
             check_salt(run)
             found.append(run)

@@ -114,7 +114,7 @@ class StudyLab(ABC):
             raise UsageError(explain(error, self._names(model))) from error
         if merged.key != stopped.key:
             raise UsageError(
-                f"a run goes on with its own condition; leave out the options that change it ('{stopped.id}')"
+                f"a run is resumed with its own condition; leave out the options that change it ('{stopped.id}')"
             )
         [ended] = self._executed([stopped], settings.resolved(catalog))
         return ended

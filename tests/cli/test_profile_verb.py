@@ -150,5 +150,5 @@ def test_simulations_that_fail_are_told_once_and_the_same_command_goes_on(labmat
         done = labmates("profile", "openai:m", *at, *QUICK, "--simulations", "2", OPENAI_API_KEY="sk-secret-0123456789")
     assert done.code == 1
     assert "4 of 4 runs failed; run " in done.err
-    assert "the same command goes on with the profile" in done.err
+    assert "the same command resumes the profile" in done.err
     assert "sk-secret" not in done.err + done.out

@@ -117,7 +117,7 @@ def test_ctrl_c_ends_steps_keeps_all_and_the_same_command_goes_on(
         _, err = process.communicate()
     assert process.returncode == 130
     assert "Traceback" not in err
-    assert "Go on with the same command" in err
+    assert "Resume with the same command" in err
     counts = study_counts(store.database, "small")
     store.close()
     assert (counts.of("running"), counts.of("failed")) == (0, 0)

@@ -199,7 +199,7 @@ def reasons(lab: Lab, params: ReasonsParams) -> Iterator[Result]:
         work = label_reasons(store, runs, model, options, most=params.most, watch=watch, notify=lab.notify)
         added = lab.finish(work)
     except InterruptedWorkError:
-        lab.notify("Interrupted. What is labelled is kept; the same command goes on with the rest.")
+        lab.notify("Interrupted. Labels so far are kept; the same command resumes.")
         raise
     said = f"{added} choices of {len(runs)} runs labelled by {model}."
     yield Result((), verdict=[said], objects=[{"runs": len(runs), "judge": model, "labelled": added}])

@@ -175,7 +175,7 @@ class WriteParams(Params):
         Path("strategies"), description="The library that they are added to.", json_schema_extra={"folder": True}
     )
     seed: int = Field(0, ge=0, description="Seed of the run.")
-    resume: str | None = Field(None, description="Go on with writing that did not end, or add what it wrote: its run.")
+    resume: str | None = Field(None, description="Resume this run of writing, or add what it wrote.")
 
 
 def write(lab: Lab, params: WriteParams) -> Iterator[Result]:

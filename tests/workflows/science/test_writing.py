@@ -203,8 +203,8 @@ def test_writing_that_failed_says_how_it_goes_on_into_the_same_library(labmates:
         at = ["--model", "openai:some-model", "--base-url", server.base_url, "--max-retries", "0"]
         failed = labmates("strategies", "write", *words, *at, OPENAI_API_KEY="sk-x")
         assert failed.code == 1
-        [told] = [line for line in failed.err.splitlines() if "go on with: " in line]
-        again = shlex.split(told.partition("go on with: ")[2])
+        [told] = [line for line in failed.err.splitlines() if "resume with: " in line]
+        again = shlex.split(told.partition("resume with: ")[2])
         assert again[:3] == ["labmates", "strategies", "write"]
         done = labmates(*again[1:], OPENAI_API_KEY="sk-x")
     assert done.code == 0
