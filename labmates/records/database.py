@@ -374,7 +374,7 @@ def _postgres_engine(url: sa.URL, read_only: bool, options: dict[str, Any]) -> s
 
 def _set_up_sqlite(connection: Any, _record: Any) -> None:
     connection.isolation_level = None  # `_begin_sqlite` says when a transaction begins, and which
-    settings = ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON", "busy_timeout=30000", "cache_size=-65536")
+    settings = ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON", "busy_timeout=30000", "cache_size=-40960")
     for setting in settings:
         connection.execute(f"PRAGMA {setting}")
 
