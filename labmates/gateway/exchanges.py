@@ -69,9 +69,11 @@ class Record:
         self.path = path
         self.spent = _spent(path)
         try:
-            self._file = path.open("a", encoding="utf-8")
+            # Only its owner can read it, since it holds what programs sent.
+            descriptor = os.open(path, os.O_APPEND | os.O_CREAT | os.O_WRONLY, 0o600)
         except OSError as error:
             raise UsageError(f"--record: can't write '{path}': {error.strerror}") from error
+        self._file = os.fdopen(descriptor, "a", encoding="utf-8")
 
     def __enter__(self) -> Self:
         return self

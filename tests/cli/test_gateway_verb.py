@@ -69,6 +69,7 @@ def test_the_gateway_serves_until_ctrl_c_and_a_restart_resumes_its_record(labmat
     assert again["keys"]["alice"] != said["keys"]["alice"]
     assert (budget["spent"], budget["seats"]["alice"]["spent"]) == ("0.00101", "0.00101")
     [line] = (labmates.folder / "spent.jsonl").read_text().splitlines()
+    assert (labmates.folder / "spent.jsonl").stat().st_mode & 0o777 == 0o600
     assert json.loads(line)["reply"]["choices"]
 
 
