@@ -12,6 +12,7 @@ import pytest
 from labmates.api import arun
 from sitegen.coverage import PAGE, coverage_page, papers
 from tests.cli.conftest import Labmates
+from tests.support.strategies import library
 
 pytestmark = pytest.mark.xdist_group("coverage")
 COMMANDS = list(dict.fromkeys(one.command for paper in papers() for one in paper.elements if one.command))
@@ -21,17 +22,20 @@ COMMANDS = list(dict.fromkeys(one.command for paper in papers() for one in paper
 def labmates(tmp_path_factory: pytest.TempPathFactory) -> Labmates:
     """The command line in a folder whose store has small runs of each kind."""
     folder = tmp_path_factory.mktemp("coverage")
-    asyncio.run(_fill(f"sqlite:///{folder}/labmates.db"))
+    strategies = library(folder / "strategies", "public-goods", gpt={"collective": "return C", "selfish": "return D"})
+    asyncio.run(_fill(f"sqlite:///{folder}/labmates.db", {"game": "public-goods", "strategies": str(strategies)}))
     return Labmates(Path(folder))
 
 
-async def _fill(url: str) -> None:
+async def _fill(url: str, population: dict[str, Any]) -> None:
     dilemma: dict[str, Any] = {"game": "prisoners", "entrants": "scripted:random,scripted:equilibrium", "store": url}
     for mechanism in ("none", "repetition(rounds=2)", "mediation", "contract"):
         await arun("dilemma", mechanism=mechanism, replicates=2, **dilemma)
     await arun("dilemma", mechanism="contract", wording="paper", replicates=2, **dilemma)
     for structure in ("ri", "gc", "sa"):
         await arun("tournament", structure=structure, model="scripted:random", rounds=2, team_size="2", store=url)
+    await arun("selfplay", selfish="selfish", samples=2, rounds=2, store=url, **population)
+    await arun("evolution", population=8, elite=2, generations=2, rounds=2, store=url, **population)
 
 
 def test_the_page_is_made_of_its_data() -> None:

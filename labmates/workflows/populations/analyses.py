@@ -203,6 +203,7 @@ def diversity(runs: Runs, params: DiversityParams) -> Result:
         population = params.population(workers)
         members = [index for indices in population.genes.values() for index in indices]
         found = params.behaviours(runs, workers, members, population.cooperate)
+        following = sum(workers.loaded[index].paper for index in members)
     vectors = np.array([behaviour.rates for behaviour in found])
     rows = {index: row for row, index in enumerate(members)}
     sets = {gene: [rows[index] for index in indices] for gene, indices in population.genes.items()}
@@ -214,6 +215,8 @@ def diversity(runs: Runs, params: DiversityParams) -> Result:
         for index, behaviour in zip(members, found, strict=True)
         if behaviour.errors
     ]
+    if following and params.features == "counts":
+        notes += [f"{following} strategies see what each opponent did; --features histories tells more of them apart."]
     alt = "The strategies on the first two principal components of their behaviour, beside reference strategies."
     title = f"Strategies for {params.game}"
     return Result(

@@ -18,6 +18,16 @@ _DESCRIPTION = """In the first round: {first}. In the last round: {last}.
 In all other rounds: cooperate if at least {share} % of the others {when}, else defect.
 This is {attitude}, for it {why}."""
 
+_COUNTED = {
+    "cooperated in the last round": "history.opponent_cooperators[-1]",
+    "have cooperated on average so far": "history.opponent_cooperators.mean()",
+}
+_FOLLOWED = {
+    "cooperated in the last round": "history.opponent_actions[-1].sum()",
+    "have each cooperated in most rounds so far": "(history.opponent_actions.mean(axis=0) > 0.5).sum()",
+}
+"""Rules in words and as code, for strategies that see counts and for those that follow each opponent."""
+
 _CODE = """```python
 class {name}(BaseStrategy):
     def __init__(self, game_description):
@@ -25,7 +35,7 @@ class {name}(BaseStrategy):
         self.others = game_description.n_players - 1
 
     def __call__(self, {arguments}) -> Action:
-        t = history.round_number
+        t = {now}.round_number
         if t == self.game_description.n_rounds - 1:
             return {last}
         if t == 0:
@@ -46,17 +56,18 @@ class Author(ScriptedModel):
             case {"name": name, "description": description, "arguments": arguments}:
                 return Draft(_implement(name, description, arguments))
             case facts:
-                return Draft(_describe(facts.get("attitude", "collective"), heard.seed))
+                rules = _FOLLOWED if facts.get("follows_each") else _COUNTED
+                return Draft(_describe(facts.get("attitude", "collective"), heard.seed, tuple(rules)))
 
 
-def _describe(attitude: str, seed: int) -> str:
+def _describe(attitude: str, seed: int, rules: tuple[str, ...]) -> str:
     chance = random.Random(seed)
     kind = attitude in _KIND
     return _DESCRIPTION.format(
         first="cooperate" if kind or chance.random() < 0.2 else "defect",
         last="cooperate" if kind and chance.random() < 0.8 else "defect",
         share=chance.randrange(10, 60, 5) if kind else chance.randrange(60, 100, 5),
-        when=chance.choice(("cooperated in the last round", "have cooperated on average so far")),
+        when=chance.choice(rules),
         attitude=attitude,
         why="goes on with what works for all" if kind else "gives up no gain that it can have",
     )
@@ -64,12 +75,15 @@ def _describe(attitude: str, seed: int) -> str:
 
 def _implement(name: str, description: str, arguments: str) -> str:
     share = _SHARE.search(description)
-    average = "on average so far" in description
+    follows_each = arguments.startswith("state")
+    rules = _FOLLOWED if follows_each else _COUNTED
+    usual, other = rules
     return _CODE.format(
         name=name,
         arguments=arguments,
+        now="state" if follows_each else "history",
         first="C" if "first round: cooperate" in description else "D",
         last="C" if "last round: cooperate" in description else "D",
-        seen="history.opponent_cooperators.mean()" if average else "history.opponent_cooperators[-1]",
+        seen=rules[other if other in description else usual],
         share=int(share[1]) / 100 if share else 0.5,
     )

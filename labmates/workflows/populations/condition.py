@@ -218,6 +218,12 @@ class StrategiesCondition(PlayCondition):
     prompt: Literal["standard", "brief"] = Field(
         "standard", description="Which of two prompts asks for the description, to see how much depends on it."
     )
+    information: Literal["counts", "individual"] = Field(
+        "counts",
+        exclude_if=lambda value: value == "counts",  # conditions from before it was there keep their keys
+        description="What strategies see of the others: how many cooperated (counts), or what each did and got, as in "
+        "the paper (individual).",
+    )
     implementations: int = Field(
         5, ge=1, le=100, description="How often one description is implemented, until it passes the checks."
     )

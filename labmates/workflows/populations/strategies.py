@@ -267,6 +267,9 @@ def _checked(writing: Writing, code: str) -> tuple[tuple[str, ...], bool]:
         return (str(error),), False
     if len(loaded) != 1:
         return (f"it holds {len(loaded)} strategies",), False
+    individual = writing.condition.information == "individual"
+    if loaded[0].paper != individual:
+        return (f"does not decide by {task_of(writing.condition.game, individual=individual)['arguments']}",), False
     [checked] = check_strategies(writing.workers, writing.condition.game, loaded)
     return checked.problems, checked.deterministic
 
@@ -281,6 +284,7 @@ def _keep(writing: Writing, state: StrategyState, deterministic: bool) -> None:
         "attempts": attempt,
         "deterministic": deterministic,
         "prompt": writing.condition.prompt,
+        "information": writing.condition.information,
         "prompts_version": PROMPTS_VERSION,
     }
     content = recorder.bodies.keep(body)
@@ -289,17 +293,27 @@ def _keep(writing: Writing, state: StrategyState, deterministic: bool) -> None:
 
 def describing(condition: StrategiesCondition) -> Order:
     """The order to describe a strategy."""
-    facts = {"attitude": condition.attitude}
-    game = render(f"strategy_game_{condition.game}")
-    return Order(KIND, facts, render(f"strategy_describe_{condition.prompt}", game=game, **facts))
+    facts = {"attitude": condition.attitude, "follows_each": condition.information == "individual"}
+    text = render(
+        f"strategy_describe_{condition.prompt}",
+        game=render(f"strategy_game_{condition.game}"),
+        seen=render(f"strategy_sees_{condition.information}_{condition.prompt}"),
+        **facts,
+    )
+    return Order(KIND, facts, text)
 
 
 def implementing(condition: StrategiesCondition, name: str, description: str) -> Order:
     """The order to implement a strategy that was described."""
-    task = task_of(condition.game)
+    task = task_of(condition.game, individual=condition.information == "individual")
     facts = {"description": description, "name": name, "arguments": task["arguments"]}
-    game = render(f"strategy_game_{condition.game}")
-    return Order(KIND, facts, render("strategy_implement", game=game, **{**task, **facts}))
+    text = render(
+        "strategy_implement",
+        game=render(f"strategy_game_{condition.game}"),
+        seen=render(f"strategy_sees_{condition.information}_code"),
+        **{**task, **facts},
+    )
+    return Order(KIND, facts, text)
 
 
 def _description(reply: Reply, last: bool) -> str:

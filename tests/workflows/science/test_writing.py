@@ -94,8 +94,11 @@ async def test_what_can_not_be_implemented_is_dropped_and_counted(store: Store) 
 
 @pytest.mark.parametrize("prompt", ["standard", "brief"])
 @pytest.mark.parametrize("game", ["public-goods", "collective-risk", "common-pool"])
-async def test_the_baseline_writes_for_every_game_and_prompt(store: Store, game: str, prompt: str) -> None:
-    words = {**WORDS, "game": game, "prompt": prompt, "number": 3, "attitude": "collective"}
+@pytest.mark.parametrize("information", ["counts", "individual"])
+async def test_the_baseline_writes_for_every_game_and_prompt(
+    store: Store, game: str, prompt: str, information: str
+) -> None:
+    words = {**WORDS, "game": game, "prompt": prompt, "number": 3, "attitude": "collective", "information": information}
     [run] = await arun("strategies", store=store.url, settings=SETTINGS, model="scripted:author", **words)
     assert run.metrics["written"] == run.metrics["attempts"] == 3
 
@@ -214,7 +217,29 @@ def test_writing_that_failed_says_how_it_goes_on_into_the_same_library(labmates:
 
 @pytest.mark.parametrize("game", ["public-goods", "common-pool"])
 @pytest.mark.parametrize("prompt", ["standard", "brief"])
-def test_the_text_of_orders_renders_their_facts(game: Any, prompt: Any) -> None:
-    condition = StrategiesCondition(model="scripted:author", game=game, attitude="selfish", prompt=prompt)
-    described = describing(condition)
-    check_rendered([described.human(), implementing(condition, "Strategy_1", "Defect in 3 of 4 rounds.").human()])
+@pytest.mark.parametrize("information", ["counts", "individual"])
+def test_the_text_of_orders_renders_their_facts(game: Any, prompt: Any, information: Any) -> None:
+    condition = StrategiesCondition(
+        model="scripted:author", game=game, attitude="selfish", prompt=prompt, information=information
+    )
+    described, implemented = describing(condition), implementing(condition, "Strategy_1", "Defect in 3 of 4 rounds.")
+    check_rendered([described.human(), implemented.human()])
+    assert ("opponent_actions" in implemented.text) == (information == "individual")
+    assert ("opponent_cooperators" in implemented.text) == (information == "counts")
+
+
+async def test_a_strategy_that_sees_more_than_it_was_told_is_written_anew(store: Store) -> None:
+    sees_each = GOOD.replace("history, *stock", "state, history")
+    assert (await write(Author(sees_each, GOOD), store)).metrics["attempts"] == 2
+    assert (await write(Author(GOOD, sees_each), store, information="individual")).metrics["attempts"] == 2
+
+
+def test_strategies_that_see_each_opponent_are_a_set_of_their_own(labmates: Labmates) -> None:
+    words = ["--model", "scripted:author", "--game", "public-goods", "--attitude", "collective", "-n", "6"]
+    for information in ("counts", "individual"):
+        assert labmates("strategies", "write", *words, "--information", information).code == 0
+    assert "none with problems" in labmates("strategies", "check", "strategies").out
+    words = ["analyze", "diversity", "strategies", "--game", "public-goods", "--rounds", "4"]
+    shown = labmates(*words, "--features", "histories", "--json").records
+    assert [one["set"] for one in shown] == ["collective[information=counts]", "collective[information=individual]"]
+    assert "6 strategies see what each opponent did" in labmates(*words).out

@@ -28,22 +28,31 @@ _MEANINGS = {
     "m": {"collective-risk": "m (the cooperators that it takes)"},
     "capacity": {"common-pool": "capacity (K)"},
 }
+_ARGUMENTS = {False: "history: PlayerHistory", True: "history: PlayerHistory, stock: float"}
+"""Of a decision that sees counts, in games without and with a stock."""
 _FENCED = re.compile(r"```[ \t]*(?:python|py)?[ \t]*\n(.*?)```", re.DOTALL | re.IGNORECASE)
 _OUTSIDE = re.compile(r"^(?:def |async |class |if |for |while |with |try:|@|\w[\w.]*\s*[:+\-*/]?=|\w+\()", re.MULTILINE)
 _UNSAFE = re.compile(r"[^A-Za-z0-9._+-]+")
 
 
-def task_of(game: str) -> dict[str, str]:
-    """Return what the prompt for an implementation says of a game's interface."""
+def task_of(game: str, *, individual: bool = False) -> dict[str, str]:
+    """What the prompt for an implementation says of a game's interface.
+
+    Parameters
+    ----------
+    individual
+        Whether strategies see what each opponent did and got: then they have the paper's form.
+    """
     made: RepeatedGame = make_repeated(game, 4)
     own = [_MEANINGS[name][game] for name in made.parameters]
     stocked = made.start(1) is not None
+    arguments, stock = ("state, history", "state.current_stock") if individual else (_ARGUMENTS[stocked], "stock")
     return {
         "header": HEADER,
         "description_class": DESCRIPTIONS[game].__name__,
         "parameters": ", ".join(["n_players", "n_rounds", *own]),
-        "arguments": "history: PlayerHistory, stock: float" if stocked else "history: PlayerHistory",
-        "stock": "- `stock` is what is in the pool now.\n" if stocked else "",
+        "arguments": arguments,
+        "stock": f"- `{stock}` is what is in the pool now.\n" if stocked else "",
     }
 
 
