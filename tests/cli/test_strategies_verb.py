@@ -114,12 +114,17 @@ def test_results_under_different_conditions_are_told_apart(labmates: Labmates, t
     file.with_suffix(".jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in told))
     words = ["--game", "public-goods", "--rounds", "2"]
 
-    sets = labmates("analyze", "diversity", "strategies", *words, "--json").records
+    figures = ["--plots", "figures", "--format", "svg"]
+    sets = labmates("analyze", "diversity", "strategies", *words, "--json", *figures).records
     assert [(one["set"], one["strategies"]) for one in sets] == [
         ("collective[prompt=standard]", 4),
         ("collective[prompt=brief]", 4),
         ("exploitative", 8),
     ]
+    assert set(sets[0]["cohens_d"]) == {"collective[prompt=brief]", "exploitative"}
+    variants = (tmp_path / "figures" / "variants.svg").read_text()
+    assert "gpt, collective" in variants
+    assert "gpt, exploitative" not in variants, "it was written in one way"
     own = ["--strategies", "strategies", *words]
     unclear = labmates("run", "selfplay", *own, "--samples", "2")
     assert (unclear.code, "'collective[prompt=standard]' or 'collective[prompt=brief]'" in unclear.err) == (1, True)

@@ -192,7 +192,8 @@ def diversity(runs: Runs, params: DiversityParams) -> Result:
     Each strategy is met with every history that its opponents can have, which gives a vector of cooperation rates. For
     each set (a model and an attitude; strategies that were written by different prompts, versions of them, models or
     temperatures are different sets): the mean pairwise distance (of random vectors: 1), the effective number of
-    dimensions, and how far the model's sets of the other kind of attitude lie apart (Cohen's d).
+    dimensions, and how far the model's sets of the other kind of attitude, or of the same attitude written in another
+    way, lie apart (Cohen's d).
     """
     import numpy as np
 
@@ -217,11 +218,9 @@ def diversity(runs: Runs, params: DiversityParams) -> Result:
     ]
     if following and params.features == "counts":
         notes += [f"{following} strategies see what each opponent did; --features histories tells more of them apart."]
-    alt = "The strategies on the first two principal components of their behaviour, beside reference strategies."
-    title = f"Strategies for {params.game}"
     return Result(
         [_diversity_table(measured, notes)],
-        [Drawing("map", title, alt, partial(_map, runs, params, sets, vectors, title))],
+        list(_maps(runs, params, sets, vectors)),
         objects=[
             {"game": params.game, "features": params.features, "situations": vectors.shape[1], **row}
             for row in measured
@@ -249,11 +248,17 @@ def _measured(
         "cohens_d": {
             other.set_name: cohens_d(rates, vectors[sets[other]])
             for other in sets
-            if other.model == gene.model and falls_back_to_cooperation(other.attitude) != kind
+            if other.model == gene.model
+            and (falls_back_to_cooperation(other.attitude) != kind or _is_variant(other, gene))
         },
         "deterministic": sum(found[row].deterministic for row in sets[gene]),
         "errors": sum(found[row].errors for row in sets[gene]),
     }
+
+
+def _is_variant(gene: Gene, other: Gene) -> bool:
+    """Whether two sets differ in the way they were written alone."""
+    return gene != other and (gene.model, gene.attitude) == (other.model, other.attitude)
 
 
 def _diversity_table(measured: Sequence[Mapping[str, Any]], notes: Sequence[str]) -> Table:
@@ -265,6 +270,32 @@ def _diversity_table(measured: Sequence[Mapping[str, Any]], notes: Sequence[str]
     columns += [Column("cooperation", form=".2f"), Column("mean_pairwise_distance", "distance", ".2f")]
     columns += [Column("participation_ratio", "dimensions", ".2f"), Column("cohens_d", "apart")]
     return Table("diversity", "How different strategies are", columns, rows, notes)
+
+
+def _maps(
+    runs: Runs, params: DiversityParams, sets: Mapping[Gene, Sequence[int]], vectors: NDArray[np.float64]
+) -> Iterator[Drawing]:
+    """The map of all sets, and where a set has variants, that of them side by side."""
+    title = f"Strategies for {params.game}"
+    alt = "The strategies on the first two principal components of their behaviour, beside reference strategies."
+    yield Drawing("map", title, alt, partial(_map, runs, params, sets, vectors, title))
+    panels: dict[str, dict[str, Sequence[int]]] = {}
+    for gene, rows in sets.items():
+        if any(_is_variant(gene, other) for other in sets):
+            panels.setdefault(f"{gene.model}, {gene.attitude}", {})[gene.variant] = rows
+    if panels:
+        title = f"Strategies for {params.game} by the way they were written"
+        alt = "For each model and attitude, the strategies of each variant on the map of all, with their centres."
+        yield Drawing("variants", title, alt, partial(_variants_map, vectors, panels, title))
+
+
+def _variants_map(
+    vectors: NDArray[np.float64], panels: Mapping[str, Mapping[str, Sequence[int]]], title: str
+) -> Figure:
+    from labmates.workflows.populations.diversity import principal_components
+    from labmates.workflows.populations.figures import variants_figure
+
+    return variants_figure(principal_components(vectors), panels, title)
 
 
 def _map(

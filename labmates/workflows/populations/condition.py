@@ -215,8 +215,10 @@ class StrategiesCondition(PlayCondition):
     number: int = Field(
         8, ge=1, le=100_000, description="How many strategies are described.", json_schema_extra={"flags": ["-n"]}
     )
-    prompt: Literal["standard", "brief"] = Field(
-        "standard", description="Which of two prompts asks for the description, to see how much depends on it."
+    prompt: Literal["standard", "brief", "paper"] = Field(
+        "standard",
+        description="Which prompt asks for the description, to see how much depends on it; paper has the content of "
+        "the paper's prompt.",
     )
     information: Literal["counts", "individual"] = Field(
         "counts",

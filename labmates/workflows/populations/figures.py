@@ -12,6 +12,7 @@ from labmates.stats.figures import COLOURS, GREY, LEGEND_ROW, look, new_figure
 from labmates.workflows.populations.diversity import Map, ellipse
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from labmates.workflows.populations.outcomes import Points
@@ -34,13 +35,7 @@ def diversity_figure(
     """
     figure, [axes] = new_figure(7.0, max(5.0, 0.6 + LEGEND_ROW * len(sets)))
     for place, (name, rows) in enumerate(sets.items()):
-        colour, marker = look(place)
-        points = found.points[list(rows)]
-        axes.scatter(points[:, 0], points[:, 1], s=8, alpha=0.35, color=colour, marker=marker, linewidths=0)
-        centre = points.mean(axis=0)
-        axes.plot(*centre, marker=marker, color=colour, markeredgecolor="white", markersize=9, linestyle="", label=name)
-        if (outline := ellipse(points)) is not None:
-            axes.plot(outline[1][:, 0], outline[1][:, 1], color=colour, linewidth=1)
+        _draw_set(axes, found.points[list(rows)], name, place)
     # Strategies that do the same stand at the same point, and are named together.
     at: dict[tuple[float, float], list[str]] = {}
     for name, vector in references.items():
@@ -54,6 +49,44 @@ def diversity_figure(
     axes.set_ylabel(f"second component ({100 * found.explained[1]:.0f} %)")
     axes.set_title(title, loc="left")
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8)
+    return figure
+
+
+def _draw_set(axes: Axes, points: NDArray[np.float64], name: str, place: int) -> None:
+    colour, marker = look(place)
+    axes.scatter(points[:, 0], points[:, 1], s=8, alpha=0.35, color=colour, marker=marker, linewidths=0)
+    centre = points.mean(axis=0)
+    axes.plot(*centre, marker=marker, color=colour, markeredgecolor="white", markersize=9, linestyle="", label=name)
+    if (outline := ellipse(points)) is not None:
+        axes.plot(outline[1][:, 0], outline[1][:, 1], color=colour, linewidth=1)
+
+
+def variants_figure(found: Map, panels: Mapping[str, Mapping[str, Sequence[int]]], title: str) -> Figure:
+    """Draw sets that differ in the way they were written side by side on the map of all strategies.
+
+    Parameters
+    ----------
+    panels
+        For each model and attitude, the rows of each variant; a variant has the same colour in all panels.
+    """
+    columns = min(3, len(panels))
+    rows = -(-len(panels) // columns)
+    figure, every = new_figure(3.2 * columns, 0.6 + 2.8 * rows, rows=rows, columns=columns)
+    names = sorted({name for sets in panels.values() for name in sets})
+    for axes, (panel, sets) in zip(every, panels.items(), strict=False):
+        axes.scatter(found.points[:, 0], found.points[:, 1], s=4, color="#dddddd", linewidths=0)
+        for name, members in sets.items():
+            _draw_set(axes, found.points[list(members)], name, names.index(name))
+        axes.set_title(panel, loc="left", fontsize=9)
+        axes.legend(fontsize=7)
+        if axes is not every[0]:
+            axes.sharex(every[0])
+            axes.sharey(every[0])
+    for axes in every[len(panels) :]:
+        axes.set_axis_off()
+    figure.suptitle(title, x=0.01, ha="left", fontsize=10)
+    figure.supxlabel(f"first component ({100 * found.explained[0]:.0f} % of the variance)", fontsize=9)
+    figure.supylabel(f"second component ({100 * found.explained[1]:.0f} %)", fontsize=9)
     return figure
 
 

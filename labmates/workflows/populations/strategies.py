@@ -294,10 +294,12 @@ def _keep(writing: Writing, state: StrategyState, deterministic: bool) -> None:
 def describing(condition: StrategiesCondition) -> Order:
     """The order to describe a strategy."""
     facts = {"attitude": condition.attitude, "follows_each": condition.information == "individual"}
+    length = "brief" if condition.prompt == "brief" else "standard"
     text = render(
         f"strategy_describe_{condition.prompt}",
         game=render(f"strategy_game_{condition.game}"),
-        seen=render(f"strategy_sees_{condition.information}_{condition.prompt}"),
+        example=render(f"strategy_example_{condition.game}"),
+        seen=render(f"strategy_sees_{condition.information}_{length}"),
         **facts,
     )
     return Order(KIND, facts, text)

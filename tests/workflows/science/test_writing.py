@@ -7,10 +7,12 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from labmates.api import arun
 from labmates.budgets.tokens import text_of
+from labmates.games.repeated import make_repeated
 from labmates.models.objects import UnusableAnswerError
 from labmates.models.scripted.base import Draft, Heard
 from labmates.records.events import ArtifactEvent, FailedReplyEvent, LLMCallEvent, WarningEvent
@@ -216,7 +218,7 @@ def test_writing_that_failed_says_how_it_goes_on_into_the_same_library(labmates:
 
 
 @pytest.mark.parametrize("game", ["public-goods", "common-pool"])
-@pytest.mark.parametrize("prompt", ["standard", "brief"])
+@pytest.mark.parametrize("prompt", ["standard", "brief", "paper"])
 @pytest.mark.parametrize("information", ["counts", "individual"])
 def test_the_text_of_orders_renders_their_facts(game: Any, prompt: Any, information: Any) -> None:
     condition = StrategiesCondition(
@@ -226,6 +228,32 @@ def test_the_text_of_orders_renders_their_facts(game: Any, prompt: Any, informat
     check_rendered([described.human(), implemented.human()])
     assert ("opponent_actions" in implemented.text) == (information == "individual")
     assert ("opponent_cooperators" in implemented.text) == (information == "counts")
+
+
+@pytest.mark.parametrize("game", ["public-goods", "collective-risk", "common-pool"])
+def test_the_examples_of_the_papers_prompt_follow_from_the_rules(game: Any) -> None:
+    condition = StrategiesCondition(model="scripted:author", game=game, attitude="selfish", prompt="paper")
+    text = describing(condition).text
+    if game == "common-pool":
+        made = make_repeated(game, 4, 2)
+        start = made.start(3)
+        paid = made.payoffs(np.array([[True] * 4, [False] * 4, [True, True, False, False]]), start)
+        assert paid.tolist() == [[2] * 4, [4] * 4, [2, 2, 4, 4]]
+        assert np.asarray(made.next_stock(start, paid)).tolist() == [16, 0, 10]
+        told = [
+            "each takes 2",
+            "each takes 4, nothing is left",
+            "cooperators take 2 each and defectors 4 each",
+            "= 10 ",
+        ]
+    else:
+        made = make_repeated(game, 6, 2)
+        paid = made.payoffs(np.array([[False] * 6, [True] * 6, [True] * 3 + [False] * 3]), None)
+        cooperator, defector = paid[2, 0], paid[2, 5]
+        told = [f"every player gets {paid[0, 0]:g};", f"{paid[1, 0]:g};"]
+        told += [f"a cooperator gets {cooperator:g} and a defector {defector:g}"]
+    for words in told:
+        assert words in text
 
 
 async def test_a_strategy_that_sees_more_than_it_was_told_is_written_anew(store: Store) -> None:
