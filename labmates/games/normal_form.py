@@ -75,11 +75,11 @@ class NormalForm:
             found = np.tensordot(np.asarray(mix, dtype=float), found, axes=(0, 0))
         return np.asarray(found)
 
-    def is_nash(self, profile: Profile) -> bool:
-        """Whether nobody gains by deviating alone."""
+    def is_nash(self, profile: Profile, among: Sequence[int] | None = None) -> bool:
+        """Whether nobody gains by deviating alone; where only some players may deviate, none `among` them."""
         return all(
             self.payoffs[(*_with(profile, player, other), player)] <= self.payoffs[(*profile, player)]
-            for player in range(self.players)
+            for player in (range(self.players) if among is None else among)
             for other in range(len(self.labels[player]))
         )
 
@@ -127,6 +127,61 @@ def find_dilemma(game: NormalForm) -> Dilemma | None:
                 if best is None or worth > best:
                     best, found = worth, Dilemma(cooperate, defect)
     return found
+
+
+@dataclass(frozen=True)
+class Elimination:
+    """An action that is dominated once those of earlier rounds are gone.
+
+    Attributes
+    ----------
+    round
+        From 1; all actions of a round are eliminated together.
+    player, action, by
+        Whose action, which, and the nearest action that dominates it, one that does so strictly before others.
+    strictly
+        Whether it is worse whatever the others do, not only never better.
+    """
+
+    round: int
+    player: int
+    action: int
+    by: int
+    strictly: bool
+
+
+def eliminations(game: NormalForm) -> list[Elimination]:
+    """Iterated elimination of actions that another action dominates, weakly or strictly (CoopEval, section 2)."""
+    left = [list(range(len(labels))) for labels in game.labels]
+    gone: list[Elimination] = []
+    while True:
+        number = gone[-1].round + 1 if gone else 1
+        now = [one for player in range(game.players) for one in _dominated(game, left, player, number)]
+        if not now:
+            return gone
+        gone += now
+        for one in now:
+            left[one.player].remove(one.action)
+
+
+def _dominated(game: NormalForm, left: Sequence[Sequence[int]], player: int, number: int) -> Iterator[Elimination]:
+    """Yield a player's dominated actions among those that are left."""
+    payoffs = np.moveaxis(game.payoffs[np.ix_(*left)][..., player], player, 0)
+    for place, action in enumerate(left[player]):
+        gains = {by: payoffs[other] - payoffs[place] for other, by in enumerate(left[player]) if other != place}
+        better = [by for by, gain in gains.items() if (gain >= 0).all() and (gain > 0).any()]
+        if better:
+            strict = [by for by in better if (gains[by] > 0).all()]
+            nearest = min(strict or better, key=lambda by, action=action: abs(by - action))  # type: ignore[misc]
+            yield Elimination(number, player, action, nearest, strictly=bool(strict))
+
+
+def cooperation(game: NormalForm) -> Profile | None:
+    """The cooperative play of a game: the one that it names, or else the one that its payoffs tell."""
+    if game.cooperate is not None:
+        return game.cooperate
+    found = find_dilemma(game)
+    return None if found is None else found.cooperate
 
 
 def prisoners_payoffs(game: NormalForm) -> tuple[int, int, int, int] | None:

@@ -15,12 +15,12 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from labmates.games.normal_form import NormalForm
+from labmates.games.normal_form import NormalForm, cooperation
 from labmates.mechanisms.norms import Past
 from labmates.mechanisms.wording import OURS, Wording
 
-Stage = Literal["choose", "propose", "vote", "sign", "settle"]
-STAGES: tuple[Stage, ...] = ("propose", "vote", "sign", "choose", "settle")
+Stage = Literal["announce", "choose", "propose", "vote", "sign", "settle"]
+STAGES: tuple[Stage, ...] = ("announce", "propose", "vote", "sign", "choose", "settle")
 """The stages of a conversation; ``settle`` comes after play: gifts, fines."""
 Answer = Mapping[str, Any]
 
@@ -316,9 +316,27 @@ class Mechanism(BaseModel, ABC):
             If it can't.
         """
 
+    def sustains(self, game: NormalForm) -> bool | None:
+        """Whether full cooperation is a subgame-perfect equilibrium in pure strategies, computed in exact numbers.
+
+        None for mechanisms that claim the theorem, or of which it is not known.
+        """
+        return None
+
     def follow(self, game: NormalForm, question: Question) -> Answer | None:
         """The answers that lead to the cooperative payoff; None for those of `theorem.follow`."""
         return None
+
+
+class Insufficient(Mechanism, ABC):
+    """A mechanism that leaves the equilibria of the game as they are (CoopEval, section 3: non-examples)."""
+
+    is_theorem: ClassVar[bool] = False
+
+    def sustains(self, game: NormalForm) -> bool:
+        """Whether full cooperation is an equilibrium of the game itself."""
+        good = cooperation(game)
+        return good is not None and game.is_nash(good)
 
 
 def past_of(facts: Mapping[str, Any]) -> Past | None:

@@ -206,9 +206,7 @@ def _can_be_ignored(parts: Sequence[Mechanism], game: NormalForm, seed: int) -> 
         if question.stage == "choose":
             own = game.labels[question.seat][-1]
             return {blank.name: 100 if blank.name == own else 0 for blank in question.sheet.blanks}
-        if question.stage == "settle":
-            return question.sheet.fallback
-        return {blank.name: False for blank in question.sheet.blanks}
+        return question.sheet.fallback
 
     result, _, _ = play_with(parts, game, ignore, seed=seed)
     wanted = np.resize(game.table[last], len(result.payoffs))
@@ -251,15 +249,15 @@ def _is_equilibrium(parts: Sequence[Mechanism], game: NormalForm, seed: int) -> 
 
 
 def _deviations(question: Question, rng: random.Random) -> Iterator[Answer]:
-    """A player's alternative answers: every pure action, every yes or no, and a few other designs."""
+    """A player's alternative answers: every pure action, every yes or no or choice, and a few other designs."""
     names = [blank.name for blank in question.sheet.blanks]
     if question.stage == "choose":
         yield from ({name: 100 if name == chosen else 0 for name in names} for chosen in names)
-    elif question.stage in ("propose", "settle"):
-        yield from (random_answer(question, rng) for _ in range(3))
+    elif question.stage in ("vote", "sign"):
+        choices = question.sheet.blanks[0].allowed or (True, False)
+        yield from (dict.fromkeys(names, choice) for choice in choices)
     else:
-        yield dict.fromkeys(names, True)
-        yield dict.fromkeys(names, False)
+        yield from (random_answer(question, rng) for _ in range(3))
 
 
 _WHAT: dict[Any, str] = {

@@ -8,9 +8,9 @@ from typing import ClassVar
 from pydantic import Field
 
 from labmates.errors import UsageError
-from labmates.games.normal_form import NormalForm
+from labmates.games.normal_form import NormalForm, cooperation
 from labmates.mechanisms.base import Answer, Blank, Sheet
-from labmates.mechanisms.negotiation import Negotiation, cooperation
+from labmates.mechanisms.negotiation import Negotiation
 from labmates.mechanisms.theorem import dominant_payment
 
 _USUAL_MOST = 1000
@@ -31,7 +31,7 @@ class Contract(Negotiation):
     most: int = Field(
         0,
         ge=0,
-        le=1_000_000,
+        le=10**15,
         description="The largest payment that can be proposed, either way; 0 stands for 1000, or in games with large "
         "payoffs for the power of ten with which cooperation can be made dominant.",
     )
@@ -39,11 +39,17 @@ class Contract(Negotiation):
     def rules(self, game: NormalForm) -> str:
         """Say what a contract is."""
         parts = "the other player pays it" if game.players == 2 else "the other players pay it in equal parts"
+        signing, unsigned = "Under it,", ""
+        if self._asks_to_sign:
+            signing = (
+                "After the vote each player signs the winner or not, and all get to know who did not. Only if all sign "
+                "does it hold:"
+            )
+            unsigned = " If not all sign, there are no payments."
         return (
-            f"{self.voting()} A contract lays down a payment for each action. After the vote each player signs the "
-            "winner or not, and all get to know who did not. Only if all sign does it hold: on top of the game's "
+            f"{self.voting()} A contract lays down a payment for each action. {signing} on top of the game's "
             "points, whoever takes an action receives the payment of that action, and "
-            f"{parts}. A negative payment goes the other way. If not all sign, there are no payments."
+            f"{parts}. A negative payment goes the other way.{unsigned}"
         )
 
     def check(self, game: NormalForm) -> None:

@@ -8,9 +8,9 @@ from typing import ClassVar
 import numpy as np
 
 from labmates.errors import UsageError
-from labmates.games.normal_form import NormalForm, Profile, check_size
+from labmates.games.normal_form import NormalForm, Profile, check_size, cooperation
 from labmates.mechanisms.base import Answer, Blank, Sheet
-from labmates.mechanisms.negotiation import Negotiation, cooperation
+from labmates.mechanisms.negotiation import Negotiation
 
 DELEGATE = "delegate"
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from labmates.games.normal_form import NormalForm, Profile
+from labmates.games.normal_form import NormalForm, Profile, cooperation
 from labmates.mechanisms.base import Answer, Blank, Calls, Mechanism, Negotiated, Play, Result, Seats, Sheet, Then
 from labmates.seeds import derive
 
@@ -35,6 +35,12 @@ class Negotiation(Mechanism):
     )
     ties: Literal["random", "all"] = Field(
         "random", description="Of proposals with equally many approvals one is drawn, or each is played and averaged."
+    )
+    selection: Literal["vote", "choice"] = Field(
+        "vote",
+        exclude_if=lambda value: value == "vote",  # conditions from before it was there keep their keys
+        description="An approval vote, or everybody chooses one of all proposals: it holds if all choose the same "
+        "(CoopEval, footnote 7).",
     )
 
     @abstractmethod
@@ -72,7 +78,13 @@ class Negotiation(Mechanism):
         return [] if good is None else [good]
 
     def voting(self) -> str:
-        """The voting rule, in words for players."""
+        """The rule by which a proposal is selected, in words for players."""
+        if self.selection == "choice":
+            return (
+                f"Before the game, players agree on a {self.thing}: each proposes one, and then each chooses one of "
+                "all proposals, or none, at the same time. The proposal that all choose holds. If they do not choose "
+                "the same, or nobody proposes one that can be used, the game is played without."
+            )
         tie = "one of them is drawn" if self.ties == "random" else "each of them is played, and points are averaged"
         return (
             f"Before the game, players agree on a {self.thing}: each proposes one, and then all vote by approval. The "
@@ -83,8 +95,13 @@ class Negotiation(Mechanism):
     def calls(self, game: NormalForm, inner: Calls) -> Calls:
         """Ask everybody for a vote, for a signature if there is one, and for a proposal."""
         once = self.proposals == "once"
-        asked = game.players * (1 + self.is_signed + (not once))
+        asked = game.players * (1 + self._asks_to_sign + (not once))
         return Calls(inner.per_match + asked, inner.shared + once)
+
+    @property
+    def _asks_to_sign(self) -> bool:
+        """Whether signatures are asked for; who chooses a contract among all proposals signs it by that."""
+        return self.is_signed and self.selection == "vote"
 
     def play(self, game: NormalForm, seats: Seats, then: Then) -> Play:
         """Let players propose and vote, and the game be played under what has won."""
@@ -105,7 +122,9 @@ class Negotiation(Mechanism):
             approvals = {seat: sum(seat in vote for vote in votes) for seat in offered}
             tied = [seat for seat in offered if approvals[seat] == max(approvals.values())]
         winners = tied
-        if self.ties == "random" and tied:
+        if self.selection == "choice":
+            winners = [seat for seat in tied if all(seat in vote for vote in votes)]
+        elif self.ties == "random" and tied:
             winners = [random.Random(derive(seats.seed, "tie", here)).choice(tied)]
         signed: list[tuple[bool, ...]] = []
         results, shares = [], []
@@ -119,7 +138,9 @@ class Negotiation(Mechanism):
             results.append(result)
             shares.append(share)
         if not results:
-            now = table.telling([seats.words.no_design(self)] * n, [{"design": None, "in_force": False}] * n)
+            now = table.telling(
+                [seats.words.no_design(self, proposed=bool(offered))] * n, [{"design": None, "in_force": False}] * n
+            )
             results, shares = [(yield from then(game, now))], [1.0]
         seats.log.append(
             Negotiated(
@@ -142,10 +163,15 @@ class Negotiation(Mechanism):
         designs = {f"P{seat + 1}": proposals[seat] for seat in offered}
         told = [table.words.ballot(self, game, proposals, me) for me in range(n)]
         asking = table.telling(told, [{"proposals": designs}] * n)
-        blanks = tuple(Blank(name, None) for name in designs)
-        sheet = Sheet(blanks, dict.fromkeys(designs, False))
+        if self.selection == "choice":
+            sheet = Sheet((Blank("choice", (*designs, "none")),), {"choice": "none"})
+        else:
+            sheet = Sheet(tuple(Blank(name, None) for name in designs), dict.fromkeys(designs, False))
         answers = yield asking.ask("vote", [table.words.vote(self)] * n, [sheet] * n)
-        return [tuple(seat for seat in offered if answer[f"P{seat + 1}"]) for answer in answers]
+        return [
+            tuple(seat for seat in offered if (name := f"P{seat + 1}") == answer.get("choice") or answer.get(name))
+            for answer in answers
+        ]
 
     def _under(
         self,
@@ -159,7 +185,9 @@ class Negotiation(Mechanism):
         """Let the game be played under a design, if all sign it where that is needed."""
         n, words = game.players, seats.words
         told = [words.in_force(self, game, design, proposers, me) for me in range(n)]
-        if self.is_signed:
+        if self.is_signed and not self._asks_to_sign:
+            signed.append((True,) * n)
+        if self._asks_to_sign:
             won = [words.winner(self, game, design, proposers, me) for me in range(n)]
             asking = seats.telling(won, [{"design": design}] * n)
             sheet = Sheet((Blank("sign", None),), {"sign": False})
@@ -172,16 +200,6 @@ class Negotiation(Mechanism):
                 return (yield from then(game, without))
         now = seats.telling(told, [{"design": design, "in_force": True}] * n)
         return (yield from then(self.apply(game, design), now))
-
-
-def cooperation(game: NormalForm) -> Profile | None:
-    """The cooperative play of a game: the one that it names, or else the one that its payoffs tell."""
-    from labmates.games.normal_form import find_dilemma
-
-    if game.cooperate is not None:
-        return game.cooperate
-    found = find_dilemma(game)
-    return None if found is None else found.cooperate
 
 
 def _alike(winners: Sequence[int], proposals: Sequence[Mapping[str, Any] | None]) -> list[list[int]]:

@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import ClassVar
 
 from labmates.games.normal_form import NormalForm
-from labmates.mechanisms.base import Calls, Mechanism, Play, Seats, Then
+from labmates.mechanisms.base import Calls, Insufficient, Play, Seats, Then
 
 
-class NoMechanism(Mechanism):
+class NoMechanism(Insufficient):
     """One simultaneous choice."""
 
     name: ClassVar[str] = "none"
     title: ClassVar[str] = "No mechanism"
     summary: ClassVar[str] = "Everybody chooses once, at the same time."
-    is_theorem: ClassVar[bool] = False
 
     def rules(self, game: NormalForm) -> str:
         """Say that there is one round."""

@@ -24,6 +24,10 @@ MECHANISMS: Registry[type[Mechanism]] = Registry(
         "reputation": "labmates.mechanisms.reputation:Reputation",
         "mediation": "labmates.mechanisms.mediation:Mediation",
         "contract": "labmates.mechanisms.contract:Contract",
+        "cheap-talk": "labmates.mechanisms.cheap_talk:CheapTalk",
+        "stackelberg": "labmates.mechanisms.stackelberg:Stackelberg",
+        "correlation": "labmates.mechanisms.correlation:Correlation",
+        "gifting": "labmates.mechanisms.gifting:Gifting",
     },
 )
 

@@ -21,7 +21,7 @@ class Repeated(Mechanism):
 
     rounds: int = Field(15, ge=1, le=200, description="Rounds that are played; the last stands for all that follow.")
     continuation: float = Field(0.8, ge=0, lt=1, description="The probability of another round that players are told.")
-    memory: int = Field(3, ge=1, le=50, description="How many of the last rounds are shown.")
+    memory: int = Field(3, ge=1, le=200, description="How many of the last rounds are shown.")
 
     def calls(self, game: NormalForm, inner: Calls) -> Calls:
         """Ask in every round; what is shared is asked for once."""

@@ -44,11 +44,14 @@ def follow(view: NormalForm, stage: Stage, facts: Mapping[str, Any], seat: int, 
     dilemma = dilemma_of(view)
     if stage == "propose":
         return best_design(view, sheet)
+    if stage == "vote" and "choice" in sheet.fallback:
+        best = (name for name, design in facts["proposals"].items() if is_best(view, design))
+        return {"choice": next(best, "none")}
     if stage == "vote":
         return {name: is_best(view, design) for name, design in facts["proposals"].items()}
     if stage == "sign":
         return {"sign": is_best(view, facts["design"])}
-    if stage == "settle":
+    if stage in ("announce", "settle"):
         return sheet.fallback
     labels = [blank.name for blank in sheet.blanks]
     cooperates = False

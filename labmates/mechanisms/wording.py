@@ -146,7 +146,8 @@ class Wording:
 
     def vote(self, mechanism: Negotiation) -> str:
         """The request for approvals."""
-        del mechanism
+        if mechanism.selection == "choice":
+            return "Choose one of the proposals, or none. The proposal that all players choose holds."
         return (
             "Vote: which of the proposals do you approve of? You may approve of any number of them, of all, or of none."
         )
@@ -155,9 +156,10 @@ class Wording:
         """The request for a signature."""
         return f"Sign: do you sign the {mechanism.thing}? It holds only if all players sign it."
 
-    def no_design(self, mechanism: Negotiation) -> str:
-        """The news that nobody has proposed anything."""
-        return f"## The {mechanism.thing}\nNobody has proposed one; it goes on without."
+    def no_design(self, mechanism: Negotiation, *, proposed: bool) -> str:
+        """The news that nobody has proposed anything, or that not all chose the same."""
+        why = "Players did not all choose the same one" if proposed else "Nobody has proposed one"
+        return f"## The {mechanism.thing}\n{why}; it goes on without."
 
     def winner(
         self, mechanism: Negotiation, game: NormalForm, design: Answer, proposers: Sequence[int], me: int

@@ -37,8 +37,7 @@ class PaperWording(Wording):
         return told.format(
             others=others,
             percent=getattr(mechanism, "percent", ""),
-            tie=_TIES[getattr(mechanism, "ties", "random")],
-            proposals=_PROPOSALS,
+            selection=_selection(mechanism),
         )
 
     def choice(self) -> str:
@@ -86,6 +85,8 @@ class PaperWording(Wording):
 
     def vote(self, mechanism: Negotiation) -> str:
         """The request for approvals."""
+        if mechanism.selection == "choice":
+            return f"Look at each {mechanism.thing} and choose one of them, or none."
         return f"Look at each {mechanism.thing} and decide whether you approve of it. Answer for every one of them."
 
     def signature(self, mechanism: Negotiation) -> str:
@@ -153,10 +154,7 @@ _TIES = {
     "random": "of those with the most approvals, one is drawn, each with the same probability",
     "all": "each of those with the most approvals is played, and points are averaged",
 }
-_PROPOSALS = (
-    "Every player designs and proposes one, and only one will be there in the game. Which one is decided by an "
-    "approval vote of all players: "
-)
+_PROPOSALS = "Every player designs and proposes one, and only one will be there in the game. "
 _RULES = {
     "none": "",
     "repetition": (
@@ -172,14 +170,14 @@ _RULES = {
     "mediation": (
         "There will be a mediator in this game, which can act for players. Every player may delegate its move to the "
         "mediator or act on its own. The mediator sees how many players delegate, and takes the same action for all "
-        "who do. {proposals}{tie}."
+        "who do. {selection}."
     ),
     "contract": (
         "There can be a contract on payments in this game, on top of the points of the game itself. It names a number "
         "for each action. If the number is positive, a player who takes that action receives so many points more in "
         "all, drawn in equal parts from {others}. If it is negative, the player pays so many points in all, in equal "
         "parts to {others}. If it is 0, nothing is paid. Every player may accept the contract as a whole or not, and "
-        "it becomes active only if all accept it. {proposals}{tie}."
+        "it becomes active only if all accept it. {selection}."
     ),
 }
 _REQUESTS = {
@@ -192,6 +190,14 @@ _REQUESTS = {
         "it receives in addition, or pays if the number is negative."
     ),
 }
+
+
+def _selection(mechanism: Mechanism) -> str:
+    """The rule by which a proposal is selected, without its full stop; empty for a mechanism without proposals."""
+    if getattr(mechanism, "selection", "vote") == "choice":
+        return f"{_PROPOSALS}All are shown, every player chooses one or none, and the one that all choose is there"
+    tie = _TIES[getattr(mechanism, "ties", "random")]
+    return f"{_PROPOSALS}Which one is decided by an approval vote of all players: {tie}"
 
 
 def _payment(points: int, players: int) -> str:

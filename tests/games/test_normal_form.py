@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from labmates.errors import UsageError
 from labmates.games.dilemmas import DILEMMAS, get_dilemma
-from labmates.games.normal_form import find_dilemma, prisoners_payoffs
+from labmates.games.normal_form import eliminations, find_dilemma, prisoners_payoffs
 from labmates.games.payoff_table import PayoffTable, load_table, read_table
 
 TABLE = """
@@ -200,3 +200,30 @@ def test_a_dilemma_that_is_no_table_is_told() -> None:
         DILEMMAS._loaded.pop("broken")
     with pytest.raises(UsageError, match="Did you mean 'prisoners'"):
         get_dilemma("prisoner")
+
+
+@pytest.mark.parametrize(
+    ("name", "eliminated"),
+    [
+        ("prisoners", [(1, 0, 0, True), (1, 1, 0, True)]),
+        ("trust", [(1, 1, 0, True), (2, 0, 0, True)]),
+        ("stag-hunt", []),
+    ],
+)
+def test_dominated_actions_are_eliminated_round_by_round(
+    name: str, eliminated: list[tuple[int, int, int, bool]]
+) -> None:
+    gone = eliminations(get_dilemma(name).game())
+    assert [(one.round, one.player, one.action, one.strictly) for one in gone] == eliminated
+
+
+def test_travellers_undercut_each_other_step_by_step() -> None:
+    """Each price is weakly dominated by the next lower one once higher ones are gone (CoopEval, section 2)."""
+    table = get_dilemma("travellers")
+    own = [one for one in eliminations(table.game()) if one.player == 0]
+    assert [(table.actions[0][one.action], table.actions[0][one.by]) for one in own] == [
+        ("5", "4"),
+        ("4", "3"),
+        ("3", "2"),
+    ]
+    assert [one.strictly for one in own] == [False, False, True]

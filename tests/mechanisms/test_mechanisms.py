@@ -27,13 +27,14 @@ from labmates.mechanisms.theorem import best_design
 PRISONERS = get_dilemma("prisoners").game()
 GAMES = {name: get_dilemma(name).game() for name in ("prisoners", "trust")}
 ALL = ("none", "repetition", "reputation", "mediation", "contract")
+INSUFFICIENT = ("none", "cheap-talk", "stackelberg", "correlation", "gifting")
 
 
 def is_good(deed: Deed) -> bool:
     return deed.action == "A0"
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", sorted({*ALL, *INSUFFICIENT}))
 def test_ours_are_as_they_should_be(name: str) -> None:
     [mechanism] = make_mechanisms(name)
     assert check_mechanism(mechanism, GAMES) == []
@@ -45,11 +46,22 @@ def test_reputation_of_order_3_and_in_fixed_seats_is_as_it_should_be() -> None:
 
 @pytest.mark.parametrize("game", ["public-goods", "travellers", "stag-hunt"])
 def test_designs_are_as_they_should_be_in_the_other_games(game: str) -> None:
-    for mechanism in (Mediation(ties="all"), Contract(proposals="once")):
+    for mechanism in (Mediation(ties="all"), Contract(proposals="once"), Contract(selection="choice")):
         assert check_mechanism(mechanism, {game: get_dilemma(game).game()}) == []
 
 
-@pytest.mark.parametrize("name", ["contract+repetition", "repetition+contract", "mediation+repetition"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "contract+repetition",
+        "repetition+contract",
+        "mediation+repetition",
+        "cheap-talk+contract",
+        "mediation+stackelberg",
+        "reputation+stackelberg",
+        "repetition+gifting",
+    ],
+)
 def test_mechanisms_around_each_other_are_as_they_should_be(name: str) -> None:
     assert check_mechanism(make_mechanisms(name), {"prisoners": PRISONERS}) == []
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
 from labmates.games.dilemmas import DILEMMAS, get_dilemma
-from labmates.games.normal_form import find_dilemma
+from labmates.games.normal_form import eliminations, find_dilemma
 from labmates.games.payoff_table import PayoffTable, load_table
 from labmates.mechanisms.conformance import check_mechanism, untested
 from labmates.mechanisms.play import calls_of
@@ -55,11 +55,19 @@ def show_mechanism(_lab: Lab, params: MechanismParams) -> Iterator[Result]:
         lines += [f"{part.title} ({part.name})", part.summary]
         fields = type(part).model_fields.items()
         lines += [f"  term {name} = {getattr(part, name)}: {field.description}" for name, field in fields]
+        if (sustained := part.sustains(game)) is not None:
+            lines.append(f"Cooperation in {table.name} is {'' if sustained else 'not '}an equilibrium under it alone.")
         lines.append(f"\nWhat players are told (in {table.name}):\n{told}\n")
     once = f", and {calls.shared} for each model and seat" if calls.shared else ""
     lines.append(f"Calls in {table.name}: {calls.per_match} in each match{once}.")
     described = [
-        {"name": part.name, "title": part.title, "summary": part.summary, "parameters": part.model_dump(mode="json")}
+        {
+            "name": part.name,
+            "title": part.title,
+            "summary": part.summary,
+            "parameters": part.model_dump(mode="json"),
+            "sustains": part.sustains(game),
+        }
         for part in parts
     ]
     asked = {"per_match": calls.per_match, "per_model_and_seat": calls.shared}
@@ -112,6 +120,17 @@ def show_dilemma(_lab: Lab, params: DilemmaParams) -> Iterator[Result]:
     ]
     equilibria = [named(profile) for profile in game.profiles() if game.is_nash(profile)]
     lines = [f"Equilibria in pure strategies: {', '.join(equilibria) or 'none'}"]
+    dominated = [
+        {
+            "round": one.round,
+            "player": one.player + 1,
+            "action": table.actions[one.player][one.action],
+            "by": table.actions[one.player][one.by],
+            "strictly": one.strictly,
+        }
+        for one in eliminations(game)
+    ]
+    lines.append(_told_dominance(dominated))
     found = find_dilemma(game)
     plays = None
     if found is None:
@@ -125,10 +144,22 @@ def show_dilemma(_lab: Lab, params: DilemmaParams) -> Iterator[Result]:
         **table.model_dump(mode="json"),
         "symmetric": game.is_symmetric,
         "equilibria": equilibria,
+        "dominated": dominated,
         "dilemma": plays,
     }
     yield Result([shown], verdict=[table.summary] if table.summary else (), objects=[told])
     yield Result((), verdict=lines, objects=())
+
+
+def _told_dominance(dominated: Sequence[Mapping[str, Any]]) -> str:
+    """Iterated elimination in words, a part for each round."""
+    rounds: dict[int, list[str]] = {}
+    for one in dominated:
+        degree = "strictly" if one["strictly"] else "weakly"
+        rounds.setdefault(one["round"], []).append(
+            f"{one['action']} of player {one['player']} ({degree}, by {one['by']})"
+        )
+    return f"Dominated actions: {'; then '.join(map(', '.join, rounds.values())) or 'none'}"
 
 
 def _table(name: str) -> PayoffTable:

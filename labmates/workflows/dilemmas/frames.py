@@ -146,7 +146,7 @@ def adoption_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
                     row["approves"] = len(one.votes[seat]) / len(offered)
                 if seat in offered:
                     row["approved"] = sum(seat in vote for vote in votes) / len(votes) if votes else None
-                    row["wins"] = (seat in one.winners) / len(one.winners)
+                    row["wins"] = (seat in one.winners) / max(len(one.winners), 1)
                 if one.signed and seat not in unsigned:
                     row["signs"] = sum(signed[seat] for signed in one.signed) / len(one.signed)
                 rows.append(row)

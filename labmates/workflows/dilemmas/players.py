@@ -107,9 +107,11 @@ def _plain(cooperates: bool) -> Callable[[Situation, random.Random], str]:
             return said.reply(_choice(said, cooperates))
         if said.stage == "propose":
             return said.reply(best_design(said.view, said.sheet) if cooperates else _worst_design(said))
-        if said.stage == "settle":
+        if said.stage in ("announce", "settle"):
             return _equilibrium(said, rng)
-        return said.reply(dict.fromkeys(said.keys, cooperates))
+        return said.reply(
+            {one.name: one.allowed[0 if cooperates else -1] if one.allowed else cooperates for one in said.sheet.blanks}
+        )
 
     return strategy
 

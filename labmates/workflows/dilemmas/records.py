@@ -36,7 +36,9 @@ AGREEMENT = "agreement"
 
 
 _SHOWN: Final = frozenset({"game", "mechanism", "terms", "entrants", "prices"})
-_ONLY_CHOOSING: Final = frozenset({"none", "repetition", "reputation", "mediation"})
+_ONLY_CHOOSING: Final = frozenset(
+    {"none", "repetition", "reputation", "mediation", "cheap-talk", "stackelberg", "correlation"}
+)
 """Mechanisms under which payoffs are those of the game's table."""
 _SHOWN_TERMS: Final = frozenset({"order"})
 """Parts of a condition that tables show anyway, or that change nothing of what is played."""

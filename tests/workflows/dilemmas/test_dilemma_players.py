@@ -84,11 +84,11 @@ def prompts(mechanism: str, game: str = "prisoners", **wording: Any) -> tuple[st
             texts["system"], texts[question.stage] = str(system.content), str(asked.content)
         if question.stage == "propose":
             return random_answer(question, random.Random(1))
-        return (
-            dict.fromkeys((one.name for one in question.sheet.blanks), True)
-            if question.stage != "choose"
-            else {one.name: 100 if place == 0 else 0 for place, one in enumerate(question.sheet.blanks)}
-        )
+        if question.stage in ("vote", "sign"):
+            return {one.name: True for one in question.sheet.blanks}
+        if question.stage == "choose":
+            return {one.name: 100 if place == 0 else 0 for place, one in enumerate(question.sheet.blanks)}
+        return question.sheet.fallback
 
     play_with(parts, table.game(), answer, words=briefing.words)
     return texts.pop("system"), texts

@@ -1,0 +1,48 @@
+"""Cheap talk: players announce an action before they choose, and nothing binds them to it (CoopEval, section 3)."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from labmates.games.normal_form import NormalForm
+from labmates.mechanisms.base import Blank, Calls, Insufficient, Play, Seats, Sheet, Then
+from labmates.mechanisms.wording import player_name
+
+_SILENCE = "nothing"
+
+
+class CheapTalk(Insufficient):
+    """Everybody announces an action or nothing, at the same time; then all choose."""
+
+    name: ClassVar[str] = "cheap-talk"
+    title: ClassVar[str] = "Cheap talk"
+    summary: ClassVar[str] = "Before they choose, players announce an action, which does not bind them."
+
+    def rules(self, game: NormalForm) -> str:
+        """Say that announcements do not bind."""
+        return (
+            "Before the game, all players announce at the same time which action they will take, or nothing. All read "
+            "the announcements before they choose. Nobody has to take the action that it announced."
+        )
+
+    def play(self, game: NormalForm, seats: Seats, then: Then) -> Play:
+        """Let players announce actions, and then the game be played."""
+        n = game.players
+        table = seats.telling([""] * n, [{}] * n, step=f"{seats.step}{self.name}/")
+        sheets = [
+            Sheet((Blank("announcement", (_SILENCE, *labels), "your announcement"),), {"announcement": _SILENCE})
+            for labels in game.labels
+        ]
+        answers = yield table.ask("announce", ["Announce: which action will you take?"] * n, sheets)
+        announced = [str(answer["announcement"]) for answer in answers]
+        told = [_told(announced, me) for me in range(n)]
+        return (yield from then(game, table.telling(told, [{"announced": announced}] * n)))
+
+    def calls(self, game: NormalForm, inner: Calls) -> Calls:
+        """Ask everybody for an announcement."""
+        return Calls(inner.per_match + game.players, inner.shared)
+
+
+def _told(announced: list[str], me: int) -> str:
+    lines = [f"- {player_name(seat, me)}: {action}" for seat, action in enumerate(announced)]
+    return "\n".join(["## What players have announced", *lines])

@@ -1,0 +1,57 @@
+"""Gifting: after play, players may give points to others (Lupu and Precup 2020; CoopEval, appendix A)."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import Field
+
+from labmates.games.normal_form import NormalForm
+from labmates.mechanisms.base import Blank, Calls, Insufficient, Play, Seats, Sheet, Then
+from labmates.mechanisms.play import before_settling, settled
+from labmates.mechanisms.wording import player_name
+
+
+class Gifting(Insufficient):
+    """Whoever gives points has less by them, so that a selfish player gives none."""
+
+    name: ClassVar[str] = "gifting"
+    title: ClassVar[str] = "Gifting"
+    summary: ClassVar[str] = "After the actions are known, players may give points of their own to the others."
+
+    most: int = Field(10, ge=1, le=1_000_000, description="The most points that a player can give to each other one.")
+
+    def rules(self, game: NormalForm) -> str:
+        """Say that points can be given."""
+        return (
+            f"After the actions are known, each player may give each other one 0 to {self.most} of its points. Nobody "
+            "has to, and all give at the same time."
+        )
+
+    def play(self, game: NormalForm, seats: Seats, then: Then) -> Play:
+        """Let the game be played, and then points be given."""
+        played = yield from before_settling(game, seats, then)
+        n = game.players
+        told = [_told(played.result.deeds, me) for me in range(n)]
+        now = seats.telling(told, [{"deeds": list(played.result.deeds)}] * n, step=f"{seats.step}{self.name}/")
+        others = [[other for other in range(n) if other != me] for me in range(n)]
+        sheets = [
+            Sheet(
+                tuple(Blank(f"player {other + 1}", range(self.most + 1), "points for it") for other in theirs),
+                {f"player {other + 1}": 0 for other in theirs},
+            )
+            for theirs in others
+        ]
+        answers = yield now.ask("settle", ["Give: how many points does each other player get from you?"] * n, sheets)
+        given = [sum(answer.values()) for answer in answers]
+        received = [sum(answer.get(f"player {me + 1}", 0) for answer in answers) for me in range(n)]
+        return settled(seats, played, [gain - loss for gain, loss in zip(received, given, strict=True)])
+
+    def calls(self, game: NormalForm, inner: Calls) -> Calls:
+        """Ask everybody for its gifts."""
+        return Calls(inner.per_match + game.players, inner.shared)
+
+
+def _told(deeds: tuple[str, ...], me: int) -> str:
+    lines = [f"- {player_name(seat, me)}: {action}" for seat, action in enumerate(deeds)]
+    return "\n".join(["## What was played", *lines])

@@ -1,0 +1,98 @@
+"""Stackelberg leadership: one player commits to a distribution, and the others see it first (CoopEval, section 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from dataclasses import replace
+from itertools import product
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from labmates.errors import UsageError
+from labmates.games.normal_form import NormalForm, Profile, cooperation
+from labmates.mechanisms.base import Answer, Calls, Mechanism, Play, Question, Seats, Then
+
+
+class Stackelberg(Mechanism):
+    """Whenever actions are chosen, the leader does so first."""
+
+    name: ClassVar[str] = "stackelberg"
+    title: ClassVar[str] = "Stackelberg leadership"
+    summary: ClassVar[str] = "One player commits to a distribution over its actions, and the others see it first."
+    is_theorem: ClassVar[bool] = False
+
+    leader: int = Field(1, ge=1, description="The player that commits.")
+
+    def rules(self, game: NormalForm) -> str:
+        """Say who leads."""
+        return (
+            f"Player {self.leader} chooses first and is bound by it. All other players read the distribution that it "
+            "has handed in, and then choose."
+        )
+
+    def check(self, game: NormalForm) -> None:
+        """Check that the game has the player that leads."""
+        if self.leader > game.players:
+            raise UsageError(f"leader: player {self.leader} can't lead a game of {game.players} players")
+
+    def play(self, game: NormalForm, seats: Seats, then: Then) -> Play:
+        """Let the game be played, and its leader be asked before the others."""
+        self.check(game)
+        inner = then(game, seats)
+        try:
+            questions = next(inner)
+            while True:
+                questions = inner.send((yield from self._asked(questions)))
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+
+    def calls(self, game: NormalForm, inner: Calls) -> Calls:
+        """Add nothing: the same is asked in another order."""
+        return inner
+
+    def sustains(self, game: NormalForm) -> bool:
+        """Whether the leader does best by its cooperative action, to which cooperation is the others' equilibrium.
+
+        Of several equilibria of the others after a deviation, the one that is worst for the leader counts; commitments
+        to one action alone are compared.
+        """
+        good, leader = cooperation(game), self.leader - 1
+        if good is None or good not in self._replies(game, good[leader]):
+            return False
+        worst = [
+            min((game.payoffs[(*profile, leader)] for profile in self._replies(game, action)), default=None)
+            for action in range(len(game.labels[leader]))
+        ]
+        return all(payoff is None or payoff <= game.payoffs[(*good, leader)] for payoff in worst)
+
+    def _replies(self, game: NormalForm, commitment: int) -> list[Profile]:
+        """The plays in which the leader takes an action and nobody else gains by leaving alone."""
+        leader = self.leader - 1
+        choices = [
+            (commitment,) if player == leader else range(len(labels)) for player, labels in enumerate(game.labels)
+        ]
+        others = [player for player in range(game.players) if player != leader]
+        return [profile for profile in product(*choices) if game.is_nash(profile, others)]
+
+    def _asked(self, questions: list[Question]) -> Generator[list[Question], list[Answer], list[Answer]]:
+        """Ask the leader first where actions are chosen, and tell the others its distribution."""
+        first = [self._leads(question) for question in questions]
+        if not any(first):
+            return (yield questions)
+        commitments = iter((yield [question for question, leads in zip(questions, first, strict=True) if leads]))
+        ahead = [next(commitments) if leads else None for leads in first]
+        committed = next(answer for answer in ahead if answer is not None)
+        rest: Iterator[Answer] = iter(
+            (yield [self._told(question, committed) for question in questions if not self._leads(question)])
+        )
+        return [next(rest) if answer is None else answer for answer in ahead]
+
+    def _leads(self, question: Question) -> bool:
+        return question.stage == "choose" and question.seat == self.leader - 1
+
+    def _told(self, question: Question, committed: Answer) -> Question:
+        shares = ", ".join(f"{action} with {share} %" for action, share in committed.items())
+        text = f"## What player {self.leader} has committed to\n{shares}"
+        facts: dict[str, Any] = {**question.facts, "committed": dict(committed)}
+        return replace(question, told=(*question.told, text), facts=facts)
