@@ -17,13 +17,13 @@ setup: .venv/.ready
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv \
 		|| { echo "this Python can't make virtual environments (on Debian: apt-get install python3-venv)" >&2; exit 1; }
 	@test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --disable-pip-version-check uv
-	$(INSTALL) --editable '.[docker,local,plots,viewer]'
+	$(INSTALL) --editable '.[lab]'
 	@touch $@
 
 develop: .venv/.develop
 
 .venv/.develop: .venv/.ready
-	$(INSTALL) --editable '.[docker,local,plots,viewer,analysis,postgres,parquet,ray,axelrod,anthropic,google,bedrock,dev]'
+	$(INSTALL) --editable '.[lab,analysis,postgres,parquet,ray,axelrod,anthropic,google,bedrock,dev]'
 	@touch $@
 
 demo: setup
@@ -36,7 +36,7 @@ OLDEST := .venv-oldest
 test-oldest: setup
 	test -x $(OLDEST)/bin/python || $(BIN)/python -m venv $(OLDEST)
 	$(BIN)/uv pip install --quiet --python $(OLDEST)/bin/python --resolution lowest-direct \
-		--editable '.[postgres,viewer,plots]'
+		--editable '.[postgres,plots]'
 	$(BIN)/uv pip install --quiet --python $(OLDEST)/bin/python --constraints $(CONSTRAINTS) \
 		pytest pytest-asyncio pytest-timeout pytest-xdist hypothesis
 	$(OLDEST)/bin/python -m pytest -n 3 tests/budgets tests/records tests/models tests/games tests/studies/test_spec.py

@@ -48,8 +48,9 @@ def fork(run_id: str, at: int, changes: tuple[str, ...], as_json: bool, store: s
 
     wanted = dict(map(_change, changes))
     with Store(store, must_exist=True) as database:
-        settings = settings_of(values, database.run(run_id).settings)
-        run = run_async(lambda: make(database, run_id, at=at, changes=wanted, settings=settings))
+        origin = database.run(run_id)
+        settings = settings_of(values, origin.settings)
+        run = run_async(lambda: make(database, origin.id, at=at, changes=wanted, settings=settings))
         return execute(database, [run], RunSettings.model_validate(run.settings), as_json=as_json)
 
 

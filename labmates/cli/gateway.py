@@ -14,13 +14,12 @@ import click
 from labmates.cli.common import verbose_option
 from labmates.cli.console import err, out
 from labmates.cli.options import models_file_option
-from labmates.errors import MissingExtraError, UsageError
+from labmates.errors import UsageError
 
 if TYPE_CHECKING:
     from labmates.gateway.seats import Seats
 
 USUAL_PORT = 8643
-_NEEDED = ("starlette", "uvicorn")
 
 
 @click.command(
@@ -66,10 +65,6 @@ def gateway(
 
     Each seat has its own key; the providers' keys stay here. GET /budget reports the spending.
     """
-    from importlib.util import find_spec
-
-    if not all(map(find_spec, _NEEDED)):
-        raise MissingExtraError("the gateway", "gateway")
     from labmates.budgets.prices import read_prices
     from labmates.gateway.exchanges import Record
     from labmates.gateway.seats import Seats

@@ -23,6 +23,7 @@ OWN = {
     "study": ("labmates.cli.study:study", "Plan and execute many runs, described in one file."),
     "worker": ("labmates.cli.worker:worker", "Execute runs of a study, from any machine that reaches its store."),
     "show": ("labmates.cli.show:show", "Show a run: messages, code and output, artifacts, scores."),
+    "runs": ("labmates.cli.runs:runs", "List the runs of a store, or delete some."),
     "view": ("labmates.cli.view:view", "Browse studies and runs."),
     "replay": ("labmates.cli.replay:replay", "Re-run from the recording without model calls, and compare."),
     "fork": ("labmates.cli.fork:fork", "Branch a run at an event, with something changed."),

@@ -62,24 +62,24 @@ def show(
             list_events(database, run, as_json=as_json)
             return 0
         if as_json:
-            used = [{**asdict(one), "cost": format_dollars(one.cost)} for one in judging_usage(database.events(run_id))]
-            print_json({**run_json(run, database.scores(run_id)), "judging": used})
+            used = [{**asdict(one), "cost": format_dollars(one.cost)} for one in judging_usage(database.events(run.id))]
+            print_json({**run_json(run, database.scores(run.id)), "judging": used})
             return 0
         if report or artifact:
-            text = newest_artifact(database, run_id, artifact or REPORT)
+            text = newest_artifact(database, run.id, artifact or REPORT)
             if text is None:
-                raise UsageError(f"the run '{run_id}' has no {artifact or 'report'}")
+                raise UsageError(f"the run '{run.id}' has no {artifact or 'report'}")
             out().print(clean(text), markup=False)
             return 0
-        bodies = Bodies(database.bodies(run_id))
+        bodies = Bodies(database.bodies(run.id))
         if save is not None:
-            files = save_material(database.events(run_id), bodies, save)
+            files = save_material(database.events(run.id), bodies, save)
             out().print(f"{len(files)} files are in {save}", markup=False)
             return 0
-        for event in database.events(run_id):
+        for event in database.events(run.id):
             _tell(event, bodies, None if full else SHORT_CHARS)
         print_run(database, run)
-        print_handoff(database.scores(run_id))
+        print_handoff(database.scores(run.id))
         if run.error:
             out().print(f"Error: {clean(run.error)}", markup=False)
     return 0

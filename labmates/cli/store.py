@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from labmates.cli.common import json_option, run_choice, store_option
+from labmates.cli.common import F, json_option, run_choice, store_option
 from labmates.cli.console import clean, err, out, print_json
 from labmates.cli.interrupt import run_until_stopped
 from labmates.errors import UsageError
@@ -186,29 +186,49 @@ def archive(target: Path, store: str | None, as_json: bool) -> None:
     _tell_copied(copied, as_json)
 
 
+def deletion_options(function: F) -> F:
+    """Add the options of a verb that deletes runs, as `delete` takes them."""
+    for decorate in (
+        json_option(),
+        click.option("--yes", is_flag=True, help="Don't ask before deleting."),
+        click.option("--dry-run", is_flag=True, help="Count what would be deleted, and delete nothing."),
+        click.option("--status", metavar="STATUS", help="Runs with this status."),
+        store_option,
+        run_choice,
+    ):
+        function = decorate(function)
+    return function
+
+
 @store.command(epilog="Example: labmates store prune --study pilot --dry-run")
-@run_choice
-@store_option
-@click.option("--status", metavar="STATUS", help="Runs with this status.")
+@deletion_options
 @click.option("--leftovers", is_flag=True, help="Delete what belongs to no run, and checkpoints of ended runs.")
 @click.option("--replies", is_flag=True, help="Delete the cached replies of models.")
-@click.option("--dry-run", is_flag=True, help="Count what would be deleted, and delete nothing.")
-@click.option("--yes", is_flag=True, help="Don't ask before deleting.")
-@json_option()
-def prune(
+def prune(**values: Any) -> None:
+    """Delete runs as 'labmates runs delete' does, and what no run needs.
+
+    The space is given back by 'labmates store vacuum'.
+    """
+    delete(**values)
+
+
+def delete(
     store: str | None,
     run_ids: tuple[str, ...],
-    leftovers: bool,
-    replies: bool,
+    *,
     dry_run: bool,
     yes: bool,
     as_json: bool,
+    leftovers: bool = False,
+    replies: bool = False,
     **filters: str | None,
 ) -> None:
-    """Delete runs with all that belongs to them: those named, or all that match the filters.
+    """Delete runs and what no run needs, after a question.
 
-    --study alone deletes the study and its plan too. Runs that are being worked on are refused. The space is given back
-    by 'labmates store vacuum'.
+    Raises
+    ------
+    UsageError
+        If nothing is chosen, or nobody can be asked.
     """
     from labmates.records import pruning
     from labmates.records.database import Database
@@ -217,7 +237,8 @@ def prune(
     chosen = None if choice == pruning.Choice() else choice
     if chosen is None and not leftovers and not replies:
         raise UsageError(
-            "nothing to delete: name runs, or give --study, --kind, --task, --status, --leftovers, --replies"
+            "nothing to delete: name runs, or give --study, --kind, --task, --status; 'labmates store prune' has "
+            "--leftovers and --replies too"
         )
     with Database(store, must_exist=True) as database:
         found = pruning.count_prunable(database, chosen, leftovers=leftovers, replies=replies)

@@ -9,9 +9,7 @@ import click
 
 from labmates.cli.common import store_option, verbose_option
 from labmates.cli.console import err, out
-from labmates.errors import MissingExtraError, UsageError
-
-_NEEDED = ("markdown_it", "nh3", "starlette", "uvicorn")
+from labmates.errors import UsageError
 
 
 @click.command(
@@ -49,10 +47,6 @@ def view(
 
     STORE is a URL, or the path of an SQLite file; it is only read. With RUN, the page of that run opens.
     """
-    from importlib.util import find_spec
-
-    if not all(map(find_spec, _NEEDED)):
-        raise MissingExtraError("the viewer", "viewer")
     from labmates.loopback import open_socket
     from labmates.pages.links import Links
     from labmates.records.store import Store
@@ -67,8 +61,7 @@ def view(
     if export is None and len(runs) > 1:
         raise UsageError("name one RUN to open its page; several go with --export")
     with Store(named or store, read_only=True) as database:
-        for run in runs:
-            database.run(run)
+        runs = [database.run(run).id for run in runs]
         if export is not None:
             with err().status("exporting …") as shown:
                 done = export_pages(

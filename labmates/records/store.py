@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self, TypeVar, cast
+from typing import Any, Final, Self, TypeVar, cast
 
 import sqlalchemy as sa
 
@@ -26,6 +26,8 @@ from labmates.records.steps import Step, costs, insert, is_there, write_step
 _RUNS, _SEALS = schema.runs, schema.seals
 
 _CHUNK = 500
+LAST: Final = "last"
+"""In place of a run's id: the run that began last."""
 
 E = TypeVar("E", bound=EventBase)
 
@@ -181,7 +183,7 @@ class Store:
         self.database.write(write)
 
     def run(self, run_id: str) -> RunRecord:
-        """Return the run with this id.
+        """The run with this id; ``last`` stands for the one that began last.
 
         Raises
         ------
@@ -189,6 +191,9 @@ class Store:
             If there is none.
         """
         query = sa.select(*RUN_COLUMNS).where(_RUNS.c.id == run_id)
+        if run_id == LAST:
+            begun = sa.select(*RUN_COLUMNS).where(_RUNS.c.status != "planned")
+            query = begun.order_by(_RUNS.c.started.desc(), _RUNS.c.id.desc()).limit(1)
         row = self.database.read(lambda connection: connection.execute(query).one_or_none())
         if row is None:
             raise UsageError(f"there is no run '{run_id}' in the store {self.shown_url}")

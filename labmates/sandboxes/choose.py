@@ -21,7 +21,7 @@ SANDBOXES = {
 }
 """Names that `choose_backend` takes, with one line on each for the command line."""
 
-_MODULES = ("ipykernel", "matplotlib", "scipy", "seaborn", "sklearn", "statsmodels")  # of the extra `local`
+_MODULES = ("ipykernel", "matplotlib", "scipy", "seaborn", "sklearn", "statsmodels")  # of the extra `lab`
 _INSTALL = "install it (Debian and Ubuntu: apt-get install bubblewrap)"
 
 
@@ -117,7 +117,7 @@ def _bubblewrap(name: str, trusted_code: bool, no_docker: LabmatesError | None) 
 def _check_modules() -> None:
     missing = [module for module in _MODULES if find_spec(module) is None]
     if missing:
-        raise MissingExtraError(f"running agents' code on this machine (missing: {', '.join(missing)})", "local")
+        raise MissingExtraError(f"running agents' code on this machine (missing: {', '.join(missing)})", "lab")
 
 
 def _plain(name: str) -> SandboxBackend:

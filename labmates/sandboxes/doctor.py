@@ -208,7 +208,7 @@ def _packages() -> Finding:
     missing = [name for name in PACKAGES if not _is_installed(name)]
     if missing:
         text = f"missing for code on this machine: {', '.join(missing)}"
-        return Finding("bubblewrap", "packages", "problem", text, "pip install 'labmates[local]'")
+        return Finding("bubblewrap", "packages", "problem", text, "pip install 'labmates[lab]'")
     return Finding("bubblewrap", "packages", "ok", "all there that code in bubblewrap relies on")
 
 

@@ -60,7 +60,7 @@ def connect() -> DockerClient:
         If there is no engine, or none that will do.
     """
     if find_spec("docker") is None:
-        raise MissingExtraError("the Docker sandbox", "docker")
+        raise MissingExtraError("the Docker sandbox", "lab")
     path = socket_path()
     _try_socket(path)
     client = _client(path)

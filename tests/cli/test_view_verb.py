@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import http.client
-import importlib.util
 import os
 import shlex
 import signal
@@ -152,16 +151,6 @@ def test_a_store_of_a_newer_labmates_is_told(labmates: Labmates, store: Store) -
     done = labmates("view", "--no-browser")
     assert done.code == 2
     assert "it was made by a newer labmates" in done.err
-
-
-def test_without_its_extra_the_viewer_says_how_to_get_it(
-    labmates: Labmates, store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    there = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *_: None if name == "nh3" else there(name))
-    done = labmates("view", "--no-browser")
-    assert done.code == 2
-    assert "the viewer needs the extra 'viewer': pip install 'labmates[viewer]'" in done.err
 
 
 def test_all_that_the_pages_need_comes_with_the_package() -> None:

@@ -103,7 +103,7 @@ def test_an_unknown_name_is_answered_with_the_known_ones() -> None:
 @pytest.mark.usefixtures("no_docker")
 def test_missing_packages_are_named_with_their_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choose, "find_spec", lambda name: None if name in ("ipykernel", "sklearn") else object())
-    with pytest.raises(MissingExtraError, match=r"ipykernel, sklearn.*labmates\[local\]"):
+    with pytest.raises(MissingExtraError, match=r"ipykernel, sklearn.*labmates\[lab\]"):
         choose_backend("auto", trusted_code=True)
 
 

@@ -57,7 +57,7 @@ def test_a_client_waits_longer_once_the_engine_has_answered(fake: FakeEngine) ->
 
 def test_without_the_sdk_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "find_spec", lambda name: None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'labmates\[docker\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'labmates\[lab\]'"):
         connect()
 
 

@@ -1,0 +1,77 @@
+"""``labmates runs``: the runs of a store as a list, and their deletion."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from labmates.cli.common import json_option, store_option
+from labmates.cli.console import err, out, print_json
+from labmates.cli.store import delete as delete_runs
+from labmates.cli.store import deletion_options
+from labmates.cli.summary import show_bill
+from labmates.cli.tables import print_grid
+
+if TYPE_CHECKING:
+    from labmates.records.listing import ListedRun
+
+_NUMBERS = ("seed", "seconds", "bill")
+
+
+@click.group(
+    invoke_without_command=True,
+    epilog="Examples: labmates runs --status failed; labmates runs --study pilot --sort spent --limit 5; "
+    "labmates show last",
+)
+@store_option
+@click.option("--study", metavar="NAME", default="", help="Runs of this study.")
+@click.option("--kind", metavar="KIND", default="", help="Runs of this kind of experiment.")
+@click.option("--status", metavar="STATUS", default="", help="Runs with this status.")
+@click.option("--model", metavar="TEXT", default="", help="Runs with a model whose name contains this text.")
+@click.option("--text", metavar="TEXT", default="", help="Runs whose id, condition or error contains this text.")
+@click.option("--sort", metavar="COLUMN", default="started", show_default=True, help="Largest or newest first.")
+@click.option("--limit", type=click.IntRange(1), metavar="N", default=20, show_default=True, help="Rows to print.")
+@json_option("per run")
+def runs(store: str | None, sort: str, limit: int, as_json: bool, **filters: str) -> None:
+    """List runs, the newest first, or delete some.
+
+    Where a verb takes RUN, 'last' stands for the run that began last.
+    """
+    if click.get_current_context().invoked_subcommand is not None:
+        return
+    from labmates.records.listing import Chosen, run_page
+    from labmates.records.store import Store
+    from labmates.records.view import run_json
+
+    with Store(store, must_exist=True) as database:
+        page = run_page(database.database, Chosen(**filters), sort=sort, size=limit)
+        if as_json:
+            for listed in page.rows:
+                print_json(run_json(listed.run, database.scores(listed.run.id)))
+            return
+    if not page.rows:
+        err().print("No run matches." if any(filters.values()) else "The store has no runs.", markup=False)
+        return
+    headings = ["run", "started", "kind", "models", "seed", "status", "study", "seconds", "bill"]
+    print_grid(headings, [_cells(listed) for listed in page.rows], [name in _NUMBERS for name in headings])
+    if page.after:
+        out().print(f"The first {limit} runs; --limit shows more.", markup=False, style="dim")
+
+
+@runs.command(epilog="Example: labmates runs delete --study pilot --dry-run")
+@deletion_options
+def delete(**values: Any) -> None:
+    """Delete runs with all that belongs to them: those named, or all that match the filters.
+
+    --study alone deletes the study and its plan too. Runs in progress are refused.
+    """
+    delete_runs(**values)
+
+
+def _cells(listed: ListedRun) -> list[str]:
+    run = listed.run
+    started = datetime.fromtimestamp(run.started, UTC).astimezone().strftime("%Y-%m-%d %H:%M") if run.started else ""
+    numbers = f"{run.seconds:.1f}", show_bill(run)
+    return [run.id, started, run.kind, ", ".join(run.models), str(run.seed), run.standing, run.study or "", *numbers]

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from labmates.records.store import Store
+from tests.cli.conftest import Labmates
+from tests.support.recorded import a_record
+
+
+@pytest.fixture
+def store(labmates: Labmates) -> Store:
+    made = Store(f"sqlite:///{labmates.folder}/labmates.db")
+    made.create(a_record(id="oldest", study="pilot", started=1_000.0, status="failed", models=("openai:first",)))
+    made.create(a_record(id="newest", key="another", study=None, started=3_000.0, models=("openai:second",)))
+    made.create(a_record(id="middle", key="third", study="pilot", started=2_000.0, models=("openai:second",)))
+    made.create(a_record(id="unborn", key="fourth", study="pilot", started=0.0, status="planned"))
+    return made
+
+
+def listed(labmates: Labmates, *arguments: str) -> list[str]:
+    done = labmates("runs", "--json", *arguments)
+    assert done.code == 0
+    return [json.loads(line)["id"] for line in done.out.splitlines()]
+
+
+def test_runs_are_listed_newest_first_and_filtered(labmates: Labmates, store: Store) -> None:
+    assert listed(labmates) == ["newest", "middle", "oldest", "unborn"]
+    assert listed(labmates, "--limit", "2") == ["newest", "middle"]
+    assert listed(labmates, "--study", "pilot", "--status", "failed") == ["oldest"]
+    assert listed(labmates, "--model", "second") == ["newest", "middle"]
+    done = labmates("runs", "--limit", "1")
+    assert "newest" in done.out
+    assert "The first 1 runs; --limit shows more." in done.out
+
+
+def test_a_list_without_runs_says_why(labmates: Labmates, store: Store) -> None:
+    assert "No run matches." in labmates("runs", "--study", "none").err
+    done = labmates("runs", "--sort", "colour")
+    assert (done.code, "unknown order 'colour'" in done.err) == (2, True)
+    done = labmates("runs", "--status", "flying")
+    assert (done.code, "unknown status 'flying'" in done.err) == (2, True)
+
+
+def test_last_is_the_run_that_began_last(labmates: Labmates, store: Store) -> None:
+    assert json.loads(labmates("show", "last", "--json").out)["id"] == "newest"
+    with Store(f"sqlite:///{labmates.folder}/empty.db") as empty:
+        done = labmates("show", "last", "--store", empty.url)
+    assert (done.code, "there is no run 'last'" in done.err) == (2, True)
+
+
+def test_runs_are_deleted_by_filters_or_by_name(labmates: Labmates, store: Store) -> None:
+    done = labmates("runs", "delete", "--status", "failed", "--dry-run")
+    assert "1 runs would be deleted." in done.out
+    assert labmates("runs", "delete", "--yes").code == 2
+    assert "nothing to delete" in labmates("runs", "delete", "--yes").err
+    assert labmates("runs", "delete", "oldest", "--yes").code == 0
+    assert labmates("runs", "delete", "newest").code == 2  # nobody can be asked
+    assert listed(labmates) == ["newest", "middle", "unborn"]
