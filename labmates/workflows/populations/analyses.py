@@ -140,7 +140,7 @@ class StrategiesParams(Params):
             runs.watch("WARNING: strategies' code runs on this machine without any isolation.")
         return Workers(processes=self.processes, unsafe=unsafe)
 
-    def population(self, workers: Workers) -> Population:
+    def load(self, workers: Workers) -> Population:
         """The strategies, loaded into the workers."""
         from labmates.workflows.populations.engine.library import load_population
 
@@ -201,7 +201,7 @@ def diversity(runs: Runs, params: DiversityParams) -> Result:
 
     situations(params.make_game(params.group_size, params.rounds), params.features)  # refuses too many
     with params.workers(runs) as workers:
-        population = params.population(workers)
+        population = params.load(workers)
         members = [index for indices in population.genes.values() for index in indices]
         found = params.behaviours(runs, workers, members, population.cooperate)
         following = sum(workers.loaded[index].paper for index in members)
@@ -347,7 +347,7 @@ def invasion(runs: Runs, params: InvasionParams) -> Result:
 
     game = params.make_game(params.group_size, params.rounds)
     with params.workers(runs) as workers:
-        population = params.population(workers)
+        population = params.load(workers)
         genes = list(population.genes)
         if len(genes) < 2:
             raise UsageError(f"there is one set of strategies alone, {genes[0]}; it takes two to invade")
@@ -368,4 +368,97 @@ INVASION = Analysis(
     example="labmates analyze invasion strategies --game public-goods",
     choices=(),
     objects="per pair",
+)
+
+
+_MOST_TYPES: Final = 60
+
+
+class FixationParams(StrategiesParams):
+    """The parameters of the analysis of fixation."""
+
+    group_size: int = Field(4, ge=2, le=256, description="Players in a group.")
+    rounds: int = Field(20, ge=1, le=1000, description="Rounds of a game.")
+    by: Literal["gene", "strategy"] = Field(
+        "gene", description="Types: all strategies of a model and attitude (gene), or each strategy by itself."
+    )
+    references: tuple[str, ...] = Field(
+        (), description="Add this reference strategy as a type, for instance cc-2; repeatable."
+    )
+    population: int = Field(100, ge=2, le=100_000, description="Members of the population.")
+    process: Literal["pairwise", "moran"] = Field(
+        "pairwise", description="Update: pairwise comparison by the Fermi rule, or Moran's birth and death."
+    )
+    strength: float = Field(
+        1.0,
+        ge=0,
+        le=1000,
+        description="Selection strength, on payoffs scaled to 0 to 1: of the Fermi rule, or (at most 1) the payoff's "
+        "weight in the fitness.",
+    )
+    samples: int = Field(200, ge=2, le=100_000, description="Groups of each composition.")
+    seed: int = Field(0, ge=0, description="Of all random numbers.")
+
+    def types(self, workers: Workers, population: Population) -> dict[str, tuple[int, ...]]:
+        """The numbers of the strategies of each type, by name.
+
+        Raises
+        ------
+        UsageError
+            If there are fewer than two types or more than 60, or a reference strategy is unknown.
+        """
+        from labmates.workflows.populations.engine.library import load_players
+        from labmates.workflows.populations.engine.reference import PREFIX
+
+        if self.by == "gene":
+            found = {str(gene): members for gene, members in population.genes.items()}
+        else:
+            found = {name: (index,) for index, name in population.names.items()}
+        names = [PREFIX + name for name in dict.fromkeys(self.references)]
+        if names:
+            found |= {name: (one.index,) for name, one in zip(names, load_players(workers, names), strict=True)}
+        if not 2 <= len(found) <= _MOST_TYPES:
+            raise UsageError(
+                f"there are {len(found)} types of strategies; fixation needs 2 to {_MOST_TYPES} "
+                "(choose with --model, --attitude, --by and --reference)"
+            )
+        return found
+
+
+def fixation(runs: Runs, params: FixationParams) -> Result:
+    """Show which types selection favours in a finite population, with payoffs and fixation probabilities of all pairs.
+
+    Types meet in groups of every composition. Mutations are rare: each mutant takes over or dies out before the next
+    one. A type's share is that of the time in which all are of it.
+    """
+    from labmates.workflows.populations.engine.meetings import meet
+    from labmates.workflows.populations.figures import response_figure
+    from labmates.workflows.populations.selection import Selection, pair_tables, types_table
+
+    game = params.make_game(params.group_size, params.rounds)
+    with params.workers(runs) as workers:
+        population = params.load(workers)
+        types = params.types(workers, population)
+        play = workers.play
+        meetings = meet(game, types, population.cooperate, play, samples=params.samples, seed=params.seed)
+    selection = Selection(meetings, game, params.population, params.strength, params.process, params.seed)
+    sizes = [len(members) for members in types.values()]
+    title = f"Response graph in {params.game}"
+    alt = "Types as discs by their share of time; arrows lead to mutants that selection favours, as the tables say."
+    favoured = selection.fixation * params.population
+    drawing = Drawing(
+        "response", title, alt, partial(response_figure, meetings.types, selection.shares[0], favoured, title)
+    )
+    return Result([types_table(selection, sizes), *pair_tables(selection)], [drawing])
+
+
+FIXATION = Analysis(
+    "fixation",
+    "Fixation",
+    FixationParams,
+    fixation,
+    example="labmates analyze fixation strategies --game public-goods --reference cc-3 --plot response.png",
+    choices=(),
+    objects="per type",
+    has_figures=True,
 )

@@ -1,4 +1,4 @@
-"""Figures of strategies written as code: their map, self-play, and one evolution."""
+"""Figures of strategies written as code: their map, self-play, one evolution, and whose mutants take over."""
 
 from __future__ import annotations
 
@@ -145,4 +145,39 @@ def evolution_figure(shares: Sequence[Mapping[str, float]], title: str) -> Figur
     axes.set_ylabel("share of the population")
     axes.set_title(title, loc="left")
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8)
+    return figure
+
+
+def response_figure(
+    names: Sequence[str], shares: NDArray[np.float64], times_neutral: NDArray[np.float64], title: str
+) -> Figure:
+    """Draw types as discs on a circle, with an arrow to each mutant that takes over more often than a neutral one.
+
+    Parameters
+    ----------
+    shares
+        Of the time, by type: the areas of the discs.
+    times_neutral
+        Fixation probabilities over that of a neutral mutant; residents in rows.
+    """
+    figure, [axes] = new_figure(7.0, 6.0)
+    angles = np.pi / 2 - 2 * np.pi * np.arange(len(names)) / len(names)
+    points = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    most = max(2.0, float(times_neutral.max()))
+    for resident, mutant in np.argwhere(times_neutral > 1 + 1e-9):
+        if resident == mutant:
+            continue
+        width = 0.5 + 2 * np.log(times_neutral[resident, mutant]) / np.log(most)
+        style = {"arrowstyle": "-|>", "color": GREY, "linewidth": width, "shrinkA": 16, "shrinkB": 16}
+        style["connectionstyle"] = "arc3,rad=0.08"
+        axes.annotate("", points[mutant], points[resident], arrowprops=style)
+    for place, (point, name) in enumerate(zip(points, names, strict=True)):
+        axes.scatter(
+            point[0], point[1], s=60 + 1400 * shares[place], color=look(place)[0], zorder=3, edgecolors="white"
+        )
+        label = f"{name}\n{shares[place]:.0%}"
+        above = 30 if point[1] >= 0 else -30
+        axes.annotate(label, point, (0, above), textcoords="offset points", ha="center", va="center", fontsize=8)
+    axes.set(xlim=(-1.6, 1.6), ylim=(-1.3, 1.3), aspect="equal", title=title)
+    axes.set_axis_off()
     return figure

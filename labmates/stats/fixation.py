@@ -1,0 +1,138 @@
+"""Selection in finite populations with rare mutations: fixation probabilities, stationary distribution, alpha-rank.
+
+With rare mutations a population has two types at most: a mutant takes over or dies out before the next one comes
+(Fudenberg and Imhof 2006). So the population moves between states of a single type, and a type's share of the time is
+the stationary distribution of that small Markov chain. Groups are drawn from the population without replacement.
+
+Payoffs of pairs of types are an array of shape ``(types, types, players)``: what a player of the first type gets in a
+group in which as many others as the last index are of its type, and the rest of the second type.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import logsumexp
+from scipy.stats import hypergeom
+
+from labmates.errors import UsageError
+from labmates.stats.metagame import Array, as_metagame
+
+Process = Literal["pairwise", "moran"]
+
+ALPHA_RANK_POPULATION, ALPHA = 50, 1e6
+"""Population of alpha-rank, and its strength of selection on payoffs scaled to 0 to 1: for its limit at infinity."""
+_MOST_POPULATION = 100_000
+
+
+def pair_payoffs(payoffs: ArrayLike) -> Array:
+    """The payoffs of pairs of types of a metagame.
+
+    Raises
+    ------
+    UsageError
+        If `payoffs` is not a metagame.
+    """
+    array = as_metagame(payoffs)
+    types, players = len(array), array.ndim
+    own, other = np.indices((types, types))
+    return np.stack([array[(own, *[own] * k, *[other] * (players - 1 - k))] for k in range(players)], axis=2)
+
+
+def population_payoffs(pairs: Array, population: int) -> Array:
+    """Expected payoffs in populations of two types.
+
+    Returns
+    -------
+    payoffs
+        Of the first type when 1, 2, … ``population - 1`` members are of it and all others of the second type; shape
+        ``(types, types, population - 1)``.
+
+    Raises
+    ------
+    UsageError
+        If the population is smaller than a group, or larger than 100,000.
+    """
+    players = pairs.shape[2]
+    if not max(2, players) <= population <= _MOST_POPULATION:
+        raise UsageError(f"population: from {max(2, players)} to {_MOST_POPULATION} for groups of {players}")
+    others = np.arange(population - 1)[:, None]
+    chances = hypergeom.pmf(np.arange(players), population - 1, others, players - 1)
+    return np.asarray(pairs @ chances.T)
+
+
+def log_fixation(pairs: Array, population: int, strength: float, process: Process = "pairwise") -> Array:
+    """The logarithm of each fixation probability: that one mutant's descendants take over a population.
+
+    Parameters
+    ----------
+    pairs
+        Payoffs of pairs of types.
+    strength
+        Selection strength: β of the Fermi rule 1/(1 + exp(-β(π' - π))) of a pairwise comparison (Traulsen, Nowak and
+        Pacheco 2006), or the weight w of the payoff in the fitness 1 - w + wπ of a Moran process (Nowak et al. 2004).
+
+    Returns
+    -------
+    logarithms
+        Shape ``(types, types)``: residents in rows, mutants in columns. The diagonal is that of a neutral mutant.
+
+    Raises
+    ------
+    UsageError
+        If the population or the strength is out of bounds, or a fitness is not positive.
+    """
+    own = population_payoffs(pairs, population)
+    others = own.swapaxes(0, 1)[:, :, ::-1]
+    if not 0 <= strength < np.inf:
+        raise UsageError(f"strength: at least 0 and finite, not {strength:g}")
+    if process == "pairwise":
+        steps = strength * (others - own)
+    else:
+        fitness, others_fitness = (1 - strength + strength * payoffs for payoffs in (own, others))
+        if strength > 1 or fitness.min() <= 0:
+            raise UsageError(f"strength: {strength:g} makes a fitness 1 - w + wπ of zero or less (try a smaller one)")
+        steps = np.log(others_fitness) - np.log(fitness)
+    sums = np.concatenate([np.zeros((*steps.shape[:2], 1)), np.cumsum(steps, axis=2)], axis=2)
+    return np.asarray(-logsumexp(sums, axis=2).T)
+
+
+def stationary_distribution(log_rates: Array) -> Array:
+    """The stationary distribution of a Markov chain, exact for rates of any size.
+
+    Elimination without subtractions (Grassmann, Taksar and Heyman 1985), in logarithms: strong selection makes rates
+    that no float can hold.
+
+    Parameters
+    ----------
+    log_rates
+        Logarithms of the rates from rows to columns, all up to a common factor; the diagonal is ignored.
+    """
+    rates = np.array(log_rates, dtype=float)
+    for state in range(len(rates) - 1, 0, -1):
+        rates[:state, state] -= logsumexp(rates[state, :state])
+        through = rates[:state, state, None] + rates[state, None, :state]
+        rates[:state, :state] = np.logaddexp(rates[:state, :state], through)
+    logs = np.zeros(len(rates))
+    for state in range(1, len(rates)):
+        logs[state] = logsumexp(logs[:state] + rates[:state, state])
+    return np.asarray(np.exp(logs - logsumexp(logs)))
+
+
+def alpha_rank(pairs: Array, population: int = ALPHA_RANK_POPULATION) -> Array:
+    """The alpha-rank of types of one population: their shares of time under infinitely strong selection.
+
+    Source: Omidshafiei et al. 2019, "α-Rank: multi-agent evaluation by evolution", with a single population.
+
+    Parameters
+    ----------
+    pairs
+        Payoffs of pairs of types.
+    population
+        Raised to the size of a group where it is smaller.
+    """
+    width = float(np.ptp(pairs))
+    scaled = (pairs - pairs.min()) / width if width else np.zeros_like(pairs)
+    return stationary_distribution(log_fixation(scaled, max(population, pairs.shape[2]), ALPHA))
