@@ -17,15 +17,21 @@ payoffs: {swerve swerve: [3, 3], swerve straight: [2, 4], straight swerve: [4, 2
 
 def test_mechanisms_are_listed_shown_and_checked(labmates: Labmates) -> None:
     assert [one["name"] for one in labmates("mechanisms", "--json").records] == [
+        "cheap-talk",
         "contract",
+        "correlation",
+        "gifting",
         "mediation",
         "none",
         "repetition",
         "reputation",
+        "stackelberg",
     ]
     shown = labmates("mechanisms", "show", "contract", "--term", "proposals=once", "--game", "public-goods").out
     assert "the other players pay it in equal parts" in shown
     assert "Calls in public-goods: 9 in each match, and 1 for each model and seat." in shown
+    shown = labmates("mechanisms", "show", "stackelberg").out
+    assert "Cooperation in prisoners is not an equilibrium under it alone." in shown
     [found] = labmates("mechanisms", "show", "contract+repetition", "--term", "rounds=4", "--json").records
     assert found["calls"] == {"per_match": 14, "per_model_and_seat": 0}
     checked = labmates("mechanisms", "check", "mediation", "--game", "prisoners")
@@ -34,7 +40,9 @@ def test_mechanisms_are_listed_shown_and_checked(labmates: Labmates) -> None:
 
 def test_dilemmas_are_listed_and_shown(labmates: Labmates, tmp_path: Path) -> None:
     assert len(labmates("dilemmas").out.splitlines()) == 6
-    assert "Better for all than D D: C C" in labmates("dilemmas", "show", "trust").out
+    shown = labmates("dilemmas", "show", "trust").out
+    assert "Better for all than D D: C C" in shown
+    assert "C of player 2 (strictly, by D); then C of player 1 (strictly, by D)" in shown
     path = tmp_path / "chicken.yaml"
     path.write_text(CHICKEN)
     [found] = labmates("dilemmas", "show", str(path), "--json").records
