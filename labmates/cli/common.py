@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
@@ -29,6 +30,30 @@ class RegistryGroup(click.Group):
             hint = f" Did you mean '{close[0]}'?" if close else ""
             ctx.fail(f"No such command '{name}'.{hint}")
         return super().resolve_command(ctx, args)
+
+
+class SectionedCommand(click.Command):
+    """A command whose help has its options in sections.
+
+    Attributes
+    ----------
+    sections
+        Options by the title of their section. "Options" has all others, at its place or else at the end.
+    """
+
+    sections: MappingProxyType[str, Sequence[click.Parameter]] = MappingProxyType({})
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the sections in order, and then the other options."""
+        sectioned = [parameter for parameters in self.sections.values() for parameter in parameters]
+        others = [parameter for parameter in self.get_params(ctx) if parameter not in sectioned]
+        for title, parameters in (self.sections | {"Options": others}).items():
+            records = [record for parameter in parameters if (record := parameter.get_help_record(ctx)) is not None]
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+        if isinstance(self, click.Group):
+            self.format_commands(ctx, formatter)
 
 
 def store_option(function: F) -> F:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from labmates.cli.console import clean, complain, err
 from labmates.cli.interrupt import run_until_stopped
-from labmates.cli.options import flag, flags_of, given
+from labmates.cli.options import flag, flags_of, given, options_of
 from labmates.cli.results import chosen_runs
 from labmates.cli.summary import print_summary, warn_of_thinking
 from labmates.errors import UsageError, explain
@@ -161,6 +161,21 @@ def execute(
     if len(invalid) > 1:
         complain(f"{len(invalid)} of {len(ended)} runs are invalid")
     return 1 if failed or invalid or elsewhere else 0
+
+
+def condition_sections(
+    kind: str, *, leave_out: Iterable[str] = (), settings_left_out: Iterable[str] = ()
+) -> dict[str, list[click.Parameter]]:
+    """The options of a run of a kind by section: its condition, how models are reached, how it is executed."""
+    condition = EXPERIMENTS.get(kind).condition
+    options = options_of(condition, leave_out=leave_out)
+    needed = [option for option in options if condition.model_fields[option.name or ""].is_required()]
+    for option in needed:
+        if isinstance(option, click.Option):
+            option.help = f"{option.help} [required]"
+    options.sort(key=lambda option: option not in needed)
+    settings = options_of(RunSettings, leave_out=[*useless(kind), *settings_left_out])
+    return {"Condition": options, "Models": options_of(ModelOptions), "Execution": settings}
 
 
 def useless(kind: str) -> list[str]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import chain
+from types import MappingProxyType
 from typing import Any
 
 import click
 
-from labmates.cli.common import RegistryGroup, json_option, store_option, verbose_option
-from labmates.cli.lab import CommandLab, useless
-from labmates.cli.options import condition_given, options_of
-from labmates.models.options import ModelOptions
-from labmates.studies.settings import RunSettings
+from labmates.cli.common import RegistryGroup, SectionedCommand, json_option, store_option, verbose_option
+from labmates.cli.lab import CommandLab, condition_sections
+from labmates.cli.options import condition_given
 from labmates.workflows.experiment import EXPERIMENTS
 
 
@@ -56,9 +56,11 @@ def _command(kind: str) -> click.Command:
 
     command = click.command(
         name=kind,
+        cls=SectionedCommand,
         help=condition.__doc__,
         epilog=f"Example: {example}" if (example := EXPERIMENTS.get(kind).example) else None,
     )(callback)
-    own = [*options_of(condition), *options_of(ModelOptions), *options_of(RunSettings, leave_out=useless(kind))]
-    command.params = [*own, *command.params]
+    sections = condition_sections(kind)
+    command.sections = MappingProxyType({"Condition": [], "Options": [], **sections})
+    command.params = [*chain(*sections.values()), *command.params]
     return command

@@ -5,26 +5,27 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Set
 from inspect import getdoc
+from itertools import chain
+from types import MappingProxyType
 from typing import Any
 
 import click
 
 from labmates.cli.command import options_for
-from labmates.cli.common import RegistryGroup, choosing, json_option, store_option, verbose_option
+from labmates.cli.common import RegistryGroup, SectionedCommand, choosing, json_option, store_option, verbose_option
 from labmates.cli.figures import figure_options
-from labmates.cli.lab import CommandLab, useless
+from labmates.cli.lab import CommandLab, condition_sections
 from labmates.cli.options import condition_given, flag, options_of, with_arguments_first
 from labmates.cli.results import parsed, present
 from labmates.cli.tables import out_option
 from labmates.models.options import ModelOptions
-from labmates.studies.settings import RunSettings
 from labmates.workflows.analysis import Params
 from labmates.workflows.command import Command
 from labmates.workflows.experiment import EXPERIMENTS
 from labmates.workflows.verb import Verb
 
 
-class ManyWords(click.Command):
+class ManyWords(SectionedCommand):
     """A command with options that take all words up to the next option: those of fields marked as ``words``."""
 
     def __init__(self, *arguments: Any, words: Set[str], **attributes: Any) -> None:
@@ -44,7 +45,7 @@ class ManyWords(click.Command):
         return super().parse_args(ctx, words)
 
 
-class Group(RegistryGroup):
+class Group(SectionedCommand, RegistryGroup):
     """A group whose commands are made when they are asked for."""
 
     def __init__(self, declared: Mapping[str, Command], **attributes: Any) -> None:
@@ -83,11 +84,16 @@ def made(name: str, command: Command, summary: str = "") -> click.Command:
 
     for decorate in reversed(list(_decorators(command))):
         callback = decorate(callback)
+    options = list(_options(model))
+    sections = _sections(command, model)
     words = {flag(name) for name, field in model.model_fields.items() if field.json_schema_extra == {"words": True}}
     group: dict[str, Any] = {"cls": Group, "declared": command.commands, "invoke_without_command": True}
     attributes = group if command.commands else {"cls": ManyWords, "words": words}
     make: Callable[[Any], click.Command] = click.command(name, help=getdoc(run), epilog=example, **attributes)
-    return with_arguments_first(make(callback), list(_options(command, model)))
+    made_command = make(callback)
+    assert isinstance(made_command, SectionedCommand)
+    made_command.sections = MappingProxyType({"Options": [], **sections})
+    return with_arguments_first(made_command, [*options, *chain(*sections.values())])
 
 
 def _given(command: Command, values: dict[str, Any]) -> dict[str, Any]:
@@ -110,15 +116,16 @@ def _decorators(command: Command) -> Iterator[Callable[[Any], Any]]:
         yield verbose_option
 
 
-def _options(command: Command, model: type[Params]) -> Iterator[click.Parameter]:
+def _options(model: type[Params]) -> Iterator[click.Parameter]:
     for option in options_of(model):
         option.required = model.model_fields[option.name or ""].is_required()
         yield option
+
+
+def _sections(command: Command, model: type[Params]) -> dict[str, list[click.Parameter]]:
     if command.kind:
-        yield from options_of(EXPERIMENTS.get(command.kind).condition, leave_out=command.fixed)
-        yield from options_of(RunSettings, leave_out=[*useless(command.kind), *model.model_fields])
-    if command.kind or command.asks_models:
-        yield from options_of(ModelOptions)
+        return condition_sections(command.kind, leave_out=command.fixed, settings_left_out=model.model_fields)
+    return {"Models": options_of(ModelOptions)} if command.asks_models else {}
 
 
 def _again(params: Params) -> str:

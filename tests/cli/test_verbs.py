@@ -123,6 +123,17 @@ def test_every_verb_has_help_with_an_example(labmates: Labmates) -> None:
         assert "Example: labmates" in " ".join(done.out.split())
 
 
+def test_help_has_options_in_sections_and_required_ones_first(labmates: Labmates) -> None:
+    lines = labmates("run", "science", "--help").out.splitlines()
+    titles = [line for line in lines if line.endswith(":") and not line.startswith(" ")]
+    assert titles == ["Condition:", "Options:", "Models:", "Execution:"]
+    first = lines[lines.index("Condition:") + 1 :]
+    assert [line.split()[0] for line in first if line.startswith("  --")][:2] == ["--task", "--model"]
+    assert "\n".join(first).count("[required]") == 2
+    own = labmates("profile", "--help").out
+    assert own.index("--simulations") < own.index("Condition:") < own.index("--group-size") < own.index("Models:")
+
+
 def test_the_help_imports_nothing_heavy() -> None:
     import subprocess
     import sys
