@@ -44,7 +44,8 @@ def differences_of_run(recorded: RunRecord, now: RunRecord, *, metrics: bool = T
     """Yield differences between two records of a run's end; of metrics, if given, only these."""
     then, came = _summary(recorded, metrics), _summary(now, metrics)
     for name in sorted({*then, *came}, key=[*then, *came].index):
-        if then.get(name) != came.get(name):
+        is_new = name.startswith("metrics.") and name not in then  # an earlier version had no such metric
+        if not is_new and then.get(name) != came.get(name):
             yield Difference("", "run", name, *apart(then.get(name), came.get(name)))
 
 
