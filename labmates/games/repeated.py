@@ -9,7 +9,9 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from operator import mul
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,6 +30,14 @@ MOST_PLAYERS, MOST_ROUNDS = 4096, 1000
 class RepeatedGame(ABC):
     """A game that a group of `n_players` plays for `n_rounds` rounds.
 
+    Parameters
+    ----------
+    noise
+        Probability that a move is executed as its opposite; all see what was executed.
+    continuation
+        Probability that another round follows a round, up to `n_rounds`. Players do not see the end, so all rounds are
+        played, and each counts by the probability that the game reaches it: the exact expectation over all ends.
+
     Raises
     ------
     UsageError
@@ -36,6 +46,8 @@ class RepeatedGame(ABC):
 
     n_players: int
     n_rounds: int = 20
+    noise: float = field(default=0.0, kw_only=True)
+    continuation: float = field(default=1.0, kw_only=True)
 
     name: ClassVar[str]
     title: ClassVar[str]
@@ -44,6 +56,10 @@ class RepeatedGame(ABC):
     def __post_init__(self) -> None:
         _check("n_players", self.n_players, 2, MOST_PLAYERS)
         _check("n_rounds", self.n_rounds, 1, MOST_ROUNDS)
+        if not 0 <= self.noise <= 0.5:
+            raise UsageError(f"noise must be from 0 to 0.5, not {self.noise:g}")
+        if not 0 < self.continuation <= 1:
+            raise UsageError(f"continuation must be more than 0 and at most 1, not {self.continuation:g}")
         self.check()
 
     @abstractmethod
@@ -89,6 +105,16 @@ class RepeatedGame(ABC):
             paid[:, t] = self.payoffs(actions[:, t], stock)
             stock = self.next_stock(stock, paid[:, t])
         return paid
+
+    @cached_property
+    def _weights(self) -> Payoffs:
+        """What each round counts for; the mean is 1."""
+        reached = self.continuation ** np.arange(self.n_rounds)
+        return np.asarray(reached / reached.mean())
+
+    def counted(self, actions: Actions) -> Payoffs:
+        """The payoffs of whole games, as `play`, by what rounds count for: their mean is the expectation per round."""
+        return np.asarray(self.play(actions) * self._weights[:, None])
 
     def efficiency(self, welfare: float) -> float:
         """The position of a mean payoff per round between the bounds, 0 to 1; 1 if they are the same."""
@@ -228,16 +254,20 @@ class CommonPool(RepeatedGame):
 
         These are the published bounds; a group that leaves a part of the stock in the last round can get less.
         """
-        each = self.most / self.n_players
-        return each / self.n_rounds, 0.5 * each * (self.n_rounds + 1) / self.n_rounds
+        each, first, last = self.most / self.n_players, float(self._weights[0]), float(self._weights[-1])
+        return each * first / self.n_rounds, 0.5 * each * (self.n_rounds + last) / self.n_rounds
 
     def individual_bounds(self) -> tuple[float, float]:
         """The payoffs of a lone cooperator, and of one that defects alone from its best round on."""
         exploited, exploiting = self._harvests(cooperates=True), self._harvests(cooperates=False)
         # While all cooperate the stock stays full, so that what defection brings does not depend on when it begins.
         each = 0.5 * self.most / self.n_players
-        totals = [each * (self.n_rounds - n) + sum(exploiting[:n]) for n in range(self.n_rounds + 1)]
-        return sum(exploited) / self.n_rounds, max(totals) / self.n_rounds
+        weights, rounds = self._weights.tolist(), self.n_rounds
+        totals = [
+            each * sum(weights[: rounds - n]) + sum(map(mul, weights[rounds - n :], exploiting))
+            for n in range(rounds + 1)
+        ]
+        return sum(map(mul, weights, exploited)) / rounds, max(totals) / rounds
 
     def _harvests(self, *, cooperates: bool) -> list[float]:
         """The payoffs of one player in each round while all others do the opposite."""

@@ -331,11 +331,6 @@ class Analysis(Generic[P]):
 
 
 ANALYSES: Registry[Analysis[Any]] = Registry(
-    "analysis",
-    "labmates.analyses",
-    {
-        "agreement": "labmates.workflows.agreement_analysis:AGREEMENT",
-        "contrasts": "labmates.workflows.contrasts_analysis:CONTRASTS",
-    },
+    "analysis", "labmates.analyses", {"agreement": "labmates.workflows.agreement_analysis:AGREEMENT"}
 )
 """All analyses by name."""

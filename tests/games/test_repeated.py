@@ -70,28 +70,49 @@ def test_no_play_is_outside_of_the_bounds_which_are_reached(name: str, data: st.
     welfare = game.play(np.array(moves).reshape(1, rounds, players)).mean()
     # In the common pool, "least" is what all get who empty it at once; who leaves some in the last round loses more.
     assert (low if name != "common-pool" else 0) - 1e-9 <= welfare <= high + 1e-9
-    reached = [
-        game.play(np.broadcast_to(play, (1, rounds, players))).mean() for play in _extremes(name, players, rounds)
-    ]
-    assert reached == pytest.approx([low, high])
+    for continuation in (1.0, 0.7):
+        game = make_repeated(name, players, rounds, {"continuation": continuation})
+        low, high = game.bounds()
+        extremes = _extremes(name, players, rounds)
+        reached = [game.counted(np.broadcast_to(play, (1, rounds, players))).mean() for play in extremes]
+        assert reached == pytest.approx([low, high])
     assert game.efficiency(high) == 1
     assert game.efficiency(low) == (0 if low < high else 1)
 
 
 @pytest.mark.parametrize("name", list(REPEATED))
-@pytest.mark.parametrize(("players", "rounds", "rules"), [(2, 1, {}), (3, 5, {}), (4, 20, {}), (5, 7, {"k": 2.5})])
+@pytest.mark.parametrize(
+    ("players", "rounds", "rules"), [(2, 1, {}), (3, 5, {}), (4, 20, {"continuation": 0.8}), (5, 7, {"k": 2.5})]
+)
 def test_the_bounds_of_one_player_are_those_of_being_exploited_and_of_exploiting_the_others(
     name: str, players: int, rounds: int, rules: dict[str, float]
 ) -> None:
     if name == "public-goods" and players == 2:
         rules = {"k": 1.5}
-    game = make_repeated(name, players, rounds, rules if name != "common-pool" else {})
+    game = make_repeated(
+        name, players, rounds, {key: rules[key] for key in rules if (name, key) != ("common-pool", "k")}
+    )
     turns = np.arange(rounds)[None, :, None]
     first_defection = np.arange(rounds + 1)[:, None, None]
     first = np.arange(players) == 0
-    exploiting = game.play((turns < first_defection) | ~first)[:, :, 0].mean(axis=1)
-    exploited = game.play(np.broadcast_to(first, (1, rounds, players)))[0, :, 0].mean()
+    exploiting = game.counted((turns < first_defection) | ~first)[:, :, 0].mean(axis=1)
+    exploited = game.counted(np.broadcast_to(first, (1, rounds, players)))[0, :, 0].mean()
     assert game.individual_bounds() == pytest.approx((exploited, exploiting.max()), abs=1e-12)
+
+
+def test_rounds_count_by_the_probability_that_the_game_reaches_them() -> None:
+    game = make_repeated("public-goods", 4, 6, {"continuation": 0.75})
+    actions = np.random.default_rng(0).random((5, 6, 4)) < 0.5
+    paid = game.play(actions)
+    # All ends: after round t with probability 0.75**t * 0.25, after the last one with the rest.
+    ends = [0.75**t * 0.25 for t in range(5)] + [0.75**5]
+    total = sum(chance * paid[:, : end + 1].sum(axis=1) for end, chance in enumerate(ends))
+    length = sum(chance * (end + 1) for end, chance in enumerate(ends))
+    assert game.counted(actions).mean(axis=1) == pytest.approx(total / length)
+    with pytest.raises(UsageError, match="continuation must be"):
+        make_repeated("public-goods", 4, 6, {"continuation": 0})
+    with pytest.raises(UsageError, match="noise must be"):
+        make_repeated("public-goods", 4, 6, {"noise": 0.6})
 
 
 def _extremes(name: str, players: int, rounds: int) -> list[np.ndarray]:

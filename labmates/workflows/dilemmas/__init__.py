@@ -3,6 +3,7 @@
 ENTRIES = {
     "labmates.experiments": {"dilemma": ".experiment:DILEMMA"},
     "labmates.analyses": {
+        "contrasts": ".analyses:CONTRASTS",
         "dilemmas": ".analyses:CHOICES",
         "ratings": ".analyses:RATINGS",
     },

@@ -125,11 +125,12 @@ class StrategiesParams(Params):
         "you can do.",
     )
 
-    def make_game(self, group_size: int, rounds: int) -> RepeatedGame:
-        """The game under these rules."""
+    def make_game(self, group_size: int, rounds: int, **rules: float) -> RepeatedGame:
+        """The game under these rules and further ones."""
         from labmates.games.repeated import make_repeated
 
-        return make_repeated(self.game, group_size, rounds, {"k": self.k, "m": self.m, "capacity": self.capacity})
+        rules = {**self.model_dump(include={"k", "m", "capacity"}), **rules}
+        return make_repeated(self.game, group_size, rounds, rules)
 
     def workers(self, runs: Runs) -> Workers:
         """The workers that play the strategies."""
@@ -332,20 +333,33 @@ DIVERSITY = Analysis(
 )
 
 
-class InvasionParams(StrategiesParams):
-    """The parameters of the analysis of invasions."""
+class PlayedParams(StrategiesParams):
+    """What analyses that play games share in their parameters."""
 
     group_size: int = Field(4, ge=2, le=4096, description="Players in a group.")
     rounds: int = Field(20, ge=1, le=1000, description="Rounds of a game.")
-    samples: int = Field(500, ge=2, le=100_000, description="Groups of each kind.")
+    noise: float = Field(0.0, ge=0, le=0.5, description="Probability that a move is executed as its opposite.")
+    continuation: float = Field(
+        1.0, gt=0, le=1, description="Probability that another round follows a round; players do not see the end."
+    )
     seed: int = Field(0, ge=0, description="Of all random numbers.")
+
+    def played_game(self) -> RepeatedGame:
+        """The game that groups play."""
+        return self.make_game(self.group_size, self.rounds, noise=self.noise, continuation=self.continuation)
+
+
+class InvasionParams(PlayedParams):
+    """The parameters of the analysis of invasions."""
+
+    samples: int = Field(500, ge=2, le=100_000, description="Groups of each kind.")
 
 
 def invasion(runs: Runs, params: InvasionParams) -> Result:
     """Show which sets of strategies can invade which: one invader does better than residents among themselves."""
     from labmates.workflows.populations.engine import evolution
 
-    game = params.make_game(params.group_size, params.rounds)
+    game = params.played_game()
     with params.workers(runs) as workers:
         population = params.load(workers)
         genes = list(population.genes)
@@ -374,11 +388,9 @@ INVASION = Analysis(
 _MOST_TYPES: Final = 60
 
 
-class FixationParams(StrategiesParams):
+class FixationParams(PlayedParams):
     """The parameters of the analysis of fixation."""
 
-    group_size: int = Field(4, ge=2, le=256, description="Players in a group.")
-    rounds: int = Field(20, ge=1, le=1000, description="Rounds of a game.")
     by: Literal["gene", "strategy"] = Field(
         "gene", description="Types: all strategies of a model and attitude (gene), or each strategy by itself."
     )
@@ -397,7 +409,6 @@ class FixationParams(StrategiesParams):
         "weight in the fitness.",
     )
     samples: int = Field(200, ge=2, le=100_000, description="Groups of each composition.")
-    seed: int = Field(0, ge=0, description="Of all random numbers.")
 
     def types(self, workers: Workers, population: Population) -> dict[str, tuple[int, ...]]:
         """The numbers of the strategies of each type, by name.
@@ -435,7 +446,7 @@ def fixation(runs: Runs, params: FixationParams) -> Result:
     from labmates.workflows.populations.figures import response_figure
     from labmates.workflows.populations.selection import Selection, pair_tables, types_table
 
-    game = params.make_game(params.group_size, params.rounds)
+    game = params.played_game()
     with params.workers(runs) as workers:
         population = params.load(workers)
         types = params.types(workers, population)

@@ -50,6 +50,7 @@ class PlayParams(SandboxParams):
     k: float | None = Field(None, description="Multiplier (public-goods) or benefit (collective-risk). [default: 2]")
     m: int | None = Field(None, description="Cooperators needed (collective-risk). [default: half of the players]")
     capacity: int | None = Field(None, description="Greatest stock (common-pool). [default: 4 for each player]")
+    noise: float = Field(0.0, ge=0, le=0.5, description="Probability that a move is executed as its opposite.")
     players: tuple[str, ...] = Field(
         description="FILE.py:CLASS or reference:NAME, by seat; several words.", json_schema_extra={"words": True}
     )
@@ -61,7 +62,7 @@ def play(lab: Lab, params: PlayParams) -> Iterator[Result]:
     from labmates.games.repeated import make_repeated
     from labmates.workflows.populations.engine.match import play_match
 
-    rules = params.model_dump(include={"k", "m", "capacity"})
+    rules = params.model_dump(include={"k", "m", "capacity", "noise"})
     game = make_repeated(params.game, len(params.players), params.rounds, rules)
     with params.workers(lab, 1) as workers:
         match = play_match(workers, game, params.players, seed=params.seed)

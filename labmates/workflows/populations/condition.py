@@ -33,7 +33,10 @@ class PopulationCondition(Condition, ABC):
     group_size: int = Field(4, ge=2, le=4096, description="Players in a group.")
     rounds: int = Field(20, ge=1, le=1000, description="Rounds of a game.")
     rules: dict[str, FiniteFloat] = Field(
-        default_factory=dict, description="Another value of one of the game's parameters (k, m, capacity), NAME=VALUE."
+        default_factory=dict,
+        description="Another value of one of the game's parameters, NAME=VALUE: k, m, "
+        "capacity; noise (probability that a move is executed as its opposite) and continuation (probability that "
+        "another round follows a round; players do not see the end) of every game.",
     )
 
     @model_validator(mode="after")
@@ -137,7 +140,7 @@ class SelfplayCondition(PopulationCondition):
         return self
 
 
-_USUAL = {"paper": (200, 0.1), "imitation": (1000, 0.0025)}
+_USUAL = {"paper": (200, 0.1), "imitation": (1000, 0.0025), "moran": (10_000, 0.0025)}
 """Generations and mutation of each protocol."""
 
 
@@ -146,10 +149,32 @@ class EvolutionCondition(PopulationCondition):
 
     kind: ClassVar[str] = "evolution"
 
-    protocol: Literal["paper", "imitation"] = Field(
+    protocol: Literal["paper", "imitation", "moran"] = Field(
         "paper",
-        description="How genes spread: the best keep theirs and all others copy in proportion to payoff (paper), or "
-        "everybody compares with one other and copies by the Fermi rule (imitation).",
+        description="How genes spread: the best keep theirs and all others copy in proportion to payoff (paper), "
+        "agents compare with one other and copy by the Fermi rule (imitation), or parents chosen in proportion to "
+        "fitness have a child that replaces another agent (moran).",
+    )
+    structure: Literal["well-mixed", "ring", "lattice", "regular", "small-world", "scale-free"] = Field(
+        "well-mixed",
+        exclude_if=lambda value: value == "well-mixed",  # conditions from before it was there keep their keys
+        description="Who meets and imitates whom: anybody, or neighbours on a graph, where groups form around each "
+        "agent (imitation, moran).",
+    )
+    degree: int = Field(
+        4,
+        ge=2,
+        le=4096,
+        exclude_if=lambda value: value == 4,
+        description="Neighbours of an agent; the mean on small-world and scale-free graphs.",
+    )
+    updates: int | None = Field(
+        None,
+        ge=1,
+        le=100_000,
+        exclude_if=lambda value: value is None,
+        description="Agents that compare (imitation, by default all) or have a child (moran, by default 1) in a "
+        "generation.",
     )
     model_names: tuple[str, ...] = Field((), description="Take the strategies of this model; can be repeated.")
     attitudes: tuple[str, ...] = Field((), description="Take strategies with this attitude; can be repeated.")
@@ -160,15 +185,24 @@ class EvolutionCondition(PopulationCondition):
         None,
         ge=0,
         le=1,
-        description="Probability of a mutation: of a copied gene (paper, by default 0.1), or of each locus (imitation, "
-        "by default 0.0025).",
+        description="Probability of a mutation: of a copied gene (paper, by default 0.1), or of each locus (imitation "
+        "and moran, by default 0.0025).",
     )
     strength: float = Field(
-        1.0, ge=0, le=1000, description="Selection strength of the Fermi rule, on payoffs scaled to 0 to 1 (imitation)."
+        1.0,
+        ge=0,
+        le=1000,
+        description="Selection strength on payoffs scaled to 0 to 1: of the Fermi rule (imitation), or, at most 1, the "
+        "payoff's weight in the fitness (moran).",
     )
-    threshold: float = Field(0.75, gt=0, le=1, description="Share of one gene at which the evolution ends (paper).")
+    threshold: float = Field(
+        0.75, gt=0, le=1, description="Share of one gene at which the evolution ends (paper, moran)."
+    )
     generations: int | None = Field(
-        None, ge=1, le=1_000_000, description="Most generations; by default 200 (paper) or 1000 (imitation)."
+        None,
+        ge=1,
+        le=1_000_000,
+        description="Most generations; by default 200 (paper), 1000 (imitation) or 10,000 (moran).",
     )
     window: int = Field(
         100, ge=1, le=1_000_000, description="Last generations over which shares are averaged (imitation)."
@@ -193,10 +227,30 @@ class EvolutionCondition(PopulationCondition):
 
     @model_validator(mode="after")
     def _whole_groups(self) -> EvolutionCondition:
-        if self.population % self.group_size:
+        if self.population % self.group_size and self.structure == "well-mixed":
             raise fault(self, "population", f"must be a multiple of the group size ({self.group_size})")
         if self.protocol == "paper" and self.elite > self.population:
             raise fault(self, "elite", f"must be at most the population ({self.population})")
+        if self.protocol == "moran":
+            if self.strength > 1:
+                raise fault(self, "strength", "must be at most 1 in a Moran process")
+            object.__setattr__(self, "updates", self.updates or 1)
+        if self.updates is not None and (self.protocol == "paper" or self.updates > self.population):
+            raise fault(self, "updates", f"at most the population ({self.population}), in imitation and moran alone")
+        if self.structure != "well-mixed" and self.protocol == "paper":
+            raise fault(self, "structure", "a graph needs --protocol imitation or moran")
+        return self
+
+    @model_validator(mode="after")
+    def _on_a_graph(self) -> EvolutionCondition:
+        if self.structure == "well-mixed":
+            return self
+        from labmates.workflows.populations.engine.structure import check_structure
+
+        try:
+            check_structure(self.structure, self.population, self.degree, self.group_size)
+        except UsageError as error:
+            raise fault(self, str(error).partition(" ")[0], str(error).partition(" ")[2]) from error
         return self
 
 

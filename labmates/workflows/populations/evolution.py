@@ -23,6 +23,7 @@ from labmates.workflows.experiment import Outcome
 from labmates.workflows.populations.condition import EvolutionCondition
 from labmates.workflows.populations.engine.attitudes import falls_back_to_cooperation
 from labmates.workflows.populations.engine.evolution import Evolution, Generation, Rules
+from labmates.workflows.populations.engine.structure import make_structure
 from labmates.workflows.populations.playing import Arena, invalid_strategies, opens
 
 _KEEP_EACH = 10
@@ -48,6 +49,10 @@ class EvolutionArena(Arena[EvolutionCondition]):
             elite=condition.elite,
             mutation=condition.mutation,
             strength=condition.strength,
+            updates=condition.updates,
+            structure=make_structure(
+                condition.structure, condition.population, condition.degree, condition.group_size, self.services.seed
+            ),
         )
         return Evolution(rules, self.population, self.play, seed=self.services.seed)
 
@@ -109,10 +114,10 @@ async def play(state: EvolutionState, runtime: Runtime[EvolutionArena]) -> Evolu
 
 
 def after_play(state: EvolutionState, runtime: Runtime[EvolutionArena]) -> str:
-    """End at the threshold (paper) or at the last generation."""
+    """End at the threshold (paper, moran) or at the last generation."""
     condition, evolution = runtime.context.condition, runtime.context.evolution
     assert condition.generations is not None
-    if condition.protocol == "paper" and max(evolution.shares(state["agents"]).values()) >= condition.threshold:
+    if condition.protocol != "imitation" and max(evolution.shares(state["agents"]).values()) >= condition.threshold:
         return END
     return END if state["number"] + 1 >= condition.generations else "select"
 
@@ -173,7 +178,7 @@ def _event(evolution: Evolution, generation: Generation, broken: frozenset[int])
 
 
 def _metrics(condition: EvolutionCondition, events: Sequence[PayoffEvent]) -> dict[str, float]:
-    """Return the metrics: at the end (paper), or over the last generations (imitation)."""
+    """Return the metrics: at the end (paper, moran), or over the last generations (imitation)."""
     last = events[-condition.window :] if condition.protocol == "imitation" else events[-1:]
     shares: dict[str, float] = {}
     for event in last:
@@ -181,7 +186,8 @@ def _metrics(condition: EvolutionCondition, events: Sequence[PayoffEvent]) -> di
             shares[gene] = shares.get(gene, 0.0) + share
     # Divided in the end, so that a gene that always held all holds 1 exactly.
     shares = {gene: share / len(last) for gene, share in shares.items()}
-    decisions = len(events) * condition.population * condition.games * condition.rounds
+    around_each = 1 if condition.structure == "well-mixed" else condition.group_size
+    decisions = len(events) * condition.population * condition.games * condition.rounds * around_each
     welfare = sum(event.details["welfare"] for event in last) / len(last)
     selfish = [share for gene, share in shares.items() if not falls_back_to_cooperation(gene.rpartition("/")[2])]
     return {

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from labmates.games.repeated import RepeatedGame
 from labmates.seeds import derive
 from labmates.workflows.populations.engine.library import Gene, Population
+from labmates.workflows.populations.engine.structure import Structure
 from labmates.workflows.populations.engine.workers import Batch, Errors, Result, chunks
 
 PlayBatches = Callable[[Sequence[Batch]], list[Result]]
@@ -30,16 +31,22 @@ class Rules:
     protocol
         ``paper``: the best keep what they have, all others copy genes in proportion to payoff (section 6.1).
         ``imitation``: everybody looks at one other and copies its gene with the probability of the Fermi rule.
+        ``moran``: agents are chosen in proportion to fitness, and the child of each replaces another agent.
     population
         Number of agents.
     games
-        Games that each agent plays in a generation.
+        Games that each agent plays in a generation, or that are played around each agent of a `structure`.
     elite
         Agents that keep gene and strategy (``paper``).
     mutation
-        Probability that a copied gene changes in one locus (``paper``), or of a change in each locus (``imitation``).
+        Probability that a copied gene changes in one locus (``paper``), or of a change in each locus (else).
     strength
-        Selection strength of the Fermi rule, on mean payoffs per round.
+        Selection strength on payoffs scaled to 0 to 1: of the Fermi rule, or the payoff's weight w in the fitness
+        1 - w + wπ (``moran``).
+    updates
+        Agents that look at another one (``imitation``) or have a child (``moran``) in a generation; None for all.
+    structure
+        Who meets and imitates whom; None if anybody meets anybody.
     """
 
     game: RepeatedGame
@@ -49,6 +56,8 @@ class Rules:
     elite: int
     mutation: float
     strength: float
+    updates: int | None = None
+    structure: Structure | None = None
 
 
 @dataclass(frozen=True)
@@ -98,7 +107,9 @@ class Evolution:
     def first(self) -> NDArray[np.int64]:
         """Return the agents of generation 0: genes in equal numbers, as far as that goes."""
         chance = self._chance("first")
-        return self._drawn(np.arange(self.rules.population) % len(self.genes), chance)
+        genes = np.arange(self.rules.population) % len(self.genes)
+        # On a graph, places have a meaning.
+        return self._drawn(genes if self.rules.structure is None else chance.permutation(genes), chance)
 
     def genes_of(self, agents: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the place of each agent's gene among `genes`."""
@@ -111,24 +122,32 @@ class Evolution:
 
     def played(self, number: int, agents: NDArray[np.int64], broken: frozenset[int]) -> Generation:
         """Let the agents play a generation's games, in groups that are drawn anew for each."""
-        rules, size = self.rules, self.rules.game.n_players
-        chance = self._chance("groups", number)
-        seats = np.concatenate([chance.permutation(len(agents)) for _ in range(rules.games)]).reshape(-1, size)
+        rules = self.rules
+        seats = self._groups(len(agents), self._chance("groups", number))
         seed = derive(self._seed, "play", number)
         cooperate = self._population.cooperate & {int(one) for one in agents}
         batch = Batch(rules.game, agents[seats], seed, cooperate=frozenset(cooperate), broken=broken)
         results = self._play(list(chunks(batch)))
         actions = np.concatenate([result.actions for result in results])
-        earned = rules.game.play(actions).mean(axis=1)
-        payoffs = np.bincount(seats.reshape(-1), weights=earned.reshape(-1), minlength=len(agents)) / rules.games
+        earned = rules.game.counted(actions).mean(axis=1)
+        games = np.bincount(seats.reshape(-1))
+        payoffs = np.bincount(seats.reshape(-1), weights=earned.reshape(-1)) / games
         return Generation(number, agents, payoffs, float(actions.mean()), merged(results))
+
+    def _groups(self, agents: int, chance: np.random.Generator) -> NDArray[np.int64]:
+        """Who sits in each group of a generation, ``(groups, players)``."""
+        size, structure = self.rules.game.n_players, self.rules.structure
+        if structure is None:
+            drawn = [chance.permutation(agents).reshape(-1, size) for _ in range(self.rules.games)]
+        else:
+            drawn = [structure.groups(size, chance) for _ in range(self.rules.games)]
+        return np.concatenate(drawn)
 
     def next(self, generation: Generation) -> NDArray[np.int64]:
         """Return the agents of the next generation."""
         chance = self._chance("next", generation.number)
-        if self.rules.protocol == "paper":
-            return self._copied(generation, chance)
-        return self._imitated(generation, chance)
+        steps = {"paper": self._copied, "imitation": self._imitated, "moran": self._born}
+        return steps[self.rules.protocol](generation, chance)
 
     def _copied(self, generation: Generation, chance: np.random.Generator) -> NDArray[np.int64]:
         rules, payoffs, agents = self.rules, generation.payoffs, generation.agents
@@ -146,23 +165,57 @@ class Evolution:
         return new
 
     def _imitated(self, generation: Generation, chance: np.random.Generator) -> NDArray[np.int64]:
-        rules, payoffs, agents = self.rules, generation.payoffs, generation.agents
+        agents, fitness = generation.agents, self._scaled(generation.payoffs)
         count = len(agents)
-        # The strength of selection is that on payoffs from 0 to 1, whatever the game pays.
-        low, high = rules.game.individual_bounds()
-        fitness = (payoffs - low) / (high - low)
-        others = (np.arange(count) + chance.integers(1, count, size=count)) % count
+        updated = np.full(count, self.rules.updates is None)
+        if self.rules.updates is not None:
+            updated[chance.choice(count, size=self.rules.updates, replace=False)] = True
+        others = self._others_of(np.arange(count), chance)
         with np.errstate(over="ignore"):  # a probability of 0 is what is meant then
-            likely = 1 / (1 + np.exp(-rules.strength * (fitness[others] - fitness)))
-        copies = chance.random(count) < likely
+            likely = 1 / (1 + np.exp(-self.rules.strength * (fitness[others] - fitness)))
+        copies = (chance.random(count) < likely) & updated
         genes = self.genes_of(agents)
-        before = genes.copy()
         genes[copies] = genes[others][copies]
+        return self._replaced(agents, genes, copies, updated, chance)
+
+    def _born(self, generation: Generation, chance: np.random.Generator) -> NDArray[np.int64]:
+        rules, agents = self.rules, generation.agents
+        fitness = np.maximum(1 - rules.strength + rules.strength * self._scaled(generation.payoffs), 0)
+        weights = fitness / fitness.sum() if fitness.any() else None
+        parents = chance.choice(len(agents), size=rules.updates or len(agents), p=weights)
+        places = self._others_of(parents, chance)
+        genes = self.genes_of(agents)
+        genes[places] = genes[parents]
+        born = np.zeros(len(agents), bool)
+        born[places] = True
+        return self._replaced(agents, genes, born, born, chance)
+
+    def _scaled(self, payoffs: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Payoffs from 0 to 1, whatever the game pays, so that a strength of selection means the same."""
+        low, high = self.rules.game.individual_bounds()
+        return np.asarray((payoffs - low) / (high - low))
+
+    def _others_of(self, agents: NDArray[np.int64], chance: np.random.Generator) -> NDArray[np.int64]:
+        """Another agent for each of these: any, or a neighbour."""
+        if self.rules.structure is not None:
+            return self.rules.structure.neighbour(agents, chance)
+        count = self.rules.population
+        return np.asarray((agents + chance.integers(1, count, size=len(agents))) % count)
+
+    def _replaced(
+        self,
+        agents: NDArray[np.int64],
+        genes: NDArray[np.int64],
+        anew: NDArray[np.bool_],
+        mutable: NDArray[np.bool_],
+        chance: np.random.Generator,
+    ) -> NDArray[np.int64]:
+        """Agents whose genes have mutated where `mutable`; those with another gene, or `anew`, draw a strategy."""
         for locus in (True, False):
-            for place in np.flatnonzero(chance.random(count) < rules.mutation):
+            for place in np.flatnonzero((chance.random(len(agents)) < self.rules.mutation) & mutable):
                 genes[place] = self._mutated(int(genes[place]), locus, chance)
         new = self._drawn(genes, chance)
-        kept = (genes == before) & ~copies
+        kept = (genes == self.genes_of(agents)) & ~anew
         new[kept] = agents[kept]
         return new
 
@@ -255,7 +308,7 @@ def invasion(
     results = play(list(chunks(batch)))
     actions = np.concatenate([result.actions for result in results])
     errors = sum(one.count for result in results for one in result.errors.values())
-    earned = game.play(actions).mean(axis=1)
+    earned = game.counted(actions).mean(axis=1)
     among, alone = earned[:samples].mean(axis=1), earned[samples:, 0]
     error = float(np.sqrt(among.var(ddof=1) / samples + alone.var(ddof=1) / samples))
     return Invasion(resident, invader, float(among.mean()), float(alone.mean()), error, errors)

@@ -109,7 +109,7 @@ def meet(
         results = iter(play([part for one in parts for part in one]))
         for group, part in zip(groups, parts, strict=True):
             played = [next(results) for _ in part]
-            earned = game.play(np.concatenate([result.actions for result in played])).mean(axis=1)
+            earned = game.counted(np.concatenate([result.actions for result in played])).mean(axis=1)
             seats = np.array(group)
             payoffs[group] = np.stack([earned[:, seats == one].mean(axis=1) for one in sorted(set(group))], axis=1)
             errors += sum(error.count for result in played for error in result.errors.values())

@@ -80,7 +80,7 @@ def play_mixture(
     batch = Batch(game, groups, derive(seed, "play", selfish), cooperate=population.cooperate)
     results = play(list(chunks(batch)))
     actions = np.concatenate([result.actions for result in results])
-    welfare = game.play(actions).mean(axis=(1, 2))
+    welfare = game.counted(actions).mean(axis=(1, 2))
     return Mixture(selfish, tuple(map(float, welfare)), float(actions.mean()), merged(results))
 
 

@@ -365,3 +365,21 @@ def test_folders_are_named_like_games() -> None:
         "public-goods",
         None,
     ]
+
+
+def test_noise_executes_the_opposite_as_the_exact_chain_of_tit_for_tat_says() -> None:
+    noise, groups = 0.1, 3000
+    game = make_repeated("public-goods", 2, 8, {"k": 1.5, "noise": noise})
+    with Workers(processes=1) as workers:
+        [tit_for_tat] = workers.load("references", reference_source(["cc-1"]))
+        batch = Batch(game, np.full((groups, 2), tit_for_tat.index), seed=5)
+        [whole] = workers.play([batch])
+        parts = workers.play(list(chunks(batch, 512)))
+    assert np.array_equal(whole.actions, np.concatenate([part.actions for part in parts]))
+    both = np.array([0.0, 0.0, 0.0, 1.0])  # intended: DD, DC, CD, CC
+    slip = np.array([[1 - noise, noise], [noise, 1 - noise]])
+    for t in range(8):
+        executed = both @ np.kron(slip, slip)
+        cooperation = executed @ [0, 0.5, 0.5, 1]
+        assert whole.actions[:, t].mean() == pytest.approx(cooperation, abs=4 * 0.5 / np.sqrt(2 * groups))
+        both = executed[[0, 2, 1, 3]]  # each copies the other

@@ -30,6 +30,8 @@ _MOST_ALONE = 128
 _MOST_TABLES = 2
 _MOST_SEATS = 64
 _NOBODY = -1
+_NOISE = 1
+"""In a seed: of noise, not of a player's own random numbers."""
 
 
 @dataclass(frozen=True)
@@ -231,6 +233,16 @@ class Engine:
         return table
 
 
+def _slips(batch: Batch) -> NDArray[np.bool_] | None:
+    """Where noise changes a move, ``(groups, rounds, players)``; each group draws from its own seed."""
+    if not batch.game.noise:
+        return None
+    shape = batch.game.n_rounds, batch.groups.shape[1]
+    numbers = range(batch.first, batch.first + len(batch.groups))
+    drawn = [np.random.default_rng([batch.seed, group, _NOISE]).random(shape) for group in numbers]
+    return np.array(drawn) < batch.game.noise
+
+
 class _Failures:
     """What players did wrong in a batch."""
 
@@ -301,9 +313,11 @@ class _Play:
             "timed": batch.anew,
         }  # fmt: skip
         same = np.array([not (one.found.random or one.found.paper) for one in sources], bool) & self._running
+        same &= game.noise == 0  # a move that noise changed does not follow from what a player has seen
         self._table = engine.table(game)
         self._nodes = self._table.start(self._strategies, same & (not batch.anew), rounds)
         self._begun = False
+        self._slips = _slips(batch)
 
     def round(self, t: int) -> None:
         """Let all players decide, and pay them."""
@@ -314,6 +328,8 @@ class _Play:
         known = self._table.moves(self._nodes)
         chosen[known != UNKNOWN] = known[known != UNKNOWN]
         self._decide(t, np.flatnonzero(self._running & (known == UNKNOWN)), chosen)
+        if self._slips is not None:
+            chosen ^= self._slips[:, t].reshape(-1)
         actions = own = chosen.reshape(groups.shape)
         if self._batch.opponents is not None:
             actions = np.concatenate([actions, self._batch.opponents[:, t]], axis=1)
