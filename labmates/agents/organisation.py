@@ -303,6 +303,11 @@ class Organisation(_Part):
         return self.flow[-1].team
 
     @property
+    def seats(self) -> list[str]:
+        """The names of all seats; none where code names them."""
+        return [] if self.graph else [seat for team in self.teams.values() for seat in team.seats]
+
+    @property
     def most_seats(self) -> int:
         """The seats of the largest team."""
         return max(len(team.seats) for team in self.teams.values())

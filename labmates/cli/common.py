@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -58,10 +59,19 @@ class SectionedCommand(click.Command):
 
 def store_option(function: F) -> F:
     """Add ``--store``."""
+
+    def choose(_ctx: click.Context, _param: click.Parameter, value: str | None) -> str | None:
+        if value is not None or "LABMATES_STORE" in os.environ:
+            return value
+        from labmates.cli.defaults import default_store
+
+        return default_store()
+
     return click.option(
         "--store",
         metavar="URL",
-        help="Where runs are kept. Default: sqlite:///labmates.db, or LABMATES_STORE.",
+        callback=choose,
+        help="Where runs are kept. Default: LABMATES_STORE, else store in labmates.toml, else sqlite:///labmates.db.",
     )(function)
 
 

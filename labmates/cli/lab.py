@@ -10,6 +10,7 @@ import click
 from pydantic import ValidationError
 
 from labmates.cli.console import clean, complain, err
+from labmates.cli.defaults import set_defaults
 from labmates.cli.interrupt import run_until_stopped
 from labmates.cli.options import flag, flags_of, given, options_of
 from labmates.cli.results import chosen_runs
@@ -174,8 +175,17 @@ def condition_sections(
         if isinstance(option, click.Option):
             option.help = f"{option.help} [required]"
     options.sort(key=lambda option: option not in needed)
+    set_defaults(options, f"run.{kind}", condition)
     settings = options_of(RunSettings, leave_out=[*useless(kind), *settings_left_out])
-    return {"Condition": options, "Models": options_of(ModelOptions), "Execution": settings}
+    set_defaults(settings, "execution", RunSettings)
+    return {"Condition": options, "Models": model_options_with_defaults(), "Execution": settings}
+
+
+def model_options_with_defaults() -> list[click.Parameter]:
+    """The options of how models are reached, with the user's defaults."""
+    options = options_of(ModelOptions)
+    set_defaults(options, "models", ModelOptions)
+    return options
 
 
 def useless(kind: str) -> list[str]:

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from labmates.cli.common import RegistryGroup, SectionedCommand, json_option, store_option, verbose_option
 from labmates.cli.lab import CommandLab, condition_sections
@@ -47,12 +48,18 @@ def _command(kind: str) -> click.Command:
     @click.option("--resume", metavar="ID", help="Resume a run that has not ended, with its own condition.")
     @json_option("per run")
     def callback(replicates: int, seed: int, resume: str | None, **values: Any) -> int:
+        if resume is not None:
+            values = {name: value for name, value in values.items() if name not in own or _is_typed(name)}
         with CommandLab(values, condition_given(values, condition), again=f"labmates run {kind}") as lab:
             if resume is None:
                 lab.replicates(lab.condition(kind, {}), replicates, seed=seed)
             else:
                 lab.resume(resume, kind)
         return lab.code
+
+    def _is_typed(name: str) -> bool:
+        """Whether the user gave the option itself, and not labmates.toml."""
+        return click.get_current_context().get_parameter_source(name) is not ParameterSource.DEFAULT
 
     command = click.command(
         name=kind,
@@ -62,5 +69,6 @@ def _command(kind: str) -> click.Command:
     )(callback)
     sections = condition_sections(kind)
     command.sections = MappingProxyType({"Condition": [], "Options": [], **sections})
+    own = {parameter.name for parameter in chain(*sections.values())}
     command.params = [*chain(*sections.values()), *command.params]
     return command

@@ -6,7 +6,7 @@ import asyncio
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -231,7 +231,7 @@ def delete(
         If nothing is chosen, or nobody can be asked.
     """
     from labmates.records import pruning
-    from labmates.records.database import Database
+    from labmates.records.store import Store
 
     choice = pruning.Choice(run_ids, **filters)
     chosen = None if choice == pruning.Choice() else choice
@@ -240,7 +240,10 @@ def delete(
             "nothing to delete: name runs, or give --study, --kind, --task, --status; 'labmates store prune' has "
             "--leftovers and --replies too"
         )
-    with Database(store, must_exist=True) as database:
+    with Store(store, must_exist=True) as opened:
+        database = opened.database
+        if chosen is not None:
+            chosen = replace(chosen, runs=tuple(opened.run(run_id).id for run_id in run_ids))
         found = pruning.count_prunable(database, chosen, leftovers=leftovers, replies=replies)
         if not dry_run and not yes:
             if not sys.stdin.isatty():

@@ -14,11 +14,10 @@ import click
 from labmates.cli.command import options_for
 from labmates.cli.common import RegistryGroup, SectionedCommand, choosing, json_option, store_option, verbose_option
 from labmates.cli.figures import figure_options
-from labmates.cli.lab import CommandLab, condition_sections
+from labmates.cli.lab import CommandLab, condition_sections, model_options_with_defaults
 from labmates.cli.options import condition_given, flag, options_of, with_arguments_first
 from labmates.cli.results import parsed, present
 from labmates.cli.tables import out_option
-from labmates.models.options import ModelOptions
 from labmates.workflows.analysis import Params
 from labmates.workflows.command import Command
 from labmates.workflows.experiment import EXPERIMENTS
@@ -125,7 +124,7 @@ def _options(model: type[Params]) -> Iterator[click.Parameter]:
 def _sections(command: Command, model: type[Params]) -> dict[str, list[click.Parameter]]:
     if command.kind:
         return condition_sections(command.kind, leave_out=command.fixed, settings_left_out=model.model_fields)
-    return {"Models": options_of(ModelOptions)} if command.asks_models else {}
+    return {"Models": model_options_with_defaults()} if command.asks_models else {}
 
 
 def _again(params: Params) -> str:

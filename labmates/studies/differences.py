@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from labmates._version import __version__
 from labmates.records.run import RunRecord
 
 _SHOWN_BEFORE, _SHOWN_AFTER = 40, 120
@@ -44,7 +45,9 @@ def differences_of_run(recorded: RunRecord, now: RunRecord, *, metrics: bool = T
     """Yield differences between two records of a run's end; of metrics, if given, only these."""
     then, came = _summary(recorded, metrics), _summary(now, metrics)
     for name in sorted({*then, *came}, key=[*then, *came].index):
-        if then.get(name) != came.get(name):
+        # Another version may have had no such metric.
+        is_new = recorded.version != __version__ and name.startswith("metrics.") and name not in then
+        if not is_new and then.get(name) != came.get(name):
             yield Difference("", "run", name, *apart(then.get(name), came.get(name)))
 
 

@@ -331,6 +331,11 @@ class Analysis(Generic[P]):
 
 
 ANALYSES: Registry[Analysis[Any]] = Registry(
-    "analysis", "labmates.analyses", {"agreement": "labmates.workflows.agreement_analysis:AGREEMENT"}
+    "analysis",
+    "labmates.analyses",
+    {
+        "agreement": "labmates.workflows.agreement_analysis:AGREEMENT",
+        "contrasts": "labmates.workflows.contrasts_analysis:CONTRASTS",
+    },
 )
 """All analyses by name."""

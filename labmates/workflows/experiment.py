@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from labmates.pages.section import Section
     from labmates.records.bodies import Bodies
     from labmates.records.events import Event, ScoreEvent
+    from labmates.stats.contrasts import Design
+    from labmates.workflows.analysis import Runs
     from labmates.workflows.services import Services
 
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), check_circular=False)
@@ -242,6 +244,8 @@ class Experiment(Generic[C]):
         Makes the report that judges read, from a condition, a seed, events and bodies; None if nothing is judged.
     judged
         The metrics that follow from judges' scores; they are computed anew when a run is judged again.
+    design
+        What contrasts compare of its runs: the levels of factors, and what agents did and got.
     """
 
     name: str
@@ -260,6 +264,7 @@ class Experiment(Generic[C]):
     salted: bool = False
     report: Callable[[Any, int, Sequence[Event], Bodies], Report] | None = None
     judged: Callable[[Sequence[ScoreEvent]], Mapping[str, float]] | None = None
+    design: Callable[[Runs], Design] | None = None
 
     @classmethod
     def plain(

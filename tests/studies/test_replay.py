@@ -16,6 +16,7 @@ from labmates.records.bodies import Bodies
 from labmates.records.events import ErrorEvent, Event, LLMCallEvent, ScoreEvent
 from labmates.records.run import RunRecord, new_run_id
 from labmates.records.store import Store
+from labmates.studies.differences import differences_of_run
 from labmates.studies.judging import judge_runs
 from labmates.studies.replay import replay
 from labmates.studies.settings import RunSettings
@@ -144,6 +145,8 @@ async def test_a_metric_that_was_added_or_lost_is_found(store: Store) -> None:
     for metrics in ({**run.metrics, "invented": 1.0}, {k: v for k, v in run.metrics.items() if k != "phases"}):
         [difference] = (await replay(store, copy(store, run, store.events(run.id), metrics=metrics))).differences
         assert difference.field in ("metrics.invented", "metrics.phases")
+    earlier = replace(run, version="0.0.1", metrics={"phases": run.metrics["phases"]})
+    assert not list(differences_of_run(earlier, run))
 
 
 async def test_transcripts_that_were_too_long_are_so_again(store: Store) -> None:

@@ -3,7 +3,6 @@
 ENTRIES = {
     "labmates.experiments": {"dilemma": ".experiment:DILEMMA"},
     "labmates.analyses": {
-        "contrasts": ".analyses:CONTRASTS",
         "dilemmas": ".analyses:CHOICES",
         "ratings": ".analyses:RATINGS",
     },

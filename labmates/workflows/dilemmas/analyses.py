@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 from pydantic import DirectoryPath, Field
 
 from labmates.errors import UsageError, unknown_name
-from labmates.workflows.analysis import Analysis, Drawing, Params, Result, Runs, TooFewRunsError
+from labmates.workflows.analysis import Analysis, Drawing, Params, Result, Runs
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -298,53 +298,5 @@ CHOICES = Analysis(
     example="labmates analyze dilemmas --table actions --plots figures",
     kind=KIND,
     objects="per row with its table",
-    has_figures=True,
-)
-
-
-class ContrastsParams(Params):
-    """The parameters of contrasts."""
-
-    within: Literal["all", "game", "mechanism", "wording", "ablation"] = Field(
-        "all", description="Compare within each game, mechanism, wording or ablation by itself, too."
-    )
-
-
-def contrasts(runs: Runs, params: ContrastsParams) -> Result:
-    """Test which mechanisms, wordings, ablations and models of social dilemmas differ.
-
-    Two levels of a factor are compared where all else is equal: game, models, seatings and the other factors; models
-    within each run, in the same seat against the same co-players. Outcomes are the probability of the cooperative
-    action and the normalised expected payoff. Intervals are over runs, and p is adjusted (Holm) for all pairs of a
-    factor. Models of which more than 20 % of the decisions failed are left out.
-    """
-    from labmates.workflows.dilemmas.contrast_tables import contrasts_drawing, contrasts_table, verdict
-    from labmates.workflows.dilemmas.contrasts import contrasts as contrasts_of
-    from labmates.workflows.dilemmas.contrasts import observed_runs
-    from labmates.workflows.dilemmas.records import cross_plays
-
-    played = observed_runs([run.condition for run in runs.completed(KIND)], cross_plays(runs))
-    parts = {"all": played}
-    if params.within != "all":
-        for run in played:
-            level = run.game if params.within == "game" else run.levels.get(params.within)
-            if level is not None:
-                parts.setdefault(level, []).append(run)
-    found = {part: contrasts_of(some) for part, some in parts.items()}
-    if not any(found.values()):
-        raise TooFewRunsError(
-            "nothing to compare: the runs have one model and one mechanism, wording and ablation; a study has several"
-        )
-    return Result([contrasts_table(found)], figures=list(contrasts_drawing(found)), verdict=verdict(found["all"]))
-
-
-CONTRASTS = Analysis(
-    "contrasts",
-    "Contrasts of mechanisms, words and models",
-    ContrastsParams,
-    contrasts,
-    example="labmates analyze contrasts --study dilemmas-wordings --within wording",
-    kind=KIND,
-    objects="per pair of levels",
     has_figures=True,
 )

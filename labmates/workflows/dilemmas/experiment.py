@@ -59,4 +59,5 @@ DILEMMA = Experiment(
     analyses=("ratings", "contrasts", "dilemmas"),
     estimate=estimate,
     page=lazy("labmates.workflows.dilemmas.page:sections"),
+    design=lazy("labmates.workflows.dilemmas.design:design"),
 )

@@ -4,6 +4,7 @@ ENTRIES = {
     "labmates.experiments": {"science": ".experiment:SCIENCE"},
     "labmates.analyses": {
         "scores": ".analyses:SCORES",
+        "coordination": ".analyses:COORDINATION",
         "teams": ".analyses:TEAMS",
         "necessity": ".analyses:NECESSITY",
         "teamwork": ".analyses:TEAMWORK",

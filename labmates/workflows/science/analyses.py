@@ -49,6 +49,42 @@ SCORES = Analysis(
 )
 
 
+def coordination(runs: Runs, _params: Params) -> Result:
+    """Average the measures of coordination by organisation.
+
+    Share of tokens and credits spent on coordination, messages and how many of them were used, redundancy, idle seats
+    and requests, each with a 95 % interval over the runs of a condition. Runs that an earlier version made are
+    measured from their events.
+    """
+    from labmates.workflows.science.score_tables import coordination_table
+
+    records = runs.ended("science")
+    if not records:
+        raise TooFewRunsError("none of these runs has ended")
+    return Result([coordination_table([(run, _coordination_of(runs, run)) for run in records])])
+
+
+def _coordination_of(runs: Runs, run: RunRecord) -> Mapping[str, float]:
+    from labmates.records.bodies import Bodies
+    from labmates.workflows.science.coordination import coordination
+    from labmates.workflows.science.experiment import COORDINATION
+
+    if all(metric.name in run.metrics for metric in COORDINATION):
+        return run.metrics
+    return coordination(runs.store.events(run.id), Bodies(runs.store.bodies(run.id))).metrics
+
+
+COORDINATION = Analysis(
+    "coordination",
+    "Coordination by organisation",
+    Params,
+    coordination,
+    example="labmates analyze coordination --task ecology",
+    choices=("runs", "study", "task"),
+    kind="science",
+)
+
+
 class TeamsParams(Params):
     """The parameters of the ratings of models on the teams' seats."""
 

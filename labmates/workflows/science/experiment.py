@@ -8,6 +8,20 @@ from labmates.workflows.experiment import Estimate, Experiment, Metric
 from labmates.workflows.science.condition import ScienceCondition
 from labmates.workflows.science.scores import READABLE, judged_metrics
 
+COORDINATION = (
+    Metric("coordination_tokens", "share of tokens spent on coordination", SHARE),
+    Metric("coordination_credits", "share of credits spent on coordination", SHARE),
+    Metric("messages", "messages sent", COUNT),
+    Metric("messages_used", "messages that a receiver used", COUNT),
+    Metric("hand_overs", "plans, messages, reports and artifacts that reached another seat, per receiver", COUNT),
+    Metric("hand_overs_used", "those that their receiver used", COUNT),
+    Metric("redundancy", "share of computed quantities that several seats computed", SHARE, "lower"),
+    Metric("idle_seats", "seats without code, artifact or findings", COUNT, "lower"),
+    Metric("requests_asked", "requests that agents tried to make", COUNT),
+    Metric("requests_answered", "requests whose phase ended", COUNT),
+)
+"""Measures of how a team works together (`labmates.workflows.science.coordination`)."""
+
 METRICS = (
     Metric("skill", "accuracy above a guess: 1 for the truth, 0 for a guess", AT_MOST_ONE, "higher", headline=True),
     Metric("accuracy", "findings against the truth; 0 without readable findings", SHARE, "higher", 0.05, True),
@@ -20,6 +34,7 @@ METRICS = (
     Metric("requests", "requests between teams", COUNT),
     Metric("tool_errors", "tool calls that failed", COUNT, "lower"),
     Metric("failed_reply_rate", "failed replies per model call", SHARE, "lower"),
+    *COORDINATION,
 )
 """Scores of the report (absent where unscored), then counts. Spreads: cooperative-profiles paper, table 2."""
 
@@ -50,7 +65,7 @@ SCIENCE = Experiment(
     context=lazy("labmates.workflows.science.run:opened"),
     example="labmates run science --task ecology --model scripted:diligent --budget 0.50 --replicates 2",
     estimate=estimate,
-    analyses=("scores", "teamwork", "teams", "agreement", "usefulness"),
+    analyses=("scores", "teamwork", "coordination", "teams", "agreement", "usefulness"),
     needs_sandbox=True,
     salted=True,
     report=lazy("labmates.workflows.science.run:report_of"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import lru_cache
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
-from labmates.agents.organisation import REPORT
+from labmates.agents.organisation import REPORT, Organisation
 from labmates.budgets.ledger import Ledger
 from labmates.judges.base import Report, Trace
 from labmates.judges.panel import DEFAULT_PANEL
@@ -41,6 +41,7 @@ from labmates.workflows.experiment import Outcome
 from labmates.workflows.judging import Judging, assessments, mean_events, verdict_events
 from labmates.workflows.science.condition import ScienceCondition
 from labmates.workflows.science.context import LabContext, warm_up
+from labmates.workflows.science.coordination import coordination
 from labmates.workflows.science.evidence import Materials, held_part, prepare
 from labmates.workflows.science.findings import findings_form
 from labmates.workflows.science.scores import judged_metrics
@@ -149,7 +150,7 @@ async def scored(
         recorder.emit(*verdict_events(verdict, recorder.bodies))
     recorder.emit(*mean_events(_scores(recorder)))
     invalid = invalid_work(newest_artifacts(recorder), recorder.usage(), exhausted=exhausted)
-    return Outcome("exhausted" if exhausted else "completed", _metrics(recorder, ctx.organisation.handed), invalid)
+    return Outcome("exhausted" if exhausted else "completed", _metrics(recorder, ctx.organisation), invalid)
 
 
 def _scores(recorder: Recorder) -> list[ScoreEvent]:
@@ -230,14 +231,15 @@ def _newest(trail: Iterable[Trace]) -> dict[str, str]:
     return {trace.name: trace.text for trace in trail if trace.kind == "artifact"}
 
 
-def _metrics(recorder: Recorder, handed: Collection[str]) -> Mapping[str, float]:
+def _metrics(recorder: Recorder, organisation: Organisation) -> Mapping[str, float]:
     written = {event.name for event in recorder.events if isinstance(event, ArtifactEvent)}
     usage = recorder.usage()
     counted: dict[str, float] = {
-        "artifacts_missing": sum(name not in written for name in handed),
+        "artifacts_missing": sum(name not in written for name in organisation.handed),
         "phases": sum(isinstance(e, PhaseEvent) and e.status == "ended" for e in recorder.events),
         "requests": sum(e.type == "request" for e in recorder.events),
         "tool_errors": sum(isinstance(e, ToolCallEvent) and not e.ok for e in recorder.events),
         "failed_reply_rate": round(usage.failed_replies / usage.llm_calls, 6) if usage.llm_calls else 0.0,
     }
-    return {**judged_metrics(_scores(recorder)), **counted}
+    coordinated = coordination(recorder.events, recorder.bodies, organisation.seats).metrics
+    return {**judged_metrics(_scores(recorder)), **counted, **coordinated}

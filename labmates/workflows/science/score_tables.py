@@ -1,15 +1,20 @@
-"""Means of the scores that judges gave to science runs."""
+"""Means over science runs: of the scores that judges gave, and of the measures of coordination."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from labmates.stats.intervals import SHARE, Estimate, mean, notes
+from labmates.display_names import settings_apart, shown_settings
+from labmates.stats.intervals import SHARE, Estimate, mean, means, notes
 from labmates.stats.tables import Column, Table
-from labmates.workflows.science.experiment import SCIENCE
+from labmates.workflows.science.experiment import COORDINATION, SCIENCE
 from labmates.workflows.science.teamwork import SKILL, Judged
+
+if TYPE_CHECKING:
+    from labmates.records.run import RunRecord
 
 Newest = Mapping[str, Mapping[tuple[str, str], float | None]]
 """By run, judge and metric, the newest score; None where the judge failed."""
@@ -64,3 +69,43 @@ def _remarks(judged: Sequence[Judged], values: Mapping[tuple[str, str, str], obj
             "Scores of heuristic are rules on words: its accuracy tells what a paper talks about, not whether it is "
             "right."
         )
+
+
+_SHARES = {metric.name: ".0%" for metric in COORDINATION if metric.domain == SHARE}
+_ALWAYS = ("task", "organisation", "team_size", "model")
+_NOTE = (
+    "Coordination is the share of tokens or credits spent on plans, bids, talk, messages, requests and reading others. "
+    "A message is used if code, an artifact or findings of a receiver hold a number or name that was new in it."
+)
+
+
+def coordination_table(measured: Sequence[tuple[RunRecord, Mapping[str, float]]]) -> Table:
+    """Mean measures of coordination: a row for each condition."""
+    runs: dict[str, list[tuple[RunRecord, Mapping[str, float]]]] = defaultdict(list)
+    for run, values in measured:
+        runs[run.key].append((run, values))
+    conditions = [
+        {"organisation": _organisation(members[0][0]), **members[0][0].condition} for members in runs.values()
+    ]
+    names = [name for name in _ALWAYS if any(name in each for each in conditions)]
+    names += settings_apart(conditions, {*_ALWAYS, "solo"})
+    rows: list[dict[str, Any]] = [
+        {**shown_settings(condition, names), "runs": len(members)}
+        for condition, members in zip(conditions, runs.values(), strict=True)
+    ]
+    estimates: list[Estimate] = []
+    for metric in COORDINATION:
+        cells = [[values[metric.name] for _, values in members] for members in runs.values()]
+        estimates += (found := means(cells, metric.domain_in({})))
+        for row, estimate in zip(rows, found, strict=True):
+            row.update(estimate.row(metric.name))
+    columns = [*(Column(name, once=True) for name in names), Column("runs")]
+    columns += [
+        Column(metric.name, metric.name.replace("_", " "), form=_SHARES.get(metric.name, ".1f"), shows="both")
+        for metric in COORDINATION
+    ]
+    return Table("coordination", "Coordination", columns, rows, [_NOTE, *notes(estimates)])
+
+
+def _organisation(run: RunRecord) -> str:
+    return "solo" if run.condition.get("solo") else "pipeline"

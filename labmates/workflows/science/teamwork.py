@@ -27,13 +27,14 @@ from labmates.records.run import ENDED
 from labmates.stats import intervals
 from labmates.stats.intervals import ANY, SHARE, Domain, Domains, Estimate, holm, notes, unknown
 from labmates.stats.tables import Column, Table
+from labmates.workflows.science.experiment import COORDINATION
 from labmates.workflows.science.teamwork_pooled import Pooled, pooled
 
 if TYPE_CHECKING:
     from labmates.records.run import RunRecord
     from labmates.records.store import Store
 
-OF_TEAMS_ONLY: Final = ("phases", "requests")
+OF_TEAMS_ONLY: Final = ("phases", "requests", *(metric.name for metric in COORDINATION))
 """Metrics that say nothing of one agent alone."""
 REPEATED: Final = ("heuristic_quality",)
 """Metrics that repeat a judge's score under another name."""

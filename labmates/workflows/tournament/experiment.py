@@ -57,7 +57,8 @@ TOURNAMENT = Experiment(
     start=lazy("labmates.workflows.tournament.graph:first_state"),
     context=lazy("labmates.workflows.tournament.context:TournamentContext.of"),
     example="labmates run tournament --structure sa --model scripted:tit-for-tat --model-for B=scripted:defect",
-    analyses=("tournament",),
+    analyses=("tournament", "contrasts"),
     estimate=estimate,
     page=lazy("labmates.workflows.tournament.page:sections"),
+    design=lazy("labmates.workflows.tournament.design:design"),
 )

@@ -54,6 +54,7 @@ async def test_a_team_that_shares_reaches_one_agent_with_everything(tmp_path: Pa
         "keys_of_peer_2": {"blocks"},
         "keys_of_peer_3": {"names", "scales"},
     }
+    assert run.metrics["hand_overs_used"] == 2  # the keys of both others, by the holder of the readings
     assert scores["restricted"] < 0.2
     assert scores["oracle"] > 0.7
     assert scores["team"] == pytest.approx(scores["oracle"], abs=0.05)

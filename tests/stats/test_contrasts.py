@@ -1,21 +1,20 @@
-"""Contrasts of mechanisms, words and models: over equal conditions alone, with intervals over runs and Holm's p."""
+"""Contrasts: over equal conditions alone, with intervals over runs and Holm's p."""
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labmates.api import analyze, arun
-from labmates.errors import UsageError
+from labmates.stats.contrast_tables import contrasts_figure, contrasts_table, verdict
+from labmates.stats.contrasts import Contrast, Design, Observed, Run
+from labmates.stats.contrasts import contrasts as contrasts_of
 from labmates.stats.figures import save_figure
-from labmates.workflows.dilemmas.contrast_tables import contrasts_figure, contrasts_table, verdict
-from labmates.workflows.dilemmas.contrasts import Contrast, Observed, Run, contrasts
+from labmates.stats.intervals import CORRELATION
 
 
 def run(game: str, values: dict[str, float], **levels: str) -> Run:
@@ -23,7 +22,11 @@ def run(game: str, values: dict[str, float], **levels: str) -> Run:
     observed = tuple(
         Observed(model, (0, (other,)), {"cooperation": value}) for model, value in values.items() for other in values
     )
-    return Run((game, tuple(values)), game, levels, observed)
+    return Run((game, tuple(values)), levels, observed, {"game": game})
+
+
+def contrasts(runs: Sequence[Run]) -> list[Contrast]:
+    return contrasts_of(Design(runs, {"cooperation": CORRELATION}, ""))
 
 
 def only(found: list[Contrast], factor: str) -> Contrast:
@@ -60,9 +63,9 @@ def test_a_mechanism_is_compared_over_equal_games_and_wordings() -> None:
 
 
 def test_unequal_conditions_are_not_compared() -> None:
-    runs = [one for one in design(0.3) if (one.game == "trust") == (one.levels["mechanism"] == "contract")]
+    runs = [one for one in design(0.3) if (one.part("game") == "trust") == (one.levels["mechanism"] == "contract")]
     assert "mechanism" not in {one.factor for one in contrasts(runs)}
-    missing = [one for one in design(0.3) if one.game == "prisoners" or one.levels["mechanism"] == "none"]
+    missing = [one for one in design(0.3) if one.part("game") == "prisoners" or one.levels["mechanism"] == "none"]
     assert only(contrasts(missing), "mechanism").strata == 2
 
 
@@ -105,34 +108,6 @@ def test_effects_of_words_stand_beside_those_of_mechanisms(tmp_path: Path) -> No
     [sentence] = verdict(found)
     assert sentence.startswith("Largest difference in cooperation by factor: mechanism +0.3")
     assert sentence.index("mechanism") < sentence.index("wording")
-    table = contrasts_table({"all": found})
+    table = contrasts_table({"all": found}, "")
     assert [row["mark"] for row in table.rows if row["factor"] == "mechanism"] == ["‡"]
     save_figure(contrasts_figure(found), tmp_path / "contrasts.png")
-
-
-@pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> str:
-    url = f"sqlite:///{tmp_path_factory.mktemp('contrasts')}/runs.db"
-    fixed: dict[str, Any] = {"entrants": "scripted:random,scripted:defect", "replicates": 2, "store": url}
-    variants: list[dict[str, Any]] = [{}, {"mechanism": "contract"}, {"mechanism": "contract", "wording": "paper"}]
-    for more in variants:
-        asyncio.run(arun("dilemma", game="prisoners", **fixed, **more))
-    return url
-
-
-def test_stored_runs_are_compared(url: str) -> None:
-    result = analyze("contrasts", store=url, within="wording")
-    rows = result.table().rows
-    assert {row["factor"] for row in rows} == {"mechanism", "wording", "model"}
-    assert {row["within"] for row in rows} == {"all", "ours", "paper"}
-    whole = {row["factor"]: row for row in rows if (row["within"], row["outcome"]) == ("all", "cooperation")}
-    assert whole["model"]["difference"] < 0, "who defects cooperates less than who draws by chance"
-    assert whole["mechanism"]["strata"] == 1
-    assert len(result.figures) == 2
-
-
-def test_runs_without_two_levels_are_told(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/runs.db"
-    asyncio.run(arun("dilemma", game="prisoners", entrants="scripted:defect", store=url))
-    with pytest.raises(UsageError, match="nothing to compare"):
-        analyze("contrasts", store=url)

@@ -1,4 +1,4 @@
-"""Contrasts of social dilemmas as a table, a figure and sentences."""
+"""Contrasts as a table, figures and sentences."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from labmates.stats.contrasts import Contrast
 from labmates.stats.figures import GREY, Drawing, look, new_figure
 from labmates.stats.intervals import SIGNIFICANT, mark, notes
 from labmates.stats.tables import Column, Table
-from labmates.workflows.dilemmas.contrasts import OUTCOMES, Contrast
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -19,15 +19,21 @@ Found = Mapping[str, Sequence[Contrast]]
 """Contrasts by what they are within."""
 
 
-def contrasts_table(found: Found) -> Table:
-    """The table of all contrasts, a row for each pair of levels."""
+def contrasts_table(found: Found, remark: str) -> Table:
+    """The table of all contrasts, a row for each pair of levels.
+
+    Parameters
+    ----------
+    remark
+        What the outcomes are.
+    """
     rows = [_row(part, contrast) for part, some in found.items() for contrast in some]
     columns = [Column(name, once=True) for name in ("within", "outcome", "factor")]
     columns += [Column("first"), Column("second", "minus"), Column("strata"), Column("difference_n", "runs")]
     columns += [Column("difference", form="+.3f", shows="both", marked="mark")]
     columns += [Column("p", form=".4f"), Column("p_holm", "p (Holm)", ".4f")]
     remarks = [
-        "Cooperation: probability of the cooperative action. Payoff: expected; 0 where all defect, 1 for cooperation.",
+        remark,
         "Strata: equal conditions that a difference is the mean over; runs: the fewest in one of them. "
         f"‡: p (Holm) below {SIGNIFICANT}, adjusted for all pairs of a factor.",
         *notes(contrast.difference for some in found.values() for contrast in some),
@@ -57,7 +63,7 @@ def _row(part: str, contrast: Contrast) -> dict[str, Any]:
 def verdict(found: Sequence[Contrast]) -> list[str]:
     """For each outcome, how far the levels of each factor are apart, the largest first."""
     sentences = []
-    for outcome in OUTCOMES:
+    for outcome in dict.fromkeys(one.outcome for one in found):
         largest: dict[str, Contrast] = {}
         for one in found:
             before = largest.get(one.factor)
@@ -72,11 +78,11 @@ def verdict(found: Sequence[Contrast]) -> list[str]:
 
 def contrasts_drawing(found: Found) -> Iterator[Drawing]:
     """A figure of the contrasts of each outcome over all runs."""
-    for outcome in OUTCOMES:
+    for outcome in dict.fromkeys(one.outcome for one in found["all"]):
         own = [one for one in found["all"] if one.outcome == outcome][:_MOST_DRAWN]
-        if own:
-            alt = f"Differences in {outcome} between levels of each factor, with intervals; the table has the numbers."
-            yield Drawing(f"contrasts-{outcome}", f"Differences in {outcome}", alt, partial(contrasts_figure, own))
+        alt = f"Differences in {outcome} between levels of each factor, with intervals; the table has the numbers."
+        name = f"contrasts-{outcome.replace(' ', '-')}"
+        yield Drawing(name, f"Differences in {outcome}", alt, partial(contrasts_figure, own))
 
 
 def contrasts_figure(contrasts: Sequence[Contrast]) -> Figure:

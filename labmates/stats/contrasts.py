@@ -1,0 +1,176 @@
+"""Contrasts: which levels of the factors of a design differ, where all else is equal.
+
+Levels of a factor are compared in strata: runs that are equal in all that is never compared across, and in the levels
+of the other factors. Each such stratum counts alike; what is independent in it are the runs. Models are also compared
+within each run, in the same place. P values are adjusted (Holm) for all pairs of a factor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from statistics import fmean
+from typing import Any
+
+from labmates.stats.intervals import ANY, Domain, Estimate, Sample, against_zero, combination, holm, pooled
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What one agent did and got in a run.
+
+    Attributes
+    ----------
+    place
+        What has to be the same where models are compared within a run: a seat and its co-players, for instance.
+    values
+        By outcome, as far as there are any.
+    """
+
+    model: str
+    place: Hashable
+    values: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run as contrasts see it.
+
+    Attributes
+    ----------
+    same
+        What is never compared across.
+    levels
+        By factor.
+    observed
+        The run's own value of an outcome is the mean over these.
+    parts
+        By what else the runs can be divided.
+    """
+
+    same: Hashable
+    levels: Mapping[str, str]
+    observed: tuple[Observed, ...]
+    parts: Mapping[str, str] = field(default_factory=dict)
+
+    def part(self, name: str) -> str | None:
+        """The part that it belongs to; None if it is not divided by this."""
+        return self.levels.get(name, self.parts.get(name))
+
+
+@dataclass(frozen=True)
+class Design:
+    """What is compared.
+
+    Attributes
+    ----------
+    outcomes
+        The values that differences in them can take, by name.
+    remark
+        What outcomes are, in sentences.
+    within_runs
+        What the comparison of models within runs is called.
+    """
+
+    runs: Sequence[Run]
+    outcomes: Mapping[str, Domain]
+    remark: str
+    within_runs: str = "model"
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """The difference between two levels of a factor: `first` minus `second`.
+
+    Attributes
+    ----------
+    strata
+        How many equal conditions it is the mean over.
+    p, p_holm
+        Two-sided; None where there is no interval.
+    """
+
+    factor: str
+    outcome: str
+    first: str
+    second: str
+    strata: int
+    difference: Estimate
+    p: float | None
+    p_holm: float | None = None
+
+
+def contrasts(design: Design, runs: Sequence[Run] | None = None) -> list[Contrast]:
+    """All contrasts of each factor that has two levels or more, models within runs included.
+
+    Parameters
+    ----------
+    runs
+        Some of the design's runs; by default all.
+    """
+    runs = design.runs if runs is None else runs
+    factors = [name for name in runs[0].levels if len({run.levels[name] for run in runs}) > 1] if runs else []
+    found: list[Contrast] = []
+    for outcome in design.outcomes:
+        for factor in factors:
+            found += _adjusted(_of_factor(design, runs, factor, outcome))
+        found += _adjusted(_of_models(design, runs, outcome))
+    return found
+
+
+def _of_factor(design: Design, runs: Sequence[Run], factor: str, outcome: str) -> Iterator[Contrast]:
+    values: dict[tuple[Hashable, str], list[float]] = {}
+    for run in runs:
+        if measured := [one.values[outcome] for one in run.observed if outcome in one.values]:
+            stratum = (run.same, *(level for name, level in run.levels.items() if name != factor))
+            values.setdefault((stratum, run.levels[factor]), []).append(fmean(measured))
+    cells = _cells(values)
+    levels = dict.fromkeys(level for _, level in cells)
+    strata = dict.fromkeys(stratum for stratum, _ in cells)
+    for second, first in combinations(levels, 2):
+        both = [stratum for stratum in strata if {(stratum, first), (stratum, second)} <= cells.keys()]
+        parts = [
+            (sign / len(both), cells[stratum, level]) for stratum in both for level, sign in ((first, 1), (second, -1))
+        ]
+        if parts:
+            yield _contrast(design, factor, outcome, (first, second), parts)
+
+
+def _of_models(design: Design, runs: Sequence[Run], outcome: str) -> Iterator[Contrast]:
+    values: dict[tuple[Hashable, tuple[str, str]], list[float]] = {}
+    for run in runs:
+        by_place: dict[str, dict[Hashable, list[float]]] = {}
+        for one in run.observed:
+            if outcome in one.values:
+                by_place.setdefault(one.model, {}).setdefault(one.place, []).append(one.values[outcome])
+        for second, first in combinations(by_place, 2):
+            shared = by_place[first].keys() & by_place[second].keys()
+            gains = [fmean(by_place[first][place]) - fmean(by_place[second][place]) for place in shared]
+            if gains:
+                stratum = (run.same, *run.levels.values())
+                values.setdefault((stratum, (first, second)), []).append(fmean(sorted(gains)))
+    cells = _cells(values)
+    for first, second in dict.fromkeys(pair for _, pair in cells):
+        own = [cell for (_, pair), cell in cells.items() if pair == (first, second)]
+        parts = [(1 / len(own), cell) for cell in own]
+        yield _contrast(design, design.within_runs, outcome, (first, second), parts)
+
+
+def _cells(values: Mapping[tuple[Hashable, Any], Sequence[float]]) -> dict[tuple[Hashable, Any], Sample]:
+    """Samples of runs, their variances pooled over the design."""
+    return dict(zip(values, pooled([Sample.of(some, ANY) for some in values.values()]), strict=True))
+
+
+def _contrast(
+    design: Design, factor: str, outcome: str, levels: tuple[str, str], parts: Sequence[tuple[float, Sample]]
+) -> Contrast:
+    domain = design.outcomes[outcome]
+    difference = combination(parts, domain)
+    strata = sum(weight > 0 for weight, _ in parts)
+    return Contrast(factor, outcome, *levels, strata, difference, against_zero(difference, domain))
+
+
+def _adjusted(found: Iterable[Contrast]) -> list[Contrast]:
+    all_ = list(found)
+    return [replace(one, p_holm=adjusted) for one, adjusted in zip(all_, holm([one.p for one in all_]), strict=True)]

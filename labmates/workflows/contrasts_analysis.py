@@ -1,0 +1,59 @@
+"""The analysis of contrasts: which levels of the factors of an experiment differ."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from labmates.errors import UsageError
+from labmates.workflows.analysis import Analysis, Params, Result, Runs, TooFewRunsError
+
+
+class ContrastsParams(Params):
+    """The parameters of contrasts."""
+
+    within: str = Field(
+        "all", description="Compare within each level of this factor (game, mechanism, wording, …) by itself, too."
+    )
+
+
+def contrasts(runs: Runs, params: ContrastsParams) -> Result:
+    """Test which mechanisms, structures, wordings, ablations and models differ.
+
+    Without runs or options, all social dilemmas of the store count; --kind tournament compares tournaments. Two levels
+    of a factor are compared where all else is equal: in dilemmas game, models, seatings and the other factors, in
+    tournaments teams, payoffs and the other factors. Models are compared within each run, too; in dilemmas in the same
+    seat against the same co-players. Outcomes are cooperation and payoff. Intervals are over runs, and p is adjusted
+    (Holm) for all pairs of a factor. Models of which more than 20 % of the decisions failed are left out.
+    """
+    from labmates.stats.contrast_tables import contrasts_drawing, contrasts_table, verdict
+    from labmates.stats.contrasts import contrasts as contrasts_of
+    from labmates.workflows.experiment import EXPERIMENTS
+
+    experiment = EXPERIMENTS.get(runs.records(None if runs.study else CONTRASTS.kind)[0].kind)
+    if experiment.design is None:
+        raise UsageError(f"runs of the kind {experiment.name} have no contrasts; choose others with --kind")
+    if params.within != "all" and params.within not in experiment.condition.model_fields:
+        raise UsageError(f"--within: '{params.within}' is not a parameter of {experiment.name}")
+    design = experiment.design(runs)
+    parts = {"all": list(design.runs)}
+    for run in design.runs:
+        if level := run.part(params.within):
+            parts.setdefault(level, []).append(run)
+    found = {part: contrasts_of(design, some) for part, some in parts.items()}
+    if not any(found.values()):
+        raise TooFewRunsError("nothing to compare: the runs have no two models, and no factor of two levels")
+    table = contrasts_table(found, design.remark)
+    return Result([table], figures=list(contrasts_drawing(found)), verdict=verdict(found["all"]))
+
+
+CONTRASTS = Analysis(
+    "contrasts",
+    "Contrasts",
+    ContrastsParams,
+    contrasts,
+    example="labmates analyze contrasts --study dilemmas-wordings --within wording",
+    choices=("runs", "study", "kind"),
+    kind="dilemma",
+    objects="per pair of levels",
+    has_figures=True,
+)

@@ -1,0 +1,69 @@
+"""Cross-plays as contrasts see them: mechanisms, wordings and models over equal games, models and seatings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from statistics import fmean
+from typing import Final
+
+from labmates.display_names import settings_apart
+from labmates.stats.contrasts import Design, Observed, Run
+from labmates.stats.intervals import ANY, CORRELATION
+from labmates.stats.validity import invalid
+from labmates.workflows.analysis import Runs
+from labmates.workflows.dilemmas.records import CrossPlay, completed_settings, cross_plays, told_apart
+
+_OUTCOMES: Final = {"cooperation": CORRELATION, "payoff": ANY}
+_REMARK: Final = (
+    "Cooperation: probability of the cooperative action. Payoff: expected; 0 where all defect, 1 for cooperation."
+)
+_NO_FACTOR: Final = frozenset({"game", "mechanism", "terms", "entrants", "prices", "seating"})
+
+
+def design(runs: Runs) -> Design:
+    """The completed cross-plays among runs, without models of which too many decisions failed."""
+    plays = cross_plays(runs)
+    conditions = [completed_settings(run.condition) for run in runs.completed("dilemma")]
+    mechanisms = told_apart(
+        [{name: one.get(name) for name in ("mechanism", "terms") if name in one} for one in conditions]
+    )
+    others = [{name: value for name, value in one.items() if name not in _NO_FACTOR} for one in conditions]
+    factors = settings_apart(others)
+    out = {play.models: set[str]() for play in plays}
+    for play in plays:
+        out[play.models].update(invalid(play.failures))
+    compared = [
+        Run(
+            (play.game, play.models, condition["seating"]),
+            {"mechanism": mechanism, **{name: str(other.get(name)) for name in factors}},
+            tuple(_observed(play.without(out[play.models]))),
+            {"game": play.game},
+        )
+        for condition, play, mechanism, other in zip(conditions, plays, mechanisms, others, strict=True)
+    ]
+    return Design(compared, _OUTCOMES, _REMARK)
+
+
+def _observed(play: CrossPlay) -> Iterator[Observed]:
+    scale = play.scale
+    cooperation = _cooperation(play)
+    seats = {(one.match, agent): (seat, one.entrants) for one in play.rounds for seat, agent in enumerate(one.agents)}
+    for who, (entrant, payoff) in play.totals("expected").items():
+        values: dict[str, float] = {}
+        if who in cooperation:
+            values["cooperation"] = fmean(cooperation[who])
+        if scale is not None:
+            values["payoff"] = (payoff - scale.defect) / (scale.cooperate - scale.defect)
+        seat, entrants = seats[who]
+        others = (*entrants[:seat], *entrants[seat + 1 :]) if play.has_metagame else ()
+        yield Observed(play.models[entrant], (seat, others), values)
+
+
+def _cooperation(play: CrossPlay) -> dict[tuple[str, int], list[float]]:
+    """How likely each agent of each match takes the cooperative action, in each round that it decided itself."""
+    found: dict[tuple[str, int], list[float]] = {}
+    for one in play.rounds:
+        for seat, likely in enumerate(play.cooperation(one)):
+            if not one.failed[seat]:
+                found.setdefault((one.match, one.agents[seat]), []).append(likely)
+    return found

@@ -1,0 +1,424 @@
+"""Measures of how the seats of a lab work together, from the events of a run alone.
+
+What a seat was given is what stands in the prompts of its calls, so the measures hold for every organisation. Their
+definitions, with the reasons for them, are in ``docs/lab/coordination.md``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final, Literal, Protocol
+
+from labmates.records.events import (
+    ArtifactEvent,
+    ChargeEvent,
+    Event,
+    FindingsEvent,
+    LLMCallEvent,
+    MessageEvent,
+    PhaseEvent,
+    RequestEvent,
+    ToolCallEvent,
+)
+
+HEAD: Final = 80
+"""A text has reached a seat if a prompt of the seat holds so many of its first characters."""
+MARK_DIGITS: Final = 3
+"""Numbers with fewer digits are met by chance, so they mark no message."""
+QUANTITY_DIGITS: Final = 4
+"""A number that code prints with so many digits counts as a quantity."""
+
+_TALKING: Final = ("plan", "bid", "deliberation")
+_COORDINATING: Final = ("list_artifacts", "send_message", "request_additional_work", "request_team_redo")
+_REQUESTS: Final = ("request_additional_work", "request_team_redo")
+_HANDING_OVER: Final = re.compile(r"transfer_(back_)?to_")
+_READ: Final = "read_artifact"
+_TOKEN: Final = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?(?!\w)|[^\W\d]\w*")
+_TASK: Final = re.compile(r"^[\s*\-#>`_]*\w+[`*_]*\s*:[*_]*\s*(\S.{20,})$", flags=re.MULTILINE)
+_PROPER: Final = re.compile(r"(?<=[a-z,;:(] )[A-Z][a-z]{3,}\b")
+
+
+Kind = Literal["plan", "message", "report", "artifact"]
+"""What is handed over: an assignment, something said, the summary of a task, a version of an artifact."""
+
+
+class Values(Protocol):
+    """The bodies of a run by number."""
+
+    def __getitem__(self, number: int, /) -> Any:
+        """The value of a body."""
+
+
+@dataclass
+class HandOver:
+    """A plan, message, report or version of an artifact that reached another seat.
+
+    Attributes
+    ----------
+    event
+        Place of its event among those of the run.
+    credits
+        What writing it cost, in micro-dollars, divided among its receivers.
+    fresh
+        Numbers and names in it that were new to the receiver.
+    used
+        Whether code, an artifact or findings of the receiver hold one of these.
+    """
+
+    event: int
+    kind: Kind
+    sender: str
+    receiver: str
+    credits: float = 0.0
+    fresh: set[str] = field(default_factory=set)
+    used: bool = False
+
+
+@dataclass(frozen=True)
+class Coordination:
+    """The measures of one run.
+
+    Attributes
+    ----------
+    tokens, credits
+        All that agents' calls took, in tokens and micro-dollars.
+    coordination_tokens, coordination_credits
+        The part of it that went into plans, bids, talk, messages, requests and reading others.
+    messages
+        Messages sent.
+    hand_overs
+        What reached another seat, once for each receiver.
+    quantities
+        Quantities that the code of each seat printed, added up over seats.
+    repeated
+        Those of them that another seat had computed before.
+    idle
+        Seats that ran no code, wrote no artifact and stated no findings.
+    asked, granted, answered
+        Requests for work: asked with a tool, passed on to a team, and followed by a phase that ended.
+    """
+
+    tokens: int
+    credits: int
+    coordination_tokens: float
+    coordination_credits: float
+    messages: int
+    hand_overs: tuple[HandOver, ...]
+    quantities: int
+    repeated: int
+    idle: tuple[str, ...]
+    asked: int
+    granted: int
+    answered: int
+
+    @property
+    def messages_used(self) -> int:
+        """Messages that at least one receiver used."""
+        return len({each.event for each in self.hand_overs if each.used and each.kind == "message"})
+
+    @property
+    def redundancy(self) -> float:
+        """The share of quantities that another seat had computed before; 0 without any."""
+        return self.repeated / self.quantities if self.quantities else 0.0
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """The measures as metrics of a run."""
+        return {
+            "coordination_tokens": _share(self.coordination_tokens, self.tokens),
+            "coordination_credits": _share(self.coordination_credits, self.credits),
+            "messages": self.messages,
+            "messages_used": self.messages_used,
+            "hand_overs": len(self.hand_overs),
+            "hand_overs_used": sum(each.used for each in self.hand_overs),
+            "redundancy": round(self.redundancy, 6),
+            "idle_seats": len(self.idle),
+            "requests_asked": self.asked,
+            "requests_answered": self.answered,
+        }
+
+
+def _share(part: float, whole: int) -> float:
+    return round(part / whole, 6) if whole else 0.0
+
+
+def coordination(events: Sequence[Event], bodies: Values, seats: Iterable[str] = ()) -> Coordination:
+    """Measure how the seats of a run worked together.
+
+    Parameters
+    ----------
+    events
+        All events of the run, in order.
+    bodies
+        The values that they name by number.
+    seats
+        The seats of the organisation. Those that only events name are added.
+    """
+    shares = coordination_shares(events, bodies)
+    calls = [event for event in events if isinstance(event, LLMCallEvent) and event.type == "llm_call"]
+    charges = [event for event in events if isinstance(event, ChargeEvent) and event.agent]
+    tools = [event for event in events if isinstance(event, ToolCallEvent)]
+    printed = _quantities(tools, bodies)
+    phases = [event for event in events if isinstance(event, PhaseEvent) and event.reason != "planned"]
+    return Coordination(
+        tokens=sum(call.input_tokens + call.output_tokens for call in calls),
+        credits=sum(charge.amount for charge in charges),
+        coordination_tokens=sum((c.input_tokens + c.output_tokens) * shares[c.step] for c in calls),
+        coordination_credits=sum(charge.amount * shares.get(charge.step, 0.0) for charge in charges),
+        messages=sum(isinstance(event, MessageEvent) for event in events),
+        hand_overs=tuple(hand_overs(events, bodies)),
+        quantities=sum(map(len, printed.values())),
+        repeated=sum(map(len, printed.values())) - len(set().union(*printed.values())),
+        idle=tuple(_idle(events, seats)),
+        asked=sum(tool.tool in _REQUESTS for tool in tools),
+        granted=sum(isinstance(event, RequestEvent) for event in events),
+        answered=sum(phase.status == "ended" for phase in phases),
+    )
+
+
+def coordination_shares(events: Sequence[Event], bodies: Values) -> dict[str, float]:
+    """The share of each call, by step, that is coordination, from 0 to 1.
+
+    A call to plan, bid or talk is coordination. Any other one is divided equally among the tools that its reply calls.
+    """
+    shares: dict[str, float] = {}
+    authors: dict[str, str] = {}
+    for event in events:
+        if isinstance(event, ArtifactEvent):
+            authors[event.name] = event.agent
+        elif isinstance(event, LLMCallEvent) and event.type == "llm_call":
+            uses = _tool_calls(bodies[event.reply])
+            coordinating = sum(_coordinates(use, event.agent, authors) for use in uses)
+            talks = _step_name(event.step) in _TALKING
+            shares[event.step] = 1.0 if talks else coordinating / len(uses) if uses else 0.0
+        elif isinstance(event, ToolCallEvent):
+            use = {"name": event.tool, "args": bodies[event.arguments]}
+            shares[event.step] = float(_coordinates(use, event.agent, authors))
+    return shares
+
+
+def _step_name(step: str) -> str:
+    parts = step.split("/")
+    return parts[3] if len(parts) > 3 else ""
+
+
+def _tool_calls(message: Any) -> list[Mapping[str, Any]]:
+    calls = message.get("tool_calls") if isinstance(message, Mapping) else None
+    return [call for call in calls or () if isinstance(call, Mapping)]
+
+
+def _coordinates(use: Mapping[str, Any], agent: str, authors: Mapping[str, str]) -> bool:
+    """Whether a tool call is coordination; to read what one wrote oneself is not."""
+    name, arguments = str(use.get("name")), use.get("args")
+    if name == _READ:
+        artifact = str(arguments.get("name")) if isinstance(arguments, Mapping) else ""
+        return authors.get(artifact) != agent
+    return name in _COORDINATING or bool(_HANDING_OVER.match(name))
+
+
+def _quantities(tools: Iterable[ToolCallEvent], bodies: Values) -> dict[str, set[str]]:
+    """The numbers of enough digits that the code of each seat printed."""
+    printed: dict[str, set[str]] = defaultdict(set)
+    for tool in tools:
+        if tool.status:
+            found = (token for token in tokens(str(bodies[tool.result])) if token[0].isdigit())
+            printed[tool.agent].update(number for number in found if _digits(number) >= QUANTITY_DIGITS)
+    return printed
+
+
+def _idle(events: Iterable[Event], seats: Iterable[str]) -> Iterator[str]:
+    known, worked = dict.fromkeys(seats), set()
+    for event in events:
+        if isinstance(event, LLMCallEvent) and event.type == "llm_call":
+            known.setdefault(event.agent)
+        elif isinstance(event, ArtifactEvent | FindingsEvent) or (isinstance(event, ToolCallEvent) and event.status):
+            worked.add(event.agent)
+    yield from (seat for seat in known if seat not in worked)
+
+
+def hand_overs(events: Sequence[Event], bodies: Values) -> list[HandOver]:
+    """What reached other seats, in the order in which it was written."""
+    return _Tracker(bodies).follow(events)
+
+
+@dataclass(frozen=True)
+class _Sent:
+    """What a seat wrote for others: its text, how its parts begin, and what marks it."""
+
+    event: int
+    kind: Kind
+    sender: str
+    to: str
+    heads: tuple[str, ...]
+    marks: frozenset[str]
+    step: str
+    uses: int
+
+    def is_for(self, call: LLMCallEvent) -> bool:
+        return self.to in ("", call.team, call.agent)
+
+    def stands_in(self, text: str) -> bool:
+        return any(head in text for head in self.heads)
+
+
+@dataclass
+class _Seat:
+    """What one seat was given and has made so far."""
+
+    given: set[int] = field(default_factory=set)
+    known: set[str] = field(default_factory=set)
+    received: list[HandOver] = field(default_factory=list)
+    replies: list[tuple[str, str, int]] = field(default_factory=list)
+
+
+class _Tracker:
+    """Follows what was sent through the prompts of all seats."""
+
+    def __init__(self, bodies: Values) -> None:
+        self._bodies = bodies
+        self._seats: dict[str, _Seat] = defaultdict(_Seat)
+        self._sent: list[_Sent] = []
+        self._under_way: dict[str, list[_Sent]] = {}
+        self._charged: dict[str, int] = defaultdict(int)
+        self._tokens: dict[int, frozenset[str]] = {}
+
+    def follow(self, events: Sequence[Event]) -> list[HandOver]:
+        for place, event in enumerate(events):
+            match event:
+                case LLMCallEvent(type="llm_call"):
+                    self._give(event)
+                    self._send_reply(place, event)
+                case ChargeEvent():
+                    self._charged[event.step] += event.amount
+                case ToolCallEvent() if event.status:
+                    code = str(self._bodies[event.arguments].get("code", ""))
+                    self._use(event.agent, tokens(code))
+                    self._compute(event.agent, self._tokens_of(event.result))
+                case ToolCallEvent(tool="mark_complete"):
+                    summary = str(self._bodies[event.arguments].get("summary", ""))
+                    self._send(place, "report", event.agent, summary, event.team)
+                case MessageEvent():
+                    self._send(place, "message", event.agent, str(self._bodies[event.text]), event.to)
+                case ArtifactEvent():
+                    self._use(event.agent, self._tokens_of(event.content))
+                    self._send(place, "artifact", event.agent, _text(self._bodies[event.content]))
+                case FindingsEvent():
+                    self._use(event.agent, self._tokens_of(event.findings))
+        received = [each for seat in self._seats.values() for each in seat.received]
+        return self._with_credits(sorted(received, key=lambda each: each.event))
+
+    def _give(self, call: LLMCallEvent) -> None:
+        """Note what a prompt holds beyond that of the seat's calls before."""
+        seat = self._seats[call.agent]
+        new = [number for number in call.messages if number not in seat.given]
+        seat.given.update(new)
+        texts = {number: _text(self._bodies[number]) for number in new}
+        waiting = self._under_way.setdefault(call.agent, list(self._sent))
+        for sent in list(waiting):
+            holding = [number for number, text in texts.items() if sent.stands_in(text)]
+            if holding and sent.sender != call.agent and sent.is_for(call):
+                others = (self._tokens_of(number) for number in new if number not in holding)
+                fresh = set(sent.marks - seat.known.union(*others))
+                seat.received.append(HandOver(sent.event, sent.kind, sent.sender, call.agent, fresh=fresh))
+            if holding or sent.sender == call.agent:
+                waiting.remove(sent)
+        for number in new:
+            seat.known |= self._tokens_of(number)
+        seat.given.add(call.reply)
+        reply = self._bodies[call.reply]
+        seat.replies.append((call.step, _text(reply), max(1, len(_tool_calls(reply)))))
+
+    def _send_reply(self, place: int, call: LLMCallEvent) -> None:
+        """A plan is sent as the tasks in it. A graph of the user's own sends replies without any event of their own."""
+        reply, step = self._bodies[call.reply], _step_name(call.step)
+        text = str(reply.get("content", ""))
+        if step == "plan":
+            self._send(place, "plan", call.agent, text, call.team, _TASK.findall(text))
+        elif step == "work" and not _tool_calls(reply):
+            self._send(place, "message", call.agent, text)
+
+    def _send(self, place: int, kind: Kind, sender: str, text: str, to: str = "", parts: Sequence[str] = ()) -> None:
+        heads = tuple(part.strip()[:HEAD] for part in (text, *parts) if part.strip())
+        if heads:
+            step, uses = self._written_in(sender, heads[0])
+            sent = _Sent(place, kind, sender, to, heads, marks(text), step, uses)
+            self._sent.append(sent)
+            for waiting in self._under_way.values():
+                waiting.append(sent)
+
+    def _written_in(self, sender: str, head: str) -> tuple[str, int]:
+        """The step of the call that wrote a text, and how many tools its reply calls."""
+        replies = self._seats[sender].replies
+        return next(((step, uses) for step, reply, uses in reversed(replies) if head in reply), ("", 1))
+
+    def _use(self, seat: str, made: Collection[str]) -> None:
+        for each in self._seats[seat].received:
+            each.used = each.used or not each.fresh.isdisjoint(made)
+
+    def _compute(self, seat: str, printed: Collection[str]) -> None:
+        """What the seat's own code has printed is its own from then on."""
+        for each in self._seats[seat].received:
+            each.fresh.difference_update(printed)
+
+    def _with_credits(self, received: list[HandOver]) -> list[HandOver]:
+        credits = {sent.event: self._charged[sent.step] / sent.uses for sent in self._sent}
+        receivers: dict[int, int] = defaultdict(int)
+        for each in received:
+            receivers[each.event] += 1
+        for each in received:
+            each.credits = credits[each.event] / receivers[each.event]
+        return received
+
+    def _tokens_of(self, number: int) -> frozenset[str]:
+        if number not in self._tokens:
+            self._tokens[number] = tokens(_text(self._bodies[number]))
+        return self._tokens[number]
+
+
+def tokens(text: str) -> frozenset[str]:
+    """The words and numbers of a text; numbers without separators and final zeros."""
+    return frozenset(map(_plain, set(_TOKEN.findall(text))))
+
+
+def marks(text: str) -> frozenset[str]:
+    """What a text can be recognised by: numbers of enough digits, names in the midst of a sentence, identifiers."""
+    found = (token for token in tokens(text) if _digits(token) >= MARK_DIGITS or _is_identifier(token))
+    return frozenset((*found, *_PROPER.findall(text)))
+
+
+def _plain(token: str) -> str:
+    if not token[0].isdigit():
+        return token
+    token = token.replace(",", "")
+    return token.rstrip("0").rstrip(".") if "." in token and "e" not in token.lower() else token
+
+
+def _digits(token: str) -> int:
+    """The significant digits of a number; 0 for a word."""
+    if not token[0].isdigit():
+        return 0
+    return len(re.split("[eE]", token)[0].replace(".", "").lstrip("0"))
+
+
+def _is_identifier(token: str) -> bool:
+    return not token[0].isdigit() and len(token) > 2 and ("_" in token or any(map(str.isdigit, token)))
+
+
+_dump = partial(json.dumps, ensure_ascii=False)
+
+
+def _text(value: Any) -> str:
+    """A body as text: of a message, what it says and what it says to tools."""
+    if isinstance(value, Mapping) and "role" in value:
+        said = [str(value.get("content", ""))]
+        for call in _tool_calls(value):
+            arguments = call.get("args")
+            inner = arguments.values() if isinstance(arguments, Mapping) else [arguments]
+            said += [each if isinstance(each, str) else _dump(each) for each in inner]
+        return "\n".join(said)
+    return value if isinstance(value, str) else _dump(value, default=str)
