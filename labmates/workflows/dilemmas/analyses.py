@@ -221,7 +221,7 @@ def choices(runs: Runs, params: ChoicesParams) -> Result:
     tables = [Table(name, TABLES[name], _columns(frame), frame) for name, frame in filled.items()]
     return Result(
         tables,
-        figures=[*_drawings_of_tables(filled), *_drawings_of_metagames(plays)],
+        figures=[*_drawings_of_tables(filled, plays), *_drawings_of_metagames(plays)],
         objects=[{"table": table.name, **row} for table in tables for row in table.rows],
     )
 
@@ -235,8 +235,9 @@ def _columns(frame: pd.DataFrame) -> list[Column]:
     return [Column(key, shows="both" if f"{key}_low" in keys else "value") for key in keys if key not in ends]
 
 
-def _drawings_of_tables(tables: Mapping[str, pd.DataFrame]) -> Iterator[Drawing]:
+def _drawings_of_tables(tables: Mapping[str, pd.DataFrame], plays: Sequence[CrossPlay]) -> Iterator[Drawing]:
     from labmates.workflows.dilemmas import figures
+    from labmates.workflows.dilemmas.frames import reasons_frame
 
     def shares(columns: Mapping[str, str], title: str) -> tuple[str, Callable[[pd.DataFrame], Figure]]:
         return title, partial(figures.shares_figure, columns=columns, title=title)
@@ -254,7 +255,8 @@ def _drawings_of_tables(tables: Mapping[str, pd.DataFrame]) -> Iterator[Drawing]
     for name, (title, figure) in draw.items():
         if name in tables:
             alt = f"{TABLES[name]}; the numbers are in the table."
-            yield Drawing(name, title, alt, partial(figure, tables[name]))
+            frame = reasons_frame(plays, by_game=False) if name == "reasons" else tables[name]
+            yield Drawing(name, title, alt, partial(figure, frame))
 
 
 def _drawings_of_metagames(plays: Sequence[CrossPlay]) -> Iterator[Drawing]:

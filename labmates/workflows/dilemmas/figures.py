@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from labmates.stats.figures import GREY, LEGEND_ROW, look, new_figure
+from labmates.stats.intervals import means
 from labmates.stats.metagame import Array
 from labmates.stats.ratings import Cell
 from labmates.stats.replicator import replicator_dynamics
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 _ENDS = ["share_low", "share_high"]
 _MOST_PANELS = 12
-_SIDE, _SMALL_SIDE = 0.45, 0.16
+_SIDE, _SMALL_SIDE = 0.5, 0.16
 """Inches of a cell of a heat map, with a number in it and without."""
 _LETTER = 0.062
 """Inches of a letter in the names at the axes."""
@@ -31,16 +32,15 @@ _MOST_NUMBERS = 12
 def payoffs_figure(cells: Sequence[Cell]) -> Figure:
     """Draw what each model gets against each other one, the mean over runs: a heat map, or one for each third player.
 
-    Colours go from all defect to all cooperate where the game has both. Of more than three players, the mean over what
-    all further ones choose is drawn.
+    Each cell has its 95 % interval over runs, as far as there are several. Colours go from all defect to all cooperate
+    where the game has both. Of more than three players, the mean over what all further ones choose is drawn.
     """
     cell, tensor = _mean(cells)
     models, players = cell.models, tensor.ndim
     low, high = (cell.scale.defect, cell.scale.cooperate) if cell.scale else (tensor.min(), tensor.max())
     low, high = (low, high) if high > low else (low - 0.5, low + 0.5)
-    while tensor.ndim > 3:
-        tensor = tensor.mean(axis=-1)
-    panels = [tensor] if tensor.ndim == 2 else [tensor[:, :, third] for third in range(len(tensor))][:_MOST_PANELS]
+    estimates = _estimates(cells)
+    panels = [estimates] if players == 2 else list(np.moveaxis(estimates, 3, 0))[:_MOST_PANELS]
     title = f"{cell.game}, {cell.mechanism}: payoffs{_left_out(cell)}"
     if players > 3:
         title += ", mean over further co-players"
@@ -54,8 +54,8 @@ def payoffs_figure(cells: Sequence[Cell]) -> Figure:
     height = rows * (max(side, 1.0) + 0.4) + 0.8 * names + 0.8
     figure, axes = new_figure(width, max(height, 3.0), rows=rows, columns=columns)
     for place, (ax, panel) in enumerate(zip(axes, panels, strict=False)):
-        image = ax.imshow(panel, cmap="RdYlBu", vmin=low, vmax=high)
-        _numbers(ax, panel)
+        image = ax.imshow(panel[0], cmap="RdYlBu", vmin=low, vmax=high)
+        _numbers(ax, panel[0], ends=panel[1:])
         # Names stand at the edges of the whole figure.
         is_lowest = place + columns >= len(panels)
         _ticks(ax, models if place % columns == 0 else (), models if is_lowest else ())
@@ -203,38 +203,43 @@ def _dots(ax: Axes, frame: pd.DataFrame, columns: Mapping[str, str]) -> None:
 def reasons_figure(frame: pd.DataFrame) -> Figure:
     """Draw how often choices are explained by each kind of reasons, by mechanism and model, a panel for each judge.
 
-    Games count by the number of their labelled choices.
-
     Parameters
     ----------
     frame
-        As `labmates.workflows.dilemmas.frames.reasons_frame` returns it.
+        As `labmates.workflows.dilemmas.frames.reasons_frame` returns it over all games.
     """
     judges = list(dict.fromkeys(frame["judge"]))
-    tables = [_reasons_of(frame[frame["judge"] == judge]) for judge in judges]
-    heights = [1.4 + 0.28 * len(table) for table in tables]
-    width = 3.0 + 0.5 * max(table.shape[1] for table in tables)
+    tables = [
+        frame[frame["judge"] == judge].pivot(index="label", columns=["mechanism", "model"], values=["share", *_ENDS])
+        for judge in judges
+    ]
+    heights = [1.4 + 0.3 * len(table) for table in tables]
+    width = 3.0 + 0.5 * max(table["share"].shape[1] for table in tables)
     figure, axes = new_figure(width, sum(heights) + 0.2, rows=len(tables), height_ratios=heights)
     for ax, judge, table in zip(axes, judges, tables, strict=True):
-        values = table.to_numpy(dtype=float)
+        values = table["share"].to_numpy(dtype=float)
         ax.imshow(values, cmap="viridis", vmin=0, vmax=1, aspect="auto")
-        _numbers(ax, values, always=True)
-        _ticks(ax, map(str, table.index), (": ".join(column) for column in table.columns.to_list()))
+        _numbers(ax, values, always=True, ends=[table[end].to_numpy(dtype=float) for end in _ENDS])
+        _ticks(ax, map(str, table.index), (": ".join(column) for column in table["share"].columns.to_list()))
         ax.set_title(f"Reasons: share of choices that {judge} labelled", loc="left", fontweight="bold")
     return figure
 
 
-def _reasons_of(frame: pd.DataFrame) -> pd.DataFrame:
-    """One judge's shares by label, and by mechanism and model over games."""
-    sums: Any = frame.assign(given=frame["share"] * frame["labelled"]).pivot_table(
-        index="label", columns=["mechanism", "model"], values=["given", "labelled"], aggfunc="sum"
-    )
-    shares: pd.DataFrame = sums["given"] / sums["labelled"]
-    return shares
-
-
 def _mean(cells: Sequence[Cell]) -> tuple[Cell, Array]:
     return cells[0], np.mean([cell.payoffs for cell in cells], axis=0)
+
+
+def _estimates(cells: Sequence[Cell]) -> Array:
+    """Means over runs and their intervals, ``(3, models, models)`` or ``(3, models, models, models)``.
+
+    Without an interval its ends are not a number. More than three players count as the mean over the further ones.
+    """
+    tensors = np.array([cell.payoffs for cell in cells])
+    while tensors.ndim > 4:
+        tensors = tensors.mean(axis=-1)
+    found = means(tensors.reshape(len(cells), -1).T.tolist(), cells[0].domain)
+    rows = [[np.nan if end is None else end for end in (one.value, one.low, one.high)] for one in found]
+    return np.array(rows, dtype=float).T.reshape(3, *tensors.shape[1:])
 
 
 def _left_out(cell: Cell) -> str:
@@ -255,11 +260,12 @@ def _numbers(ax: Axes, panel: Array, *, always: bool = False, ends: Sequence[Arr
         return
     for row, column in product(range(panel.shape[0]), range(panel.shape[1])):
         if np.isfinite(panel[row, column]):
-            style: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 7}
             halo = {"boxstyle": "round,pad=0.1", "facecolor": "white", "edgecolor": "none", "alpha": 0.6}
+            style: dict[str, Any] = {"ha": "center", "va": "center", "bbox": halo, "textcoords": "offset points"}
             interval = [f"{end[row, column]:.2f}" for end in ends if np.isfinite(end[row, column])]
-            said = f"{panel[row, column]:.2f}" + (f"\n{'–'.join(interval)}" if interval else "")
-            ax.text(column, row, said, bbox=halo, **style)
+            ax.annotate(f"{panel[row, column]:.2f}", (column, row), (0, 4 if interval else 0), fontsize=7, **style)
+            if interval:
+                ax.annotate(" to ".join(interval), (column, row), (0, -5), fontsize=5, **style)
 
 
 def _ticks(ax: Axes, rows: Iterable[str], columns: Iterable[str]) -> None:

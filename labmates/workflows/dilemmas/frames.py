@@ -276,12 +276,17 @@ def _kappa(frame: pd.DataFrame) -> dict[str, Any]:
     return {"kappa": kappa, "choices": len(frame)}
 
 
-def reasons_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
+def reasons_frame(plays: Iterable[CrossPlay], *, by_game: bool = True) -> pd.DataFrame:
     """Return how often choices are explained by each kind of reasons, a row for each mechanism, game, model and label.
 
     Columns beside these: ``judge``, ``share`` (of the labelled choices that carry the label, with its interval over
     runs) and ``labelled`` (their number). A label that a judge gave anywhere has a row everywhere that this judge
     labelled, with the share 0 if need be.
+
+    Parameters
+    ----------
+    by_game
+        Otherwise over all games, which count by the number of their labelled choices.
     """
     labelled = [
         (_who(play, entrant) | {"judge": judge}, set(labels))
@@ -296,6 +301,6 @@ def reasons_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
         for who, labels in labelled
         for label in sorted(given[who["judge"]])
     ]
-    keys = [*_WHO, "judge", "label"]
-    found = _counted(_frame(rows, [*keys, "run", "share"]), keys)
+    keys = [*(name for name in _WHO if by_game or name != "game"), "judge", "label"]
+    found = _counted(_frame(rows, [*_WHO, "judge", "label", "run", "share"]), keys)
     return found.rename(columns={"choices": "labelled"})

@@ -25,6 +25,7 @@ from labmates.models.scripted.base import Draft, Heard, ScriptedModel
 from labmates.records.events import DecisionEvent, Event, LabelEvent, PayoffEvent
 from labmates.records.store import Store
 from labmates.stats.figures import save_figure, svg_text
+from labmates.stats.intervals import mean
 from labmates.stats.ratings import Cell, rate, summarise
 from labmates.workflows.analysis import Runs
 from labmates.workflows.dilemmas import figures as dilemma_figures
@@ -244,6 +245,17 @@ def test_payoffs_of_four_players_are_drawn_as_means_over_the_fourth() -> None:
     svg_text(figure)
 
 
+def test_cells_of_payoffs_have_their_interval_over_runs() -> None:
+    payoffs = np.array([[1.0, 2.0], [3.0, 4.0]])
+    cells = [Cell(f"{run}", "none", "two", ("a", "b"), payoffs + run * np.eye(2)) for run in range(3)]
+    [heat, _] = dilemma_figures.payoffs_figure(cells).axes
+    low, high = mean([1.0, 2.0, 3.0]).ends()
+    texts = [text.get_text() for text in heat.texts]
+    assert texts == ["2.00", f"{low:.2f} to {high:.2f}", "2.00", "3.00", "5.00", f"{low + 3:.2f} to {high + 3:.2f}"]
+    [alone, _] = dilemma_figures.payoffs_figure(cells[:1]).axes
+    assert [text.get_text() for text in alone.texts] == ["1.00", "2.00", "3.00", "4.00"]
+
+
 def test_equal_shares_do_not_cover_each_other() -> None:
     frame = pd.DataFrame([{"mechanism": "contract", "game": "trust", "model": "m:a", "nash": 1.0, "dominant": 1.0}])
     [axes] = dilemma_figures.shares_figure(frame, dilemma_figures.DESIGNS, "Designs").axes
@@ -305,7 +317,8 @@ def test_reasons_are_labelled_once_and_counted(tmp_path: Path) -> None:
     assert set(frame["model"]) == {talker}
     assert set(frame["share"]) == {1.0}
     assert set(frame["labelled"]) == {4}
-    save_figure(dilemma_figures.reasons_figure(frame), tmp_path / "reasons.png")
+    whole = dilemma_frames.reasons_frame(cross_plays(Runs(url)), by_game=False)
+    save_figure(dilemma_figures.reasons_figure(whole), tmp_path / "reasons.png")
 
 
 def test_reasons_are_shares_of_all_labelled_choices_by_judge(tmp_path: Path) -> None:
@@ -322,7 +335,7 @@ def test_reasons_are_shares_of_all_labelled_choices_by_judge(tmp_path: Path) -> 
     frame = dilemma_frames.reasons_frame(plays)
     rows = {(row.game, row.judge, row.label): row.share for row in frame.itertuples()}
     assert rows == {("prisoners", "one", "greed"): 0.8, ("trust", "one", "greed"): 0, ("prisoners", "two", "norms"): 1}
-    figure = dilemma_figures.reasons_figure(frame)
+    figure = dilemma_figures.reasons_figure(dilemma_frames.reasons_frame(plays, by_game=False))
     assert [ax.get_title(loc="left") for ax in figure.axes] == [
         "Reasons: share of choices that one labelled",
         "Reasons: share of choices that two labelled",
