@@ -1,7 +1,8 @@
 """Kernels in bubblewrap: no network, no files of the host but the interpreter's, no rights.
 
-What this does not limit: the memory of all processes of a session together (each has its own limit), and its share
-of the processors. There is no filter of system calls, and ``/usr`` can be read.
+Code runs under the runner's filter of system calls. The memory of all processes of a session together is watched, as no
+control group need be writable here; what is over the limit for a quarter of a second ends. Not limited is the share of
+the processors, and ``/usr`` can be read.
 """
 
 from __future__ import annotations
@@ -121,6 +122,7 @@ class BubblewrapLauncher:
         inside = Warmup(*(_OURS / name if path else None for name, path in _warmup_binds(warmup)))
         settings = {
             **runner_settings(self._limits, inside),
+            "memory": self._limits.data,
             "control": str(_RUN / folders.control.name),
             "data": str(_DATA / "data.csv"),
             "alone": True,
@@ -141,7 +143,7 @@ class BubblewrapLauncher:
             *kernel_command(_OURS / RUNNER.name, _RUN / path.name),
         ]
         environment = local_environment(_HOME, _TMP, inside)
-        return LocalEnclosure(command, environment, folders.private, replaces_kernels=True)
+        return LocalEnclosure(command, environment, folders.private, replaces_kernels=True, memory=self._limits.memory)
 
 
 def _warmup_binds(warmup: Warmup) -> tuple[tuple[str, Path | None], ...]:

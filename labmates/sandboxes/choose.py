@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from labmates.errors import LabmatesError, MissingExtraError, UsageError, unknown_name
+from labmates.registry import Registry
 
 if TYPE_CHECKING:
     from labmates.sandboxes.base import SandboxBackend
@@ -20,6 +22,9 @@ SANDBOXES = {
     "unsafe-local": "a plain process: code can do whatever you can do",
 }
 """Names that `choose_backend` takes, with one line on each for the command line."""
+
+BACKENDS: Registry[Callable[[], SandboxBackend]] = Registry("sandbox", "labmates.sandboxes")
+"""Makers of back ends of other packages, by name."""
 
 _MODULES = ("ipykernel", "matplotlib", "scipy", "seaborn", "sklearn", "statsmodels")  # of the extra `lab`
 _INSTALL = "install it (Debian and Ubuntu: apt-get install bubblewrap)"
@@ -42,14 +47,14 @@ class Choice:
 
 
 def choose_backend(name: str, *, trusted_code: bool) -> Choice:
-    """Return the back end called `name`, one of `SANDBOXES`.
+    """Return the back end called `name`.
 
     The first call may take some tenths of a second, since it asks the Docker engine or tries bubblewrap out.
 
     Parameters
     ----------
     name
-        What the user asked for.
+        What the user asked for: one of `SANDBOXES`, or a back end of another package.
     trusted_code
         True if all code comes from the project's own scripted baselines.
 
@@ -60,8 +65,11 @@ def choose_backend(name: str, *, trusted_code: bool) -> Choice:
     MissingExtraError
         If packages are missing that agents' code relies on.
     """
+    if name in BACKENDS:
+        with BACKENDS.guarded(name, "can't be used"):
+            return Choice(BACKENDS.get(name)())
     if name not in SANDBOXES:
-        raise unknown_name("sandbox", name, SANDBOXES)
+        raise unknown_name("sandbox", name, (*SANDBOXES, *BACKENDS))
     if not sys.platform.startswith("linux"):
         raise UsageError("agents' code runs on Linux only")
     if name == "docker":

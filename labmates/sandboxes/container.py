@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 _USER = "10001:10001"
 _HOME, _TMP, _DATA, _RUN = Path("/home/agent"), Path("/tmp"), Path("/data"), Path("/run/labmates")  # noqa: S108
 _FONTS = "/opt/labmates/fonts"
-_DATA_SHARE = 0.9  # of the memory, that one process may fill with data before the engine would have to kill it
 _HOSTS, _KNOWN_HOSTS = Path("/etc/hosts"), "127.0.0.1 localhost\n::1 localhost\n"
 _LOG_LINES = 20
 _LOG = {"max-size": "1m", "max-file": "1", "compress": "false"}
@@ -148,7 +147,7 @@ class ContainerLauncher:
             "control": str(_RUN / folders.control.name),
             "data": str(_DATA / "data.csv"),
             "alone": True,
-            "memory": int(limits.memory * _DATA_SHARE),
+            "memory": limits.data,
             "file_bytes": limits.scratch,
             "open_files": limits.open_files,
             "processes": None,  # the engine counts them

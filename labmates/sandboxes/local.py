@@ -12,11 +12,13 @@ from typing import Any
 
 from labmates.sandboxes.base import SandboxError
 from labmates.sandboxes.interpreter import FLAGS, this_interpreter
+from labmates.sandboxes.memory import exceeds
 from labmates.sandboxes.process import Folders, Limits, kernel_environment
 from labmates.sandboxes.warmup import Warmup, warm_up
 
 RUNNER = Path(__file__).with_name("runner")
 _COMPLAINT_CHARS = 1_500
+_WATCH_SECONDS = 0.25
 
 
 class LocalEnclosure:
@@ -28,6 +30,8 @@ class LocalEnclosure:
         What to run, and where.
     replaces_kernels
         Whether the runner may end all processes that it sees.
+    memory
+        Bytes that all of its processes may hold together; with more, it ends. By default it is not watched.
 
     Raises
     ------
@@ -36,9 +40,16 @@ class LocalEnclosure:
     """
 
     def __init__(
-        self, command: list[str], environment: dict[str, str], folder: Path, *, replaces_kernels: bool
+        self,
+        command: list[str],
+        environment: dict[str, str],
+        folder: Path,
+        *,
+        replaces_kernels: bool,
+        memory: int | None = None,
     ) -> None:
         self.replaces_kernels = replaces_kernels
+        self._is_too_large = False
         self._exited = asyncio.Event()
         self._complaints, complain = os.pipe()
         try:
@@ -58,10 +69,13 @@ class LocalEnclosure:
             os.close(complain)
         self._watch = os.pidfd_open(self._process.pid)
         asyncio.get_running_loop().add_reader(self._watch, self._reap)
+        self._watching = None if memory is None else asyncio.create_task(self._watch_memory(memory))
 
     async def ended(self) -> str:
         """Wait until it has ended and say how; see `labmates.sandboxes.process.Enclosure`."""
         await self._exited.wait()
+        if self._is_too_large:
+            return "out of memory"
         code = self._process.returncode
         how = f"killed by {signal.Signals(-code).name}" if -code in set(signal.Signals) else f"exit status {code}"
         return f"{how}. {self._complaint()}".rstrip()
@@ -77,6 +91,14 @@ class LocalEnclosure:
             if self._complaints >= 0:
                 os.close(self._complaints)
                 self._complaints = -1
+
+    async def _watch_memory(self, most: int) -> None:
+        while not self._exited.is_set():
+            await asyncio.sleep(_WATCH_SECONDS)
+            self._is_too_large = await asyncio.to_thread(exceeds, self._process.pid, most)
+            if self._is_too_large and self._watch >= 0:
+                self._kill_group()
+                return
 
     def _complaint(self) -> str:
         """Return the end of what it wrote when it could not start."""
@@ -96,6 +118,8 @@ class LocalEnclosure:
         asyncio.get_running_loop().remove_reader(self._watch)
         os.close(self._watch)
         self._watch = -1
+        if self._watching is not None:
+            self._watching.cancel()
         self._kill_group()  # before the wait: until then its number can't be given to another group
         self._process.wait()
         self._exited.set()

@@ -14,6 +14,8 @@ IDLE_SECONDS = 6.0
 """How long a session waits for its first code before it imports what code is likely to need; importing costs seconds of
 a processor, which others may need more."""
 
+_DATA_SHARE = 0.9
+
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_MAX_THREADS", "LOKY_MAX_CPU_COUNT")
 
 
@@ -44,6 +46,11 @@ class Limits:
     processes: int = 256
     open_files: int = 1024
     processors: float = 1.0
+
+    @property
+    def data(self) -> int:
+        """The part of `memory` that one process may fill with data before all of its session would have to end."""
+        return int(self.memory * _DATA_SHARE)
 
 
 @dataclass(frozen=True)

@@ -308,6 +308,66 @@ print(tried)
     assert (await isolated.run(code)).text == f"{{{refused}, 'ptrace': -1, 'getfd': -1}}\n"
 
 
+# The kernel of the machine
+
+CALLS = """
+import ctypes, errno, platform, subprocess, sys
+libc = ctypes.CDLL(None, use_errno=True)
+arm = platform.machine() == 'aarch64'
+space = ctypes.create_string_buffer(256)
+def tried(number, *arguments):
+    ctypes.set_errno(0)
+    done = libc.syscall(number, *arguments)
+    return errno.errorcode[ctypes.get_errno()] if done == -1 else f'came through: {done}'
+"""
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "217 if arm else 248, b'user', b'name', b'x', 1, -3",  # add_key
+        "219 if arm else 250, 0, -3, 1",  # keyctl
+        "425, 4, space",  # io_uring_setup
+        "426, 0, 0, 0, 0, 0, 0",  # io_uring_enter
+        "280 if arm else 321, 0, space, 128",  # bpf
+        "241 if arm else 298, space, 0, -1, -1, 0",  # perf_event_open
+        "282 if arm else 323, 1",  # userfaultfd, of user mode alone
+        "270 if arm else 310, 1, space, 1, space, 1, 0",  # process_vm_readv
+        "97 if arm else 272, 0x10000000",  # unshare
+        "220 if arm else 56, 0x10000000 | 17, 0, 0, 0, 0",  # clone
+        "40 if arm else 165, b'none', b'/tmp', b'tmpfs', 0, 0",  # mount
+        "264 if arm else 303, -100, b'/', space, space, 0",  # name_to_handle_at
+        "0x40000000 + 39",  # getpid of x32
+    ],
+)
+async def test_system_calls_that_code_has_no_use_for_are_refused(isolated: KernelSandbox, call: str) -> None:
+    assert (await isolated.run(f"{CALLS}tried({call})")).text == "'EPERM'\n"
+
+
+async def test_new_forms_and_strange_sockets_are_said_to_be_missing(isolated: KernelSandbox) -> None:
+    code = f"{CALLS}[tried(435, space, 64), *(tried(198 if arm else 41, family, 3, 0) for family in (17, 38, 40))]"
+    assert (await isolated.run(code)).text == "['ENOSYS', 'EAFNOSUPPORT', 'EAFNOSUPPORT', 'EAFNOSUPPORT']\n"
+
+
+async def test_programs_that_code_starts_are_under_the_filter_too(isolated: KernelSandbox) -> None:
+    inner = f"{CALLS}print(tried(425, 4, space))"
+    code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {inner!r}], capture_output=True).stdout"
+    assert (await isolated.run(code)).text == "b'EPERM\\n'\n"
+
+
+async def test_the_filter_cannot_be_taken_off(isolated: KernelSandbox) -> None:
+    allow = "struct.pack('=HBBI', 6, 0, 0, 0x7fff0000)"
+    code = f"""{CALLS}
+import struct
+class Program(ctypes.Structure):
+    _fields_ = (('length', ctypes.c_ushort), ('filter', ctypes.c_void_p))
+rule = ctypes.create_string_buffer({allow}, 8)
+added = libc.prctl(22, 2, ctypes.byref(Program(1, ctypes.addressof(rule))), 0, 0)
+off = libc.prctl(22, 0, 0, 0, 0)
+added, off, tried(425, 4, space)"""
+    assert (await isolated.run(code)).text == "(0, -1, 'EPERM')\n"
+
+
 async def test_nothing_answers_a_second_runner(isolated: KernelSandbox) -> None:
     code = "import socket\nsocket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET).connect('/run/labmates/control')"
     assert (await isolated.run(code)).status == "error"
@@ -670,3 +730,28 @@ async def test_attacks_at_the_same_time_leave_the_neighbour_alone(
 async def test_folders_of_two_sessions_are_their_own(isolated: KernelSandbox, neighbour: KernelSandbox) -> None:
     assert "FileNotFoundError" in (await isolated.run("open('/tmp/note')")).text
     assert (await neighbour.run("open('/tmp/note').read()")).text == "'of the neighbour'\n"
+
+
+async def test_memory_that_is_shared_or_of_children_counts_too(isolated: KernelSandbox) -> None:
+    """The kernel's own limit does not see these; the machine ends what is over, and the agent is told why."""
+    shared = "import mmap\nblock = mmap.mmap(-1, 3 << 30)\nfor at in range(0, 3 << 30, 4096): block[at] = 1"
+    result = await isolated.run(shared, timeout=60)
+    assert (result.status, result.state_lost) == ("died", True)
+    assert "out of memory" in result.note
+    assert (await isolated.run("df.shape")).text == "(3, 3)\n"
+    children = """
+import contextlib, os, time
+children = []
+while len(children) < 4 and (child := os.fork()):
+    children.append(child)
+if len(children) < 4:
+    block = bytearray(800 << 20)
+    for at in range(0, len(block), 4096): block[at] = 1
+    time.sleep(200)
+print(os.waitstatus_to_exitcode(os.wait()[1]))
+for child in children:
+    with contextlib.suppress(ProcessLookupError): os.kill(child, 9)
+"""
+    result = await isolated.run(children, timeout=100)
+    assert result.status == "died" or result.text.endswith("-9\n")  # a child is ended, or all are
+    assert (await isolated.run("df.shape", timeout=100)).text == "(3, 3)\n"

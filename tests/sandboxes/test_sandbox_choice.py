@@ -8,7 +8,9 @@ import pytest
 
 from labmates.errors import MissingExtraError, UsageError
 from labmates.sandboxes import bubblewrap, choose, container
-from labmates.sandboxes.choose import SANDBOXES, choose_backend
+from labmates.sandboxes.choose import BACKENDS, SANDBOXES, choose_backend
+from labmates.sandboxes.local import PlainLauncher
+from labmates.sandboxes.session import KernelBackend
 
 
 @pytest.fixture
@@ -98,6 +100,13 @@ def test_an_unknown_name_is_answered_with_the_known_ones() -> None:
     with pytest.raises(UsageError, match="Did you mean 'bubblewrap'") as caught:
         choose_backend("bublewrap", trusted_code=False)
     assert all(name in str(caught.value) for name in SANDBOXES)
+
+
+async def test_a_back_end_of_another_package_is_chosen_by_name(data: Path) -> None:
+    BACKENDS.register("vault", lambda: KernelBackend("vault", PlainLauncher()))
+    backend = choose_backend("vault", trusted_code=False).backend
+    assert (await (await backend.open(data)).run("df.shape")).text == "(3, 3)\n"
+    await backend.close()
 
 
 @pytest.mark.usefixtures("no_docker")

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NoReturn, cast
 
 from .files import list_files, open_file
+from .filter import refuse_calls
 from .kernel import make_app
 from .output import MESSAGE_CHARS, encodable
 from .processes import die_with_parent, find_strays, limit_resources, oom_kills, set_dumpable
@@ -75,6 +76,8 @@ class Nursery:
         self._df: Any = None
         set_dumpable(False)  # so the kernels, of the same user, can't look into this process or take its sockets
         limit_resources(settings)
+        if settings["alone"]:
+            refuse_calls()
         # The kernel reads descriptors 1 and 2 itself and copies what arrives there to the originals, too.
         nowhere = os.open(os.devnull, os.O_RDWR)
         for descriptor in (0, 1, 2):

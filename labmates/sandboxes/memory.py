@@ -1,0 +1,43 @@
+"""The memory of a process with all its descendants, where no control group limits it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+def exceeds(pid: int, most: int) -> bool:
+    """Whether a process and its descendants hold more than `most` bytes together.
+
+    Pages that several of them share count once, where the kernel tells their parts.
+    """
+    tree = list(_tree(pid))
+    # Reading exact parts takes milliseconds; the resident sizes, which count shared pages several times, are a bound.
+    return sum(map(_resident, tree)) > most and sum(map(_part, tree)) > most
+
+
+def _tree(pid: int) -> Iterator[int]:
+    yield pid
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):
+            for child in task.read_text().split():
+                yield from _tree(int(child))
+
+
+def _resident(pid: int) -> int:
+    with suppress(OSError):
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE
+    return 0
+
+
+def _part(pid: int) -> int:
+    """The memory of a process, with its part of what it shares; all of it where that can't be read."""
+    with suppress(OSError):
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) << 10
+    return _resident(pid)
