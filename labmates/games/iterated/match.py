@@ -15,9 +15,9 @@ Action = Literal["C", "D"]
 Move = Literal["C", "D", "leave"]
 Round = tuple[Action, Action]
 """Both players' moves in one round, the viewer's first."""
-End = Literal["length", "leave", "rounds", "forfeit", "not_played"]
-"""Why a match ended: it had its full length; somebody left; somebody had no rounds left; somebody gave no usable move;
-or it was never played, since somebody had no rounds left when its turn came."""
+End = Literal["length", "chance", "leave", "rounds", "forfeit", "not_played"]
+"""Why a match ended: it had its full length; no further round was drawn; somebody left; somebody had no rounds left;
+somebody gave no usable move; or it was never played, since somebody had no rounds left when its turn came."""
 
 
 @dataclass(frozen=True)

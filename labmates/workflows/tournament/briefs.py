@@ -172,7 +172,8 @@ class Briefing:
             structures = ("ri", "gc", "sa") if condition.teams > 1 else ("ri", "sa")
             others = (condition.model_copy(update={"structure": structure}) for structure in structures)
             text = lengthened(text, max(word_count(self._system_text(other, player)) for other in others))
-        facts = {"length": condition.rounds, "payoffs": payoffs, "labels": [LABELS["C"], LABELS["D"]]}
+        length = condition.rounds if condition.continuation == 1 else None
+        facts = {"length": length, "payoffs": payoffs, "labels": [LABELS["C"], LABELS["D"]]}
         return Order(KIND, self._reworded(facts), replaced(text, self._vocabulary)).system()
 
     def _reworded(self, facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -199,6 +200,7 @@ class Briefing:
             rounds=condition.rounds,
             **{name: getattr(condition, name) for name in ("reward", "punishment", "sucker", "temptation")},
             budget=condition.budget,
+            chance_rules=_chance_rules(condition),
             team_rules=teams,
             aim="" if condition.ablation == "no-aim" else render(f"tournament_aim_{wording}", goal=goal),
         )
@@ -222,6 +224,16 @@ class Briefing:
 
     def _lines(self, rounds: Sequence[Round]) -> list[str]:
         return [self._words.round(number, one) for number, one in enumerate(rounds, start=1)]
+
+
+def _chance_rules(condition: TournamentCondition) -> str:
+    """The rules on noise and on the end of a match, where there are any."""
+    rules = ""
+    if condition.continuation < 1:
+        rules += "\n" + render("tournament_end_rule", probability=f"{condition.continuation:g}")
+    if condition.noise:
+        rules += "\n" + render("tournament_noise_rule", probability=f"{condition.noise:g}")
+    return rules
 
 
 def _opponents(condition: TournamentCondition) -> str:

@@ -36,6 +36,8 @@ class TournamentCondition(AblatedCondition):
             "team_size",
             "rounds",
             "rounds_per_player",
+            "noise",
+            "continuation",
             "temptation",
             "reward",
             "punishment",
@@ -63,6 +65,20 @@ class TournamentCondition(AblatedCondition):
         ge=1,
         description="Rounds that each player has for the whole tournament; fewer than its matches could have. By "
         "default 0.8 times as many, rounded down.",
+    )
+    noise: float = Field(
+        0.0,
+        ge=0,
+        le=0.5,
+        exclude_if=lambda value: value == 0,  # conditions from before it was there keep their keys
+        description="Probability that a move is executed as the other one; all see what was executed.",
+    )
+    continuation: float = Field(
+        1.0,
+        gt=0,
+        le=1,
+        exclude_if=lambda value: value == 1,
+        description="Probability that another round follows a round of a match, up to --rounds.",
     )
     plan_every: int = Field(5, ge=1, le=1000, description="A player plans anew whenever it has played so many rounds.")
     critique_turns: int = Field(

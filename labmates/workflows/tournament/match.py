@@ -66,7 +66,7 @@ async def moves(state: MatchState, runtime: Runtime[TournamentContext]) -> Updat
 async def payoffs(state: MatchState, runtime: Runtime[TournamentContext]) -> Update:
     """Tell what comes of both moves: points, or the end of the match."""
     ctx, condition = runtime.context, runtime.context.condition
-    played = [move for move in state["moves"] if move in ("C", "D")]
+    played = [_executed(ctx, state, seat, move) for seat, move in enumerate(state["moves"]) if move in ("C", "D")]
     rounds, counts = state["rounds"], state["played"]
     _record_moves(ctx, state)
     if len(played) == 2:
@@ -74,7 +74,7 @@ async def payoffs(state: MatchState, runtime: Runtime[TournamentContext]) -> Upd
         rounds = [*rounds, [first, second]]
         counts = {player: counts.get(player, 0) + 1 for player in state["players"]}
         points = [condition.payoffs.of(first, second), condition.payoffs.of(second, first)]
-        _record_payoff(ctx, state, points)
+        _record_payoff(ctx, state, played, points)
     end, by = _end(ctx, state, rounds, counts)
     update: Update = {"rounds": rounds, "played": counts}
     if end is not None:
@@ -217,9 +217,24 @@ def _end(
         return "leave", left
     if len(rounds) == ctx.condition.rounds:
         return "length", []
+    if ctx.condition.continuation < 1 and _chance(ctx, state, "end") >= ctx.condition.continuation:
+        return "chance", []
     if spent := [player for player in chosen if not ctx.left(player, counts)]:
         return "rounds", spent
     return None, []
+
+
+def _executed(ctx: TournamentContext, state: MatchState, seat: int, move: Action) -> Action:
+    """The move that is executed: with the probability of the noise it is the other one."""
+    noise = ctx.condition.noise
+    if not noise or _chance(ctx, state, state["players"][seat]) >= noise:
+        return move
+    return "D" if move == "C" else "C"
+
+
+def _chance(ctx: TournamentContext, state: MatchState, *path: str) -> float:
+    """A number of the present round, uniform from 0 to 1, that depends on the run's seed alone."""
+    return derive(ctx.seed, "chance", state["number"], len(state["rounds"]) + 1, *path) / (1 << 31)
 
 
 def _record_moves(ctx: TournamentContext, state: MatchState) -> None:
@@ -241,7 +256,7 @@ def _record_moves(ctx: TournamentContext, state: MatchState) -> None:
     )
 
 
-def _record_payoff(ctx: TournamentContext, state: MatchState, points: list[int]) -> None:
+def _record_payoff(ctx: TournamentContext, state: MatchState, executed: list[Action], points: list[int]) -> None:
     round_ = len(state["rounds"]) + 1
     ctx.table.recorder.once(
         PayoffEvent(
@@ -249,6 +264,7 @@ def _record_payoff(ctx: TournamentContext, state: MatchState, points: list[int])
             round=round_,
             match=f"match {state['number']}",
             payoffs=dict(zip(state["players"], map(float, points), strict=True)),
+            details={"executed": executed} if ctx.condition.noise else {},
         )
     )
 

@@ -18,6 +18,7 @@ render = templates_of(__package__)
 _MOST_MATCHES: Final = 400
 ENDS = {
     "length": "full length",
+    "chance": "ended by chance",
     "leave": "left",
     "rounds": "no rounds left",
     "forfeit": "forfeited",
@@ -78,6 +79,9 @@ def _going_on(reader: RunReader, found: Tournament) -> Iterator[Shown]:
     moves = {(e.match, e.round, e.agent): e.decision.get("move", "") for e in reader.all("decision") if e.round}
     for name, played in rounds.items():
         players = tuple(played[0].payoffs)
-        shown = tuple(tuple(letters.get(moves.get((name, e.round, p), ""), "?") for p in players) for e in played)
+        shown = tuple(
+            tuple(e.details.get("executed") or (letters.get(moves.get((name, e.round, p), ""), "?") for p in players))
+            for e in played
+        )
         points = tuple(sum(e.payoffs.get(p, 0.0) for e in played) for p in players)
         yield Shown(name, players, ("", ""), shown, points, "", ())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,7 +34,7 @@ class Situation:
     step
         ``move``, ``message``, ``plan``, ``critique``, ``improved plan`` or ``questions``.
     length
-        Most rounds of a match.
+        Most rounds of a match; infinity if its end is unknown.
     rounds
         The match, this player's actions first.
     questions
@@ -44,7 +45,7 @@ class Situation:
 
     step: str
     payoffs: Payoffs
-    length: int
+    length: float
     rounds: tuple[Round, ...]
     questions: Mapping[str, Mapping[str, Any]]
     labels: tuple[str, str] = (LABELS["C"], LABELS["D"])
@@ -61,7 +62,7 @@ def read(heard: Heard) -> Situation:
     return Situation(
         facts["step"],
         Payoffs(**facts["payoffs"]),
-        facts["length"],
+        facts["length"] or math.inf,
         tuple((_ACTIONS[own], _ACTIONS[other]) for own, other in facts["rounds"]),
         facts.get("questions", {}),
         (first, second),

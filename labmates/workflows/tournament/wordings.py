@@ -25,6 +25,7 @@ NEUTRAL: Mapping[str, str] = {
 """Words without a suggestion of teams or contest, by those that have one."""
 _ENDS = {
     "length": "it had all its rounds",
+    "chance": "no further round was drawn",
     "rounds": "a player had no rounds left",
     "forfeit": "a player gave no valid move",
     "not_played": "it was not played, since a player had no rounds left",

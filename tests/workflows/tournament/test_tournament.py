@@ -20,7 +20,7 @@ from labmates.records.run import RunRecord
 from labmates.studies.runs import new_runs
 from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
-from labmates.workflows.tournament.briefs import Briefing
+from labmates.workflows.tournament.briefs import Briefing, View
 from labmates.workflows.tournament.condition import TournamentCondition
 from labmates.workflows.tournament.context import TournamentContext
 from labmates.workflows.tournament.experiment import METRICS
@@ -466,3 +466,33 @@ async def test_several_models_and_teams_of_any_size_play_one_tournament(arena: A
 async def test_a_baseline_that_plays_no_tournaments_forfeits_and_is_counted(arena: Arena) -> None:
     run = await arena.play(model="scripted:cooperate", model_for={"P1": "scripted:fair-share"}, repair_turns=0, **SHORT)
     assert run.metrics["matches_forfeited"] == 3
+
+
+async def test_noise_executes_other_moves_and_matches_end_by_chance(arena: Arena) -> None:
+    noise, continuation = 0.25, 0.8
+    values: dict[str, Any] = {"noise": noise, "continuation": continuation, "rounds": 40, "critique_turns": 0}
+    run = await arena.play(model="scripted:cooperate", team_size="4", comprehension="skipped", **values)
+    found, prompts = arena.found(run), arena.prompts(run)
+    chosen = [event.decision["move"] for event in arena.decisions(run, "move")]
+    points = [event for event in arena.events(run) if isinstance(event, PayoffEvent) and event.round]
+    assert set(chosen) == {"action_a"}
+    moves = [move for match in found.matches for both in match.rounds for move in both]
+    assert moves.count("D") / len(moves) == pytest.approx(noise, abs=4 * (0.25 * 0.75 / len(moves)) ** 0.5)
+    lengths = [len(match.rounds) for match in found.matches if match.end == "chance"]
+    assert len(lengths) > 20
+    mean = 1 / (1 - continuation)
+    assert sum(lengths) / len(lengths) == pytest.approx(mean, abs=4 * mean / len(lengths) ** 0.5)
+    for event in points:
+        first, second = event.details["executed"]
+        expected = [found.payoffs.of(first, second), found.payoffs.of(second, first)]
+        assert list(event.payoffs.values()) == expected
+    assert "another one follows with probability 0.8, up to" in prompts[0].text
+    assert "executed as the other one with probability 0.25" in prompts[0].text
+
+
+def test_a_tournament_without_noise_keeps_its_key_and_its_rules() -> None:
+    condition = TournamentCondition(structure="ri", model="scripted:grim")
+    assert not {"noise", "continuation"} & condition.model_dump(mode="json").keys()
+    assert "probability" not in str(Briefing(condition).move(View("P1", (), (), "", 3, ""))[0].content)
+    with pytest.raises(ValueError, match="noise"):
+        TournamentCondition(structure="ri", model="scripted:grim", noise=0.7)
