@@ -290,12 +290,14 @@ class LabelEvent(EventBase):
     """With which labels a judge has sorted what the step says, for instance the reasons of a decision.
 
     `labels` is None if it could not; `failed` tells that this was its own fault, so that it may be asked once more.
+    `confidence` is its own estimate that the labels are right, from 0 to 1; None if it gave none.
     """
 
     type: Literal["label"] = "label"
     judge: str
     version: str
     labels: list[str] | None
+    confidence: float | None = None
     reason: str = ""
     failed: bool = False
 

@@ -251,8 +251,8 @@ def agreement_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
     rows = []
     for play in plays:
         by_choice: dict[str, dict[str, set[str]]] = {}
-        for _, judge, labels, step in play.labels:
-            by_choice.setdefault(step, {})[judge] = set(labels)
+        for one in play.labels:
+            by_choice.setdefault(one.step, {})[one.judge] = set(one.labels)
         for given in by_choice.values():
             for (first, ours), (second, theirs) in combinations(sorted(given.items()), 2):
                 rows += [
@@ -280,27 +280,26 @@ def reasons_frame(plays: Iterable[CrossPlay], *, by_game: bool = True) -> pd.Dat
     """Return how often choices are explained by each kind of reasons, a row for each mechanism, game, model and label.
 
     Columns beside these: ``judge``, ``share`` (of the labelled choices that carry the label, with its interval over
-    runs) and ``labelled`` (their number). A label that a judge gave anywhere has a row everywhere that this judge
-    labelled, with the share 0 if need be.
+    runs), ``labelled`` (their number) and ``confidence`` (the judge's own, mean over those with the label). A label that
+    a judge gave anywhere has a row everywhere that this judge labelled, with the share 0 if need be.
 
     Parameters
     ----------
     by_game
         Otherwise over all games, which count by the number of their labelled choices.
     """
-    labelled = [
-        (_who(play, entrant) | {"judge": judge}, set(labels))
-        for play in plays
-        for entrant, judge, labels, _ in play.labels
-    ]
+    labelled = [(_who(play, one.entrant), one) for play in plays for one in play.labels]
     given: dict[str, set[str]] = {}
-    for who, labels in labelled:
-        given.setdefault(who["judge"], set()).update(labels)
+    for _, one in labelled:
+        given.setdefault(one.judge, set()).update(one.labels)
     rows = [
-        {**who, "label": label, "share": float(label in labels)}
-        for who, labels in labelled
-        for label in sorted(given[who["judge"]])
+        {**who, "judge": one.judge, "label": label, "share": float(label in one.labels)}
+        | {"confidence": one.confidence if label in one.labels else None}
+        for who, one in labelled
+        for label in sorted(given[one.judge])
     ]
     keys = [*(name for name in _WHO if by_game or name != "game"), "judge", "label"]
-    found = _counted(_frame(rows, [*_WHO, "judge", "label", "run", "share"]), keys)
-    return found.rename(columns={"choices": "labelled"})
+    frame = _frame(rows, [*_WHO, "judge", "label", "run", "share", "confidence"])
+    found = _counted(frame, keys).rename(columns={"choices": "labelled"})
+    sure = frame.astype({"confidence": float}).groupby(keys, sort=False)["confidence"].mean().reset_index()
+    return found.merge(sure, on=keys)

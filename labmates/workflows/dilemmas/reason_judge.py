@@ -67,10 +67,12 @@ $asked
 $said
 
 # Your answer
-{"labels": [...]}: the names of all kinds that apply, as they are written above; "other" only by itself.""")
+{"labels": [...], "confidence": 0.0 to 1.0}
+- labels: the names of all kinds that apply, as they are written above; "other" only by itself.
+- confidence: how likely it is that these are exactly the kinds that apply.""")
 
 _LIST = "\n".join(f"- {name}: {about}" for name, about in CATEGORIES.items())
-VERSION = f"2.{digest(SYSTEM, _LIST, QUESTION.template, REPAIR, RULES)}"
+VERSION = f"3.{digest(SYSTEM, _LIST, QUESTION.template, REPAIR, RULES)}"
 """Changes with every word that a model is told, and with the rules that flag passages."""
 
 
@@ -82,6 +84,7 @@ class Labels(BaseModel):
     labels: list[str] = Field(
         min_length=1, json_schema_extra={"items": {"type": "string", "enum": [*CATEGORIES, OTHER]}}
     )
+    confidence: float | None = Field(None, ge=0, le=1)
 
     @field_validator("labels")
     @classmethod
@@ -105,6 +108,8 @@ class Labelled:
         In the order of `CATEGORIES`; None if the judge could not label it.
     reason
         Why it could not, or what flagged passages changed.
+    confidence
+        The judge's estimate that the labels are right, from 0 to 1; the lower one of two readings.
     failed
         This was the judge's fault: asked once more, it may label it.
     """
@@ -112,6 +117,7 @@ class Labelled:
     labels: tuple[str, ...] | None
     reason: str = ""
     failed: bool = False
+    confidence: float | None = None
 
 
 class ReasonsJudge:
@@ -146,21 +152,23 @@ class ReasonsJudge:
         try:
             written = await self._ask(asked, material.mark, material.text, f"judge {self.name}")
             if not material.injections:
-                return Labelled(written)
+                return Labelled(tuple(written.labels), confidence=written.confidence)
             name = f"judge {self.name} without flagged passages"
             without = await self._ask(asked, material.mark, material.without, name)
         except UnusableAnswerError as error:
             return Labelled(None, str(error))
         except ModelCallError as error:
             return Labelled(None, str(error), failed=True)
-        if written == without:
-            return Labelled(written)
-        both = tuple(label for label in written if label in without)
-        changed = f"as written: {', '.join(written)}; without the flagged passages: {', '.join(without)}"
-        return Labelled(both or None, changed)
+        given = [one.confidence for one in (written, without) if one.confidence is not None]
+        confidence = min(given, default=None)
+        if written.labels == without.labels:
+            return Labelled(tuple(written.labels), confidence=confidence)
+        both = tuple(label for label in written.labels if label in without.labels)
+        changed = f"as written: {', '.join(written.labels)}; without the flagged passages: {', '.join(without.labels)}"
+        return Labelled(both or None, changed, confidence=confidence if both else None)
 
-    async def _ask(self, asked: str, mark: str, said: str, name: str) -> tuple[str, ...]:
-        found = await self._interviewer.ask(
+    async def _ask(self, asked: str, mark: str, said: str, name: str) -> Labels:
+        return await self._interviewer.ask(
             self._model,
             [
                 SystemMessage(SYSTEM),
@@ -171,7 +179,6 @@ class ReasonsJudge:
             max_output_tokens=MOST_OUTPUT_TOKENS,
             form=Labels,
         )
-        return tuple(found.labels)
 
 
 def has_reasons(said: str) -> bool:

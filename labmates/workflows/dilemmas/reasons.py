@@ -163,9 +163,8 @@ def _events(
         where = {"step": choice.event.step, "team": choice.event.team, "agent": choice.event.agent}
         events += [judge_call_event(name, VERSION, call, bodies) for call in calls]
         labels = None if said.labels is None else list(said.labels)
-        events.append(
-            LabelEvent(**where, judge=name, version=VERSION, labels=labels, reason=said.reason, failed=said.failed)
-        )
+        told = {"reason": said.reason, "failed": said.failed, "confidence": said.confidence}
+        events.append(LabelEvent(**where, judge=name, version=VERSION, labels=labels, **told))
     return events
 
 

@@ -133,6 +133,27 @@ class Decided:
 
 
 @dataclass(frozen=True)
+class Reasons:
+    """By which kinds of reasons a judge says that a choice is explained.
+
+    Attributes
+    ----------
+    entrant
+        Who chose.
+    step
+        Of the choice.
+    confidence
+        The judge's own estimate that the labels are right, from 0 to 1; None if it gave none.
+    """
+
+    entrant: int
+    judge: str
+    labels: tuple[str, ...]
+    step: str
+    confidence: float | None = None
+
+
+@dataclass(frozen=True)
 class CrossPlay:
     """The record of one run.
 
@@ -145,7 +166,7 @@ class CrossPlay:
     decided
         All decisions that were asked for.
     labels
-        For each choice whose reasons a judge has labelled: the model, the judge, the labels and the step.
+        Of each choice whose reasons a judge has labelled.
     left_out
         Models that were left out, with their decisions; see `without`.
     """
@@ -159,7 +180,7 @@ class CrossPlay:
     rounds: tuple[Round, ...]
     agreements: tuple[Agreement, ...]
     decided: tuple[Decided, ...]
-    labels: tuple[tuple[int, str, tuple[str, ...], str], ...] = ()
+    labels: tuple[Reasons, ...] = ()
     left_out: Mapping[str, Tally] = field(default_factory=dict)
 
     @cached_property
@@ -225,9 +246,7 @@ class CrossPlay:
                 if places.keys() >= set(one.entrants)
             ),
             decided=tuple(replace(one, entrant=places[one.entrant]) for one in self.decided if one.entrant in places),
-            labels=tuple(
-                (places[who], judge, labels, step) for who, judge, labels, step in self.labels if who in places
-            ),
+            labels=tuple(replace(one, entrant=places[one.entrant]) for one in self.labels if one.entrant in places),
             left_out={**self.left_out, **{m: tally for m, tally in self.failures.items() if m in models}},
         )
 
@@ -373,6 +392,13 @@ def read_cross_play(
     failed = {event.step for event in decided if event.failed}
     rounds = tuple(_round(table.game(), event, failed) for event in events if isinstance(event, PayoffEvent))
     groups = {place: one.agents for one in rounds for place in places(one.step)}
+    labels = {  # a judge's newest of a choice, whatever its version
+        (event.judge, event.step): Reasons(
+            models.index(event.agent), event.judge, tuple(event.labels), event.step, event.confidence
+        )
+        for event in events
+        if isinstance(event, LabelEvent) and event.labels is not None
+    }
     return CrossPlay(
         run=run,
         mechanism=shown_mechanism(condition),
@@ -387,11 +413,7 @@ def read_cross_play(
             for event in decided
             if event.stage != AGREEMENT
         ),
-        labels=tuple(
-            (models.index(event.agent), event.judge, tuple(event.labels), event.step)
-            for event in events
-            if isinstance(event, LabelEvent) and event.labels is not None
-        ),
+        labels=tuple(labels.values()),
     )
 
 

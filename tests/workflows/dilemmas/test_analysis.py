@@ -32,7 +32,7 @@ from labmates.workflows.dilemmas import figures as dilemma_figures
 from labmates.workflows.dilemmas import frames as dilemma_frames
 from labmates.workflows.dilemmas.reason_judge import CATEGORIES, Labels, has_reasons
 from labmates.workflows.dilemmas.reasons import label_reasons
-from labmates.workflows.dilemmas.records import CrossPlay, cross_plays, read_cross_play, told_apart
+from labmates.workflows.dilemmas.records import CrossPlay, Reasons, cross_plays, read_cross_play, told_apart
 
 MODELS = "scripted:equilibrium,scripted:defect,scripted:cooperate"
 
@@ -297,7 +297,8 @@ def test_reasons_are_labelled_once_and_counted(tmp_path: Path) -> None:
         asked.append(text_of(heard.messages[-1].content))
         if len(asked) == 1:
             return '{"labels": ["greed"]}'
-        return json.dumps({"labels": ["equilibrium focus", "utility maximisation"]})
+        sure = 0.5 + len(asked) / 10
+        return json.dumps({"labels": ["equilibrium focus", "utility maximisation"], "confidence": sure})
 
     with scripted("talker", player) as talker, scripted("sorter", judge) as sorter:
         [run] = asyncio.run(arun("dilemma", store=url, game="prisoners", entrants=f"{talker},scripted:defect"))
@@ -317,6 +318,7 @@ def test_reasons_are_labelled_once_and_counted(tmp_path: Path) -> None:
     assert set(frame["model"]) == {talker}
     assert set(frame["share"]) == {1.0}
     assert set(frame["labelled"]) == {4}
+    assert frame["confidence"].tolist() == pytest.approx([0.85] * 2)
     whole = dilemma_frames.reasons_frame(cross_plays(Runs(url)), by_game=False)
     save_figure(dilemma_figures.reasons_figure(whole), tmp_path / "reasons.png")
 
@@ -324,7 +326,7 @@ def test_reasons_are_labelled_once_and_counted(tmp_path: Path) -> None:
 def test_reasons_are_shares_of_all_labelled_choices_by_judge(tmp_path: Path) -> None:
     def labelled(game: str, judge: str, *labels: tuple[str, ...]) -> CrossPlay:
         table = get_dilemma("prisoners")
-        given = tuple((0, judge, some, str(number)) for number, some in enumerate(labels))
+        given = tuple(Reasons(0, judge, some, str(number)) for number, some in enumerate(labels))
         return CrossPlay("run", "none", game, ("m",), table, False, (), (), (), given)
 
     plays = [
@@ -347,7 +349,7 @@ def test_reasons_are_shares_of_all_labelled_choices_by_judge(tmp_path: Path) -> 
 def test_judges_agree_on_reasons_by_label_beyond_chance() -> None:
     said = {"one": ["greed", "greed", "", "", ""], "two": ["greed", "", "", "", "norm conformity"]}
     given = tuple(
-        (0, judge, (label.replace("greed", "reciprocity"),) if label else (), str(number))
+        Reasons(0, judge, (label.replace("greed", "reciprocity"),) if label else (), str(number))
         for judge, labels in said.items()
         for number, label in enumerate(labels)
     )
@@ -370,7 +372,15 @@ def test_labels_are_known_kinds_of_reasons() -> None:
     ]
     assert read_object('{"labels": ["exploration-exploitation"]}', Labels).labels == ["exploration–exploitation"]
     assert read_object('{"labels": ["other"]}', Labels).labels == ["other"]
-    for wrong in ('{"labels": []}', '{"labels": ["other", "reciprocity"]}', '{"labels": ["magic"]}', '{"labels": 3}'):
+    assert read_object('{"labels": ["other"], "confidence": 1}', Labels).confidence == 1
+    sure = '{"labels": ["other"], "confidence": 1.2}'
+    for wrong in (
+        sure,
+        '{"labels": []}',
+        '{"labels": ["other", "reciprocity"]}',
+        '{"labels": ["magic"]}',
+        '{"labels": 3}',
+    ):
         with pytest.raises(UnusableAnswerError):
             read_object(wrong, Labels)
 
