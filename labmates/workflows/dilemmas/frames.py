@@ -280,8 +280,8 @@ def reasons_frame(plays: Iterable[CrossPlay], *, by_game: bool = True) -> pd.Dat
     """Return how often choices are explained by each kind of reasons, a row for each mechanism, game, model and label.
 
     Columns beside these: ``judge``, ``share`` (of the labelled choices that carry the label, with its interval over
-    runs), ``labelled`` (their number) and ``confidence`` (the judge's own, mean over those with the label). A label that
-    a judge gave anywhere has a row everywhere that this judge labelled, with the share 0 if need be.
+    runs), ``labelled`` (their number) and ``confidence`` (the judge's own, mean over those with the label). A label
+    that a judge gave anywhere has a row everywhere that this judge labelled, with the share 0 if need be.
 
     Parameters
     ----------
