@@ -12,9 +12,9 @@ from labmates import screen
 from labmates.models.roster import roster
 from labmates.records.events import ScoreEvent
 from labmates.records.store import Store
-from labmates.workflows.games.prediction.simulation import PUBLISHED, simulate_prediction
 from tests.cli.conftest import Labmates
 from tests.studies.ended import ended_run
+from tests.support.simulated_studies import write_prediction
 
 PLAYERS = [f"scripted:{name}" for name in ("cooperate", "defect", "random", "fair-share", "conditional")]
 GAMES = ("--game", "weakest-link", "--game", "o-ring")
@@ -25,28 +25,7 @@ FEW = ("--draws", "500", "--spec", "robust")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with a simulated study as two files, ``games.csv`` and ``lab.csv``."""
     folder = tmp_path_factory.mktemp("study")
-    known = roster()[:20]
-    controls = np.array([[m.ifeval, m.mmlu_pro, np.log10(m.size), m.thinking] for m in known], dtype=float)
-    studies = {
-        outcome: simulate_prediction(
-            np.random.default_rng(6), outcome, between=0.5, models=20, observations=300, benchmarks=controls
-        )
-        for outcome in PUBLISHED
-    }
-    data = studies["quality"].data
-    with (folder / "games.csv").open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["model", "game", "mean", "error", "simulations"])
-        for i, model in enumerate(known):
-            for j, game in enumerate(data.games):
-                writer.writerow([f"openai:{model.name}", game, 5 + data.levels[i, j], data.errors[i, j], 20])
-    with (folder / "lab.csv").open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["model", "task", "theory_of_mind", *PUBLISHED])
-        for at, place in enumerate(data.model_of):
-            task = ("anomaly", "biomarker", "ecology", "geospatial")[int(data.conditions[at, 1:4] @ [1, 2, 3])]
-            scores = [studies[outcome].data.outcome[at] for outcome in PUBLISHED]
-            writer.writerow([f"openai:{known[place].name}", task, bool(data.conditions[at, 7]), *scores])
+    write_prediction(folder)
     return folder
 
 

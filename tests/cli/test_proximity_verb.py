@@ -8,16 +8,16 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from labmates.workflows.games.proximity.simulation import CLUSTERED, simulated_rows
 from tests.cli.conftest import Labmates
-from tests.stats.bayes.studies import SMALL, small_design
+from tests.stats.bayes.studies import SMALL
+from tests.support.simulated_studies import write_proximity
 
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A simulated study of twelve models in a file that brings their traits along."""
     path = tmp_path_factory.mktemp("data") / "study.csv"
-    simulated_rows(small_design(12, 2000), CLUSTERED, seed=1).to_csv(path, index=False)
+    write_proximity(path)
     return path
 
 

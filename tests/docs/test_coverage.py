@@ -12,10 +12,13 @@ import pytest
 from labmates.api import arun
 from sitegen.coverage import PAGE, coverage_page, papers
 from tests.cli.conftest import Labmates
+from tests.support.simulated_studies import write_prediction, write_proximity
 from tests.support.strategies import library
 
 pytestmark = pytest.mark.xdist_group("coverage")
-COMMANDS = list(dict.fromkeys(one.command for paper in papers() for one in paper.elements if one.command))
+ELEMENTS = [one for paper in papers() for one in paper.elements if one.command]
+COMMANDS = list(dict.fromkeys(one.command for one in ELEMENTS))
+POOL = "{name: my-pool, players: 4, formula: {kind: pool, factor: 2}, actions: [give, keep]}"
 
 
 @pytest.fixture(scope="module")
@@ -23,6 +26,9 @@ def labmates(tmp_path_factory: pytest.TempPathFactory) -> Labmates:
     """The command line in a folder whose store has small runs of each kind."""
     folder = tmp_path_factory.mktemp("coverage")
     strategies = library(folder / "strategies", "public-goods", gpt={"collective": "return C", "selfish": "return D"})
+    (folder / "my-pool.yaml").write_text(POOL)
+    write_prediction(folder)
+    write_proximity(folder / "simulations.csv")
     asyncio.run(_fill(f"sqlite:///{folder}/labmates.db", {"game": "public-goods", "strategies": str(strategies)}))
     return Labmates(Path(folder))
 
@@ -34,6 +40,17 @@ async def _fill(url: str, population: dict[str, Any]) -> None:
     await arun("dilemma", mechanism="contract", wording="paper", replicates=2, **dilemma)
     for structure in ("ri", "gc", "sa"):
         await arun("tournament", structure=structure, model="scripted:random", rounds=2, team_size="2", store=url)
+    for player in ("random", "cooperate"):
+        game: dict[str, Any] = {"model": f"scripted:{player}", "group_size": "2", "rounds": "2"}
+        await arun("game", game="public-goods", replicates=2, store=url, **game)
+    lab: dict[str, Any] = {
+        "task": "ecology",
+        "difficulty": "easy",
+        "model": "scripted:hasty",
+        "budget": "0.50",
+        "store": url,
+    }
+    await arun("science", settings={"judges": ("scripted:referee", "scripted:gullible")}, **lab)
     await arun("selfplay", selfish="selfish", samples=2, rounds=2, store=url, **population)
     await arun("evolution", population=8, elite=2, generations=2, rounds=2, store=url, **population)
 
@@ -49,3 +66,6 @@ def test_each_command_on_the_page_runs(labmates: Labmates, command: str) -> None
     done = labmates(*arguments)
     assert done.code == 0, done.err
     assert done.out
+    printed = " ".join((done.out + done.err).split())
+    for text in (one.shows for one in ELEMENTS if one.command == command):
+        assert " ".join(text.split()) in printed

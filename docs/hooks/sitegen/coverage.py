@@ -14,13 +14,14 @@ PAGE = FOLDER / "coverage.md"
 
 
 class Element(BaseModel):
-    """One element of a paper."""
+    """One element of a paper; `shows` is a text that its command prints."""
 
     model_config = ConfigDict(extra="forbid")
 
     element: str
     state: Literal["works", "differs", "out of reach"]
     command: str = ""
+    shows: str = ""
     reason: str = ""
 
     @model_validator(mode="after")
