@@ -9,6 +9,7 @@ ENTRIES = {
     "labmates.analyses": {
         "diversity": ".analyses:DIVERSITY",
         "evolution": ".analyses:EVOLUTION",
+        "fingerprint": ".fingerprints:FINGERPRINT",
         "fixation": ".analyses:FIXATION",
         "invasion": ".analyses:INVASION",
         "selfplay": ".analyses:SELFPLAY",

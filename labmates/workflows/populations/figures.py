@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from labmates.workflows.populations.fingerprints import Fingerprint
     from labmates.workflows.populations.outcomes import Points
 
 _MOST_DRAWN = 6
@@ -180,4 +181,17 @@ def response_figure(
         axes.annotate(label, point, (0, above), textcoords="offset points", ha="center", va="center", fontsize=8)
     axes.set(xlim=(-1.6, 1.6), ylim=(-1.3, 1.3), aspect="equal", title=title)
     axes.set_axis_off()
+    return figure
+
+
+def fingerprint_figure(fingerprints: Sequence[Fingerprint], title: str) -> Figure:
+    """Draw cooperation rates as a heat map: a row for each strategy, a column for what others did last."""
+    figure, [axes] = new_figure(6.0, 1.5 + 0.22 * len(fingerprints))
+    rates = np.array([[one.first, *one.after] for one in fingerprints])
+    image = axes.imshow(rates, cmap="RdYlBu", vmin=0, vmax=1, aspect="auto")
+    axes.set_yticks(range(len(fingerprints)), [one.name for one in fingerprints], fontsize=7)
+    axes.set_xticks(range(rates.shape[1]), ["first round", *map(str, range(rates.shape[1] - 1))])
+    axes.set_xlabel("others who cooperated in the last round")
+    axes.set_title(title, loc="left")
+    figure.colorbar(image, ax=axes, label="cooperation rate")
     return figure

@@ -1,0 +1,204 @@
+"""The analysis of single strategies: fingerprint, nearest classical namesake, behaviour as an automaton."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field
+
+from labmates.errors import UsageError
+from labmates.stats.tables import Column, Table
+from labmates.workflows.analysis import Analysis, Drawing, Result, Runs
+from labmates.workflows.populations.analyses import DiversityParams
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from labmates.workflows.populations.engine.automaton import Automaton
+    from labmates.workflows.populations.engine.behaviour import Behaviour
+    from labmates.workflows.populations.engine.workers import Workers
+
+_MOST_DRAWN = 60
+
+
+class FingerprintParams(DiversityParams):
+    """The parameters of the analysis of fingerprints."""
+
+    features: Literal["counts"] = Field("counts", description="Situations: how many cooperated in each round.")
+    namesakes: Literal["references", "axelrod"] = Field(
+        "references",
+        description="Whom strategies are compared with: the reference strategies, or the deterministic ones of the "
+        "library axelrod as well (with --group-size 2).",
+    )
+
+    def references(self, runs: Runs, workers: Workers) -> dict[str, NDArray[np.float64]]:
+        """The cooperation rates of the strategies that others are compared with, by name.
+
+        Raises
+        ------
+        UsageError
+            If the library axelrod is to be compared with in games of more than two players.
+        """
+        from labmates.workflows.populations.engine.reference import REFERENCES, reference_source
+
+        if self.namesakes == "axelrod" and self.group_size != 2:
+            raise UsageError("--namesakes axelrod: its strategies play games of two (--group-size 2)")
+        values = {"N": range(1, self.group_size), "P": ("0.5",), "": ("",)}
+        names = [
+            f"{name}-{value}".rstrip("-")
+            for name, reference in REFERENCES.items()
+            for value in values[reference.parameter]
+        ]
+        known = workers.load("reference strategies", reference_source(names))
+        found = self.behaviours(runs, workers, [loaded.index for loaded in known])
+        rates = {name: behaviour.rates for name, behaviour in zip(names, found, strict=True)}
+        return rates | (self._library() if self.namesakes == "axelrod" else {})
+
+    def _library(self) -> dict[str, NDArray[np.float64]]:
+        import numpy as np
+
+        from labmates.games.iterated.match import Payoffs
+        from labmates.workflows.populations.engine.automaton import deterministic_strategies, library_moves
+
+        game = self.make_game(2, 1)
+        actions = np.array([[[False, True]], [[True, True]], [[False, False]], [[True, False]]])
+        # The library counts in whole numbers as well; only their proportions matter to its strategies.
+        temptation, reward, punishment, sucker = (round(1000 * own) for own in game.play(actions)[:, 0, 0].tolist())
+        payoffs = Payoffs(temptation, reward, punishment, sucker)
+        found = {}
+        for name in deterministic_strategies():
+            try:
+                found[f"axelrod/{name}"] = library_moves(name, self.rounds, payoffs).astype(float)
+            except UsageError:
+                continue  # it can't play with these payoffs
+        return found
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """The behaviour of one strategy.
+
+    Attributes
+    ----------
+    after
+        Cooperation rate after a round in which 0, 1, … others cooperated, over all situations.
+    nearest, agreement
+        The strategy that is most like it, and the share of decisions that both make alike: the mean over rounds, of all
+        situations of each.
+    automaton
+        None if it is not deterministic, or no automaton is found.
+    last
+        The move of the last round where that is always the same and the automaton is of the rounds before; else empty.
+    """
+
+    name: str
+    behaviour: Behaviour
+    first: float
+    after: tuple[float, ...]
+    nearest: str
+    agreement: float
+    automaton: Automaton | None
+    last: str = ""
+
+    def row(self) -> dict[str, Any]:
+        """It as a row of a table."""
+        return {
+            "strategy": self.name,
+            "deterministic": self.behaviour.deterministic,
+            "first": self.first,
+            **{f"after_{count}": rate for count, rate in enumerate(self.after)},
+            "nearest": self.nearest,
+            "agreement": self.agreement,
+            "states": None if self.automaton is None else len(self.automaton.actions),
+            "automaton": None if self.automaton is None else str(self.automaton),
+            "last": self.last or None,
+        }
+
+
+def fingerprint(runs: Runs, params: FingerprintParams) -> Result:
+    """Show what each strategy does: cooperation by what others did last, the nearest namesake, and an automaton.
+
+    Each strategy meets every history of the others. An automaton makes all of its moves in games of this length; a
+    strategy that counts rounds has none.
+    """
+    from labmates.workflows.populations.figures import fingerprint_figure
+
+    with params.workers(runs) as workers:
+        population = params.load(workers)
+        members = [index for indices in population.genes.values() for index in indices]
+        found = params.behaviours(runs, workers, members, population.cooperate)
+        references = params.references(runs, workers)
+    names = [population.names[index] for index in members]
+    fingerprints = [_fingerprint(name, one, references, params) for name, one in zip(names, found, strict=True)]
+    title = f"Fingerprints in {params.game}"
+    alt = "Cooperation rates of strategies, in the first round and by how many others cooperated in the last one."
+    drawing = Drawing("fingerprints", title, alt, partial(fingerprint_figure, fingerprints[:_MOST_DRAWN], title))
+    return Result([_table(fingerprints, params)], [drawing])
+
+
+def _fingerprint(
+    name: str, behaviour: Behaviour, references: Mapping[str, NDArray[np.float64]], params: FingerprintParams
+) -> Fingerprint:
+    rates, players, rounds = behaviour.rates, params.group_size, params.rounds
+    # After the first round, the last count of others runs fastest.
+    last = [float(rates[1:].reshape(-1, players)[:, count].mean()) for count in range(players)] if rounds > 1 else []
+    alike = {other: _agreement(rates, theirs, players) for other, theirs in references.items()}
+    nearest = max(alike, key=alike.__getitem__)
+    automaton, end = _automaton(rates == 1, params) if behaviour.deterministic else (None, "")
+    return Fingerprint(name, behaviour, float(rates[0]), tuple(last), nearest, alike[nearest], automaton, end)
+
+
+def _automaton(moves: NDArray[np.bool_], params: FingerprintParams) -> tuple[Automaton | None, str]:
+    """The automaton of a strategy, and the move of the last round where the automaton is of those before alone."""
+    from labmates.workflows.populations.engine.automaton import find_automaton
+
+    players, rounds = params.group_size, params.rounds
+    automaton, end = find_automaton(moves, players, rounds), ""
+    last = moves[-(players ** (rounds - 1)) :]
+    if automaton is None and last.all() == last.any():
+        automaton = find_automaton(moves[: -len(last)], players, rounds - 1)
+        end = "C" if last.all() else "D"
+    return automaton, "" if automaton is None else end
+
+
+def _agreement(rates: NDArray[np.float64], others: NDArray[np.float64], players: int) -> float:
+    """The share of decisions made alike: the mean over rounds, each over all its situations."""
+    alike = 1 - abs(rates - others)
+    means, start, size = [], 0, 1
+    while start < len(rates):
+        means.append(float(alike[start : start + size].mean()))
+        start, size = start + size, size * players
+    return sum(means) / len(means)
+
+
+def _table(fingerprints: Sequence[Fingerprint], params: FingerprintParams) -> Table:
+    columns = [Column("strategy"), Column("deterministic"), Column("first", "first round", ".2f")]
+    columns += [
+        Column(f"after_{count}", f"after {count}", ".2f")
+        for count in range(params.group_size if params.rounds > 1 else 0)
+    ]
+    columns += [Column("nearest", "most like"), Column("agreement", form=".0%"), Column("states")]
+    columns += [Column("automaton"), Column("last", "last round")]
+    notes = [
+        f"Cooperation rates over all situations of {params.rounds} rounds with {params.group_size} players: in the "
+        "first round, and after 0, 1, … others cooperated.",
+        "An automaton begins in state 0; after a state's action stand the next states after 0, 1, … others cooperated.",
+    ]
+    failed = [f"{one.name} failed in {one.behaviour.errors} decisions" for one in fingerprints if one.behaviour.errors]
+    return Table("fingerprint", "What strategies do", columns, [one.row() for one in fingerprints], notes + failed)
+
+
+FINGERPRINT = Analysis(
+    "fingerprint",
+    "Fingerprints of strategies",
+    FingerprintParams,
+    fingerprint,
+    example="labmates analyze fingerprint strategies --game public-goods --plot fingerprints.png",
+    choices=(),
+    objects="per strategy",
+    has_figures=True,
+)
