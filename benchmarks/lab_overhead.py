@@ -65,13 +65,15 @@ def critical_path(store: Store, run: RunRecord) -> float:
     return alone + sum(max(members.values()) for members in work.values())
 
 
-async def execute(store: Store, model: str, runs: int, sandbox: str = "auto") -> tuple[float, Sequence[RunRecord]]:
-    """Return the wall time of so many runs at once, and their records."""
+async def execute(
+    store: Store, model: str, runs: int, sandbox: str = "auto"
+) -> tuple[float, float, Sequence[RunRecord]]:
+    """The wall time and the processor time of so many runs at once, in seconds, and their records."""
     gc.collect()
-    start = time.perf_counter()
+    start, used = time.perf_counter(), time.process_time()
     settings = {"max_concurrent_runs": runs, "sandbox": sandbox}
     done = await arun("science", store=store.url, settings=settings, replicates=runs, task="anomaly", model=model)
-    return time.perf_counter() - start, done
+    return time.perf_counter() - start, time.process_time() - used, done
 
 
 async def main() -> None:
@@ -82,15 +84,14 @@ async def main() -> None:
         await execute(store, "scripted:slow-silent", 1)
         coding = [("scripted:slow-diligent", sandbox) for sandbox in BACKENDS]
         for model, sandbox in [("scripted:slow-silent", "auto"), *coding]:
-            _, [run] = await execute(store, model, 1, sandbox)
+            *_, [run] = await execute(store, model, 1, sandbox)
             path = critical_path(store, run)
             where = f"{model}, code in {run.sandbox}" if run.sandbox else f"{model}, no code"
             print(f"{where}: one run {run.seconds:.2f} s, critical path {path:.2f} s, ratio {run.seconds / path:.3f}")
         for model, runs in (("scripted:slow-silent", 32),):
-            one, _ = await execute(store, model, 1)
-            used = time.process_time()
-            many, done = await execute(store, model, runs)
-            a_call = (time.process_time() - used) / sum(run.usage.llm_calls for run in done)
+            one, *_ = await execute(store, model, 1)
+            many, used, done = await execute(store, model, runs)
+            a_call = used / sum(run.usage.llm_calls for run in done)
             print(
                 f"{model}: {runs} runs at once {many:.2f} s, one {one:.2f} s, ratio {many / one:.2f}; "
                 f"{1000 * a_call:.2f} ms of processor time a call"

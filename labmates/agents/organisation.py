@@ -6,10 +6,9 @@ of which one team passes through in steps: plan, work, talk, write.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -260,14 +259,8 @@ class Organisation(_Part):
         if self.flow[-1].names[-1] != "write":
             yield ("flow", len(self.flow) - 1), self.flow[-1].names, "the last step has to be write"
 
-    @property
-    def digest(self) -> str:
-        """A hash of the content, 64 hexadecimal digits."""
-        text = json.dumps(self.model_dump(mode="json"), sort_keys=True, ensure_ascii=True)
-        return hashlib.sha256(text.encode()).hexdigest()
-
     def __hash__(self) -> int:
-        return hash(self.digest)
+        return hash((self.name, *self.teams))
 
     @property
     def has_colleagues(self) -> bool:
@@ -320,9 +313,18 @@ class Organisation(_Part):
         """The prompt called `name`: the organisation's own, else that of the pipeline."""
         return Template(self.prompts[name]) if name in self.prompts else template(name)
 
+    def shown_in(self, prompt: str) -> tuple[str, ...]:
+        """The names of the values that a prompt shows."""
+        return _identifiers(self.prompt(prompt).template)
+
     def render(self, prompt: str, **values: object) -> str:
         """Fill in a prompt; values that it doesn't show are left out."""
         return self.prompt(prompt).substitute({name: str(value) for name, value in values.items()})
+
+
+@lru_cache(maxsize=256)
+def _identifiers(text: str) -> tuple[str, ...]:
+    return tuple(Template(text).get_identifiers())
 
 
 def _phase(phase: Any, steps: Any) -> Any:

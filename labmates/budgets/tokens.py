@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from operator import mul
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
@@ -29,6 +29,7 @@ PROMPT_TOKENS = 3
 
 _LONGEST_KEPT = 50_000
 _LONGEST_WORD = 32
+_MOST_WORDS = 50_000
 TEMPLATE_TOKENS = 2_048
 """What a provider may add to a prompt by itself: a system prompt of its own, instructions on tools."""
 
@@ -74,9 +75,9 @@ def estimate_messages(messages: Sequence[BaseMessage], tools: Iterable[Mapping[s
     total = PROMPT_TOKENS
     for message in messages:
         total += MESSAGE_TOKENS + estimate_tokens(text_of(message.content))
-        for call in getattr(message, "tool_calls", None) or ():
+        for call in _tool_calls(message):
             total += MESSAGE_TOKENS + estimate_tokens(call["name"]) + estimate_tokens(_compact(call["args"]))
-    return total + sum(MESSAGE_TOKENS + estimate_tokens(_schema_text(_Same(tool))) for tool in tools)
+    return total + _tool_sizes(_Tools(tools)).estimate
 
 
 def most_tokens(messages: Sequence[BaseMessage], tools: Iterable[Mapping[str, Any]] = ()) -> int:
@@ -84,9 +85,9 @@ def most_tokens(messages: Sequence[BaseMessage], tools: Iterable[Mapping[str, An
     total = TEMPLATE_TOKENS
     for message in messages:
         content = message.content if isinstance(message.content, str) else _compact(message.content)
-        calls = [(call["name"], call["args"]) for call in getattr(message, "tool_calls", None) or ()]
+        calls = [(call["name"], call["args"]) for call in _tool_calls(message)]
         total += 4 * MESSAGE_TOKENS + _bytes(content) + (_bytes(_compact(calls)) if calls else 2)
-    return total + sum(4 * MESSAGE_TOKENS + _bytes(_schema_text(_Same(tool))) for tool in tools)
+    return total + _tool_sizes(_Tools(tools)).most
 
 
 def beginning(text: str, tokens: int) -> str:
@@ -115,8 +116,7 @@ def _estimate(text: str) -> int:
     if not text:
         return 0
     pieces = Counter(PIECE.findall(text))
-    weights = (_of_word(piece) if len(piece) <= _LONGEST_WORD else _of_piece(piece) for piece in pieces)
-    weight = sum(map(mul, pieces.values(), weights), 0.0)
+    weight = sum(map(mul, pieces.values(), map(_WEIGHTS.__getitem__, pieces)), 0.0)
     return max(1, round(weight))
 
 
@@ -138,8 +138,17 @@ def _of_piece(piece: str) -> float:
     return 1 + length / 8 if piece.count(first) == length else 0.9 + length / 4
 
 
-# The words of a run's texts are the same ones again and again.
-_of_word = lru_cache(maxsize=16_384)(_of_piece)
+class _Weights(dict[str, float]):
+    """The tokens of short pieces, kept: the words of a run's texts are the same ones again and again."""
+
+    def __missing__(self, piece: str) -> float:
+        weight = _of_piece(piece)
+        if len(piece) <= _LONGEST_WORD and len(self) < _MOST_WORDS:
+            self[piece] = weight
+        return weight
+
+
+_WEIGHTS = _Weights()
 
 
 def _rate(char: str) -> float:
@@ -155,22 +164,39 @@ def _rate(char: str) -> float:
     return LATIN_RATE if code < 0x2070 else OTHER_RATE
 
 
-class _Same:
-    """A tool's schema, the same as another only if it is that very object: calls of a run share their tools."""
+class _Tools:
+    """Schemas of tools, equal to others only if they are those very objects: the calls of a run share their tools."""
 
-    def __init__(self, schema: Mapping[str, Any]) -> None:
-        self.schema = schema
+    def __init__(self, schemas: Iterable[Mapping[str, Any]]) -> None:
+        self.schemas = tuple(schemas)
+        self._ids = tuple(map(id, self.schemas))
 
     def __hash__(self) -> int:
-        return id(self.schema)
+        return hash(self._ids)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other.schema is self.schema
+        return isinstance(other, _Tools) and other._ids == self._ids
 
 
-@lru_cache(maxsize=256)
-def _schema_text(tool: _Same) -> str:
-    return _compact(tool.schema)
+class _Sizes(NamedTuple):
+    """The tokens of tools: as estimated, and at the most."""
+
+    estimate: int
+    most: int
+
+
+@lru_cache(maxsize=1024)
+def _tool_sizes(tools: _Tools) -> _Sizes:
+    texts = [_compact(schema) for schema in tools.schemas]
+    return _Sizes(
+        sum(MESSAGE_TOKENS + estimate_tokens(text) for text in texts),
+        sum(4 * MESSAGE_TOKENS + _bytes(text) for text in texts),
+    )
+
+
+def _tool_calls(message: BaseMessage) -> Sequence[Mapping[str, Any]]:
+    """The tool calls of a message; asking pydantic for a field that most messages lack takes much longer."""
+    return vars(message).get("tool_calls") or ()
 
 
 def _bytes(text: str) -> int:

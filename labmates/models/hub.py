@@ -263,7 +263,8 @@ class ModelHub:
         request.meter.begin()
         arguments: dict[str, Any] = {"seed": request.seed, "max_tokens": request.max_output_tokens}
         async with self._semaphore(_SCRIPTED):
-            request = replace(request, response_format=None)
+            if request.response_format is not None:
+                request = replace(request, response_format=None)
             message = await per_call(self._scripted[model])(request, arguments)
         assert isinstance(message, AIMessage)
         return message

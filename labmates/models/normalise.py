@@ -28,6 +28,7 @@ _SLACK = 2
 """How many times its limit a reply may be estimated to have before it is cut: estimates are rough."""
 
 FINISHES: dict[str, Finish] = {
+    **{finish: finish for finish in get_args(Finish)},
     "end_turn": "stop",
     "stop_sequence": "stop",
     "eos": "stop",
@@ -38,7 +39,7 @@ FINISHES: dict[str, Finish] = {
     "safety": "content_filter",
     "refusal": "content_filter",
 }
-"""Words of other providers for why a model stopped."""
+"""Our word for why a model stopped, by each provider's."""
 
 
 def normalise(
@@ -153,7 +154,7 @@ def resendable(text: str, calls: tuple[ToolCall, ...]) -> AIMessage:
 def _finish(metadata: Mapping[str, Any]) -> Finish:
     reason = metadata.get("finish_reason") or metadata.get("stop_reason") or metadata.get("done_reason")
     word = str(reason).lower()
-    return cast(Finish, word) if word in get_args(Finish) else FINISHES.get(word, "unknown")
+    return FINISHES.get(word, "unknown")
 
 
 def _reasoning(message: AIMessage) -> str:

@@ -37,7 +37,10 @@ def respell(
     """Return the names with about `share` of them respelled in one of the given ways."""
     hit = rng.random(len(names)) < share
     way = rng.integers(len(spellings), size=len(names))
-    return [spellings[way[i]](name) if hit[i] else name for i, name in enumerate(names)]
+    respelled = list(names)
+    for place in np.flatnonzero(hit).tolist():
+        respelled[place] = spellings[way[place]](names[place])
+    return respelled
 
 
 def swap_letters(name: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import numpy.typing as npt
 
@@ -23,10 +25,22 @@ def random_for(task: str, seed: int, difficulty: str, part: str) -> np.random.Ge
 
 
 def red_noise(white: Floats, memory: float) -> Floats:
-    """Return noise of standard deviation 1 whose correlation from one step to the next (first axis) is `memory`."""
+    """Noise of standard deviation 1 whose correlation from one step to the next is `memory`.
+
+    Parameters
+    ----------
+    white
+        Noise without correlation, shape (steps, series).
+    """
     fresh = np.sqrt(1 - memory**2) * white
-    red = np.empty_like(white)
-    red[0] = white[0]
-    for t in range(1, len(white)):
-        red[t] = memory * red[t - 1] + fresh[t]
-    return np.round(red, DECIMALS)
+    fresh[0] = white[0]
+    return np.round(np.stack([_followed(column, memory) for column in fresh.T.tolist()], axis=1), DECIMALS)
+
+
+def _followed(fresh: Iterable[float], memory: float) -> list[float]:
+    """One series of red noise; Python's floats take half the time of an array's rows."""
+    level, series = 0.0, []
+    for step in fresh:
+        level = memory * level + step
+        series.append(level)
+    return series

@@ -227,8 +227,9 @@ class Caller:
             return told
         if self.recorder.done("warning", _too_long(step)) is not None:
             raise ContextOverflowError("the model's context could not hold the transcript", model=speaker.model)
-        asked = Call(step, speaker, [], purse, name, derive(self._seed, step), **options)
-        asked = self._compacted(asked.with_messages(list(messages)))
+        inputs = estimate_messages(messages, options.get("tools", ()))
+        asked = Call(step, speaker, list(messages), purse, name, derive(self._seed, step), inputs=inputs, **options)
+        asked = self._compacted(asked)
         while True:
             try:
                 async with self.steps.step():
@@ -284,21 +285,23 @@ class Caller:
 
         A bound reserves more tokens than the prompt can have, a pool of credits as many as it is estimated to have.
         """
-        terms, size = self._terms_of(call.speaker.model), estimate_messages if self._lowers_limit else most_tokens
-        dearest, funds, stated = terms.price.dearest, call.purse.available, call.messages
+        terms = self._terms_of(call.speaker.model)
+        dearest, funds = terms.price.dearest, call.purse.available
         wanted = call.limit or terms.output
         whole = reply_limit(wanted, call.inputs + _LIMIT_LINE_TOKENS, terms.window, call.speaker.model)
-        limit = min(whole, dearest.most_output(size(call.messages, call.tools), funds))
-        if is_stated := call.state_limit or limit < wanted:
+        limit = min(whole, dearest.most_output(self._reserved(call), funds))
+        if call.state_limit or limit < wanted:
             # No limit that can be stated takes more tokens than the highest one.
-            stated = with_limit(call.messages, wanted)
-            limit = min(whole, dearest.most_output(size(stated, call.tools), funds))
+            stated = call.with_messages(with_limit(call.messages, wanted))
+            limit = min(whole, dearest.most_output(self._reserved(stated), funds))
+            call = replace(stated, messages=with_limit(call.messages, limit))
         if limit < (min(LEAST_OUTPUT_TOKENS, whole) if self._lowers_limit else whole):
             raise InsufficientFundsError("the pool can't pay another reply")
-        inputs = estimate_messages(stated, call.tools) if is_stated else call.inputs
-        messages = with_limit(call.messages, limit) if is_stated else call.messages
-        reserved = inputs if self._lowers_limit else most_tokens(messages, call.tools)
-        return replace(call, messages=messages, inputs=inputs, reserved=reserved, limit=limit)
+        return replace(call, reserved=self._reserved(call), limit=limit)
+
+    def _reserved(self, call: Call) -> int:
+        """The input tokens to reserve for a call."""
+        return call.inputs if self._lowers_limit else most_tokens(call.messages, call.tools)
 
     async def _paid(self, call: Call) -> Exchange:
         """Make a call: the meter reserves before each attempt, and the reply is charged and recorded."""

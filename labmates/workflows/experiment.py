@@ -318,7 +318,10 @@ class Experiment(Generic[C]):
 
     def _config(self, condition: C, services: Services) -> RunnableConfig:
         """The name, tags and metadata of a run's trace."""
-        values = condition.model_dump(mode="json")
+        from langsmith.utils import tracing_is_enabled
+
+        # LangGraph copies metadata several times a step.
+        values = condition.model_dump(mode="json") if tracing_is_enabled() else {}
         simple = {name: value for name, value in values.items() if isinstance(value, str | int | float | bool)}
         return {
             "run_name": " ".join((self.name, *condition.labels[:2], services.run_id)),

@@ -16,6 +16,7 @@ from typing import Final, Literal, NamedTuple, get_args
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from numpy.lib.stride_tricks import sliding_window_view
 
 from labmates.tasks.base import Difficulty
 from labmates.tasks.data_errors import blank, repeat_rows, respell
@@ -31,6 +32,8 @@ GAP: Final = 24
 """Fewest samples between two events, and between an event and either end of the data."""
 NO_READING: Final = -999.0
 SHIFTS: Final = ("night", "morning", "late")
+CLOCKS: Final = tuple(f"{minutes // 60:02}:{minutes % 60:02}" for minutes in range(0, 24 * 60, 10))
+"""The times of a day's samples."""
 
 
 class SensorType(NamedTuple):
@@ -235,7 +238,7 @@ def _draw_incident(
     cycle = day_cycle()
     away = np.abs(cycle - np.roll(cycle, A_DAY // 2)) * plant.day[sensor]
     starts = np.arange(begin + GAP, begin + room - GAP - length)
-    least = np.array([away[s : s + length].min() for s in starts])
+    least = sliding_window_view(away, length)[starts].min(axis=1)
     good = starts[least >= level.context_size] if (least >= level.context_size).any() else starts[[int(least.argmax())]]
     start = int(good[int(rng.integers(len(good)))])
     return Incident(kind, start, start + length - 1, (sensor,))
@@ -280,13 +283,13 @@ def logged_frame(
     for one in incidents:
         if one.kind == "point":  # a spike that was not logged would be none
             logged[one.start, list(one.sensors)] = written[one.start, list(one.sensors)]
-    first = datetime.datetime(2015 + int(rng.integers(9)), int(rng.integers(1, 13)), 1)
-    times = [first + datetime.timedelta(minutes=10 * t) for t in range(SAMPLES)]
-    shifts = [SHIFTS[(t % A_DAY) // (A_DAY // 3)] for t in range(SAMPLES)]
+    first = datetime.date(2015 + int(rng.integers(9)), int(rng.integers(1, 13)), 1)
+    days = [str(first + datetime.timedelta(days=day)) for day in range(SAMPLES // A_DAY)]
+    shifts = [shift for _ in days for shift in SHIFTS for _ in range(A_DAY // 3)]
     frame = pd.DataFrame(
         {
             "sample": np.arange(SAMPLES),
-            "timestamp": [time.isoformat(" ", "minutes") for time in times],
+            "timestamp": [f"{day} {clock}" for day in days for clock in CLOCKS],
             "shift": respell(shifts, 5 * level.repeats, [str.upper, str.title, lambda name: f"{name} "], rng),
             **dict(zip(plant.tags, logged.T, strict=True)),
         }

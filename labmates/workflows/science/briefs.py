@@ -340,8 +340,7 @@ def _order(ctx: LabContext, step: str, prompt: str = "", /, **values: object) ->
 
 def _facts(ctx: LabContext, prompt: str, values: Mapping[str, object]) -> dict[str, Any]:
     """The facts of the values that a prompt shows."""
-    shown = ctx.organisation.prompt(prompt).get_identifiers()
-    parts = (values[name] for name in shown)
+    parts = (values[name] for name in ctx.organisation.shown_in(prompt))
     return {name: fact for part in parts if isinstance(part, Shown) for name, fact in part.facts.items()}
 
 
@@ -350,7 +349,7 @@ def _handed(ctx: LabContext) -> Shown:
     line = ctx.organisation.prompt("handed")
     handed = ctx.organisation.handed
     text = "\n".join(line.substitute(team=team, artifact=name) for name, team in handed.items())
-    names_teams = "team" in line.get_identifiers()
+    names_teams = "team" in ctx.organisation.shown_in("handed")
     return Shown(text, {"handed": {name: team if names_teams else "you" for name, team in handed.items()}})
 
 

@@ -17,7 +17,7 @@ from labmates.workflows.science.team import team_graph
 LabGraph = CompiledStateGraph[LabState, LabContext, LabState, LabState]
 
 
-def next_team(state: LabState) -> str:
+async def next_team(state: LabState) -> str:  # LangGraph calls an ordinary function in a thread.
     """The team whose phase comes next, or the end."""
     return state["agenda"][0]["team"] if state["agenda"] else END
 

@@ -87,12 +87,12 @@ def team_graph(team: Team, steps: Sequence[StepName]) -> TeamGraph:
     return graph.compile(name=f"{team.name} team")
 
 
-def entrance(state: TeamState) -> str | list[Send]:
+async def entrance(state: TeamState) -> str | list[Send]:
     """Begin the phase, or continue with the work that waited for another team."""
-    return next_step(state) if state["agenda"][0]["started"] else "begin"
+    return await next_step(state) if state["agenda"][0]["started"] else "begin"
 
 
-def next_step(state: TeamState) -> str | list[Send]:
+async def next_step(state: TeamState) -> str | list[Send]:  # LangGraph calls an ordinary function in a thread.
     """The node of the first step that is not completed; the end of the passage if a member waits for another team."""
     if state.get("over"):
         return END
