@@ -34,7 +34,7 @@ _NUMBERS = ("seed", "seconds", "bill")
 @click.option("--sort", metavar="COLUMN", default="started", show_default=True, help="Largest or newest first.")
 @click.option("--limit", type=click.IntRange(1), metavar="N", default=20, show_default=True, help="Rows to print.")
 @json_option("per run")
-def runs(store: str | None, sort: str, limit: int, as_json: bool, **filters: str) -> None:
+def runs(store: str | None, sort: str, limit: int, as_json: bool, **filters: Any) -> None:
     """List runs, the newest first, or delete some.
 
     Where a verb takes RUN, 'last' stands for the run that began last.

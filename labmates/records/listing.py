@@ -38,6 +38,8 @@ class Chosen:
         One of the run's models, or a part of its name.
     text
         Stands in the run's id, its condition or its error.
+    key
+        Of the conditions.
     """
 
     study: str = ""
@@ -45,6 +47,7 @@ class Chosen:
     status: str = ""
     model: str = ""
     text: str = ""
+    key: tuple[str, ...] = ()
 
     @property
     def is_all(self) -> bool:
@@ -176,6 +179,8 @@ def _conditions(chosen: Chosen) -> Iterable[sa.ColumnElement[bool]]:
     for name in ("study", "kind", "status"):
         if value := getattr(chosen, name):
             yield _RUNS.c[name] == value
+    if chosen.key:
+        yield _RUNS.c.key.in_(chosen.key)
     if chosen.model:
         yield sa.cast(_RUNS.c.models, sa.Text).contains(_as_json(chosen.model), autoescape=True)
     if chosen.text:

@@ -66,6 +66,12 @@ def varying(runs: Iterable[RunRecord]) -> list[str]:
     return kept
 
 
+def parameters(run: RunRecord, names: Iterable[str]) -> dict[str, str]:
+    """The values of parameters of a run's condition in a few words, by their names."""
+    flat = _flat(run.condition)
+    return {name: told(flat.get(name)) for name in names}
+
+
 def _flat(condition: Mapping[str, Any]) -> dict[str, Any]:
     row: dict[str, Any] = {}
     for name, value in condition.items():
@@ -90,7 +96,7 @@ def cells(runs: Sequence[RunRecord], metrics: Sequence[str], domains: Domains = 
     found = [
         Cell(
             group[0].shown_models,
-            {name: told(_flat(group[0].condition).get(name)) for name in names},
+            parameters(group[0], names),
             len(group),
             estimates,
             _invalid(group),

@@ -127,7 +127,7 @@ class _Viewer:
         if study not in (known := facets(self._store.database).studies):
             raise unknown_name("study", study[:100], known)
         runs = list(self._store.runs(study=study))
-        return HTMLResponse(analyses_page(self._store, study, runs, _LINKS, name, self._computed))
+        return HTMLResponse(analyses_page(self._store, study, runs, _LINKS, name, self._computed, request.query_params))
 
     def _run(self, request: Request) -> Response:
         return HTMLResponse(overview(self._reader(request), _LINKS))

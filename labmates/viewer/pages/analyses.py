@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from inspect import getdoc
+from types import MappingProxyType
 from typing import Any, Final
 
 from markupsafe import Markup
@@ -19,6 +20,7 @@ from labmates.pages.section import Body, Section
 from labmates.records.digests import digest_of_all
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
+from labmates.viewer.pages.results import results_section
 from labmates.workflows.analysis import ANALYSES, Analysis, Result, TooFewRunsError
 from labmates.workflows.experiment import EXPERIMENTS
 
@@ -34,8 +36,9 @@ def analyses_page(
     links: Links,
     name: str = "",
     computed: Computed | None = None,
+    query: Mapping[str, str] = MappingProxyType({}),
 ) -> Markup:
-    """The page of a study's analyses; with a `name`, that of one of them.
+    """The page of a study's results and analyses; with a `name`, that of one analysis.
 
     Parameters
     ----------
@@ -43,11 +46,13 @@ def analyses_page(
         The runs of the study; those that have ended count.
     computed
         Results of earlier pages.
+    query
+        What the results show: see `Results`.
 
     Raises
     ------
     UsageError
-        If the study has no analysis of this name.
+        If the study has no analysis of this name, or the query names what there is not.
     """
     ended = [run for run in runs if run.status in ENDED]
     offered = analyses_of(runs)
@@ -63,6 +68,7 @@ def analyses_page(
         analyses={each: (analysis.title, _first_line(analysis)) for each, (analysis, *_) in offered.items()},
         chosen=name,
         sections=sections,
+        results="" if name else results_section(store, study, runs, query, links),
         links=links,
     )
 

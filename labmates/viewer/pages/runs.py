@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from markupsafe import Markup
+from starlette.datastructures import QueryParams
 
 from labmates.errors import LabmatesError, unknown_name
 from labmates.pages.links import Links
@@ -45,7 +45,7 @@ class Asked:
         return {**asdict(self.chosen), "sort": sort, "order": order, **changes}
 
 
-def asked_for(query: Mapping[str, str], known: Facets) -> Asked:
+def asked_for(query: QueryParams, known: Facets) -> Asked:
     """Return what the query of an address asks for.
 
     Raises
@@ -53,7 +53,8 @@ def asked_for(query: Mapping[str, str], known: Facets) -> Asked:
     UsageError
         If it asks for a study, a kind, a status or an order that there is not.
     """
-    chosen = Chosen(**{name: query.get(name, "").strip() for name in asdict(Chosen())})
+    texts = {name: query.get(name, "").strip() for name in asdict(Chosen()) if name != "key"}
+    chosen = Chosen(**texts, key=tuple(query.getlist("key")))
     for what, name, names in (
         ("study", chosen.study, known.studies),
         ("kind", chosen.kind, known.kinds),
@@ -68,7 +69,7 @@ def asked_for(query: Mapping[str, str], known: Facets) -> Asked:
     return Asked(chosen, sort, order == "desc", query.get("after", ""), query.get("before", ""))
 
 
-def runs_page(store: Store, query: Mapping[str, str], links: Links) -> Markup:
+def runs_page(store: Store, query: QueryParams, links: Links) -> Markup:
     """Return the page of the list that a query asks for.
 
     Raises

@@ -94,6 +94,24 @@ if (compare) {
   update();
 }
 
+// Tables as comma-separated values.
+function asCsv(table) {
+  const quoted = (cell) => `"${cell.innerText.trim().replace(/\s+/g, " ").replaceAll('"', '""')}"`;
+  return [...table.rows].map((row) => [...row.cells].map(quoted).join(",")).join("\n");
+}
+
+for (const table of main.querySelectorAll(".scroll > table")) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "copy";
+  button.textContent = "Copy as CSV";
+  button.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(asCsv(table));
+    button.textContent = "Copied";
+  });
+  table.parentElement.insertAdjacentElement("afterend", button);
+}
+
 // What is new in a run that goes on.
 const PAUSE = 2000;
 const LONGEST_PAUSE = 30000;

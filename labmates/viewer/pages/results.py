@@ -1,0 +1,272 @@
+"""The results of a study: a metric by two parameters of its conditions, and against the money that runs took."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from markupsafe import Markup
+
+from labmates.errors import unknown_name
+from labmates.pages.links import Links
+from labmates.pages.rendering import brief, render
+from labmates.pages.svg import COLOURS, Plot, tag
+from labmates.records.run import ENDED, RunRecord
+from labmates.records.store import Store
+from labmates.reports.results import parameters, varying
+from labmates.stats.intervals import ANY, Domain, Estimate, means
+from labmates.workflows.experiment import EXPERIMENTS, Metric
+
+MODELS: Final = "models"
+MOST_VALUES: Final = 40
+"""Values of one parameter that a matrix has rows or columns for."""
+_MOST_KEYS: Final = 100
+"""Conditions that the address of a list of runs names."""
+
+
+_SPENT: Final = "dollars spent"
+_OF_USE: Final = (_SPENT, "tokens", "seconds")
+"""Numbers that every run has beside its metrics."""
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """One cell of a matrix.
+
+    Attributes
+    ----------
+    estimate
+        The mean over runs, with its interval.
+    share
+        Where the mean lies between the least (0) and the greatest (1) that can be, or that the matrix has.
+    keys
+        Of the conditions that it pools; empty if they are too many for an address.
+    """
+
+    estimate: Estimate
+    share: float
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """Means of a metric by the values of two parameters, for one value of a third."""
+
+    title: str
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    cells: Mapping[tuple[str, str], Crossing]
+
+
+class Results:
+    """The ended runs of one kind in a study, and what the page was asked to show of them.
+
+    Parameters
+    ----------
+    runs
+        Of a study.
+    costs
+        What each run has spent, in micro-dollars, by id.
+    query
+        ``kind``, ``metric``, ``rows``, ``columns`` and ``each``; what is missing is chosen.
+
+    Raises
+    ------
+    UsageError
+        If the query names what there is not.
+    """
+
+    def __init__(self, runs: Sequence[RunRecord], costs: Mapping[str, int], query: Mapping[str, str]) -> None:
+        self._costs = costs
+        ended = [run for run in runs if run.status in ENDED]
+        self.kinds = list(dict.fromkeys(run.kind for run in ended))
+        self.kind = _chosen("kind", query, self.kinds)
+        self.runs = [run for run in ended if run.kind == self.kind]
+        self.metrics = self._metrics()
+        self.metric = _chosen("metric", query, self.metrics)
+        names = varying(self.runs)
+        self._values = {run.id: {MODELS: run.shown_models, **parameters(run, names)} for run in self.runs}
+        counts = {name: len({values[name] for values in self._values.values()}) for name in (MODELS, *names)}
+        self.axes = [name for name, count in counts.items() if 1 < count <= MOST_VALUES]
+        self.left_out = [name for name, count in counts.items() if count > MOST_VALUES]
+        self.rows = _chosen("rows", query, self.axes)
+        others = [name for name in self.axes if name != self.rows]
+        self.columns = _chosen("columns", query, ["", *others], usual=others[0] if others else "")
+        self.each = _chosen("each", query, ["", *(name for name in others if name != self.columns)])
+
+    @property
+    def pooled(self) -> list[str]:
+        """The parameters whose values are pooled in each cell."""
+        return [name for name in (*self.axes, *self.left_out) if name not in (self.rows, self.columns, self.each)]
+
+    def matrices(self) -> list[Matrix]:
+        """The metric by rows and columns: one matrix, or one for each value of the third parameter."""
+        groups: dict[tuple[str, str, str], list[RunRecord]] = {}
+        for run in self.runs:
+            if self._value(run) is not None:
+                values = {"": "", **self._values[run.id]}
+                place = values[self.each], values[self.rows], values[self.columns]
+                groups.setdefault(place, []).append(run)
+        estimates = self._estimates(list(groups.values()))
+        low, high = self._scale(estimates)
+        cells = {
+            place: Crossing(
+                estimate,
+                min(1.0, max(0.0, (estimate.value - low) / (high - low))) if high > low else 1.0,
+                keys if len(keys := tuple(dict.fromkeys(run.key for run in group))) <= _MOST_KEYS else (),
+            )
+            for (place, group), estimate in zip(groups.items(), estimates, strict=True)
+        }
+        orders = [tuple(dict.fromkeys(place[axis] for place in cells)) for axis in range(3)]
+        return [
+            Matrix(
+                f"{self.each.replace('_', ' ')} {value}" if self.each else "",
+                orders[1],
+                orders[2],
+                {(row, column): cell for (each, row, column), cell in cells.items() if each == value},
+            )
+            for value in orders[0]
+        ]
+
+    def against_money(self, links: Links, study: str) -> Markup:
+        """The metric against money, a point for each condition; empty where conditions cost the same."""
+        groups: dict[str, list[RunRecord]] = {}
+        for run in self.runs:
+            if self._value(run) is not None:
+                groups.setdefault(run.key, []).append(run)
+        heights = self._estimates(list(groups.values()))
+        money = means([[self._spent(run) for run in group] for group in groups.values()], Domain(0.0))
+        if len({cost.value for cost in money}) < 2 or self.metric in _OF_USE:
+            return Markup("")
+        points = list(zip(money, heights, groups.values(), strict=True))
+        plot = Plot(_span([ends for cost, _, _ in points for ends in cost.ends()], 0.0), self._range(heights), top=24)
+        models = self.models()
+        front = _front([(cost.value, height.value) for cost, height, _ in points], self._better)
+        marks = [self._mark(plot, point, models, links, study) for point in points]
+        steps = "L".join(f"{plot.x(cost):.1f} {plot.y(height):.1f}" for cost, height in front)
+        line = tag("path", d=f"M{steps}", class_="front") if len(front) > 1 else ""
+        name = self.metric.replace("_", " ")
+        axes = plot.axes("dollars a run", name, x_format="${:g}")
+        return plot.drawn(f"{name} against money, a point for each condition", axes, line, *marks)
+
+    def models(self) -> list[str]:
+        """The models of the runs, in the order of their colours."""
+        return list(dict.fromkeys(run.shown_models for run in self.runs))
+
+    def _mark(
+        self,
+        plot: Plot,
+        point: tuple[Estimate, Estimate, list[RunRecord]],
+        models: Sequence[str],
+        links: Links,
+        study: str,
+    ) -> Markup:
+        cost, height, group = point
+        values = [f"{name} {value}" for name, value in self._values[group[0].id].items()]
+        said = f"{brief(round(height.value, 3))} for ${cost.value:.4f}, {height.n} runs: {', '.join(values)}"
+        x, y = plot.x(cost.value), plot.y(height.value)
+        (left, right), (low, high) = map(plot.x, cost.ends()), map(plot.y, height.ends())
+        colour = f"c{models.index(group[0].shown_models) % COLOURS}"
+        drawn = [
+            tag("path", d=f"M{x:.1f} {low:.1f}V{high:.1f}M{left:.1f} {y:.1f}H{right:.1f}", class_=f"line {colour}"),
+            tag("circle", tag("title", said), cx=x, cy=y, r=5, class_=f"area {colour}"),
+        ]
+        if links.is_static:
+            return tag("g", *drawn)
+        return tag("a", *drawn, href=links.runs(study=study, key=[group[0].key]))
+
+    def _metrics(self) -> list[str]:
+        """Metrics that some run has, those of tables first."""
+        there = dict.fromkeys(name for run in self.runs for name in run.metrics)
+        first = EXPERIMENTS.get(self.kind).headline if self.kind in EXPERIMENTS else ()
+        return [*(name for name in first if name in there), *(name for name in there if name not in first), *_OF_USE]
+
+    def _value(self, run: RunRecord) -> float | None:
+        if self.metric == _SPENT:
+            return self._spent(run)
+        if self.metric == "tokens":
+            return float(run.usage.input_tokens + run.usage.output_tokens)
+        return run.seconds if self.metric == "seconds" else run.metrics.get(self.metric)
+
+    def _spent(self, run: RunRecord) -> float:
+        return self._costs.get(run.id, 0) / 1e6
+
+    @property
+    def _declared(self) -> Metric | None:
+        metrics = EXPERIMENTS.get(self.kind).metrics if self.kind in EXPERIMENTS else ()
+        return next((metric for metric in metrics if metric.name == self.metric), None)
+
+    @property
+    def _better(self) -> str | None:
+        return self._declared.better if self._declared is not None else None
+
+    def _domain(self, runs: Sequence[RunRecord]) -> Domain:
+        if self._declared is None:
+            return Domain(0.0) if self.metric in _OF_USE else ANY
+        each = [self._declared.domain_in(condition) for condition in {run.key: run.condition for run in runs}.values()]
+        return Domain(min(domain.low for domain in each), max(domain.high for domain in each))
+
+    def _estimates(self, groups: Sequence[Sequence[RunRecord]]) -> list[Estimate]:
+        values = [[value for run in group if (value := self._value(run)) is not None] for group in groups]
+        return means(values, [self._domain(group) for group in groups])
+
+    def _scale(self, estimates: Sequence[Estimate]) -> tuple[float, float]:
+        """The ends of the metric's domain; where it has none, those of the means."""
+        domain = self._domain(self.runs) if self.runs else ANY
+        if abs(domain.low) < float("inf") and abs(domain.high) < float("inf"):
+            return domain.low, domain.high
+        values = [estimate.value for estimate in estimates] or [0.0]
+        return min([0.0, *values]), max(values)
+
+    def _range(self, estimates: Sequence[Estimate]) -> tuple[float, float]:
+        return _span([*self._scale(estimates), *(end for estimate in estimates for end in estimate.ends())])
+
+
+def results_section(
+    store: Store, study: str, runs: Sequence[RunRecord], query: Mapping[str, str], links: Links
+) -> Markup:
+    """The results of a study as the first part of its page; empty if no run has ended.
+
+    Raises
+    ------
+    UsageError
+        If the query names what there is not.
+    """
+    if not any(run.status in ENDED for run in runs):
+        return Markup("")
+    results = Results(runs, store.costs([run.id for run in runs]), query)
+    return render(
+        "results.html",
+        study=study,
+        results=results,
+        matrices=results.matrices(),
+        against_money=results.against_money(links, study),
+        links=links,
+    )
+
+
+def _chosen(what: str, query: Mapping[str, str], offered: Sequence[str], usual: str | None = None) -> str:
+    """What a query asks for among what is offered; else the usual, by default the first."""
+    name = query.get(what, "")
+    if name and name not in offered:
+        raise unknown_name(what, name[:100], filter(None, offered))
+    if what in query:
+        return name if name in offered else next(iter(offered), "")
+    return usual if usual is not None else next(iter(offered), "")
+
+
+def _span(values: Sequence[float], *more: float) -> tuple[float, float]:
+    return min(*values, *more), max(*values, *more)
+
+
+def _front(points: Sequence[tuple[float, float]], better: str | None) -> list[tuple[float, float]]:
+    """The Pareto front as steps: points than which no other is both cheaper and better."""
+    if better is None:
+        return []
+    sign = 1 if better == "higher" else -1
+    front: list[tuple[float, float]] = []
+    for cost, value in sorted(points, key=lambda point: (point[0], -sign * point[1])):
+        if not front or sign * value > sign * front[-1][1]:
+            front += [(cost, front[-1][1]), (cost, value)] if front else [(cost, value)]
+    return front

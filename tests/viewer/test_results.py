@@ -1,0 +1,103 @@
+"""The results of a study in the viewer: matrices of means, their runs, and the metric against money."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from html import unescape
+from pathlib import Path
+
+import pytest
+
+from labmates.errors import UsageError
+from labmates.pages.links import Links
+from labmates.records.store import Store
+from labmates.viewer.pages.results import Results, _front, results_section
+from tests.studies.ended import fresh_run
+from tests.support.site import served
+
+HOSTILE = "<script>alert(1)</script>"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    """Two models on two tasks with two budgets, two runs of each; accuracy says which."""
+    with Store(f"sqlite:///{tmp_path}/runs.db") as store:
+        for place, (model, task, budget) in enumerate(
+            (m, t, b) for m in ("openai:a", "openai:b") for t in ("anomaly", HOSTILE) for b in (1, 2)
+        ):
+            for seed in range(2):
+                run = fresh_run(seed=seed)
+                condition = {**run.condition, "task": task, "budget": budget}
+                value = 0.1 * place + 0.01 * seed
+                store.create(
+                    replace(
+                        run,
+                        id=f"run{place}{seed}",
+                        key=f"key{place}",
+                        condition=condition,
+                        models=[model],
+                        study="pilot",
+                        replicate=seed,
+                        status="completed",
+                        metrics={"accuracy": value, "own": 1.0},
+                    )
+                )
+        yield store
+
+
+def results(store: Store, **query: str) -> Results:
+    runs = list(store.runs(study="pilot"))
+    return Results(runs, {run.id: 1000 * (1 + int(run.id[3])) for run in runs}, query)
+
+
+def test_a_matrix_has_the_mean_of_each_pair_of_values(store: Store) -> None:
+    shown = results(store, metric="accuracy", rows="task", columns="models")
+    [matrix] = shown.matrices()
+    assert matrix.rows == ("anomaly", HOSTILE)
+    assert matrix.columns == ("openai:a", "openai:b")
+    cell = matrix.cells["anomaly", "openai:b"]
+    assert (round(cell.estimate.value, 6), cell.estimate.n, cell.keys) == (0.455, 4, ("key4", "key5"))
+    assert shown.pooled == ["budget"]
+    by_budget = results(store, metric="accuracy", rows="task", columns="models", each="budget").matrices()
+    assert [matrix.title for matrix in by_budget] == ["budget 1", "budget 2"]
+    assert round(by_budget[1].cells["anomaly", "openai:b"].estimate.value, 6) == 0.505
+
+
+def test_a_query_for_what_there_is_not_is_refused(store: Store) -> None:
+    for name, message in (("metric", "unknown metric"), ("rows", "unknown rows"), ("kind", "unknown kind")):
+        with pytest.raises(UsageError, match=message):
+            results(store, **{name: "colour"})
+    with pytest.raises(UsageError, match="unknown columns"):
+        results(store, rows="task", columns="task")
+    assert results(store, columns="").matrices()[0].columns == ("",)
+
+
+def test_a_mean_leads_to_its_runs_and_hostile_values_are_escaped(store: Store) -> None:
+    with served(store) as site:
+        page = site.get("/analyses?study=pilot&metric=accuracy&rows=task&columns=models").text
+        assert HOSTILE not in page
+        assert "&lt;script&gt;" in page
+        first = re.search(r'href="(/\?study=pilot&amp;key=key0&amp;key=key1)"', page)
+        assert first is not None
+        listed = site.get(unescape(first[1])).text
+        assert set(re.findall(r"/runs/(run\d+)", listed)) == {"run00", "run01", "run10", "run11"}
+        assert site.get("/analyses?study=pilot&metric=colour").status == 400
+
+
+def test_the_metric_stands_against_money_with_the_pareto_front(store: Store) -> None:
+    drawn = results(store, metric="accuracy").against_money(Links(), "pilot")
+    assert drawn.count("<circle") == 8
+    assert 'class="front"' in drawn
+    assert "0.005 for $0.0010, 2 runs: models openai:a" in drawn
+    assert not results(store, metric="tokens").against_money(Links(), "pilot")
+    points = [(1.0, 0.2), (2.0, 0.1), (3.0, 0.5), (3.0, 0.4)]
+    assert _front(points, "higher") == [(1.0, 0.2), (3.0, 0.2), (3.0, 0.5)]
+    assert _front(points, "lower") == [(1.0, 0.2), (2.0, 0.2), (2.0, 0.1)]
+    assert _front(points, None) == []
+
+
+def test_a_study_without_ended_runs_has_no_results(store: Store) -> None:
+    runs = [replace(run, status="failed") for run in store.runs(study="pilot")]
+    assert results_section(store, "pilot", runs, {}, Links()) == ""
