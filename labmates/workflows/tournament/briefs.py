@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from langchain_core.messages import BaseMessage
@@ -105,6 +106,37 @@ class Briefing:
         )
         return self._order(view, "message", text)
 
+    def introduction(self, player: str) -> list[BaseMessage]:
+        """Ask for the text by which a player introduces itself."""
+        text = replaced(render("tournament_introduction"), self._team_words)
+        return self._before_teams(player, "introduction", text)
+
+    def wishes(self, player: str, introductions: Mapping[str, str]) -> list[BaseMessage]:
+        """Ask whom a player wants in its team.
+
+        Parameters
+        ----------
+        introductions
+            Of all players.
+        """
+        others = {other: text for other, text in introductions.items() if other != player}
+        most = len(self._condition.players_of["A"]) - 1
+        form = form_text(("wanted", "reasoning"))
+        text = replaced(
+            render("tournament_wishes", introductions="$introductions", most=most, form=form), self._team_words
+        )
+        told = "\n".join(f"Player {other}: {said or '(nothing)'}" for other, said in others.items())
+        facts = {"others": list(others), "most": most}
+        return self._before_teams(player, "wishes", text.replace("$introductions", told), **facts)
+
+    def _before_teams(self, player: str, step: str, text: str, **facts: Any) -> list[BaseMessage]:
+        return self._order(View(player, (), (), "", self._condition.budget, ""), step, text, **facts)
+
+    @cached_property
+    def _team_words(self) -> Mapping[str, str]:
+        groups = {"team": "group", "teams": "groups"} if self._condition.wording == "paper" else {}
+        return {**groups, **self._vocabulary}
+
     def _parts(self, view: View) -> dict[str, str]:
         """The headings of what players have written: its own plan, and messages."""
         plan = {"plan": "Your plan"} if self._condition.critique_turns else {}
@@ -189,6 +221,8 @@ class Briefing:
             noun = "group" if wording == "paper" else "team"
             number = f"1 {noun}" if condition.teams == 1 else f"{condition.teams} {noun}s"
             teams = "\n" + render(f"tournament_team_rules_{wording}", teams=number, size=of)
+            if condition.team_choice == "wished":
+                teams += "\n" + replaced(self._chosen_rule(condition, player), self._team_words)
         goal = render(f"tournament_goal_{condition.structure}_{wording}")
         return render(
             f"tournament_system_{wording}",
@@ -204,6 +238,13 @@ class Briefing:
             team_rules=teams,
             aim="" if condition.ablation == "no-aim" else render(f"tournament_aim_{wording}", goal=goal),
         )
+
+    def _chosen_rule(self, condition: TournamentCondition, player: str) -> str:
+        """What is told of teams that players choose, before they are formed and after."""
+        if not condition.has_teams:
+            return "- Who is in which team is settled before the first match, by the wishes of the players."
+        others = [other for other in condition.players_of[condition.players[player]] if other != player]
+        return f"- Teams were formed by the wishes of the players. With you in yours: {', '.join(others) or 'nobody'}."
 
     def _where(self, view: View) -> dict[str, object]:
         words = self._words

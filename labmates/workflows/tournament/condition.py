@@ -6,7 +6,7 @@ from functools import cached_property
 from string import ascii_uppercase
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, PrivateAttr, model_validator
 
 from labmates.games.iterated.match import Payoffs
 from labmates.models.catalog import ModelRef
@@ -90,6 +90,12 @@ class TournamentCondition(AblatedCondition):
         description="Whether both players of a match write each other a message, at the same time, before its first "
         "round or before each round.",
     )
+    team_choice: Literal["given", "wished"] = Field(
+        "given",
+        exclude_if=lambda value: value == "given",
+        description="Whether teams are given, or formed by wishes: players introduce themselves to all and name those "
+        "that they want in their team.",
+    )
     comprehension: Literal["asked", "skipped"] = Field(
         "asked", description="Whether both players are asked comprehension questions after each match."
     )
@@ -97,6 +103,8 @@ class TournamentCondition(AblatedCondition):
     reward: int = Field(3, ge=-1000, le=1000, description="Points of both when both cooperate.")
     punishment: int = Field(0, ge=-1000, le=1000, description="Points of both when both defect.")
     sucker: int = Field(-1, ge=-1000, le=1000, description="Points of who cooperates alone.")
+
+    _formed: dict[str, list[str]] | None = PrivateAttr(None)
 
     @model_validator(mode="after")
     def _complete(self) -> TournamentCondition:
@@ -106,6 +114,8 @@ class TournamentCondition(AblatedCondition):
             raise ValueError(f"--team-size names {len(given)} sizes for {self.teams} teams")
         if self.structure == "gc" and self.teams < 2:
             raise ValueError("group competition takes two teams or more")
+        if self.team_choice == "wished":
+            self._check_choice()
         if len(self.players) < 2:
             raise ValueError("a tournament takes two players or more")
         most = self.rounds * min(self.matches_of(player) for player in self.players)
@@ -121,6 +131,25 @@ class TournamentCondition(AblatedCondition):
                 f"(given: {self.rounds_per_player})"
             )
         return self
+
+    def _check_choice(self) -> None:
+        if self.structure == "ri" or self.teams < 2 or len(set(self.team_size.split(","))) > 1:
+            raise ValueError("wished teams take the structure gc or sa, and two teams or more of equal size")
+        if teams := set(self.model_for) & set(self.players_of):
+            raise ValueError(f"wished teams are not known before; give models to players (P2=…), not to {min(teams)}")
+
+    def with_teams(self, players_of: dict[str, list[str]]) -> TournamentCondition:
+        """The condition with the teams that were formed by players' wishes."""
+        formed = type(self).model_validate(self.model_dump())
+        formed._formed = players_of
+        for name in ("players_of", "players"):
+            formed.__dict__.pop(name, None)  # they are cached
+        return formed
+
+    @property
+    def has_teams(self) -> bool:
+        """Whether it is settled who is in which team."""
+        return self.team_choice == "given" or self._formed is not None
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -146,6 +175,8 @@ class TournamentCondition(AblatedCondition):
     @cached_property
     def players_of(self) -> dict[str, list[str]]:
         """The players of each team; their names say nothing of the teams."""
+        if self._formed is not None:
+            return self._formed
         sizes = [int(size) for size in self.team_size.split(",")]
         sizes = sizes * self.teams if len(sizes) == 1 else sizes
         firsts = [sum(sizes[:number]) + 1 for number in range(self.teams)]

@@ -62,7 +62,10 @@ class TournamentContext:
     @cached_property
     def _speakers(self) -> dict[str, Speaker]:
         condition = self.condition
-        return {player: Speaker(team, player, condition.model_of(player)) for player, team in condition.players.items()}
+        return {
+            player: Speaker(team if condition.has_teams else "players", player, condition.model_of(player))
+            for player, team in condition.players.items()
+        }
 
     def speaker(self, player: str) -> Speaker:
         """Return who speaks when this player does."""

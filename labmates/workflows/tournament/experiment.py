@@ -37,7 +37,8 @@ def estimate(condition: TournamentCondition) -> Estimate:
     planning = loops * (1 + 2 * condition.critique_turns)
     asked = matches * (condition.comprehension == "asked")
     written = {"none": 0, "each-match": matches, "each-round": budget}[condition.messages]
-    calls = players * (budget + planning + asked + written)
+    chosen = 2 * (condition.team_choice == "wished")
+    calls = players * (budget + planning + asked + written + chosen)
     seen = _INPUT + _INPUT_PER_ROUND * condition.rounds / 2
     told = _INPUT + _INPUT_PER_ROUND * budget / 2
     inputs = players * (seen * (budget + asked + written) + told * planning)
@@ -51,7 +52,7 @@ _INPUT, _INPUT_PER_ROUND, _MOVE_OUTPUT, _PLAN_OUTPUT, _ANSWER_OUTPUT, _SECONDS =
 TOURNAMENT = Experiment(
     "tournament",
     TournamentCondition,
-    lazy("labmates.workflows.tournament.graph:graph"),
+    lazy("labmates.workflows.tournament.team_choice:graph"),
     lazy("labmates.workflows.tournament.outcome:outcome"),
     METRICS,
     start=lazy("labmates.workflows.tournament.graph:first_state"),

@@ -29,6 +29,13 @@ def move_form(actions: tuple[str, ...], *, may_leave: bool) -> type[Form]:
     return create_model(name, __base__=Form, __doc__=f"A move in {when}.", move=(move, ...), reasoning=(str, ""))
 
 
+@lru_cache
+def wishes_form(others: tuple[str, ...]) -> type[Form]:
+    """The form of wishes: the players that a player wants in its team, and why."""
+    player: Any = Literal[others]
+    return create_model("Wishes", __base__=Form, __doc__="Wishes.", wanted=(list[player], ...), reasoning=(str, ""))
+
+
 def answers_form(questions: Sequence[Question], actions: tuple[str, ...]) -> type[Form]:
     """The form of answers to these questions.
 

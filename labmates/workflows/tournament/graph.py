@@ -72,12 +72,6 @@ def first_state(condition: TournamentCondition, seed: int) -> TournamentState:
     return TournamentState(turn=0, matches=[], plans={}, played={}, planned={})
 
 
-def graph(condition: TournamentCondition) -> TournamentGraph:
-    """The graph of a tournament; it is the same for all conditions."""
-    del condition
-    return tournament_graph()
-
-
 def _spent(ctx: TournamentContext, state: TournamentState, pair: Pairing) -> list[str]:
     return [player for player in pair if not ctx.left(player, state["played"])]
 

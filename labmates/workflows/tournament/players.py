@@ -20,9 +20,12 @@ from labmates.models.scripted.base import Heard
 from labmates.workflows.wordings import renamed
 
 _ACTIONS: dict[str, Action] = {LABELS["C"]: "C", LABELS["D"]: "D"}
+_TEXTS = {
+    "message": "I follow one rule, whatever is said.",
+    "introduction": "I play by one fixed rule, whoever I am with.",
+    "critique": "The plan is simple and clear. It takes no notice of the opponents; nothing else has to change.",
+}
 _PLAN = "Begin every match and go on in it by one fixed rule, whoever the opponent is, and play every match to its end."
-_MESSAGE = "I follow one rule, whatever is said."
-_CRITIQUE = "The plan is simple and clear. It takes no notice of the opponents; nothing else has to change."
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,7 @@ class Situation:
     Attributes
     ----------
     step
-        ``move``, ``message``, ``plan``, ``critique``, ``improved plan`` or ``questions``.
+        ``move``, ``message``, ``plan``, ``critique``, ``improved plan``, ``questions``, ``introduction`` or ``wishes``.
     length
         Most rounds of a match; infinity if its end is unknown.
     rounds
@@ -41,6 +44,8 @@ class Situation:
         Their facts by key.
     labels
         What the player calls both actions.
+    others, most
+        Whom it may want in its team, and how many of them.
     """
 
     step: str
@@ -49,6 +54,8 @@ class Situation:
     rounds: tuple[Round, ...]
     questions: Mapping[str, Mapping[str, Any]]
     labels: tuple[str, str] = (LABELS["C"], LABELS["D"])
+    others: tuple[str, ...] = ()
+    most: int = 0
 
     def reply(self, answer: Mapping[str, Any]) -> str:
         """The text of an answer, in the words of the player."""
@@ -66,6 +73,8 @@ def read(heard: Heard) -> Situation:
         tuple((_ACTIONS[own], _ACTIONS[other]) for own, other in facts["rounds"]),
         facts.get("questions", {}),
         (first, second),
+        tuple(facts.get("others", ())),
+        facts.get("most", 0),
     )
 
 
@@ -74,9 +83,10 @@ def _reply(choose: Callable[[Situation, random.Random], Action], said: Situation
         return said.reply({"move": LABELS[choose(said, rng)], "reasoning": "My rule says so."})
     if said.step == "questions":
         return said.reply(answers(said))
-    if said.step == "message":
-        return _MESSAGE
-    return _CRITIQUE if said.step == "critique" else _PLAN
+    if said.step == "wishes":
+        wanted = rng.sample(said.others, min(said.most, len(said.others)))
+        return json.dumps({"wanted": wanted, "reasoning": "One is as good as another."})
+    return _TEXTS.get(said.step, _PLAN)
 
 
 def _own(strategy: Strategy) -> Reply:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from labmates.records.run import RunRecord
     from labmates.records.store import Store
 
+_ASKED = ("move", "questions", "message", "introduction", "wishes")
 Marked = Mapping[str, Mapping[str, Any]]
 """Answers of one player after one match: question to answer, truth, and whether they agree."""
 
@@ -178,9 +179,9 @@ def tournament_of(
     for event in events:
         if event.type == "payoff" and event.round == 0:
             matches.append(_match(event.details))
-        elif event.type == "decision":
+        elif event.type == "decision" and event.agent:
             failed[event.agent] += event.failed
-            asked[event.agent] += event.stage in ("move", "questions", "message")
+            asked[event.agent] += event.stage in _ASKED
             if event.stage == "questions":
                 answers.append((int(event.match.removeprefix("match ")), event.agent, event.decision))
         elif event.type == "llm_call":

@@ -87,7 +87,8 @@ class Paper(Ours):
 
     def own_team(self, player: str) -> str:
         """The name of the player's group."""
-        return "" if self._condition.structure == "ri" else f" of group {self._condition.players[player]}"
+        condition = self._condition
+        return f" of group {condition.players[player]}" if condition.has_teams and condition.structure != "ri" else ""
 
     def opponent(self, player: str, opponent: str) -> str:
         """An opponent with its group."""

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -97,6 +98,30 @@ async def test_players_of_a_match_write_to_each_other(arena: Arena, when: str, w
         assert len(re.findall(r"I am number", prompt.text)) == len(known)
     assert run.metrics["failed_decision_rate"] == 0
     assert arena.found(run).played
+
+
+async def test_teams_are_formed_by_the_wishes_of_players(arena: Arena) -> None:
+    friends = {"P1": ["P4"], "P2": ["P5", "P6"], "P3": ["P1", "P4"], "P4": ["P1", "P3"], "P5": ["P2"], "P6": []}
+
+    def compose(said: Situation, heard: Heard) -> str:
+        player = re.search(r"You are player (P\d)", str(heard.messages[0].content))
+        assert player is not None
+        if said.step == "wishes":
+            return json.dumps({"wanted": friends[player[1]], "reasoning": ""})
+        return f"I am {player[1]}" if said.step == "introduction" else move("action_a")
+
+    settings: dict[str, Any] = {"critique_turns": 0, "comprehension": "skipped", "rounds": 2, "structure": "gc"}
+    run = await arena.play(reply(compose), team_choice="wished", **settings)
+    [formed] = [e.decision for e in arena.store.events(run.id) if e.type == "decision" and e.stage == "teams"]
+    assert sorted(formed["teams"].values()) == [["P1", "P3", "P4"], ["P2", "P5", "P6"]]
+    assert formed["wishes"] == formed["fulfilled"] == 8
+    teams = {player: team for team, players in formed["teams"].items() for player in players}
+    for match in arena.found(run).matches:
+        assert match.teams == tuple(teams[player] for player in match.players)
+        assert match.teams[0] != match.teams[1]
+    texts = [str(prompt.text) for prompt in arena.prompts(run) if prompt.stage == "move"]
+    assert any("With you in yours: P5, P6." in text for text in texts)
+    assert run.metrics["failed_decision_rate"] == 0
 
 
 async def test_the_final_plan_of_each_player_can_be_exported(arena: Arena) -> None:

@@ -51,6 +51,9 @@ def test_the_budget_of_rounds_is_written_down(values: dict[str, Any], budget: in
         ({"temptation": 50}, "twice the reward"),
         ({"rounds": 0}, "greater than or equal to 1"),
         ({"critique_turns": 9}, "less than or equal to 5"),
+        ({"team_choice": "wished", "structure": "ri"}, "take the structure gc or sa"),
+        ({"team_choice": "wished", "team_size": "3,2"}, "teams or more of equal size"),
+        ({"team_choice": "wished", "model_for": {"B": "scripted:grim"}}, "give models to players"),
         ({"comprehension": "maybe"}, "'asked' or 'skipped'"),
     ],
 )

@@ -45,6 +45,28 @@ def answer(name: str, messages: Sequence[BaseMessage], seed: int = 0) -> str:
     return str(model.compose(Heard(tuple(messages), seed=seed)).content)
 
 
+@pytest.mark.parametrize("ablation", get_args(Ablation))
+@pytest.mark.parametrize("wording", get_args(Wording))
+def test_who_is_in_which_team_is_told_once_teams_are_formed(wording: Wording, ablation: Ablation) -> None:
+    told = {"wording": wording, "ablation": ablation, "structure": "sa", "team_choice": "wished", "team_size": "2"}
+    condition = TournamentCondition.model_validate({"model": "scripted:grim", **told})
+    before, introductions = Briefing(condition), {f"P{number}": f"I am team {number}." for number in range(1, 5)}
+    for messages in (before.introduction("P1"), before.wishes("P1", introductions)):
+        check_rendered(messages, FIELDS)
+        text = "\n".join(str(message.content) for message in messages)
+        assert "is settled before the first match" in text
+        assert "of group A" not in text
+    assert "Player P3: I am team 3." in text, "what players write stays as it is"
+    assert "I am team 1." not in text
+    [wanted] = json.loads(answer("grim", messages))["wanted"]
+    assert wanted in ("P2", "P3", "P4")
+    formed = condition.with_teams({"A": ["P2", "P4"], "B": ["P1", "P3"]})
+    assert (formed.key, formed.players["P1"], formed.matches_of("P1")) == (condition.key, "B", 3)
+    rules = str(Briefing(formed).move(view([]))[0].content)
+    assert "With you in yours: P3." in rules
+    assert ("of group B" in rules or "of set B" in rules) == (wording == "paper")
+
+
 @given(st.lists(ROUND, max_size=14))
 def test_players_read_the_rules_and_the_match_from_the_facts(rounds: list[Round]) -> None:
     said = read(Heard(tuple(BRIEFING.move(View("P1", (), tuple(rounds), "P4" if rounds else "", 30, "")))))
