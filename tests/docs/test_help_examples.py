@@ -51,6 +51,7 @@ SMALLER = {
     "-n 512": "-n 2",
     "downloads/strategies --to strategies": "downloads/strategies --to imported",
     "invasion strategies --game public-goods": "invasion strategies --game public-goods --samples 20",
+    "--population 10000": "--population 16 --elite 2 --seconds 0.1",
     "fixation strategies --game public-goods": "fixation strategies --game public-goods --samples 5",
     "convergence --game public-goods": "convergence --game weakest-link",
     "google_genai:gemini-3.1-flash": "openai:qwen3-8b",

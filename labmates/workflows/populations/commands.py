@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -12,7 +13,7 @@ from labmates.errors import UsageError
 from labmates.workflows.analysis import Params, Result
 from labmates.workflows.command import Command
 from labmates.workflows.experiment import condition_of
-from labmates.workflows.populations.condition import StrategiesCondition
+from labmates.workflows.populations.condition import EvolutionCondition, StrategiesCondition
 
 if TYPE_CHECKING:
     from labmates.workflows.command import Lab
@@ -75,6 +76,43 @@ def play(lab: Lab, params: PlayParams) -> Iterator[Result]:
         where = "before the first round" if error["round"] < 0 else f"in round {error['round']}"
         lines.append(f"{player}: {error['count']} errors, first {where}: {error['what']}")
     yield Result((), verdict=lines, objects=[match.as_json()])
+
+
+class EstimateParams(SandboxParams):
+    """The parameters of estimating an evolution's duration, beside those of its condition."""
+
+    seconds: float = Field(10.0, gt=0, le=3600, description="How long generations are played to measure them.")
+    seed: int = Field(0, ge=0, description="Seed of the run.")
+    processes: int | None = Field(
+        None, ge=1, le=256, description="Worker processes; by default one for each processor."
+    )
+
+
+def estimate(lab: Lab, params: EstimateParams) -> Iterator[Result]:
+    """Estimate how long an evolution takes on this machine, by playing its first generations.
+
+    The estimate is for all generations: the evolution may end earlier, when a gene reaches the threshold.
+    """
+    from labmates.workflows.populations.duration import measure
+    from labmates.workflows.populations.engine.evolution import Evolution
+    from labmates.workflows.populations.engine.library import load_population
+    from labmates.workflows.populations.evolution import rules_of
+
+    condition = EvolutionCondition.model_validate(lab.condition(EvolutionCondition.kind, {}).model_dump())
+    models, attitudes = condition.chosen
+    with params.workers(lab, params.processes) as workers:
+        library = Path(condition.strategies)
+        population = load_population(workers, library, condition.game, models=models, attitudes=attitudes)
+        evolution = Evolution(rules_of(condition, params.seed), population, workers.play, seed=params.seed)
+        duration = measure(evolution, condition, params.seconds)
+    row = duration.row()
+    lines = [
+        f"{duration.decisions:,} decisions in a generation, {row['first_microseconds_per_decision']:.2f} µs each in "
+        f"the first and {row['later_microseconds_per_decision']:.2f} µs later "
+        f"({len(duration.measured)} generations measured)",
+        f"{duration.generations:,} generations: {timedelta(seconds=round(duration.seconds))} (h:min:s) at most",
+    ]
+    yield Result((), verdict=lines, objects=[row])
 
 
 class CheckParams(SandboxParams):
@@ -233,6 +271,13 @@ STRATEGIES = Command(
             ImportParams,
             example="labmates strategies import downloads/strategies --to strategies",
             objects="per file",
+        ),
+        "estimate": Command(
+            estimate,
+            EstimateParams,
+            example="labmates strategies estimate --game public-goods --strategies strategies --population 10000",
+            kind=EvolutionCondition.kind,
+            objects="",
         ),
         "references": Command(references, example="labmates strategies references --json", objects="per strategy"),
     },

@@ -213,6 +213,12 @@ class EvolutionCondition(PopulationCondition):
         """The models and the attitudes."""
         return self.model_names, self.attitudes
 
+    @property
+    def decisions(self) -> int:
+        """Decisions of a generation; on a graph a group forms around each agent."""
+        around_each = 1 if self.structure == "well-mixed" else self.group_size
+        return self.population * self.games * self.rounds * around_each
+
     @field_validator("mutation", "generations")
     @classmethod
     def _usual(cls, value: float | None, info: ValidationInfo) -> float | None:

@@ -33,27 +33,31 @@ _MOST_STEPS = 3_000_000
 """Steps of the graph: two for each generation."""
 
 
+def rules_of(condition: EvolutionCondition, seed: int) -> Rules:
+    """The rules of an evolution; of the seed depend graphs with random edges."""
+    assert condition.mutation is not None
+    return Rules(
+        game=condition.make_game(),
+        protocol=condition.protocol,
+        population=condition.population,
+        games=condition.games,
+        elite=condition.elite,
+        mutation=condition.mutation,
+        strength=condition.strength,
+        updates=condition.updates,
+        structure=make_structure(
+            condition.structure, condition.population, condition.degree, condition.group_size, seed
+        ),
+    )
+
+
 class EvolutionArena(Arena[EvolutionCondition]):
     """The context of an evolution."""
 
     @cached_property
     def evolution(self) -> Evolution:
         """The rules with the strategies that take part."""
-        condition = self.condition
-        assert condition.mutation is not None
-        rules = Rules(
-            game=condition.make_game(),
-            protocol=condition.protocol,
-            population=condition.population,
-            games=condition.games,
-            elite=condition.elite,
-            mutation=condition.mutation,
-            strength=condition.strength,
-            updates=condition.updates,
-            structure=make_structure(
-                condition.structure, condition.population, condition.degree, condition.group_size, self.services.seed
-            ),
-        )
+        rules = rules_of(self.condition, self.services.seed)
         return Evolution(rules, self.population, self.play, seed=self.services.seed)
 
     @property
@@ -186,8 +190,7 @@ def _metrics(condition: EvolutionCondition, events: Sequence[PayoffEvent]) -> di
             shares[gene] = shares.get(gene, 0.0) + share
     # Divided in the end, so that a gene that always held all holds 1 exactly.
     shares = {gene: share / len(last) for gene, share in shares.items()}
-    around_each = 1 if condition.structure == "well-mixed" else condition.group_size
-    decisions = len(events) * condition.population * condition.games * condition.rounds * around_each
+    decisions = len(events) * condition.decisions
     welfare = sum(event.details["welfare"] for event in last) / len(last)
     selfish = [share for gene, share in shares.items() if not falls_back_to_cooperation(gene.rpartition("/")[2])]
     return {

@@ -20,9 +20,11 @@ from labmates.records.events import PayoffEvent, WarningEvent
 from labmates.records.store import Store
 from labmates.studies.settings import RunSettings
 from labmates.workflows.populations.condition import EvolutionCondition, SelfplayCondition
+from labmates.workflows.populations.duration import Duration, measure
 from labmates.workflows.populations.engine.evolution import Evolution, Generation, Rules, invasion
 from labmates.workflows.populations.engine.library import Gene, Population, load_population
 from labmates.workflows.populations.engine.workers import Workers
+from labmates.workflows.populations.evolution import rules_of
 from tests.support.strategies import library, strategy, write
 
 ROOT = Path(__file__).parents[2]
@@ -248,6 +250,20 @@ def test_imitation_selects_by_payoffs_on_the_scale_of_the_game(
     # Half of those whom an agent compares itself with have the other gene.
     assert (after[~leads] == 1).mean() == pytest.approx(likely / 2, abs=0.008)
     assert (after[leads] == 0).mean() == pytest.approx((1 - likely) / 2, abs=0.008)
+
+
+def test_a_duration_follows_from_the_generations_that_were_measured(population: tuple[Population, Any]) -> None:
+    assert Duration(100, (3.0, 1.0, 0.5), generations=10).seconds == 4.5 + 7 * 0.5
+    assert Duration(100, (3.0, 1.0), generations=2).seconds == 4
+    strategies, play = population
+    values: dict[str, Any] = {"game": "collective-risk", "strategies": "here", "digest": "0", **SMALL}
+    condition = EvolutionCondition(**values, generations=4)
+    evolution = Evolution(rules_of(condition, 1), strategies, play, seed=1)
+    assert len(measure(evolution, condition, seconds=0.0).measured) == 3
+    assert len(measure(evolution, condition, seconds=600.0).measured) == 4
+    assert measure(evolution, condition, seconds=0.0).decisions == 64 * 2 * 4
+    graph = condition.model_copy(update={"structure": "ring", "protocol": "imitation"})
+    assert graph.decisions == 64 * 2 * 4 * 4
 
 
 async def test_a_gene_that_is_alone_reaches_any_threshold(tmp_path: Path) -> None:
