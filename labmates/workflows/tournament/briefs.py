@@ -54,6 +54,8 @@ class View:
         Its newest plan; empty if there is none.
     messages
         What it and its opponent have written to each other in the present match, with the round that came after it.
+    reputation
+        The opponent's moves in its earlier matches: how many cooperated, and all; None if they are not shown.
     """
 
     player: str
@@ -63,6 +65,7 @@ class View:
     left: int
     plan: str
     messages: tuple[tuple[int, str, str], ...] = ()
+    reputation: tuple[int, int] | None = None
 
 
 class Briefing:
@@ -234,7 +237,7 @@ class Briefing:
             rounds=condition.rounds,
             **{name: getattr(condition, name) for name in ("reward", "punishment", "sucker", "temptation")},
             budget=condition.budget,
-            chance_rules=_chance_rules(condition),
+            further_rules=_further_rules(condition),
             team_rules=teams,
             aim="" if condition.ablation == "no-aim" else render(f"tournament_aim_{wording}", goal=goal),
         )
@@ -253,7 +256,8 @@ class Briefing:
             "matches": self._condition.matches_of(view.player),
             "round": len(view.rounds) + 1,
             "rounds": self._condition.rounds,
-            "opponent": words.opponent(view.player, view.opponent) if view.opponent else words.unknown,
+            "opponent": (words.opponent(view.player, view.opponent) if view.opponent else words.unknown)
+            + _record(view),
             "left": view.left,
         }
 
@@ -267,14 +271,28 @@ class Briefing:
         return [self._words.round(number, one) for number, one in enumerate(rounds, start=1)]
 
 
-def _chance_rules(condition: TournamentCondition) -> str:
-    """The rules on noise and on the end of a match, where there are any."""
+def _further_rules(condition: TournamentCondition) -> str:
+    """The rules on noise, on the end of a match and on reputation, where there are any."""
     rules = ""
     if condition.continuation < 1:
         rules += "\n" + render("tournament_end_rule", probability=f"{condition.continuation:g}")
     if condition.noise:
         rules += "\n" + render("tournament_noise_rule", probability=f"{condition.noise:g}")
+    if condition.reputation == "shown":
+        rules += "\n" + render("tournament_reputation_rule")
     return rules
+
+
+def _record(view: View) -> str:
+    """What is shown of the opponent's earlier matches, behind its name."""
+    if view.reputation is None:
+        return ""
+    cooperated, moves = view.reputation
+    return (
+        f"; of its {moves} choices in earlier matches, {cooperated} were {LABELS['C']}"
+        if moves
+        else "; it has not chosen before"
+    )
 
 
 def _opponents(condition: TournamentCondition) -> str:

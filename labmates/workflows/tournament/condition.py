@@ -90,6 +90,11 @@ class TournamentCondition(AblatedCondition):
         description="Whether both players of a match write each other a message, at the same time, before its first "
         "round or before each round.",
     )
+    reputation: Literal["none", "shown"] = Field(
+        "none",
+        exclude_if=lambda value: value == "none",
+        description="Whether players see how often their opponent has cooperated in its earlier matches.",
+    )
     team_choice: Literal["given", "wished"] = Field(
         "given",
         exclude_if=lambda value: value == "given",

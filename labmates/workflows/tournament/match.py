@@ -203,7 +203,16 @@ def _planning(ctx: TournamentContext, state: MatchState, seat: int) -> Send:
 def _view(ctx: TournamentContext, state: MatchState, seat: int) -> View:
     player, opponent = state["players"][seat], state["players"][1 - seat]
     plan, left = state["plans"].get(player, ""), ctx.left(player, state["played"])
-    return ctx.view(player, state["memory"], seen_by(state["rounds"], seat), opponent, left, plan)
+    view = ctx.view(player, state["memory"], seen_by(state["rounds"], seat), opponent, left, plan)
+    if ctx.condition.reputation == "none":
+        return view
+    moves = [
+        both[match["players"].index(opponent)]
+        for match in state["memory"]
+        if opponent in match["players"]
+        for both in match["rounds"]
+    ]
+    return replace(view, reputation=(moves.count("C"), len(moves)))
 
 
 def _end(

@@ -100,6 +100,22 @@ async def test_players_of_a_match_write_to_each_other(arena: Arena, when: str, w
     assert arena.found(run).played
 
 
+async def test_players_see_how_their_opponent_has_played_before(arena: Arena) -> None:
+    models = {"P1": "scripted:defect", "P2": "scripted:alternator"}
+    settings: dict[str, Any] = {"model": "scripted:cooperate", "model_for": models, "critique_turns": 0, **SHORT}
+    run = await arena.play(reputation="shown", comprehension="skipped", **settings)
+    found, shown = arena.found(run), 0
+    for prompt in (one for one in arena.prompts(run) if one.stage == "move"):
+        match = found.matches[prompt.number - 1]
+        opponent = match.opponent(prompt.player)
+        before = [other for other in found.of(opponent) if other.number < prompt.number]
+        moves = [own for other in before for own, _ in other.seen_by(opponent)]
+        told = f"of its {len(moves)} choices in earlier matches, {moves.count('C')} were action_a"
+        assert (told if moves else "it has not chosen before") in prompt.text
+        shown += bool(moves)
+    assert shown
+
+
 async def test_teams_are_formed_by_the_wishes_of_players(arena: Arena) -> None:
     friends = {"P1": ["P4"], "P2": ["P5", "P6"], "P3": ["P1", "P4"], "P4": ["P1", "P3"], "P5": ["P2"], "P6": []}
 
