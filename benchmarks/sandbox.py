@@ -24,7 +24,7 @@ from labmates.errors import LabmatesError
 from labmates.sandboxes.base import Sandbox, SandboxBackend
 from labmates.sandboxes.choose import choose_backend
 
-STARTS, TRIPS, CUTS = 10, 100, 20
+STARTS, TRIPS, CUTS, CROWD = 10, 100, 20, 16
 REPLY = 10.0
 FIRST_CELL = """
 from sklearn.ensemble import RandomForestRegressor
@@ -151,6 +151,16 @@ async def ours(name: str, data: Path, bare: float) -> None:
     print(f"  start against the bare kernel's: {statistics.median(starts[1:]) / bare:.2f}")
 
 
+async def at_once(name: str, data: Path) -> None:
+    """Print how long `CROWD` sessions that are opened at once take until each has answered."""
+    backend = choose_backend(name, trusted_code=False).backend
+    start = time.perf_counter()
+    sessions = await asyncio.gather(*(backend.open(data) for _ in range(CROWD)))
+    await asyncio.gather(*(session.run("1+1") for session in sessions))
+    print(f"  {CROWD} sessions at once: {time.perf_counter() - start:.2f} s until all have answered")
+    await backend.close()
+
+
 async def lose(sandbox: Sandbox) -> float:
     """Return the time until a session whose container is killed works again."""
     start = time.perf_counter()
@@ -250,6 +260,7 @@ async def main() -> None:
         for name in ("docker", "bubblewrap"):
             try:
                 await ours(name, data, bare)
+                await at_once(name, data)
             except LabmatesError as error:
                 print(f"\n{name}: {error}")
     peer(arguments.peer_image, bare)

@@ -32,7 +32,7 @@ _HOSTS, _KNOWN_HOSTS = Path("/etc/hosts"), "127.0.0.1 localhost\n::1 localhost\n
 _LOG_LINES = 20
 _LOG = {"max-size": "1m", "max-file": "1", "compress": "false"}
 _AT_ONCE = 4  # requests to the engine
-_POLL_SECONDS = 0.25
+_POLL_SECONDS = 1.0  # more often, many sessions that start at once would keep the engine busy with answers
 
 
 class ImageMissingError(EngineError):
