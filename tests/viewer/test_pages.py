@@ -20,7 +20,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("viewer")]  # one worker
 
 TOLD = {
     "science": "Time line|Findings and truth|What is true|never found|"
-    "What each team stated|Artifacts|Requests between teams|Figures|Budget|"
+    "What each team stated|Artifacts|The team at work|"
+    "share of credits spent on coordination|Findings and seats|In the end|"
+    "Requests between teams|Figures|Budget|"
     "There is <strong>nothing</strong>|burning down|verified|data_lead",
     "game": "Rounds|Group A|What was said in round 1|sanction:|total|Mean decision of each group",
     "contract": "Prisoner&#39;s dilemma|What models earned|Who takes over|of 1000 steps: then nothing|Signs|"

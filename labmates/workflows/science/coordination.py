@@ -85,8 +85,10 @@ class Coordination:
 
     Attributes
     ----------
-    tokens, credits
-        All that agents' calls took, in tokens and micro-dollars.
+    tokens
+        All that agents' calls read and wrote.
+    spent
+        What the calls of each seat took, in micro-dollars.
     coordination_tokens, coordination_credits
         The part of it that went into plans, bids, talk, messages, requests and reading others.
     messages
@@ -104,7 +106,7 @@ class Coordination:
     """
 
     tokens: int
-    credits: int
+    spent: Mapping[str, int]
     coordination_tokens: float
     coordination_credits: float
     messages: int
@@ -115,6 +117,11 @@ class Coordination:
     asked: int
     granted: int
     answered: int
+
+    @property
+    def credits(self) -> int:
+        """What all seats spent, in micro-dollars."""
+        return sum(self.spent.values())
 
     @property
     def messages_used(self) -> int:
@@ -167,7 +174,7 @@ def coordination(events: Sequence[Event], bodies: Values, seats: Iterable[str] =
     phases = [event for event in events if isinstance(event, PhaseEvent) and event.reason != "planned"]
     return Coordination(
         tokens=sum(call.input_tokens + call.output_tokens for call in calls),
-        credits=sum(charge.amount for charge in charges),
+        spent=_spent(charges),
         coordination_tokens=sum((c.input_tokens + c.output_tokens) * shares[c.step] for c in calls),
         coordination_credits=sum(charge.amount * shares.get(charge.step, 0.0) for charge in charges),
         messages=sum(isinstance(event, MessageEvent) for event in events),
@@ -179,6 +186,13 @@ def coordination(events: Sequence[Event], bodies: Values, seats: Iterable[str] =
         granted=sum(isinstance(event, RequestEvent) for event in events),
         answered=sum(phase.status == "ended" for phase in phases),
     )
+
+
+def _spent(charges: Iterable[ChargeEvent]) -> dict[str, int]:
+    spent: dict[str, int] = defaultdict(int)
+    for charge in charges:
+        spent[charge.agent] += charge.amount
+    return dict(spent)
 
 
 def coordination_shares(events: Sequence[Event], bodies: Values) -> dict[str, float]:

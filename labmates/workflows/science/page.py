@@ -17,6 +17,7 @@ from labmates.pages.rendering import as_text, plain, templates_of
 from labmates.pages.section import Section
 from labmates.records.event_text import artifact_text
 from labmates.tasks.fences import split_blocks
+from labmates.workflows.science.team_page import team_sections
 
 render = templates_of(__package__)
 
@@ -55,7 +56,8 @@ def sections(reader: RunReader, links: Links) -> Iterator[Section]:
     if REPORT in newest:
         number = artifacts[newest[REPORT]].content
         report = artifact_text(reader.values([number]).get(number, ""))
-    if details := _verified(reader):
+    details = _verified(reader)
+    if details:
         body = render("findings.html", findings=findings(details, report), teams=_worth(details))
         yield Section("findings", "Findings and truth", body)
     if claims := provenance(reader):
@@ -78,6 +80,7 @@ def sections(reader: RunReader, links: Links) -> Iterator[Section]:
         yield Section("figures", "Figures", body, note)
     if report:
         yield Section("report", "Report", Markup('<div class="prose">{}</div>').format(markdown(plain(report))))
+    yield from team_sections(reader, [one["item"] for one in details.get("handoff", {}).get("findings", ())])
 
 
 def _verified(reader: RunReader) -> Mapping[str, Any]:

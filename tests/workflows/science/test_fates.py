@@ -1,0 +1,93 @@
+"""The fate of findings in the hands of seats, on events written by hand whose true course is known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from labmates.agents.organisation import REPORT
+from labmates.tasks.registry import get_task
+from labmates.workflows.science.coordination import hand_overs
+from labmates.workflows.science.fates import Fate, fates
+from tests.workflows.science.test_coordination import Story
+
+TASK = get_task("anomaly")
+TRUTH = TASK.generate(0, "easy").truth
+ORACLE = TASK.oracle(TRUTH).model_dump(mode="json", exclude_none=True)
+SENSORS = ORACLE["n_sensors"]
+
+
+def fate_of(story: Story, finding: str = "n_sensors") -> Fate:
+    received = hand_overs(story.events, story.bodies)
+    return next(one for one in fates(story.events, story.bodies, received, TASK, TRUTH) if one.finding == finding)
+
+
+def find(story: Story, agent: str) -> None:
+    story.code(agent, "work/0/0", "len(df.columns)", f"n_sensors: {SENSORS}")
+
+
+def tell(story: Story, sender: str, receiver: str) -> None:
+    said = f"From {sender}: the n_sensors is {SENSORS}."
+    story.say(sender, said)
+    story.call(receiver, f"work/{len(story.events)}", heard=said)
+
+
+@pytest.fixture
+def story() -> Story:
+    return Story()
+
+
+def test_what_was_found_handed_on_and_stated_is_delivered(story: Story) -> None:
+    find(story, "ana")
+    tell(story, "ana", "ben")
+    story.write("ben", REPORT, "# Results\nNothing.")
+    story.state("ben", {"n_sensors": SENSORS})
+    fate = fate_of(story)
+    assert fate.seats == {"ana": ("found", "stated"), "ben": ("received", "stated")}
+    assert (fate.first, fate.end, fate.lost_by, fate.corrected) == ("ana", "delivered", None, False)
+
+
+def test_what_the_paper_lacks_is_lost_by_the_last_seat_that_had_it(story: Story) -> None:
+    find(story, "ana")
+    tell(story, "ana", "ben")
+    story.write("cho", REPORT, "# Results\nNothing.")
+    fate = fate_of(story)
+    assert (fate.first, fate.end, fate.lost_by) == ("ana", "lost", "ben")
+    assert "cho" not in fate.seats
+
+
+def test_another_value_in_the_findings_of_a_seat_that_had_it_is_a_change(story: Story) -> None:
+    find(story, "ana")
+    tell(story, "ana", "ben")
+    story.state("ben", {"n_sensors": SENSORS * 3})
+    story.write("ben", REPORT, "# Results\nNothing.")
+    fate = fate_of(story)
+    assert fate.seats["ben"] == ("received", "changed")
+    assert (fate.end, fate.lost_by, fate.corrected) == ("changed", "ben", False)
+
+
+def test_a_change_that_somebody_states_right_later_is_corrected(story: Story) -> None:
+    find(story, "ana")
+    story.state("ana", {"n_sensors": SENSORS * 3})
+    tell(story, "ben", "ana")
+    story.state("ana", {"n_sensors": SENSORS})
+    story.write("ana", REPORT, "# Results\nNothing.")
+    fate = fate_of(story)
+    assert (fate.end, fate.corrected) == ("delivered", True)
+    assert fate.seats["ana"] == ("found", "received", "stated", "changed")
+
+
+def test_a_wrong_value_of_a_seat_that_never_had_it_is_no_change(story: Story) -> None:
+    story.state("ana", {"n_sensors": SENSORS * 3})
+    story.write("ana", REPORT, "# Results\nNothing.")
+    fate = fate_of(story)
+    assert (fate.seats, fate.first, fate.end) == ({}, None, "never found")
+
+
+def test_all_findings_of_the_oracle_are_delivered_by_who_states_them(story: Story) -> None:
+    story.state("ana", ORACLE)
+    story.write("ana", REPORT, "# Results\nSee the findings.")
+    found: list[Any] = fates(story.events, story.bodies, (), TASK, TRUTH)
+    assert {fate.end for fate in found} == {"delivered"}
+    assert len(found) > 10
