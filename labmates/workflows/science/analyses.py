@@ -291,8 +291,10 @@ def necessity(runs: Runs, _params: Params) -> Result:
     Runs with divided evidence (--evidence split:S) of the arms team, oracle (one agent with all instruments) and
     restricted (one agent with the readings) are paired by seed. The necessity index of a finding is (team −
     restricted) / (oracle − restricted), with a 95 % interval over seeds. The first table has accuracy, index and cost
-    for each condition and split, and a verdict in words; the second one has the same for each finding.
+    for each condition and split, and a verdict in words; the second one has the same for each finding. A figure shows
+    accuracy and dollars of all arms over the split.
     """
+    from labmates.workflows.science.arm_figures import arm_figures
     from labmates.workflows.science.necessity import ALL, ARMS, necessity_table, plays, verdicts
     from labmates.workflows.science.necessity import necessity as compare
     from labmates.workflows.science.teamwork import judged_runs
@@ -311,7 +313,7 @@ def necessity(runs: Runs, _params: Params) -> Result:
         necessity_table(overall, "necessity", "Does the task need a team?"),
         necessity_table(by_finding, "necessity_findings", "Each finding by itself"),
     ]
-    return Result(tables, verdict=verdicts(overall))
+    return Result(tables, list(arm_figures(played)), verdict=verdicts(overall))
 
 
 NECESSITY = Analysis(
@@ -322,4 +324,5 @@ NECESSITY = Analysis(
     example="labmates analyze necessity --task anomaly",
     choices=("runs", "study", "task"),
     kind="science",
+    has_figures=True,
 )

@@ -9,6 +9,7 @@ import pytest
 
 from labmates.records.events import ScoreEvent
 from labmates.records.run import RunRecord, RunStatus, Usage
+from labmates.workflows.science.arm_figures import arm_figures
 from labmates.workflows.science.necessity import ALL, Necessity, index_of, necessity, necessity_table, plays, verdicts
 from labmates.workflows.science.teamwork import Judged
 
@@ -127,3 +128,24 @@ def test_runs_of_equal_condition_and_seed_are_averaged() -> None:
     judged = [*arms([0.1, 0.1], [0.4, 0.4], [0.7, 0.7]), run("team", 0, 0.6)]
     [found] = overall(judged)
     assert found.means["team"] == pytest.approx((0.5 + 0.4) / 2)
+
+
+def test_a_figure_shows_each_arm_at_each_split_that_it_was_run_at() -> None:
+    judged = [*arms([0.1, 0.2], [0.5, 0.6], [0.7, 0.7]), *arms([0.6, 0.6], [0.6, 0.6], [0.6, 0.6], "0")]
+    [drawing] = arm_figures(list(plays(judged)))
+    assert drawing.title == "anomaly, a:b: decentralised beside one agent"
+    figure = drawing.draw()
+    assert figure is not None
+    accuracy, money = figure.axes
+    shown = {box.get_label(): [list(line.get_ydata()) for line in box[:1]] for box in accuracy.containers}
+    assert shown == {
+        "oracle": [[0.6, 0.7]],
+        "team": [[0.6, pytest.approx(0.55)]],
+        "restricted": [[0.6, pytest.approx(0.15)]],
+    }
+    assert {value for box in money.containers for value in box[0].get_ydata()} == {0.25}
+
+
+def test_arms_of_which_none_has_a_partner_have_no_figure() -> None:
+    assert not list(arm_figures(list(plays([run("oracle", 0, 0.5), run("restricted", 0, 0.1)]))))
+    assert not list(arm_figures(list(plays([run("team", 0, 0.5)]))))
