@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -108,14 +109,19 @@ def _report(
     unended = [run.id for run in runs if run.status not in ENDED][: told.MOST_FAILURES]
     attempts = {run_id: len(store.attempts(run_id)) for run_id in unended}
     warnings = list(_warnings(runs, planned))
-    parts = [told.what_was_run(runs), told.how_they_ended(runs, planned, attempts)]
+    parts: list[Part] = []
     for kind, mine in told.by_kind(runs).items():
-        parts.append(told.results(kind, mine))
+        main, further = told.results(kind, mine)
+        analysed: list[Part] = []
         try:
-            parts.extend(_analyses(kind, store, mine))
+            analysed.extend(_analyses(kind, store, mine))
         except LabmatesError as error:
             warnings.append(told.told_failure(f"More of the kind {kind}", error))
-    parts += [told.use(runs, costs), told.repeat(spec, study, runs)]
+        answers = tuple(f"{part.title}: {part.text[0]}" for part in analysed if part.text)
+        parts += [replace(main, text=(*main.text, *answers)), *analysed]
+        parts += [further] if further.tables or further.pictures else []
+    parts += [told.how_they_ended(runs, planned, attempts), told.use(runs, costs)]
+    parts += [told.what_was_run(runs), told.repeat(spec, study, runs)]
     ended = sum(run.status in ENDED for run in runs)
     facts = (
         (f"of {sum(planned.values()) or len(runs)} runs have ended", str(ended)),

@@ -12,6 +12,7 @@ from labmates.records.view import flatten
 from labmates.stats.figures import COLOURS, GREY, MARKERS, new_figure
 from labmates.stats.intervals import ANY, Domain, Domains, Estimate, means, notes, unknown
 from labmates.stats.tables import MISSING, Column, Table
+from labmates.workflows.experiment import EXPERIMENTS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -55,7 +56,7 @@ def varying(runs: Iterable[RunRecord]) -> list[str]:
 
     One that follows from another (a game's rules from its name) is left out.
     """
-    conditions = [_flat(condition) for condition in {run.key: run.condition for run in runs}.values()]
+    conditions = [_flat(run) for run in {run.key: run for run in runs}.values()]
     names = list(dict.fromkeys(name for condition in conditions for name in condition))
     values = {name: [json.dumps(one.get(name), sort_keys=True) for one in conditions] for name in names}
     kept: list[str] = []
@@ -66,15 +67,34 @@ def varying(runs: Iterable[RunRecord]) -> list[str]:
     return kept
 
 
+def shown_name(parameter: str) -> str:
+    """A parameter's name as tables have it."""
+    return parameter.split(".")[-1].replace("_", " ")
+
+
+def equal_parameters(runs: Iterable[RunRecord]) -> dict[str, str]:
+    """The parameters that are the same in all conditions, with their values; those without a value are left out."""
+    conditions = [_flat(run) for run in {run.key: run for run in runs}.values()]
+    first = conditions[0]
+    return {
+        name: told(value)
+        for name, value in first.items()
+        if name.split(".")[0] not in _OF_MODELS
+        and value is not None
+        and all(name in condition and condition[name] == value for condition in conditions)
+    }
+
+
 def parameters(run: RunRecord, names: Iterable[str]) -> dict[str, str]:
     """The values of parameters of a run's condition in a few words, by their names."""
-    flat = _flat(run.condition)
+    flat = _flat(run)
     return {name: told(flat.get(name)) for name in names}
 
 
-def _flat(condition: Mapping[str, Any]) -> dict[str, Any]:
+def _flat(run: RunRecord) -> dict[str, Any]:
+    described = EXPERIMENTS.get(run.kind).described if run.kind in EXPERIMENTS else dict
     row: dict[str, Any] = {}
-    for name, value in condition.items():
+    for name, value in described(run.condition).items():
         # What is described in a file goes by its name.
         flatten(name, value["name"] if isinstance(value, Mapping) and "name" in value else value, row)
     return row
@@ -194,10 +214,22 @@ def results_figure(found: Sequence[Cell], metric: str, axis: str = "") -> Figure
     axes.set_yticks(range(len(rows)), [_short(row) for row in rows])
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.grid(axis="y", color=GREY, alpha=0.25, linewidth=0.6)
-    axes.set_xlabel(axis or metric.replace("_", " "))
+    low_end, high_end, is_cut = _reach([cell.means[metric] for cell in with_it])
+    axes.set_xlim(low_end, high_end)
+    axes.set_xlabel((axis or metric.replace("_", " ")) + ("; intervals go on beyond the axis" if is_cut else ""))
     if apart and len(models) > 1:
         axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=8, frameon=False)
     return figure
+
+
+def _reach(estimates: Sequence[Estimate]) -> tuple[float, float, bool]:
+    """The ends of an axis on which means can be told apart, and whether it cuts an interval."""
+    values = [estimate.value for estimate in estimates]
+    ends = [end for estimate in estimates for end in estimate.ends()]
+    room = max(max(values) - min(values), 0.5 * max(map(abs, values))) or 1.0
+    low, high = max(min(ends), min(values) - 2 * room), min(max(ends), max(values) + 2 * room)
+    margin = 0.03 * (high - low) or 0.5
+    return low - margin, high + margin, min(ends) < low or max(ends) > high
 
 
 def _row(cell: Cell) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from statistics import fmean
@@ -15,11 +15,21 @@ from labmates.budgets.money import show_dollars
 from labmates.errors import LabmatesError
 from labmates.records.digests import digest_of_all
 from labmates.records.run import ENDED, RunRecord
-from labmates.reports.page import Part, picture
-from labmates.reports.results import by_model, cells, results_figure, results_table, told, varying
+from labmates.reports.page import Part, Picture, picture
+from labmates.reports.results import (
+    Cell,
+    by_model,
+    cells,
+    equal_parameters,
+    parameters,
+    results_figure,
+    results_table,
+    shown_name,
+    varying,
+)
 from labmates.stats.figures import has_figures
 from labmates.stats.tables import Column, Table
-from labmates.workflows.experiment import EXPERIMENTS
+from labmates.workflows.experiment import EXPERIMENTS, Experiment
 
 MOST_FAILURES = 100
 MOST_CELLS = 400
@@ -141,36 +151,39 @@ def _invalid(runs: Sequence[RunRecord]) -> list[Table]:
     return [Table("invalid", "Runs that have ended and are invalid", columns, rows, notes)] if rows else []
 
 
-def results(kind: str, runs: Sequence[RunRecord]) -> Part:
-    """Return the metrics of runs of a kind by model and by condition, with figures."""
+def results(kind: str, runs: Sequence[RunRecord]) -> tuple[Part, Part]:
+    """The metrics of runs of a kind: the main ones by condition with a figure of the first, and all that is left."""
     experiment = EXPERIMENTS.get(kind)
     metrics, domains = experiment.headline, experiment.domains
     others = [name for name in dict.fromkeys(name for run in runs for name in run.metrics) if name not in metrics]
+    title, further = f"Results: {kind}", f"Further results: {kind}"
     ended = [run for run in runs if run.status in ENDED]
     if not ended:
-        return Part(f"Results: {kind}", ("None of these runs has ended.",))
+        return Part(title, ("None of these runs has ended.",)), Part(further)
     models, found = by_model(runs, metrics, domains), cells(runs, metrics, domains)
-    tables = [results_table(f"{kind}-models", "By model", models, metrics)]
-    tables[0].notes = (*tables[0].notes, *_mixed(ended))
-    if len(found) > len(models):
-        table = results_table(f"{kind}-conditions", "By model and condition", found[:MOST_CELLS], metrics)
-        table.notes = (*table.notes, *_more(len(found), MOST_CELLS, "conditions"))
-        tables.append(table)
-    if others:
-        tables.append(
-            results_table(f"{kind}-others", "All other metrics, by model", by_model(runs, others, domains), others)
-        )
-    pictures = []
+    by_models = results_table(f"{kind}-models", "By model", models, metrics)
+    by_models.notes = (*by_models.notes, *_mixed(ended))
+    by_conditions = results_table(f"{kind}-conditions", "By model and condition", found[:MOST_CELLS], metrics)
+    by_conditions.notes = (*by_conditions.notes, *_more(len(found), MOST_CELLS, "conditions"))
+    rest = results_table(f"{kind}-others", "All other metrics, by model", by_model(runs, others, domains), others)
+    first, *later = [by_conditions, by_models] if len(found) > len(models) else [by_models]
+    pictures = list(_pictures(experiment, found, models))
+    return (
+        Part(title, tables=(first,), pictures=tuple(pictures[:1])),
+        Part(further, tables=(*later, *([rest] if others else [])), pictures=tuple(pictures[1:])),
+    )
+
+
+def _pictures(experiment: Experiment[Any], found: Sequence[Cell], models: Sequence[Cell]) -> Iterator[Picture]:
+    """A figure of each main metric: by condition where that fits into a figure, else by model."""
     axes = {metric.name: metric.axis for metric in experiment.metrics}
-    for metric in metrics if has_figures() else ():
+    for metric in experiment.headline if has_figures() else ():
         name = metric.replace("_", " ")
-        # By condition where that fits into a figure, else by model.
         for by, shown in (("condition", found), ("model", models)):
             if (figure := results_figure(shown, metric, axes[metric])) is not None:
                 alt = f"Dot plot of {name} by {by}; the numbers are in the tables."
-                pictures.append(picture(figure, f"{name.capitalize()} by {by}, with 95 % intervals", alt))
+                yield picture(figure, f"{name.capitalize()} by {by}, with 95 % intervals", alt)
                 break
-    return Part(f"Results: {kind}", tables=tuple(tables), pictures=tuple(pictures))
 
 
 def shown_bill(runs: Sequence[RunRecord]) -> str:
@@ -244,22 +257,20 @@ def by_kind(runs: Iterable[RunRecord]) -> dict[str, list[RunRecord]]:
 
 
 def _parameters(kind: str, runs: Sequence[RunRecord]) -> Table:
-    conditions = {run.key: run.condition for run in runs}
-    differ = {name.split(".")[0] for name in varying(runs)}
-    names = list(dict.fromkeys(name for condition in conditions.values() for name in condition))
-    rows = [
-        {
-            "parameter": name.replace("_", " "),
-            "compared": name in differ,
-            "values": _names(told(condition.get(name)) for condition in conditions.values()),
-        }
-        for name in sorted(names, key=lambda name: name not in differ)
-    ]
+    """The parameters that are compared, one a row; a note has those that are equal in all runs."""
+    names = varying(runs)
+    of_conditions = {run.key: run for run in runs}
+    values = [parameters(run, names) for run in of_conditions.values()]
+    rows = [{"parameter": shown_name(name), "values": _names(each[name] for each in values)} for name in names]
     per = Counter(run.key for run in runs).values()
     each = str(min(per)) if min(per) == max(per) else f"{min(per)} to {max(per)}"
-    notes = [f"{len(conditions)} {_s('condition', len(conditions))} with {each} {_s('run', max(per))} each."]
-    columns = [Column("parameter"), Column("compared"), Column("values")]
-    return Table(f"{kind}-parameters", f"Parameters: {kind}", columns, rows, notes)
+    notes = [f"{len(of_conditions)} {_s('condition', len(of_conditions))} with {each} {_s('run', max(per))} each."]
+    if equal := equal_parameters(runs):
+        listed = "; ".join(f"{shown_name(name)} {value}" for name, value in equal.items())
+        notes.append(f"Equal in all conditions: {listed}.")
+    return Table(
+        f"{kind}-parameters", f"What is compared: {kind}", [Column("parameter"), Column("values")], rows, notes
+    )
 
 
 def _grouped(runs: Iterable[RunRecord]) -> dict[tuple[str, str], list[RunRecord]]:
@@ -273,7 +284,7 @@ def _mixed(ended: Sequence[RunRecord]) -> list[str]:
     differ = varying(ended)
     if not differ:
         return []
-    names = ", ".join(name.split(".")[-1].replace("_", " ") for name in differ)
+    names = ", ".join(map(shown_name, differ))
     return [f"Runs of all conditions together ({names}): models compare only where they had the same conditions."]
 
 

@@ -246,6 +246,8 @@ class Experiment(Generic[C]):
         The metrics that follow from judges' scores; they are computed anew when a run is judged again.
     design
         What contrasts compare of its runs: the levels of factors, and what agents did and got.
+    described
+        A condition's JSON data as people read it, where values that are left out have a name.
     """
 
     name: str
@@ -265,6 +267,7 @@ class Experiment(Generic[C]):
     report: Callable[[Any, int, Sequence[Event], Bodies], Report] | None = None
     judged: Callable[[Sequence[ScoreEvent]], Mapping[str, float]] | None = None
     design: Callable[[Runs], Design] | None = None
+    described: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict
 
     @classmethod
     def plain(

@@ -110,6 +110,8 @@ def test_a_report_tells_what_was_run_how_it_ended_and_what_came_of_it(page: str)
         "10.0%",
     ):
         assert told in text or told in page, told
+    assert text.index("0.535 [0.514, 0.555]") < text.index("Why runs have failed") < text.index("What is compared")
+    assert "Equal in all conditions: budget 1" in text
     assert page.count("<figure>") == 3
     assert page.count("<img ") == len(
         re.findall(r'<img src="data:image/svg\+xml;base64,[A-Za-z0-9+/=]+" alt="[^"]+">', page)

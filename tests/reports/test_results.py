@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from labmates.records.run import RunRecord, RunStatus
-from labmates.reports.results import by_model, cells, results_figure, results_table, varying
+from labmates.reports.results import (
+    by_model,
+    cells,
+    equal_parameters,
+    parameters,
+    results_figure,
+    results_table,
+    varying,
+)
 
 
 def run(number: int, value: float | None, status: RunStatus = "completed", **condition: Any) -> RunRecord:
@@ -55,3 +64,30 @@ def test_every_condition_has_its_place_in_the_figure_and_models_their_colours() 
     assert results_figure(cells(runs[:1], ["score"]), "score") is None
     many = [run(n, 1.0, size=n) for n in range(60)]
     assert results_figure(cells(many, ["score"]), "score") is None
+
+
+def test_one_agent_alone_is_an_organisation_by_name() -> None:
+    runs = [replace(run(n, 1.0, **more), kind="science") for n, more in enumerate(({}, {"solo": True}))]
+    assert varying(runs) == ["organisation"]
+    assert [parameters(each, ["organisation"])["organisation"] for each in runs] == ["pipeline", "solo"]
+
+
+def test_parameters_without_a_value_are_not_among_the_equal_ones() -> None:
+    runs = [run(n, 1.0, budget="1", temperature=None, task="ab"[n]) for n in range(2)]
+    assert equal_parameters(runs) == {"budget": "1"}
+
+
+def test_a_wide_interval_does_not_squeeze_the_means_of_a_figure() -> None:
+    runs = [
+        run(4 * size + n, value, size=size) for size in range(2) for n, value in enumerate((0.9 + 0.02 * size, 1.0))
+    ]
+    usual = results_figure(cells(runs, ["score"]), "score")
+    assert usual is not None
+    low, high = usual.axes[0].get_xlim()
+    assert low > -1.2
+    assert high < 3.2
+    assert "beyond the axis" not in usual.axes[0].get_xlabel()
+    wide = [run(n, value, size=n // 2) for n, value in enumerate((0.1, 0.9, 0.45, 0.55))]
+    cut = results_figure(cells(wide, ["score"]), "score")
+    assert cut is not None
+    assert "beyond the axis" in cut.axes[0].get_xlabel()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from labmates.registry import lazy
 from labmates.stats.intervals import AT_MOST_ONE, COUNT, SHARE
 from labmates.workflows.experiment import Estimate, Experiment, Metric
@@ -43,6 +46,12 @@ METRICS = (
 """Scores of the report (absent where unscored), then counts. Spreads: cooperative-profiles paper, table 2."""
 
 
+def described(condition: Mapping[str, Any]) -> dict[str, Any]:
+    """A condition as people read it: every run has an organisation, and one agent alone is the organisation solo."""
+    organisation = "solo" if condition.get("solo") else condition.get("organisation", "pipeline")
+    return {**{name: value for name, value in condition.items() if name != "solo"}, "organisation": organisation}
+
+
 def estimate(condition: ScienceCondition) -> Estimate:
     """Return what a run is expected to take.
 
@@ -75,4 +84,5 @@ SCIENCE = Experiment(
     report=lazy("labmates.workflows.science.run:report_of"),
     judged=judged_metrics,
     page=lazy("labmates.workflows.science.page:sections"),
+    described=described,
 )
