@@ -67,7 +67,7 @@ def test_every_condition_has_its_place_in_the_figure_and_models_their_colours() 
 
 
 def test_one_agent_alone_is_an_organisation_by_name() -> None:
-    runs = [replace(run(n, 1.0, **more), kind="science") for n, more in enumerate(({}, {"solo": True}))]
+    runs = [replace(each, kind="science") for each in (run(0, 1.0), run(1, 1.0, solo=True))]
     assert varying(runs) == ["organisation"]
     assert [parameters(each, ["organisation"])["organisation"] for each in runs] == ["pipeline", "solo"]
 
